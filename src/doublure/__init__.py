@@ -1,0 +1,72 @@
+"""doublure: private data goes in, an artificial understudy comes out, with a guarantee that means what it says.
+
+Example:
+    >>> import doublure as db
+    >>> schema = db.Schema.load("adult.schema.yaml")                       # doctest: +SKIP
+    >>> plan = db.plan(schema, method="dpgan", epsilon=3.0, delta=1e-5)    # doctest: +SKIP
+    >>> ledger = db.Ledger.create("adult.ledger", dataset="adult", epsilon=3.0, delta=1e-4)  # doctest: +SKIP
+    >>> syn = db.fit("adult.csv", plan, ledger=ledger)                     # doctest: +SKIP
+    >>> syn.sample(5, given={"sex": "Female"}, seed=7)                     # doctest: +SKIP
+
+Names are imported when they are first used, so that ``import doublure`` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from doublure._version import __version__
+
+if TYPE_CHECKING:
+    from doublure import attack, datasets, errors, evaluate, private
+    from doublure.fitting import fit
+    from doublure.guarantee import Guarantee
+    from doublure.ledger import Ledger
+    from doublure.planning import Plan, plan
+    from doublure.releasing import release
+    from doublure.run_folder import load
+    from doublure.schema import Schema
+    from doublure.synthesizer import Synthesizer
+
+_HOMES = {
+    "Schema": "doublure.schema",
+    "plan": "doublure.planning",
+    "Plan": "doublure.planning",
+    "fit": "doublure.fitting",
+    "load": "doublure.run_folder",
+    "Synthesizer": "doublure.synthesizer",
+    "Ledger": "doublure.ledger",
+    "Guarantee": "doublure.guarantee",
+    "release": "doublure.releasing",
+}
+_MODULES = ("evaluate", "attack", "datasets", "errors", "private")
+
+__all__ = [
+    "Guarantee",
+    "Ledger",
+    "Plan",
+    "Schema",
+    "Synthesizer",
+    "attack",
+    "datasets",
+    "errors",
+    "evaluate",
+    "fit",
+    "load",
+    "plan",
+    "private",
+    "release",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in _MODULES:
+        return importlib.import_module(f"doublure.{name}")
+    raise AttributeError(f"module 'doublure' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,0 +1,6 @@
+"""``python -m doublure`` is ``doublure``."""
+
+from doublure.cli.main import run
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,125 @@
+"""Everything that can go wrong, in one tree.
+
+::
+
+    DoublureError
+    ├── InputError                 exit 2   the user can mend it
+    │   ├── SchemaError                     the schema file
+    │   ├── DataError                       the private (or public) data
+    │   ├── SettingError                    a flag, a setting, an argument
+    │   ├── RunFolderError                  a run or bundle on disk
+    │   └── LedgerError                     the ledger file
+    ├── BudgetRefused              exit 3   the cap would be passed; no data was opened
+    ├── GateFailed                 exit 4   a check said no: verify, audit, a ceiling on an estimate
+    └── Interrupted                exit 130 stopped by the user; what was spent stays spent
+
+Every message is one line that names the field and the remedy, and never a private value (design §5, rule 16).
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import ClassVar
+
+_LONGEST_NAME = 80
+
+
+def printable(name: object) -> str:
+    """Return a public name (a column, a file, a key) fit for one line of a terminal.
+
+    Control, bidirectional and other invisible characters are escaped, so that a hostile column name can neither
+    move the cursor nor reverse the text around it; long names are shortened.
+
+    Example:
+        >>> printable("age\\u202e")
+        'age\\\\u202e'
+    """
+    text = "".join(
+        char if unicodedata.category(char)[0] not in "CZ" or char == " " else char.encode("unicode_escape").decode()
+        for char in str(name)
+    )
+    return text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 1] + "…"
+
+
+class DoublureError(Exception):
+    """The root of the tree.
+
+    Args:
+        message: What is wrong, without a private value and without a full stop.
+        field: The flag, key, column or file that is wrong.
+        remedy: What to do about it.
+    """
+
+    code: ClassVar[str] = "error"
+    exit_code: ClassVar[int] = 2
+
+    def __init__(self, message: str, *, field: object | None = None, remedy: str | None = None) -> None:
+        self.message = " ".join(message.split())
+        self.field = None if field is None else printable(field)
+        self.remedy = None if remedy is None else " ".join(remedy.split())
+        super().__init__(self.message)
+
+    def __str__(self) -> str:
+        head = self.message if self.field is None else f"{self.field}: {self.message}"
+        return head if self.remedy is None else f"{head}; {self.remedy}"
+
+
+class InputError(DoublureError):
+    """Something the user gave is wrong and can be mended."""
+
+    code = "input"
+
+
+class SchemaError(InputError):
+    """The schema is incomplete or contradicts itself."""
+
+    code = "schema"
+
+
+class DataError(InputError):
+    """The data does not fit the schema, or cannot be read."""
+
+    code = "data"
+
+
+class SettingError(InputError):
+    """A flag, a setting or an argument is out of its range."""
+
+    code = "setting"
+
+
+class RunFolderError(InputError):
+    """A run folder or a bundle is missing, damaged, or of another version."""
+
+    code = "run_folder"
+
+
+class LedgerError(InputError):
+    """The ledger is missing, damaged, or on a file system that cannot keep it."""
+
+    code = "ledger"
+
+
+class BudgetRefused(DoublureError):
+    """The ledger's cap would be passed. No private record was opened."""
+
+    code = "budget"
+    exit_code = 3
+
+
+class GateFailed(DoublureError):
+    """A check said no."""
+
+    code = "gate"
+    exit_code = 4
+
+
+class Interrupted(DoublureError):
+    """The user stopped the run. What was spent stays spent, and the run can be resumed."""
+
+    code = "interrupted"
+    exit_code = 130
+
+
+class PrivacyWarning(UserWarning):
+    """A guarantee is weaker than a reader might think, and says how."""
