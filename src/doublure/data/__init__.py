@@ -1,0 +1,1 @@
+"""LOAD: private tables under a schema, in canonical form."""

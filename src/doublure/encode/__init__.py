@@ -1,0 +1,1 @@
+"""ENCODE: records as tensors under a resolved schema, and back."""

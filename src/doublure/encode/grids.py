@@ -1,0 +1,87 @@
+"""The values a number can take, and the public bins over them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from doublure.errors import SchemaError
+from doublure.schema.columns import DateColumn, DatetimeColumn, NumberColumn
+
+Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
+
+_WIDE_RATIO = 1_000.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """The values a number can take: ``lower + k * unit`` for ``0 <= k < size``; unit 0 is the continuum.
+
+    Attributes:
+        lower: The lowest value.
+        upper: The highest value.
+        unit: The distance between neighbours.
+        even: Whether bins are of equal width whatever the span: a calendar has no small numbers.
+    """
+
+    lower: float
+    upper: float
+    unit: float
+    even: bool = False
+
+    @property
+    def size(self) -> float:
+        """How many values there are; infinite on the continuum."""
+        return math.inf if self.unit == 0 else round((self.upper - self.lower) / self.unit) + 1
+
+    def snap(self, values: Floats) -> Floats:
+        """Return the nearest values on the grid, inside the bounds; never a negative zero."""
+        inside: Floats = np.clip(values, self.lower, self.upper)
+        if self.unit:
+            steps = np.clip(np.rint((inside - self.lower) / self.unit), 0, self.size - 1)
+            inside = self.lower + steps * self.unit
+        return inside + 0.0
+
+    def edges(self, bins: int, *, without_zero: bool = False) -> Floats:
+        """Return ``(B + 1,)`` increasing edges, B <= bins; bin i holds ``edges[i] <= x < edges[i + 1]``.
+
+        Args:
+            bins: The most bins.
+            without_zero: Zero has a state of its own: no bin begins or ends with it.
+        """
+        first, last = self.lower, self.upper
+        if without_zero and self.unit:
+            first, last = first + self.unit * (first == 0), last - self.unit * (last == 0)
+        inner = self._cuts(first, last, bins)
+        if not self.unit:
+            return np.unique(np.concatenate([[first], inner, [last]]))
+        start, stop = round((first - self.lower) / self.unit), round((last - self.lower) / self.unit) + 1
+        if stop - start <= bins:
+            steps = np.arange(start, stop + 1)
+        else:
+            cut = np.ceil((inner - self.lower) / self.unit - 1e-9)
+            steps = np.unique(np.clip(np.concatenate([[start], cut, [stop]]), start, stop))
+        return self.lower + steps.astype(np.float64) * self.unit
+
+    def _cuts(self, first: float, last: float, bins: int) -> Floats:
+        """Return the inner cuts: of equal ratio from 1 or the lower bound if that spans three orders of magnitude."""
+        smallest = first if first > 0 else max(self.unit, 1.0)
+        if not self.even and first >= 0 and last / smallest >= _WIDE_RATIO:
+            return np.geomspace(smallest, last, bins + 1)[1:-1]
+        return np.linspace(first, last + self.unit, bins + 1)[1:-1]
+
+
+def grid_of(column: NumberColumn) -> Grid:
+    """Return the grid of a number column; days and seconds since 1970 for dates and moments.
+
+    Raises:
+        SchemaError: The bounds are not known yet.
+    """
+    bounds = column.grid
+    if bounds is None:
+        raise SchemaError("is not known yet", field="bounds", remedy="declare it or let fit() learn it first")
+    even = isinstance(column, (DateColumn, DatetimeColumn))
+    return Grid(lower=bounds[0], upper=bounds[1], unit=column.unit, even=even)

@@ -1,0 +1,227 @@
+"""What is still missing in a schema, field by field, as YAML to paste.
+
+Only public things are looked at: the schema, and of the data no more than its header.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from doublure.errors import printable
+from doublure.schema import yaml_text
+from doublure.schema.columns import Column, IdColumn
+from doublure.schema.facets import Learn
+from doublure.schema.schema import Schema
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LEARN_EPSILON = 0.05
+_LEARN_UNITS = "units: {learn: 0.01, magnitude: 10000}"
+_MANY_VALUES = 200
+_DECLARE = {
+    ("integer", "bounds"): "bounds: [LOWER, UPPER]",
+    ("real", "bounds"): "bounds: [LOWER, UPPER]",
+    ("date", "bounds"): "bounds: [YYYY-MM-DD, YYYY-MM-DD]",
+    ("datetime", "bounds"): "bounds: [YYYY-MM-DDTHH:MM:SS, YYYY-MM-DDTHH:MM:SS]",
+    ("category", "values"): "values: [VALUE, VALUE]",
+    ("ordinal", "values"): "values: [LOWEST, HIGHEST]",
+}
+_MISSING = "missing: TRUE_FALSE_OR_LIST"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing about a schema that somebody has to decide or should know.
+
+    Attributes:
+        kind: ``undeclared``: a fact is open. ``absent``: the data lacks a column. ``doubled``: the data has it twice.
+            ``ignored``: the data has a column that the schema does not name. ``note``: nothing to decide.
+        path: The place in the schema, or the column of the data.
+        message: One line.
+        declare: The YAML that declares the fact, with words in capitals to replace; None if there is nothing to.
+        learn: The YAML that buys it; None where it cannot be bought.
+    """
+
+    kind: Literal["undeclared", "absent", "doubled", "ignored", "note"]
+    path: str
+    message: str
+    declare: str | None = None
+    learn: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """What a schema still lacks.
+
+    Attributes:
+        findings: In the schema's order; notes last.
+        learn_epsilon: ε of all facts that are to be learned so far.
+        columns: The schema's columns as plain data, to write the lines to paste.
+    """
+
+    findings: tuple[Finding, ...]
+    learn_epsilon: float
+    columns: dict[str, dict[str, Any]]
+
+    @property
+    def ok(self) -> bool:
+        """Whether a plan can be made and the data's header fits."""
+        return not any(finding.kind in ("undeclared", "absent", "doubled") for finding in self.findings)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the check as JSON can hold it."""
+        findings = [asdict(finding) for finding in self.findings]
+        return {"ok": self.ok, "learn_epsilon": self.learn_epsilon, "findings": findings}
+
+    def to_yaml(self) -> str:
+        """Return the check as YAML: comments for people, and lines to paste over the schema's."""
+        open_facts = [finding for finding in self.findings if finding.kind == "undeclared"]
+        lines = [f"# {len(open_facts)} undeclared {'fact' if len(open_facts) == 1 else 'facts'}"]
+        if open_facts:
+            lines[0] += ". For each, paste one of the lines in place of the schema's:"
+            lines += ["#   declare it (replace the words in CAPITALS by what is public knowledge),"]
+            lines += ["#   buy it (uncomment the line; the price is out of the plan's epsilon and up to you),"]
+            lines += ["#   or leave it undeclared: then a plan refuses, naming it"]
+        lines += self._units(open_facts)
+        names = list(dict.fromkeys(_column_of(finding.path) for finding in open_facts if finding.path != "units"))
+        lines += ["columns:"] if names else []
+        for name in names:
+            lines += self._lines(name, [finding for finding in open_facts if _column_of(finding.path) == name])
+        rest = [finding for finding in self.findings if finding.kind != "undeclared"]
+        lines += [f"# {finding.kind}: {finding.path}: {finding.message}" for finding in rest]
+        return "\n".join(lines) + "\n"
+
+    def _units(self, open_facts: Sequence[Finding]) -> list[str]:
+        for finding in open_facts:
+            if finding.path == "units":
+                return [f"{finding.declare}", f"# {finding.learn}"]
+        return []
+
+    def _lines(self, name: str, findings: Sequence[Finding]) -> list[str]:
+        """Return a column's line with its open facts to declare, and the same with what can be bought."""
+        head, column = f"{yaml_text.inline(name)}: ", self.columns[name]
+        declared, bought = dict(column), dict(column)
+        for finding in findings:
+            if finding.declare is not None:
+                declared |= yaml_text.parse(finding.declare, "declare")
+                bought |= yaml_text.parse("{" + (finding.learn or finding.declare) + "}", "learn")
+        lines = [f"  {head}{yaml_text.inline(declared)}"]
+        if any(finding.learn for finding in findings):
+            lines.append(f"  # {head}{yaml_text.inline(bought)}")
+        return lines
+
+
+def check(schema: Schema | str | Path, data: str | Path | pd.DataFrame | None = None) -> Check:
+    """Say what a schema still lacks, and whether a table's header fits it. No record is read.
+
+    Args:
+        schema: A schema or its file.
+        data: A path to CSV or Parquet, or a DataFrame.
+
+    Raises:
+        SchemaError: The file is not a schema.
+        DataError: The data's container or header cannot be read.
+    """
+    schema = schema if isinstance(schema, Schema) else Schema.load(schema)
+    findings = [*_undeclared(schema), *(() if data is None else _header(schema, data)), *_notes(schema)]
+    return Check(
+        findings=tuple(findings),
+        learn_epsilon=round(sum(question.epsilon for question in schema.questions), 10),
+        columns=schema.to_plain()["columns"],
+    )
+
+
+def _undeclared(schema: Schema) -> Iterator[Finding]:
+    units = schema.units
+    if isinstance(units, Learn) and units.magnitude is None:
+        message = "is learned, and its public order of magnitude is not given"
+        learn = f"units: {{learn: {units.learn:g}, magnitude: 10000}}"
+        yield Finding(kind="undeclared", path="units", message=message, declare="units: NUMBER", learn=learn)
+    for path in schema.undeclared:
+        if path == "units":
+            message = f"how many units there are ({printable(schema.unit.name)}) is undeclared; declare it or learn it"
+            yield Finding(kind="undeclared", path=path, message=message, declare="units: NUMBER", learn=_LEARN_UNITS)
+            continue
+        name, fact = _column_of(path), path.rpartition(".")[2]
+        column = schema.columns[name]
+        price = _price(column, fact, derived=name in schema.derived)
+        ways = "declare it, learn it, or take the column out" if price else "declare it, or take the column out"
+        yield Finding(
+            kind="undeclared",
+            path=path,
+            message=f"is undeclared; {ways}",
+            declare=_DECLARE.get((column.type, fact), _MISSING),
+            learn=price,
+        )
+
+
+def _price(column: Column, fact: str, *, derived: bool) -> str | None:
+    """Return the YAML that buys a fact; None where it cannot be bought."""
+    ordered = column.type == "ordinal" and fact == "values"
+    fixed = "condition" in column.roles and fact == "missing"
+    if derived or ordered or fixed:
+        return None
+    other = ", other: Other" if fact == "values" and getattr(column, "other", None) is None else ""
+    return f"{fact}: {{learn: {LEARN_EPSILON:g}}}{other}"
+
+
+def _column_of(path: str) -> str:
+    """Return the column of a path such as ``columns.a.b.bounds``, whose name may hold dots."""
+    return path.removeprefix("columns.").rpartition(".")[0]
+
+
+def _header(schema: Schema, data: str | Path | pd.DataFrame) -> Iterator[Finding]:
+    from doublure.data.tables import open_table
+
+    names = open_table(data).columns
+    extra = [name for name in dict.fromkeys(names) if name not in schema.columns]
+    for name in schema.columns:
+        if name not in names:
+            near = difflib.get_close_matches(name, extra, n=1)
+            hint = f"; did you mean {printable(near[0])}" if near else ""
+            yield Finding(kind="absent", path=printable(name), message=f"the data has no such column{hint}")
+        elif names.count(name) > 1:
+            yield Finding(kind="doubled", path=printable(name), message="stands more than once in the data's header")
+    for name in extra:
+        message = "the data has it and the schema does not; it will not be read"
+        yield Finding(kind="ignored", path=printable(name), message=message)
+
+
+def _notes(schema: Schema) -> Iterator[Finding]:
+    questions = schema.questions
+    if questions:
+        total = sum(question.epsilon for question in questions)
+        message = f"{len(questions)} facts are learned, for {total:g} of the plan's epsilon"
+        yield Finding(kind="note", path="columns", message=message)
+    if schema.unit.id is None:
+        name = printable(schema.unit.name)
+        message = f"every record counts as another {name}; where one has several, name the column that tells them apart"
+        yield Finding(kind="note", path="unit.id", message=message)
+    for name, column in schema.columns.items():
+        for message in _notes_on(column):
+            yield Finding(kind="note", path=f"columns.{printable(name)}", message=message)
+
+
+def _notes_on(column: Column) -> Iterator[str]:
+    size = len(getattr(column, "domain", ()))
+    if size > _MANY_VALUES:
+        yield f"{size} values make every record {size} numbers wider; group rare ones under other"
+    if "condition" in column.roles and getattr(column, "shares", None) is None:
+        yield "is a condition without shares, so its values are drawn equally often; declare or learn shares"
+    grid = getattr(column, "grid", None)
+    if grid is not None and not isinstance(column, IdColumn) and column.type in ("integer", "real"):
+        for token in column.missing_tokens:
+            if _inside(token, grid):
+                yield f"{printable(token)} means missing and lies within bounds, so it may also be sampled as a number"
+
+
+def _inside(token: str, bounds: tuple[float, float]) -> bool:
+    try:
+        return bounds[0] <= float(token) <= bounds[1]
+    except ValueError:
+        return False

@@ -1,0 +1,306 @@
+"""The column types of a table, each with the facts that must be public, bought, or refused."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+
+from pydantic import Field, StrictBool, StrictFloat, StrictStr, model_validator
+
+from doublure.schema.facets import UNDECLARED, Fact, Frozen, Learn, OptionalFact
+from doublure.schema.scalars import EXACT, Bound, Day, Moment, Token, Whole, Zone
+from doublure.schema.scalars import Value as Value
+from doublure.schema.scalars import label as label
+
+Role: TypeAlias = Literal["target", "condition"]
+
+MOST_VALUES = 100_000
+_EPOCH = datetime.datetime(1970, 1, 1)
+Missing: TypeAlias = StrictBool | Annotated[tuple[Token, ...], Field(min_length=1)]
+
+
+class _Base(Frozen):
+    """What every column has."""
+
+    numeric: ClassVar[bool] = False
+    discrete: ClassVar[bool] = False
+    facts: ClassVar[tuple[str, ...]] = ("missing",)
+
+    missing: Fact[Missing] = UNDECLARED
+    roles: tuple[Role, ...] = ()
+
+    @property
+    def missing_tokens(self) -> tuple[str, ...]:
+        """The texts that mean "missing", without spaces around; an empty cell always does."""
+        named = self.missing if isinstance(self.missing, tuple) else ()
+        return tuple(dict.fromkeys(("", *(text.strip() for text in named))))
+
+    @property
+    def may_be_missing(self) -> bool:
+        """Whether a cell may be empty, as far as declared."""
+        return self.missing is True or isinstance(self.missing, tuple)
+
+    @model_validator(mode="after")
+    def _roles_fit(self) -> _Base:
+        if "condition" in self.roles and not self.discrete:
+            raise ValueError("only a category, ordinal or boolean column can be a condition; remove the role")
+        if "condition" in self.roles and (self.may_be_missing or isinstance(self.missing, Learn)):
+            raise ValueError("a condition cannot be missing; declare missing: false")
+        if len(set(self.roles)) != len(self.roles):
+            raise ValueError("a role is named twice; name it once")
+        return self
+
+
+class _Number(_Base):
+    numeric: ClassVar[bool] = True
+    facts: ClassVar[tuple[str, ...]] = ("bounds", "missing")
+
+    @property
+    def unit(self) -> float:
+        """The distance between neighbouring values (days for dates, seconds for moments); 0 where there is none."""
+        return 1.0
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """The declared bounds as numbers: days since 1970 for dates, seconds for moments. None if not declared."""
+        return None
+
+    @property
+    def grid(self) -> tuple[float, float] | None:
+        """The lowest and highest value: the bounds, moved inwards to multiples of :attr:`unit`."""
+        ends = self.ends
+        if ends is None or not self.unit:
+            return ends
+        first, last = whole_steps(*ends, self.unit)
+        return first * self.unit, last * self.unit
+
+    @model_validator(mode="after")
+    def _bounds_fit(self) -> _Number:
+        if self.ends is None or self.grid is None:
+            return self
+        lower, upper = self.ends
+        if not lower < upper:
+            raise ValueError("bounds are not in order; write [lower, upper] with lower < upper")
+        if not math.isfinite(upper - lower) or (self.unit and max(-lower, upper) / self.unit > EXACT):
+            raise ValueError("bounds are wider than float64 can count; narrow them")
+        if self.grid[0] > self.grid[1]:
+            raise ValueError("bounds hold no value with that precision or step; widen them")
+        if getattr(self, "zero_inflated", False) and not lower <= 0 <= upper:
+            raise ValueError("zero_inflated needs bounds that contain 0; widen them or remove zero_inflated")
+        return self
+
+
+class IntegerColumn(_Number):
+    """Whole numbers within public bounds, both included."""
+
+    type: Literal["integer"] = "integer"
+    bounds: Fact[tuple[Bound, Bound]] = UNDECLARED
+    zero_inflated: StrictBool = Field(default=False, description="many exact zeros: zero becomes a state of its own")
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """The declared bounds."""
+        return (float(self.bounds[0]), float(self.bounds[1])) if isinstance(self.bounds, tuple) else None
+
+
+class RealColumn(_Number):
+    """Real numbers within public bounds, rounded to ``precision`` decimals if given."""
+
+    type: Literal["real"] = "real"
+    bounds: Fact[tuple[StrictFloat, StrictFloat]] = UNDECLARED
+    precision: Whole | None = Field(default=None, ge=0, le=12, description="decimals")
+    zero_inflated: StrictBool = Field(default=False, description="many exact zeros: zero becomes a state of its own")
+
+    @property
+    def unit(self) -> float:
+        """One in the last decimal; 0 without ``precision``."""
+        return 0.0 if self.precision is None else 10.0**-self.precision
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """The declared bounds."""
+        return self.bounds if isinstance(self.bounds, tuple) else None
+
+
+class DateColumn(_Number):
+    """Calendar days."""
+
+    type: Literal["date"] = "date"
+    bounds: Fact[tuple[Day, Day]] = UNDECLARED
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """The declared bounds in days since 1970."""
+        if not isinstance(self.bounds, tuple):
+            return None
+        return tuple(float(day.toordinal() - _EPOCH.toordinal()) for day in self.bounds)  # type: ignore[return-value]
+
+
+class DatetimeColumn(_Number):
+    """Moments, rounded to ``step`` seconds; naive, or in the declared time zone."""
+
+    type: Literal["datetime"] = "datetime"
+    bounds: Fact[tuple[Moment, Moment]] = UNDECLARED
+    step: Whole = Field(default=1, ge=1, description="seconds between neighbouring values")
+    timezone: Zone | None = None
+
+    @property
+    def unit(self) -> float:
+        """The step in seconds."""
+        return float(self.step)
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """The declared bounds in seconds since 1970, in the column's own time zone."""
+        if not isinstance(self.bounds, tuple):
+            return None
+        return tuple((moment - _EPOCH).total_seconds() for moment in self.bounds)  # type: ignore[return-value]
+
+
+class _Choice(_Base):
+    """A column with a list of values, which may steer what is drawn."""
+
+    discrete: ClassVar[bool] = True
+
+    shares: OptionalFact[Mapping[str, StrictFloat]] = Field(
+        default=None, description="public or bought class shares; omitted: conditions are drawn uniformly"
+    )
+
+    @property
+    def domain(self) -> tuple[Value, ...]:
+        """The declared values; empty where they are not known."""
+        return ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _shares_by_label(cls, data: Any) -> Any:
+        shares = data.get("shares") if isinstance(data, Mapping) else None
+        if isinstance(shares, str):
+            raise ValueError("shares are declared, learned or left out; leave them out for a uniform draw")
+        if isinstance(shares, Mapping) and "learn" not in shares:
+            labelled = {label(key): share for key, share in shares.items()}
+            if len(labelled) != len(shares):
+                raise ValueError("shares names one value twice; name it once")
+            return {**data, "shares": labelled}
+        return data
+
+    @model_validator(mode="after")
+    def _shares_fit(self) -> _Choice:
+        if self.shares is not None and "condition" not in self.roles:
+            raise ValueError("shares steer a condition; add roles: [condition] or remove shares")
+        if isinstance(self.shares, Mapping):
+            if not self.domain:
+                raise ValueError("shares need declared values; declare values or learn shares")
+            if set(self.shares) != {label(value) for value in self.domain}:
+                raise ValueError("shares do not name every value once; list each value, other included")
+            if min(self.shares.values()) < 0 or abs(sum(self.shares.values()) - 1) > 0.01:
+                raise ValueError("shares do not add up to 1; give shares of at least 0 that do")
+        return self
+
+
+class _Listed(_Choice):
+    facts: ClassVar[tuple[str, ...]] = ("values", "missing")
+
+    values: Fact[tuple[Value, ...]] = UNDECLARED
+    other: StrictStr | None = Field(default=None, description="where values outside the list go")
+
+    @property
+    def domain(self) -> tuple[Value, ...]:
+        """The declared values, ``other`` last; empty where they are not known."""
+        if isinstance(self.values, (Learn, str)):
+            return ()
+        labels = {label(value) for value in self.values}
+        extra = () if self.other is None or label(self.other) in labels else (self.other,)
+        return (*self.values, *extra)
+
+    @model_validator(mode="after")
+    def _values_fit(self) -> _Listed:
+        tokens = set(self.missing_tokens)
+        if self.other is not None and label(self.other) in tokens:
+            raise ValueError("other is also a text for missing; name another one")
+        if isinstance(self.values, Learn):
+            if self.other is None:
+                raise ValueError("values are learned, so rare ones need a place; name an other, such as other: Other")
+        elif isinstance(self.values, tuple):
+            if not self.domain:
+                raise ValueError("values is empty; list the values or write undeclared")
+            if len(self.values) > MOST_VALUES:
+                raise ValueError(f"values has more than {MOST_VALUES} entries; group them or use type id")
+            labels = {label(value) for value in self.values}
+            if min(len(labels), len(set(self.values))) < len(self.values):
+                raise ValueError("values names one value twice; name it once (1, 1.0 and '1' are one value)")
+            if labels & tokens:
+                raise ValueError("a value is also a text for missing, or empty; keep it in one place")
+        return self
+
+
+class CategoryColumn(_Listed):
+    """Unordered values."""
+
+    type: Literal["category"] = "category"
+
+
+class OrdinalColumn(_Listed):
+    """Values in the order listed."""
+
+    type: Literal["ordinal"] = "ordinal"
+
+    @model_validator(mode="after")
+    def _order_is_public(self) -> OrdinalColumn:
+        if isinstance(self.values, Learn):
+            raise ValueError("an order cannot be learned; list the values, or use type category")
+        return self
+
+
+class BooleanColumn(_Choice):
+    """True or false."""
+
+    type: Literal["boolean"] = "boolean"
+    other: ClassVar[str | None] = None
+
+    @property
+    def domain(self) -> tuple[Value, ...]:
+        """False, then true."""
+        return (False, True)
+
+
+class IdColumn(_Base):
+    """An identifier: regenerated as 1, 2, 3, …, never learned, never encoded."""
+
+    facts: ClassVar[tuple[str, ...]] = ()
+
+    type: Literal["id"] = "id"
+    missing: Fact[Missing] = False
+
+    @model_validator(mode="after")
+    def _nothing_to_learn(self) -> IdColumn:
+        if self.roles or isinstance(self.missing, Learn):
+            raise ValueError("an id is never learned; leave roles and missing out, or use type category")
+        return self
+
+
+Column = Annotated[
+    IntegerColumn
+    | RealColumn
+    | CategoryColumn
+    | OrdinalColumn
+    | BooleanColumn
+    | DateColumn
+    | DatetimeColumn
+    | IdColumn,
+    Field(discriminator="type"),
+]
+TYPES = ("integer", "real", "category", "ordinal", "boolean", "date", "datetime", "id")
+NumberColumn: TypeAlias = IntegerColumn | RealColumn | DateColumn | DatetimeColumn
+DiscreteColumn: TypeAlias = CategoryColumn | OrdinalColumn | BooleanColumn
+
+
+def whole_steps(lower: float, upper: float, unit: float) -> tuple[int, int]:
+    """Return the first and last multiple of ``unit`` within bounds, as counts of it; the first is larger if none is.
+
+    A billionth of a unit, or float64's own error, is forgiven: in binary, 0.3 is no multiple of 0.1.
+    """
+    slack = max(1e-9, 1e-15 * max(abs(lower), abs(upper)) / unit)
+    return math.ceil(lower / unit - slack), math.floor(upper / unit + slack)

@@ -1,0 +1,142 @@
+"""A first draft of a schema, for a data steward to fill in.
+
+From the data the draft takes the columns' names and how they are stored, and nothing else: no value, bound, category,
+count or missing cell. From the codebook, which is public, it takes whatever stands there. All the rest comes back
+``undeclared``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from doublure.errors import SchemaError, printable
+from doublure.schema import yaml_text
+from doublure.schema.checking import Check as Check
+from doublure.schema.checking import Finding as Finding
+from doublure.schema.checking import check as check
+from doublure.schema.codebook import Entry, read_codebook
+from doublure.schema.scalars import check_name
+from doublure.schema.schema import Schema
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_WIDTH = 116
+_TYPES = {"text": "category"}
+_HEAD = """\
+# A draft. The columns' names and storage types are the data's; {codebook}.
+#
+# Every fact below is in one of three states:
+#   declared     the value itself, because it is public:     bounds: [0, 120]
+#   learned      bought from the data with privacy noise:    bounds: {{learn: 0.05}} costs 0.05 of the plan's epsilon
+#   undeclared   nobody has decided yet: a plan refuses, and names the fact
+# Declare what a codebook, a law or common sense says of any such table, never what you saw in this one.
+# Text comes back as category; use id for what only tells records apart, and ordinal where values have an order.
+# `doublure schema check` lists what is still missing, as YAML to paste. docs/schema.md describes every key.
+"""
+_UNIT = """\
+# Whom the guarantee protects. Where one has several records, name the column that tells them apart (type: id) and how
+# many records of each are used: {name: patient, id: patient_nbr, max_records: 2}.
+"""
+_UNITS = """\
+# How many there are: a published figure, or {learn: 0.01, magnitude: 10000} with a size that is public.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """A drafted schema and what its file says beside it.
+
+    Attributes:
+        schema: Most facts undeclared.
+        descriptions: Column -> what the codebook says it means.
+        unknown: Columns of the codebook that the data does not have.
+        codebook: The codebook's file name, if one was given.
+    """
+
+    schema: Schema
+    descriptions: Mapping[str, str]
+    unknown: tuple[str, ...]
+    codebook: str | None
+
+    def to_yaml(self) -> str:
+        """Return the schema file's text, with comments."""
+        source = "no codebook was given" if self.codebook is None else f"the facts are from {printable(self.codebook)}"
+        plain = self.schema.to_plain()
+        lines = [_HEAD.format(codebook=source), *self._not_in_data()]
+        lines.append(yaml_text.dump({"doublure": plain["doublure"], "kind": plain["kind"]}))
+        lines.append(_UNIT + f"unit: {yaml_text.inline(plain['unit'])}\n")
+        lines.append(_UNITS + f"units: {yaml_text.inline(plain['units'])}\n")
+        lines.append("columns:")
+        for name, column in plain["columns"].items():
+            lines += [f"  # {line}" for line in self._comment(name)]
+            lines.append(f"  {yaml_text.inline(name)}: {yaml_text.inline(column)}")
+        return "\n".join(lines) + "\n"
+
+    def _comment(self, name: str) -> list[str]:
+        silent = "" if self.codebook is None else "Not in the codebook."
+        text = self.descriptions.get(name, silent)
+        return textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
+
+    def _not_in_data(self) -> list[str]:
+        if not self.unknown:
+            return []
+        named = (f"{printable(name)}{_guess(name, self.schema.columns)}" for name in self.unknown)
+        text = "The codebook also describes columns that the data does not have: " + ", ".join(named)
+        return [*(f"# {line}" for line in textwrap.wrap(text, _WIDTH, break_on_hyphens=False)), ""]
+
+
+def draft(data: str | Path | pd.DataFrame, codebook: str | Path | None = None) -> Schema:
+    """Draft a schema from a table's column names and storage types.
+
+    Args:
+        data: A path to CSV or Parquet, or a DataFrame.
+        codebook: A CSV file with public facts; see :mod:`doublure.schema.codebook`.
+
+    Raises:
+        DataError: The data cannot be read, or a name stands twice in its header.
+        SchemaError: A column's name cannot be used, or a row of the codebook is malformed.
+    """
+    return drafted(data, codebook).schema
+
+
+def drafted(data: str | Path | pd.DataFrame, codebook: str | Path | None = None) -> Draft:
+    """Draft a schema, with the comments that its file gets; see :func:`draft`."""
+    from doublure.data.forms import storage_types
+    from doublure.data.tables import open_table
+
+    entries = {} if codebook is None else read_codebook(codebook)
+    source = open_table(data)
+    for name in source.columns:
+        try:
+            check_name(name)
+        except ValueError as error:
+            head, _, remedy = str(error).partition("; ")
+            raise SchemaError(head, field=source.name, remedy=remedy) from None
+    columns = {name: _column(name, storage, entries.get(name)) for name, storage in storage_types(source).items()}
+    return Draft(
+        schema=Schema.from_plain({"doublure": 1, "kind": "table", "columns": columns}, source.name),
+        descriptions={name: entry.description for name, entry in entries.items() if entry.description},
+        unknown=tuple(name for name in entries if name not in columns),
+        codebook=None if codebook is None else Path(codebook).name,
+    )
+
+
+def _column(name: str, storage: str, entry: Entry | None) -> dict[str, Any]:
+    type_ = _TYPES.get(storage, storage)
+    if entry is None:
+        return {"type": type_}
+    if "type" not in entry.facts and "values" in entry.facts:
+        type_ = "category"  # a list of values says more than how they are stored
+    entry.column(name, type_)
+    return {"type": type_, **entry.facts}
+
+
+def _guess(name: str, known: Mapping[str, Any]) -> str:
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f" (did you mean {printable(near[0])}?)" if near else ""

@@ -1,0 +1,81 @@
+"""One line about the first thing that is wrong with a schema: which key, what it may hold, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import ValidationError
+
+from doublure.errors import SchemaError
+from doublure.schema.columns import TYPES
+
+_FORMS = {
+    "bounds": "must be [lower, upper], {learn: epsilon} or undeclared",
+    "missing": 'must be true, false, a list of texts such as ["?"], {learn: epsilon} or undeclared',
+    "values": "must be a list of texts, numbers, true or false, or {learn: epsilon} or undeclared",
+    "shares": "must give every value its share, as in {a: 0.3, b: 0.7}, or be {learn: epsilon}",
+    "roles": "must be a list of target and condition, such as [target]",
+    "units": "must be a whole number, {learn: epsilon, magnitude: number} or undeclared",
+    "unit": "must be {name: text, id: a column or null, max_records: a whole number}",
+    "columns": "must give every column its description, as in age: {type: integer, bounds: [0, 120], missing: false}",
+    "constraints": "must be a list of {equal: [a, b]} and {at_most: [a, b]}",
+    "doublure": "must be 1, the version of this file format",
+    "kind": "must be table",
+    "other": "must be a text",
+    "precision": "must be a number of decimals from 0 to 12",
+    "step": "must be a whole number of seconds, at least 1",
+    "timezone": "must be an IANA name such as Europe/Paris",
+    "zero_inflated": "must be true or false",
+}
+_EXAMPLES = {
+    "integer": "write bounds: [0, 120]; whole numbers within ±2^53",
+    "real": "write bounds: [0, 99.5]",
+    "date": "write bounds: [2020-01-31, 2024-12-31]",
+    "datetime": "write bounds: [2020-01-31T00:00:00, 2024-12-31T23:59:59]",
+}
+_TYPE_REMEDY = f"give a type: {', '.join(TYPES)}"
+_SEE = "see docs/schema.md"
+
+
+def one_line(error: ValidationError) -> SchemaError:
+    """Return the first finding as an error that names the key and the remedy, on one line."""
+    path, message, remedy = finding(error)
+    return SchemaError(message, field=".".join(path) or "schema", remedy=remedy)
+
+
+def finding(error: ValidationError) -> tuple[tuple[str, ...], str, str]:
+    """Return the first finding: the keys that lead to it, what is wrong, and the remedy."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    location, kind = first["loc"], str(first["type"])
+    path = _path(location)
+    key = _key(path)
+    if kind == "value_error":
+        head, _, remedy = str(first["msg"]).removeprefix("Value error, ").partition("; ")
+        return path, head, remedy or _SEE
+    if kind == "extra_forbidden":
+        place = path if path[-1:] == location[-1:] else (*path, str(location[-1]))
+        return place, "is not a key that is known here", f"remove it, or {_SEE}"
+    if kind == "invalid_key" or "[key]" in location:
+        return path, "has a name that YAML reads as no text", "put the name in quotes"
+    if kind.startswith("union_tag") and key == "columns":
+        what = "has no type" if kind == "union_tag_not_found" else "has a type that is not known"
+        return path, what, _TYPE_REMEDY
+    if kind == "missing":
+        return path, "is not there", _FORMS.get(key, _SEE).replace("must be", "write", 1)
+    if location[-1] in ("learn", "magnitude"):
+        return path, f"{location[-1]} must be a number above 0", "write {learn: 0.05}"
+    remedy = _EXAMPLES.get(str(location[2]), _SEE) if key == "bounds" else _SEE
+    return path, _FORMS.get(key, "does not have the form of a schema"), remedy
+
+
+def _path(location: Sequence[int | str]) -> tuple[str, ...]:
+    """Return the keys of the file that lead to the finding, without the names of pydantic's own alternatives."""
+    parts = [str(part) for part in location]
+    if parts[:1] == ["columns"]:  # columns, name, the tag of its type, key, …
+        return (*parts[:2], *parts[3:4])
+    return tuple(parts[: 2 if parts[:1] in (["unit"], ["constraints"]) else 1])
+
+
+def _key(path: tuple[str, ...]) -> str:
+    """Return the key whose form is expected."""
+    return path[2] if path[:1] == ("columns",) and len(path) > 2 else path[0] if path else ""

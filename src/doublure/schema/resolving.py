@@ -1,0 +1,73 @@
+"""Making bought answers agree with the declared facts, so that no answer is refused after it has been paid for.
+
+Each answer is noisy: learned bounds may miss the zero that a column is declared to have, or leave two columns that an
+``at_most`` constraint orders without a common range. Mending that uses public facts and bought ones alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from doublure.schema.columns import MOST_VALUES, Column, IntegerColumn, RealColumn
+from doublure.schema.constraints import AtMost, Equal, ordered
+from doublure.schema.facets import Learn
+from doublure.schema.scalars import EXACT
+
+
+def agree(
+    columns: Mapping[str, Column], constraints: Sequence[Equal | AtMost], learned: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the answers, mended.
+
+    =====================================  ===========================================================
+    zero_inflated, 0 outside the bounds    the bounds are widened to 0
+    bounds that float64 cannot count       cut off at 2^53 units
+    more than 100,000 values               the first ones, which are the most frequent
+    ``at_most``, lower bound of the first  the bound of the other that was learned is moved to meet it
+    above the upper bound of the second
+    =====================================  ===========================================================
+
+    Args:
+        columns: The schema's columns, with what is to be learned.
+        constraints: The schema's constraints.
+        learned: Path of a question -> its answer.
+    """
+    answers = dict(learned)
+    for name, column in columns.items():
+        if f"columns.{name}.bounds" in answers and isinstance(column, (IntegerColumn, RealColumn)):
+            answers[f"columns.{name}.bounds"] = _countable(answers[f"columns.{name}.bounds"], column)
+        if isinstance(getattr(column, "values", None), Learn) and f"columns.{name}.values" in answers:
+            answers[f"columns.{name}.values"] = tuple(answers[f"columns.{name}.values"])[:MOST_VALUES]
+    _meet(columns, constraints, answers)
+    return answers
+
+
+def _countable(bounds: tuple[Any, Any], column: IntegerColumn | RealColumn) -> tuple[Any, Any]:
+    lower, upper = bounds
+    if column.zero_inflated:
+        lower, upper = min(lower, 0), max(upper, 0)
+    if column.unit:
+        most = EXACT if isinstance(column, IntegerColumn) else EXACT * column.unit
+        lower, upper = max(-most, min(lower, most)), max(-most, min(upper, most))
+    return lower, upper
+
+
+def _meet(columns: Mapping[str, Column], constraints: Sequence[Equal | AtMost], answers: dict[str, Any]) -> None:
+    """Raise learned upper bounds, else lower learned lower bounds, until every ordered pair has a common range."""
+    chains = ordered(constraints)
+    bounds = {name: answers.get(f"columns.{name}.bounds", getattr(columns[name], "bounds", None)) for name, _ in chains}
+    under: dict[str, list[str]] = {}
+    for name, below in chains:
+        under[name] = sorted({low for other in below for low in (other, *under[other])})
+        for low in under[name]:
+            lowest, highest = bounds[low], bounds[name]
+            if not (isinstance(lowest, tuple) and isinstance(highest, tuple)):
+                continue
+            (floor, top), (bottom, ceiling) = lowest, highest
+            if floor <= ceiling:
+                continue
+            if f"columns.{name}.bounds" in answers:
+                bounds[name] = answers[f"columns.{name}.bounds"] = (bottom, floor)
+            elif f"columns.{low}.bounds" in answers:
+                bounds[low] = answers[f"columns.{low}.bounds"] = (ceiling, top)

@@ -1,0 +1,288 @@
+"""The schema: what is public about private data, and what is to be bought.
+
+:class:`Schema` holds facts in three states (:mod:`doublure.schema.facets`); :class:`ResolvedSchema` is the same with
+every fact known, and is all that an encoder ever sees.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import Field, StrictStr, ValidationError, model_validator
+
+from doublure.errors import SchemaError, printable
+from doublure.schema import yaml_text
+from doublure.schema.columns import Column, IdColumn, Value, label
+from doublure.schema.constraints import Constraint, Equal, check_constraints
+from doublure.schema.facets import UNDECLARED, Fact, Frozen, Learn, plain
+from doublure.schema.messages import one_line
+from doublure.schema.resolving import agree
+from doublure.schema.scalars import Whole, check_name
+
+_MOST_COLUMNS = 10_000
+
+
+class Unit(Frozen):
+    """Whom the guarantee protects: the unit of privacy.
+
+    ``id`` names the column that tells units apart when a unit has several records; at most ``max_records`` of each
+    are used (the first ones in file order).
+    """
+
+    name: StrictStr = Field(default="person", min_length=1)
+    id: StrictStr | None = None
+    max_records: Whole = Field(default=1, ge=1)
+
+    @model_validator(mode="after")
+    def _several_need_an_id(self) -> Unit:
+        if self.max_records > 1 and self.id is None:
+            raise ValueError("max_records above 1 needs an id; name the column that tells units apart")
+        if printable(self.name) != self.name:
+            raise ValueError("name is long or has invisible characters; write one word, such as person")
+        return self
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """One fact to buy: its path in the schema and its price."""
+
+    path: str
+    fact: str
+    column: str | None
+    epsilon: float
+    magnitude: float | None
+
+
+class Schema(Frozen):
+    """The public facts of a table.
+
+    Example:
+        >>> schema = Schema.parse('''
+        ... doublure: 1
+        ... kind: table
+        ... units: 1000
+        ... columns:
+        ...   age: {type: integer, bounds: [0, 120], missing: false}
+        ... ''')
+        >>> schema.columns["age"].bounds
+        (0, 120)
+    """
+
+    doublure: Literal[1] = Field(description="the version of this file format")
+    kind: Literal["table"]
+    unit: Unit = Unit()
+    units: Fact[Whole] = UNDECLARED
+    columns: Mapping[str, Column]
+    constraints: tuple[Constraint, ...] = ()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if not self.columns:
+            raise ValueError("columns is empty; describe at least one column")
+        if len(self.columns) > _MOST_COLUMNS:
+            raise ValueError(f"columns has more than {_MOST_COLUMNS} entries; split the table")
+        if all(isinstance(column, IdColumn) for column in self.columns.values()):
+            raise ValueError("columns has only ids, which are not learned; describe at least one other column")
+        if isinstance(self.units, int) and self.units < 1:
+            raise ValueError("units must be at least 1; write how many there are")
+        for name in self.columns:
+            check_name(name)
+        if self.unit.id is not None and not isinstance(self.columns.get(self.unit.id), IdColumn):
+            raise ValueError(f"unit.id names {printable(self.unit.id)}; describe that column with type: id")
+        if len(self.with_role("target")) > 1:
+            raise ValueError("two columns have the role target; keep one")
+        check_constraints(self.constraints, self.columns)
+        return self
+
+    # -- reading and writing -------------------------------------------------------------------------------------
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a schema file.
+
+        Raises:
+            SchemaError: The file is not a schema; the message names the key.
+        """
+        return cls.from_plain(yaml_text.load(Path(path), "schema"), Path(path).name)
+
+    @classmethod
+    def parse(cls, text: str, name: str = "schema") -> Self:
+        """Read a schema from YAML text."""
+        return cls.from_plain(yaml_text.parse(text, name), name)
+
+    @classmethod
+    def from_plain(cls, data: object, name: str = "schema") -> Self:
+        """Build a schema from what YAML or JSON holds."""
+        if not isinstance(data, dict):
+            raise SchemaError("is not a mapping of keys", field=name, remedy="begin with doublure: 1 and kind: table")
+        if data.get("kind") in ("images", "series"):
+            raise SchemaError(
+                f"kind {data['kind']} is not read by this version", field="kind", remedy="use kind: table"
+            )
+        try:
+            return cls.model_validate(data)
+        except ValidationError as error:
+            raise one_line(error) from None
+
+    @classmethod
+    def draft(cls, data: Any, codebook: str | Path | None = None) -> Schema:
+        """Draft a schema from a table's column names and storage types; see :mod:`doublure.schema.draft`."""
+        from doublure.schema.draft import draft
+
+        return draft(data, codebook)
+
+    @classmethod
+    def json_schema(cls) -> dict[str, Any]:
+        """Return the JSON Schema of the file format, for editors that complete and check YAML."""
+        return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_any_of(cls.model_json_schema())}
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the schema as JSON and YAML can hold it; defaults that say nothing are left out."""
+        data = self.model_dump(mode="json", exclude_none=True)
+        data["unit"] = {"name": self.unit.name, "id": self.unit.id, "max_records": self.unit.max_records}
+        for name, column in self.columns.items():
+            written = column.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
+            head = {"type": column.type}
+            facts = {fact: plain(getattr(column, fact)) for fact in column.facts}
+            merged = head | {key: _json(value) for key, value in facts.items()} | written
+            data["columns"][name] = merged
+        if not self.constraints:
+            data.pop("constraints", None)
+        return data
+
+    def to_yaml(self) -> str:
+        """Return the schema file's text."""
+        plain_data = self.to_plain()
+        columns = plain_data.pop("columns")
+        constraints = plain_data.pop("constraints", None)
+        text = yaml_text.dump(plain_data) + "columns:\n"
+        for name, column in columns.items():
+            text += f"  {yaml_text.inline(name)}: {yaml_text.inline(column)}\n"
+        return text if constraints is None else text + yaml_text.dump({"constraints": constraints})
+
+    def save(self, path: str | Path) -> None:
+        """Write the schema file."""
+        Path(path).write_text(self.to_yaml(), encoding="utf-8")
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of the schema's canonical JSON."""
+        text = json.dumps(self.to_plain(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    # -- questions -----------------------------------------------------------------------------------------------
+
+    def with_role(self, role: Literal["target", "condition"]) -> tuple[str, ...]:
+        """Return the names of the columns that have this role, in file order."""
+        return tuple(name for name, column in self.columns.items() if role in column.roles)
+
+    @property
+    def target(self) -> str | None:
+        """The target column, if there is one."""
+        return next(iter(self.with_role("target")), None)
+
+    @property
+    def derived(self) -> dict[str, str]:
+        """Columns that an ``equal`` constraint makes a function of another: ``{derived: source}``."""
+        return {
+            name: constraint.equal[0]
+            for constraint in self.constraints
+            if isinstance(constraint, Equal)
+            for name in constraint.equal[1:]
+        }
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """The facts to be bought, in the order in which they can be learned."""
+        return tuple(
+            Question(path=path, fact=fact, column=column, epsilon=value.learn, magnitude=value.magnitude)
+            for path, fact, column, value in self._facts()
+            if isinstance(value, Learn)
+        )
+
+    @property
+    def undeclared(self) -> tuple[str, ...]:
+        """The paths of the facts nobody has decided yet."""
+        return tuple(path for path, _, _, value in self._facts() if isinstance(value, str) and value == UNDECLARED)
+
+    def _facts(self) -> Iterator[tuple[str, str, str | None, object]]:
+        yield "units", "units", None, self.units
+        for fact in ("missing", "values", "bounds", "shares"):
+            for name, column in self.columns.items():
+                if fact in column.facts or fact == "shares":
+                    yield f"columns.{name}.{fact}", fact, name, getattr(column, fact, None)
+
+    @property
+    def public_units(self) -> int:
+        """The public number of units: declared, or the order of magnitude given for learning it.
+
+        Raises:
+            SchemaError: Neither is known.
+        """
+        if isinstance(self.units, int):
+            return self.units
+        if isinstance(self.units, Learn) and self.units.magnitude is not None:
+            return max(1, round(self.units.magnitude))
+        raise SchemaError(
+            "the number of units sets the sampling rate and must have a public size",
+            field="units",
+            remedy="declare units: 10000, or {learn: 0.01, magnitude: 10000}",
+        )
+
+    def resolve(self, learned: Mapping[str, Any]) -> ResolvedSchema:
+        """Fill in what was learned.
+
+        Args:
+            learned: Path of a question -> its answer.
+
+        Raises:
+            SchemaError: A question has no answer, or an answer contradicts another fact.
+        """
+        data = self.model_dump(mode="python", exclude_none=True)
+        answers = agree(self.columns, self.constraints, learned)
+        for question in self.questions:
+            if question.path not in answers:
+                raise SchemaError("was not learned", field=question.path, remedy="declare it")
+            place = data if question.column is None else data["columns"][question.column]
+            place[question.fact] = answers[question.path]
+        try:
+            return ResolvedSchema.model_validate(data)
+        except ValidationError as error:
+            raise one_line(error) from None
+
+
+class ResolvedSchema(Schema):
+    """A schema in which every fact is known. The encoder's only input."""
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        open_facts = [question.path for question in self.questions] + list(self.undeclared)
+        if open_facts:
+            raise ValueError(f"{printable(open_facts[0])} is not known yet; declare it, or let fit learn it")
+        return self
+
+
+def domain_of(schema: Schema, name: str) -> tuple[Value, ...]:
+    """Return the values of a discrete column, or an empty tuple."""
+    return tuple(getattr(schema.columns[name], "domain", ()))
+
+
+def _any_of(schema: Any) -> Any:
+    """Let several forms fit: {learn: 0.05} is also a mapping of shares, which oneOf would refuse."""
+    if isinstance(schema, dict):
+        return {"anyOf" if key == "oneOf" else key: _any_of(value) for key, value in schema.items()}
+    return [_any_of(item) for item in schema] if isinstance(schema, list) else schema
+
+
+def _json(value: object) -> object:
+    if isinstance(value, tuple):
+        return [item.isoformat() if hasattr(item, "isoformat") else item for item in value]
+    return value
+
+
+__all__ = ["Question", "ResolvedSchema", "Schema", "Unit", "domain_of", "label"]

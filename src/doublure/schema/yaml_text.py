@@ -1,0 +1,126 @@
+"""Reading YAML as YAML 1.2 means it: ``no`` is a word, ``12:30`` is text, and a key stands once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from doublure.errors import InputError, SchemaError, printable
+
+_LARGEST_FILE = 50_000_000
+_DEEPEST = 50
+_DAMAGED = (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError, OverflowError, RecursionError)
+
+# libyaml parses a hundred thousand values in seconds rather than minutes; some builds of PyYAML come without it.
+_FastLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_FastLoader):  # type: ignore[misc]  # one of two classes, chosen at run time
+    """The core schema of YAML 1.2: null, true/false, integers, floats; everything else is text."""
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 - PyYAML's own shape
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[Hashable] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, Hashable) or key in seen:
+                problem = f"the key {printable(key)} stands twice, or is no plain text"
+                raise yaml.constructor.ConstructorError(problem=problem, problem_mark=key_node.start_mark)
+            seen.add(key)
+        mapping: dict[Hashable, Any] = super().construct_mapping(node, deep=deep)
+        return mapping
+
+
+_CORE_SCHEMA = (
+    ("null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
+    ("bool", r"^(?:true|True|TRUE|false|False|FALSE)$", [*"tTfF"]),
+    ("int", r"^[-+]?(?:0|[1-9][0-9]*)$", [*"-+0123456789"]),
+    ("float", r"^[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?$", [*"-+0123456789."]),
+)
+for _tag, _pattern, _first in _CORE_SCHEMA:
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), _first)
+_Loader.add_constructor("tag:yaml.org,2002:float", lambda loader, node: float(loader.construct_scalar(node)))
+
+
+class _Dumper(yaml.SafeDumper):
+    """Block mappings with flow lists; quotes whatever YAML 1.1 or 1.2 would not read as text."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    """Keep a text on its line: PyYAML would fold one with line breaks, or write other invisible characters as such."""
+    style = None if text.isprintable() else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+for _tag, _pattern, _first in (*_CORE_SCHEMA, ("bool", r"^[yYnN]$", [*"yYnN"])):
+    _Dumper.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), _first)
+_Dumper.add_representer(
+    list, lambda dumper, data: dumper.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=True)
+)
+_Dumper.add_representer(str, _represent_text)
+
+
+def load(path: Path, what: str) -> Any:
+    """Read one YAML file.
+
+    Raises:
+        InputError: The file is missing, too large, not text, or not YAML.
+    """
+    try:
+        if path.stat().st_size > _LARGEST_FILE:
+            raise SchemaError("is larger than 50 MB", field=path.name, remedy=f"give a {what} file")
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise InputError("there is no such file", field=path, remedy=f"give the path of a {what}") from None
+    except (OSError, UnicodeDecodeError):
+        raise InputError("cannot be read as UTF-8 text", field=path, remedy=f"give a {what} file") from None
+    return parse(text, path.name)
+
+
+def parse(text: str, name: str) -> Any:
+    """Parse YAML text; ``name`` is named in errors.
+
+    Raises:
+        SchemaError: The text is not YAML, or nested more than 50 deep.
+    """
+    try:
+        _check_depth(text)
+        return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
+    except _DAMAGED as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" at line {mark.line + 1}" if mark else ""
+        problem = printable(getattr(error, "problem", None) or "not well formed")
+        raise SchemaError(f"is not valid YAML{where}: {problem}", field=name, remedy="mend that line") from None
+
+
+def _check_depth(text: str) -> None:
+    """Refuse deep nesting before it is built: PyYAML descends by recursion."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_FastLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > _DEEPEST:
+                raise yaml.MarkedYAMLError(
+                    problem=f"nested more than {_DEEPEST} deep", problem_mark=cast("yaml.Mark", event.start_mark)
+                )
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
+def dump(data: object) -> str:
+    """Return YAML text that :func:`parse` reads back to the same data."""
+    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110, default_flow_style=False)
+
+
+def inline(data: object) -> str:
+    """Return YAML text on one line, for a column of a schema."""
+    text = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**9, default_flow_style=True)
+    return text.removesuffix("\n").removesuffix("\n...")
