@@ -1,0 +1,222 @@
+"""Clipping: each unit's gradient is scaled to at most C and added up once (Abadi et al. 2016, algorithm 1).
+
+The sum of vectors of norm at most C has L2 sensitivity C when one unit is added or removed. The sum carries that
+number with it, so that noise is calibrated from the object and never by hand. The bound may change with the
+generator's iteration and with nothing else (design §5, rule 7): a bound chosen from gradients would be one more,
+unpaid, look at the data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from doublure.errors import SettingError
+
+# Scaling down by a little more than needed keeps the norm of what is added below C after rounding.
+_MARGIN = 1e-6
+
+
+class Part(Protocol):
+    """The gradients of some of a lot's units."""
+
+    @property
+    def units(self) -> Tensor:
+        """Which units these are, integers (g,)."""
+
+    def norms(self) -> Tensor:
+        """Return a bound on each unit's gradient norm, (g,) float64, NaN where it is not finite."""
+
+    def weighted_sum(self, weights: Tensor) -> Tensor:
+        """Return the weighted sum (P,) of the units' gradients; weight zero leaves a unit out altogether."""
+
+
+class Lot(Protocol):
+    """The gradients of a lot, part by part; every unit is in one part."""
+
+    @property
+    def units(self) -> int:
+        """How many units the lot has."""
+
+    @property
+    def zero(self) -> Tensor:
+        """The sum over no unit, (P,) of zeros."""
+
+    def __iter__(self) -> Iterator[Part]: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClippedSum:
+    """A sum of clipped gradients that knows its sensitivity. Private until noise is added.
+
+    Args:
+        total: (P,).
+        sensitivity: How far the sum moves in L2 when one unit is added or removed, C.
+        norms: The units' norms before clipping, (G,) float64; NaN for a unit that was left out because its gradient
+            is not finite. For gradient distances and tests; never leaves ``private/``.
+    """
+
+    total: Tensor
+    sensitivity: float
+    norms: Tensor
+
+
+def clip_factors(norms: Tensor, max_grad_norm: float) -> Tensor:
+    """Return what each unit's gradient is multiplied with.
+
+    ============== =======================
+    norm           factor
+    ============== =======================
+    0 to C         1
+    more than C    C / norm, rounded down
+    NaN, infinite  0
+    ============== =======================
+
+    Guarantee: factor · norm ≤ C for every unit, and the factor of one unit depends on no other.
+
+    Args:
+        norms: (G,), float64.
+        max_grad_norm: C > 0; infinite for no clipping.
+
+    Returns:
+        (G,), float64, in [0, 1].
+
+    Raises:
+        SettingError: C is not positive.
+    """
+    _require_bound(max_grad_norm)
+    shrunk = (1 - _MARGIN) * max_grad_norm / norms.double()
+    factors = torch.where(norms <= max_grad_norm, 1.0, shrunk)
+    return torch.where(norms.isfinite(), factors, 0.0)
+
+
+def clipped_sum(lot: Lot, *, max_grad_norm: float) -> ClippedSum:
+    """Return the sum of a lot's gradients, each unit's clipped once to C.
+
+    Guarantee: adding or removing one unit moves the sum by at most C in L2. An empty lot gives zeros.
+
+    Args:
+        lot: The lot's gradients.
+        max_grad_norm: C.
+
+    Raises:
+        SettingError: C is not positive.
+    """
+    _require_bound(max_grad_norm)
+    total = lot.zero.clone()
+    norms = torch.zeros(lot.units, dtype=torch.float64, device=total.device)
+    for part in lot:
+        norms[part.units] = part.norms()
+        total += part.weighted_sum(clip_factors(norms[part.units], max_grad_norm))
+    return ClippedSum(total=total, sensitivity=max_grad_norm, norms=norms)
+
+
+def _require_bound(max_grad_norm: float) -> None:
+    if not max_grad_norm > 0:
+        raise SettingError(f"{max_grad_norm} is not positive", field="max_grad_norm", remedy="use 1.0, say")
+
+
+class Schedule(Protocol):
+    """The clipping bound as a function of the generator's iteration, and of nothing else."""
+
+    def at(self, step: int) -> float:
+        """Return C at the generator's iteration ``step``, counted from 0."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constant:
+    """C at every step.
+
+    Args:
+        max_grad_norm: C.
+    """
+
+    max_grad_norm: float
+
+    def __post_init__(self) -> None:
+        _require_bound(self.max_grad_norm)
+
+    def at(self, step: int) -> float:
+        """Return C.
+
+        >>> Constant(max_grad_norm=1.0).at(1000)
+        1.0
+        """
+        return self.max_grad_norm
+
+
+@dataclass(frozen=True, kw_only=True)
+class Geometric:
+    """C_t = max(floor, C · decay^t): the clipping decay of Frigerio et al. 2019, section 3.3.
+
+    Args:
+        max_grad_norm: C, the bound at the start.
+        decay: What is left of it after each iteration of the generator, in (0, 1].
+        floor: What it never falls below.
+    """
+
+    max_grad_norm: float
+    decay: float
+    floor: float
+
+    def __post_init__(self) -> None:
+        _require_bound(self.max_grad_norm)
+        if not 0 < self.decay <= 1:
+            raise SettingError(f"{self.decay} is not in (0, 1]", field="decay", remedy="use 0.999, say")
+        if not 0 < self.floor <= self.max_grad_norm:
+            raise SettingError(
+                f"{self.floor} is not in (0, {self.max_grad_norm}]", field="floor", remedy="use a tenth of C, say"
+            )
+
+    def at(self, step: int) -> float:
+        """Return C at a step.
+
+        >>> Geometric(max_grad_norm=1.0, decay=0.5, floor=0.2).at(2), Geometric(max_grad_norm=1.0, decay=0.5, floor=0.2).at(9)
+        (0.25, 0.2)
+        """
+        return max(self.floor, self.max_grad_norm * self.decay**step)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Steps:
+    """C falls by a tenth every few iterations and ends at a floor, as the code published with Frigerio et al. 2019.
+
+    C_t = C · d with d = 1 − drop · ⌊t / every⌋, and d = floor from the moment it would be at or below ``until``.
+    That code lowers the noise multiplier by d too, which costs privacy; here the noise stays σ · C_t.
+
+    Args:
+        max_grad_norm: C.
+        every: Iterations of the generator between two drops; that code: ten epochs.
+        drop: How much of C each drop takes.
+        until: Where dropping ends.
+        floor: The share of C that remains then.
+    """
+
+    max_grad_norm: float
+    every: int
+    drop: float = 0.1
+    until: float = 0.4
+    floor: float = 0.35
+
+    def __post_init__(self) -> None:
+        _require_bound(self.max_grad_norm)
+        if self.every < 1:
+            raise SettingError(f"{self.every} is less than 1", field="every", remedy="use the iterations of ten epochs")
+        for name in ("drop", "until", "floor"):
+            if not 0 < getattr(self, name) <= 1:
+                raise SettingError(f"{getattr(self, name)} is not in (0, 1]", field=name, remedy="give a share of C")
+
+    def at(self, step: int) -> float:
+        """Return C at a step.
+
+        >>> [round(Steps(max_grad_norm=1.0, every=10).at(t), 2) for t in (0, 9, 10, 59, 60, 1000)]
+        [1.0, 1.0, 0.9, 0.5, 0.35, 0.35]
+        """
+        share = 1 - self.drop * (step // self.every)
+        # Decimal fractions do not add up exactly in binary: 1 − 0.1 · 6 is meant to be 0.4.
+        return self.max_grad_norm * (self.floor if share <= self.until or math.isclose(share, self.until) else share)

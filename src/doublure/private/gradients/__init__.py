@@ -1,0 +1,32 @@
+"""Each record's gradient of the whole critic loss, and the norms and weighted sums that clipping needs.
+
+>>> from torch import nn
+>>> import torch
+>>> class Critic(nn.Module):
+...     def __init__(self):
+...         super().__init__()
+...         self.body = nn.Sequential(nn.Linear(4, 8), nn.LeakyReLU(0.2), nn.Linear(8, 1))
+...     def forward(self, x, condition=None):
+...         return self.body(x).squeeze(1)
+>>> gradients = RecordGradients(Critic(), CriticLoss(kind="wgan", gradient_penalty=10.0))
+>>> lot = gradients.lot(Records(real=torch.rand(6, 4), fake=torch.rand(6, 4), mix=torch.rand(6)))
+>>> for part in lot:
+...     part.norms().shape, part.weighted_sum(torch.ones(6)).shape
+(torch.Size([6]), torch.Size([49]))
+"""
+
+from doublure.private.gradients.independence import refuse_cross_record
+from doublure.private.gradients.loss import CriticLoss, Records
+from doublure.private.gradients.records import LotGradients, RecordGradients, UnitGradients
+from doublure.private.gradients.reference import batch_gradient, per_record_reference
+
+__all__ = [
+    "CriticLoss",
+    "LotGradients",
+    "RecordGradients",
+    "Records",
+    "UnitGradients",
+    "batch_gradient",
+    "per_record_reference",
+    "refuse_cross_record",
+]

@@ -1,0 +1,134 @@
+"""Refusing modules in which one record's output depends on another's input.
+
+Clipping bounds what one record can do to a sum of gradients only if no other record's gradient contains it. Batch
+normalisation, minibatch statistics and packing break this silently (design §5, rule 9). Two looks are taken: at the
+kinds of layer, and at what the module does with made-up records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from doublure.errors import SettingError
+
+_ROWS = 4
+_TOLERANCE = 1e-4
+
+# torch's layers that treat each row by itself. What is not here is refused; other people's layers are containers of
+# these, or are judged by what they do.
+_ROW_BY_ROW: tuple[type[nn.Module], ...] = (
+    nn.Identity, nn.Linear, nn.Bilinear, nn.Embedding, nn.EmbeddingBag, nn.Flatten, nn.Unflatten,
+    nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d,
+    nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, nn.LocalResponseNorm, nn.PixelShuffle, nn.PixelUnshuffle,
+    nn.Upsample, nn.UpsamplingNearest2d, nn.UpsamplingBilinear2d, nn.ZeroPad1d, nn.ZeroPad2d, nn.ConstantPad1d,
+    nn.ConstantPad2d, nn.ReflectionPad1d, nn.ReflectionPad2d, nn.ReplicationPad1d, nn.ReplicationPad2d,
+    nn.CircularPad1d, nn.CircularPad2d,
+    nn.MaxPool1d, nn.MaxPool2d, nn.AvgPool1d, nn.AvgPool2d, nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d,
+    nn.AdaptiveMaxPool1d, nn.AdaptiveMaxPool2d, nn.LPPool1d, nn.LPPool2d, nn.Fold, nn.Unfold,
+    nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.PReLU, nn.ELU, nn.CELU, nn.SELU, nn.SiLU, nn.GELU, nn.Mish, nn.Sigmoid,
+    nn.LogSigmoid, nn.Hardsigmoid, nn.Hardswish, nn.Tanh, nn.Hardtanh, nn.Tanhshrink, nn.Softplus, nn.Softsign,
+    nn.Softmax, nn.LogSoftmax, nn.Softmin, nn.Softshrink, nn.Hardshrink, nn.Threshold, nn.GLU, nn.RReLU,
+    nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.AlphaDropout, nn.FeatureAlphaDropout,
+    nn.RNN, nn.LSTM, nn.GRU, nn.RNNCell, nn.LSTMCell, nn.GRUCell,
+    nn.MultiheadAttention, nn.TransformerEncoder, nn.TransformerEncoderLayer,
+    nn.Sequential, nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.ParameterDict,
+)  # fmt: skip
+
+
+def refuse_cross_record(module: nn.Module, example_shape: Sequence[int], condition_width: int = 0) -> None:
+    """Refuse a critic or a generator whose records see one another.
+
+    Args:
+        module: Called as ``module(x, condition)``; left as it was found.
+        example_shape: The shape of one input, without the batch.
+        condition_width: How wide a condition is; 0 for none, and then the module is called with None.
+
+    Raises:
+        SettingError: A layer is not known to treat records one by one; or an output depends on another record's
+            input, or on how many records there are; or a forward pass changes what the module stores.
+    """
+    _refuse_layers(module)
+    source = torch.Generator().manual_seed(0)
+    like = next(module.parameters(), torch.zeros(()))
+    draw = {"generator": source, "dtype": torch.float32}
+    records = torch.rand(_ROWS, *example_shape, **draw).to(like.device, like.dtype)
+    condition = torch.rand(_ROWS, condition_width, **draw).to(records) if condition_width else None
+    stored = {name: value.clone() for name, value in module.named_buffers()}
+    # Dropout draws from the global generator: rewinding it makes two passes comparable, and leaves it untouched.
+    state = torch.get_rng_state()
+    try:
+        _refuse_derivatives(module, records, condition)
+        _refuse_values(module, records, condition, state)
+        for name, value in module.named_buffers():
+            if not torch.equal(value, stored[name]):
+                raise _refusal(f"a forward pass changes {name}")
+    finally:
+        torch.set_rng_state(state)
+        for name, value in module.named_buffers():
+            value.copy_(stored[name])
+
+
+def _refusal(what: str) -> SettingError:
+    return SettingError(
+        f"records are not independent: {what}",
+        field="critic or generator",
+        remedy="use LayerNorm or GroupNorm and no minibatch statistics, so that each record is treated by itself",
+    )
+
+
+def _refuse_layers(module: nn.Module) -> None:
+    for name, layer in module.named_modules():
+        kind = type(layer)
+        from_torch = kind.__module__.startswith("torch.")
+        known = kind in _ROW_BY_ROW if from_torch else not isinstance(layer, nn.modules.batchnorm._NormBase)
+        instance = isinstance(layer, nn.modules.instancenorm._InstanceNorm) and not layer.track_running_stats
+        if not known and not instance:
+            raise _refusal(f"{name or 'it'} is a {kind.__name__}")
+        if getattr(layer, "batch_first", True) is False:
+            raise _refusal(f"{name or 'it'} has batch_first=False")
+
+
+def _refuse_derivatives(module: nn.Module, records: Tensor, condition: Tensor | None) -> None:
+    """Refuse if d out_i / d in_j differs from zero for any i ≠ j."""
+    inputs = [x.clone().requires_grad_() for x in (records, condition) if x is not None]
+    with torch.enable_grad():
+        outputs = _outputs(module, inputs[0], inputs[1] if len(inputs) > 1 else None)
+        for row in range(_ROWS):
+            if not outputs.requires_grad:
+                return
+            found = torch.autograd.grad(outputs[row].sum(), inputs, retain_graph=True, allow_unused=True)
+            others = torch.arange(_ROWS) != row
+            if any(bool((x[others] != 0).any()) for x in found if x is not None):
+                raise _refusal("an output changes with another record's input")
+
+
+def _refuse_values(module: nn.Module, records: Tensor, condition: Tensor | None, state: Tensor) -> None:
+    """Refuse if an output changes when the other records do, or when they are left out."""
+
+    def outputs(x: Tensor, c: Tensor | None) -> Tensor:
+        torch.set_rng_state(state)
+        return _outputs(module, x, c)
+
+    def differ(one: Tensor, other: Tensor) -> bool:
+        return not torch.allclose(one, other, rtol=_TOLERANCE, atol=_TOLERANCE)
+
+    with torch.no_grad():
+        before = outputs(records, condition)
+        moved = records.clone()
+        moved[1:] = 3 * moved[1:] + 1
+        if differ(before[0], outputs(moved, condition)[0]):
+            raise _refusal("an output changes with another record's input")
+        alone = outputs(records[:1], None if condition is None else condition[:1])
+        again = outputs(records[:1], None if condition is None else condition[:1])
+        if differ(again, alone) or differ(before[:1], alone):
+            raise _refusal("an output changes with the number of records")
+
+
+def _outputs(module: nn.Module, records: Tensor, condition: Tensor | None) -> Tensor:
+    outputs: Tensor = module(records, condition)
+    if outputs.shape[:1] != records.shape[:1]:
+        raise _refusal(f"{len(records)} inputs give outputs of shape {tuple(outputs.shape)}")
+    return outputs

@@ -1,0 +1,128 @@
+"""Every record's gradient of the whole critic loss as factor pairs, through the double backward.
+
+Let D be the critic and z = W a + b one of its layers. The loss of one record,
+−D(x) + D(x̃) + λ (‖∇D(x̂)‖ − 1)², uses W five times, and each use adds an outer product to the gradient of W:
+
+==================== =========================== ==============================
+where W acts         cotangent                   what it meets
+==================== =========================== ==============================
+forward at x, x̃      ∂L/∂z                       a
+backward at x̂        δ, what came back to z      t, ∂L/∂(what is sent on to a)
+forward at x̂         η, ∂L/∂z through σ″         â
+==================== =========================== ==============================
+
+The bias shares in the forward uses alone. η vanishes where all activations are piecewise linear. Everything on the
+right is found by differentiating with respect to activations, never with respect to a parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from doublure.private.gradients.layers import Layer, Pair
+from doublure.private.gradients.loss import CriticLoss, Records, scored
+from doublure.private.gradients.tape import Call, Tape, Untaped
+from doublure.private.gradients.terms import Term
+
+
+def factor_pairs(critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLoss, records: Records) -> list[Term]:
+    """Return the terms that together hold each record's gradient.
+
+    Raises:
+        Untaped: The critic uses a parameter in a way that has no factors.
+    """
+    places = {id(parameter): place for place, parameter in enumerate(parameters)}
+    with torch.enable_grad():
+        values, plain = _forward(critic, places, loss, records)
+        slopes = _Slopes(critic, places, records) if loss.gradient_penalty else None
+        targets = [call.outputs for call in plain]
+        if slopes is not None:
+            values = values + loss.on_slope(slopes.gradient)
+            targets = targets + slopes.targets
+        cotangents = _gradients(values, targets)
+    found: dict[Layer, list[Pair]] = {}
+    for call, cotangent in zip(plain, cotangents, strict=False):
+        _keep(found, call, cotangent, call.inputs, straight=True)
+    if slopes is not None:
+        slopes.collect(found, cotangents[len(plain) :])
+    _refuse_shared(found)
+    return [term for layer, pairs in found.items() for term in layer.terms(pairs, len(records))]
+
+
+def _forward(
+    critic: nn.Module, places: Mapping[int, int], loss: CriticLoss, records: Records
+) -> tuple[Tensor, list[Call]]:
+    """Return the losses (B,) without the penalty, and the calls that made them."""
+    if records.fake is None:
+        tape = Tape(places, len(records))
+        with tape:
+            scores = scored(critic, records.real, records.condition)
+        return loss.on_real(scores), tape.finish()
+    # A record and its partner are neighbouring rows, so that (2B, …) is also (B, 2, …) without a copy.
+    both = torch.stack([records.real, records.fake.detach()], 1).flatten(0, 1)
+    condition = None if records.condition is None else records.condition.repeat_interleave(2, 0)
+    tape = Tape(places, len(both))
+    with tape:
+        scores = scored(critic, both, condition)
+    real, fake = scores.view(-1, 2).unbind(1)
+    return loss.on_real(real) + loss.on_fake(fake), tape.finish()
+
+
+class _Slopes:
+    """The critic at the mixed records, and its gradients on the way back to them, themselves differentiable.
+
+    Attributes:
+        gradient: ∂D/∂x̂, (B, D…).
+        targets: What the loss is to be differentiated with respect to.
+    """
+
+    def __init__(self, critic: nn.Module, places: Mapping[int, int], records: Records) -> None:
+        mixed = records.mixed().requires_grad_()
+        tape = Tape(places, len(records), twice=True)
+        with tape:
+            scores = scored(critic, mixed, records.condition)
+        self._calls = tape.finish()
+        self._outputs = [call.outputs for call in self._calls]
+        self._inputs = [call.inputs for call in self._calls if call.inputs.requires_grad]
+        found = _gradients(scores, [mixed, *self._outputs, *self._inputs], differentiable=True)
+        gradient, found = found[0], found[1:]
+        self.gradient = torch.zeros_like(mixed) if gradient is None else gradient
+        self._arrived = found[: len(self._calls)]
+        sent = iter(found[len(self._calls) :])
+        self._sent_by_call = [next(sent) if call.inputs.requires_grad else None for call in self._calls]
+        self.targets = [x for x in (*self._outputs, *self._sent_by_call) if x is not None and x.requires_grad]
+
+    def collect(self, found: dict[Layer, list[Pair]], cotangents: Sequence[Tensor | None]) -> None:
+        """Add the pairs of the calls, given the loss's derivatives with respect to ``targets``."""
+        by_target = {id(target): value for target, value in zip(self.targets, cotangents, strict=True)}
+        for call, arrived, sent in zip(self._calls, self._arrived, self._sent_by_call, strict=True):
+            tangent = None if sent is None else by_target.get(id(sent))
+            if arrived is not None and tangent is not None:
+                _keep(found, call, arrived, tangent, straight=False)
+            _keep(found, call, by_target.get(id(call.outputs)), call.inputs, straight=True)
+
+
+def _gradients(values: Tensor, targets: Sequence[Tensor], *, differentiable: bool = False) -> Sequence[Tensor | None]:
+    """Return the derivatives of the sum of the values, None where there is none."""
+    if not values.requires_grad or not targets:
+        return [None] * len(targets)
+    # The seed requires a gradient so that what flows back has a graph even through a critic that is linear here.
+    ones = torch.ones_like(values).requires_grad_(differentiable)
+    return torch.autograd.grad(values, targets, ones, create_graph=differentiable, allow_unused=True)
+
+
+def _keep(
+    found: dict[Layer, list[Pair]], call: Call, cotangent: Tensor | None, inputs: Tensor, *, straight: bool
+) -> None:
+    if cotangent is not None:
+        found.setdefault(call.layer, []).append(Pair(cotangent.detach(), inputs.detach(), straight))
+
+
+def _refuse_shared(found: dict[Layer, list[Pair]]) -> None:
+    """Refuse a parameter that belongs to two different layers: inner products across them are not taken."""
+    owned = [place for layer in found for place in (layer.weight, getattr(layer, "bias", None)) if place is not None]
+    if len(owned) != len(set(owned)):
+        raise Untaped("a parameter is shared by different layers")

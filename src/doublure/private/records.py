@@ -1,0 +1,72 @@
+"""Private records, indexed by unit: what a lot is drawn from.
+
+Nothing here computes; the class exists so that private tensors have one home, show nothing in ``repr``, and cannot be
+pickled into an artefact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+class PrivateRecords:
+    """Compact private records and how to expand those of a lot.
+
+    Args:
+        compact: ``(N, P)``, every record.
+        unit: ``(N,)`` int64, each record's unit, 0 … n_units - 1.
+        n_units: How many units there are.
+        expand: ``(B, P) -> (body (B, D…), condition (B, K) or None)``.
+        device: Where lots are expanded.
+    """
+
+    def __init__(
+        self,
+        compact: Tensor,
+        unit: np.ndarray[Any, np.dtype[np.int64]],
+        n_units: int,
+        expand: Callable[[Tensor], tuple[Tensor, Tensor | None]],
+        device: str | torch.device = "cpu",
+    ) -> None:
+        self.n_units = n_units
+        self._single = n_units == len(compact)
+        order = np.argsort(unit, kind="stable")
+        self._compact = compact[torch.from_numpy(order)].to(device)
+        self._first = np.concatenate([[0], np.cumsum(np.bincount(unit, minlength=n_units))])
+        self._expand = expand
+        self._device = torch.device(device)
+
+    def lot(
+        self, units: np.ndarray[Any, np.dtype[np.int64]]
+    ) -> tuple[Tensor, Tensor | None, Tensor | None, int]:
+        """Return the records of the drawn units.
+
+        Args:
+            units: ``(G,)`` the units in the lot; none is a lot too.
+
+        Returns:
+            Body ``(B, D…)``, condition ``(B, K)`` or None, each record's place among the drawn units ``(B,)`` (None
+            where every unit has one record), and G.
+        """
+        if self._single:
+            rows = self._first[:-1][units]
+            group = None
+        else:
+            counts = self._first[units + 1] - self._first[units]
+            place = np.repeat(np.arange(len(units)), counts)
+            within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+            rows = self._first[units][place] + within
+            group = torch.from_numpy(place).to(self._device)
+        body, condition = self._expand(self._compact[torch.from_numpy(np.asarray(rows, dtype=np.int64)).to(self._device)])
+        return body, condition, group, len(units)
+
+    def __repr__(self) -> str:
+        return "PrivateRecords(private)"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("private records are never serialised")
