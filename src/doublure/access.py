@@ -1,0 +1,38 @@
+"""One private access: what for, by which mechanism, at which price. A plan is a list of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from doublure.private.accounting import Event, event_from_json, event_to_json
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """One private access.
+
+    Attributes:
+        purpose: What for, in words.
+        event: The mechanism, as the accountant reads it; None where nothing is protected (``gan``).
+        epsilon: Its price alone, at :attr:`delta`.
+        delta: Its share of δ.
+        path: The schema's fact that it learns, if it learns one.
+    """
+
+    purpose: str
+    event: Event | None
+    epsilon: float | None = None
+    delta: float | None = None
+    path: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the access as ``plan.json`` holds it."""
+        event = None if self.event is None else event_to_json(self.event)
+        return {"purpose": self.purpose, "event": event, "epsilon": self.epsilon, "delta": self.delta}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Access:
+        """Read what :meth:`to_json` wrote."""
+        event = None if data["event"] is None else event_from_json(data["event"])
+        return cls(purpose=data["purpose"], event=event, epsilon=data["epsilon"], delta=data["delta"])

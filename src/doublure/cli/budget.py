@@ -1,0 +1,72 @@
+"""``doublure budget init|show|verify``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from doublure.cli.options import Config, Json
+from doublure.cli.terminal import Outcome
+from doublure.errors import GateFailed, LedgerError
+
+LedgerPath = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger file.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    group = typer.Typer(no_args_is_help=True, help="Keep the ledger of what has been spent.", rich_markup_mode=None)
+    group.command("init")(init)
+    group.command("show")(show)
+    group.command("verify")(verify)
+    app.add_typer(group, name="budget")
+
+
+def init(
+    ledger: LedgerPath,
+    dataset: Annotated[str, typer.Option(help="The data set's id; the cap belongs to it.")],
+    epsilon: Annotated[float, typer.Option(help="The cap on ε over all runs.")],
+    delta: Annotated[float, typer.Option(help="The cap on δ over all runs.")],
+    as_json: Json = False,
+    config: Config = None,
+) -> Outcome:
+    """Create a ledger with its cap."""
+    from doublure.ledger import Ledger
+
+    made = Ledger.create(ledger, dataset=dataset, epsilon=epsilon, delta=delta)
+    text = f"Wrote {ledger}: {dataset} may spend ε = {epsilon:g}, δ = {delta:g} over all runs."
+    return Outcome(data=made.show(), text=text)
+
+
+def show(ledger: LedgerPath, as_json: Json = False, config: Config = None) -> Outcome:
+    """Show what has been spent and what is left."""
+    from doublure.ledger import Ledger
+
+    book = Ledger.open(ledger)
+    summary = book.show()
+    lines = [
+        f"Data set {summary['dataset']}",
+        f"  cap        ε = {book.cap.epsilon:<10g} δ = {book.cap.delta:g}",
+        f"  spent      ε = {book.spent.epsilon:<10g} δ = {book.spent.delta:g}",
+        f"  remaining  ε = {book.remaining.epsilon:<10g} δ = {book.remaining.delta:g}",
+    ]
+    for run in summary["runs"]:
+        price = "no ε" if run["epsilon"] is None else f"ε = {run['epsilon']:g}, δ = {run['delta']:g}"
+        lines.append(f"  {run['sequence']:>4}  {run['utc']}  {run['method']:<12} {run['kind']:<12} {price}  {run['status']}")
+    lines.append(book.coverage)
+    return Outcome(data=summary, text="\n".join(lines))
+
+
+def verify(ledger: LedgerPath, as_json: Json = False, config: Config = None) -> Outcome:
+    """Check every record of the ledger."""
+    from doublure.ledger import Ledger
+
+    if not ledger.is_file():
+        raise LedgerError("there is no such file", field=ledger, remedy="give the ledger's path")
+    try:
+        report = Ledger.open(ledger).verify()
+    except LedgerError as error:
+        raise GateFailed(error.message, field=error.field, remedy=error.remedy) from None
+    text = f"{ledger} is intact: {report.sequence} records, {report.runs} runs, {report.releases} releases."
+    return Outcome(data={"sequence": report.sequence, "head_sha256": report.head_sha256, "runs": report.runs}, text=text)

@@ -1,0 +1,68 @@
+"""``--config run.yaml``: every flag can stand in a file; a flag on the command line wins.
+
+Example file::
+
+    method: dpgan
+    epsilon: 3.0
+    delta: 1e-5
+    set: {steps: 500, lot_size: 4096}
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from doublure.errors import SettingError
+
+_FLAG = "--config"
+
+
+def with_config(arguments: list[str]) -> list[str]:
+    """Return the arguments with those of the ``--config`` file put in.
+
+    Raises:
+        SettingError: The file is not a mapping of flags.
+    """
+    place = next((i for i, word in enumerate(arguments) if word == _FLAG or word.startswith(f"{_FLAG}=")), None)
+    if place is None:
+        return arguments
+    if arguments[place] == _FLAG:
+        if place + 1 == len(arguments):
+            raise SettingError("needs a file", field=_FLAG, remedy="write --config run.yaml")
+        name, rest = arguments[place + 1], arguments[:place] + arguments[place + 2 :]
+    else:
+        name, rest = arguments[place].partition("=")[2], arguments[:place] + arguments[place + 1 :]
+    return rest + _as_flags(name, given=rest)
+
+
+def _as_flags(name: str, given: list[str]) -> list[str]:
+    from doublure.schema import yaml_text
+
+    data = yaml_text.load(Path(name), "config")
+    if not isinstance(data, dict):
+        raise SettingError("is not a mapping of flags", field=name, remedy="write lines such as epsilon: 1.0")
+    flags: list[str] = []
+    for key, value in data.items():
+        flag = f"--{str(key).replace('_', '-')}"
+        taken = {word.partition("=")[0] for word in given}
+        if flag in taken or (flag == "--out" and "-o" in taken) or (flag == "--rows" and "-n" in taken):
+            continue
+        flags += _one(flag, value)
+    return flags
+
+
+def _one(flag: str, value: Any) -> list[str]:
+    if value is None or value is False:
+        return []
+    if value is True:
+        return [flag]
+    if isinstance(value, dict):
+        return [word for key, entry in value.items() for word in (flag, f"{key}={_text(entry)}")]
+    if isinstance(value, list):
+        return [word for entry in value for word in (flag, _text(entry))]
+    return [flag, _text(value)]
+
+
+def _text(value: Any) -> str:
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)

@@ -1,0 +1,52 @@
+"""``doublure datasets list|fetch``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from doublure.cli.options import Config, Json
+from doublure.cli.terminal import Outcome, TerminalProgress
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    group = typer.Typer(no_args_is_help=True, help="Public data sets to try things on.", rich_markup_mode=None)
+    group.command("list")(list_)
+    group.command("fetch")(fetch)
+    app.add_typer(group, name="datasets")
+
+
+def list_(as_json: Json = False, config: Config = None) -> Outcome:
+    """List the data sets doublure knows."""
+    from doublure import datasets
+
+    known = [datasets.info(name) for name in datasets.names()]
+    lines = [f"{one.name:<14} {one.kind:<7} {one.rows!s:>9} rows  {one.licence:<14} {one.title}" for one in known]
+    rows = [{"name": one.name, "kind": one.kind, "rows": one.rows, "licence": one.licence} for one in known]
+    return Outcome(data={"datasets": rows}, text="\n".join(lines))
+
+
+def fetch(
+    name: Annotated[str, typer.Argument(help="A name from the list.")],
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Where to put it.")] = None,
+    as_json: Json = False,
+    config: Config = None,
+) -> Outcome:
+    """Download a data set and check its checksums."""
+    from doublure import datasets
+
+    with TerminalProgress() as progress:
+        current = ""
+
+        def tell(file: str, received: int, expected: int | None) -> None:
+            nonlocal current
+            if file != current:
+                current = file
+                progress.stage(file, expected)
+            progress.at(received)
+
+        folder = datasets.fetch(name, folder=out, progress=tell)
+    return Outcome(data={"name": name, "folder": str(folder)}, text=f"{name} is in {folder}")

@@ -1,0 +1,36 @@
+"""``doublure evaluate``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from doublure.cli.options import Config, Json
+from doublure.cli.terminal import Outcome
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("evaluate")(evaluate)
+
+
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    real: Annotated[Path, typer.Option(help="The data it was fitted on.")],
+    holdout: Annotated[Path | None, typer.Option(help="Real data kept aside.")] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Where to write the page.")] = None,
+    as_json: Json = False,
+    config: Config = None,
+) -> Outcome:
+    """Compare the understudy with the real data. Internal: the page is not to be published."""
+    from doublure import evaluate as measures
+    from doublure.run_folder import load
+
+    report = measures.report(load(run), real, holdout)
+    page = out or run / "internal" / "report.html"
+    report.save(page, page.with_suffix(".json"))
+    text = f"{report}\nWrote {page} (internal: computed on real data, do not publish)."
+    return Outcome(data={"page": str(page), "internal": True, "report": json.loads(report.to_json())}, text=text)

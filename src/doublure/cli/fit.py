@@ -1,0 +1,81 @@
+"""``doublure fit``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from doublure.cli.options import Config, Delta, Device, Epsilon, Json, Method, Seed, Settings, Threads, settings
+from doublure.cli.terminal import Outcome, TerminalProgress
+from doublure.errors import SettingError
+
+if TYPE_CHECKING:
+    from doublure.planning import Plan
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("fit")(fit)
+
+
+def fit(
+    data: Annotated[Path, typer.Argument(help="CSV or Parquet: the private data.")],
+    ledger: Annotated[Path, typer.Option(help="The ledger that pays.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="The run folder to make.")],
+    plan: Annotated[Path | None, typer.Option(help="A plan; or give schema, method, epsilon and delta.")] = None,
+    schema: Annotated[Path | None, typer.Option(help="A schema file.")] = None,
+    method: Method = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    set_: Settings = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was cut off.")] = False,
+    seed: Seed = None,
+    device: Device = "cpu",
+    threads: Threads = None,
+    as_json: Json = False,
+    config: Config = None,
+) -> Outcome:
+    """Fit a plan to private data."""
+    from doublure.fitting import fit as run
+    from doublure.ledger import Ledger
+
+    made = _plan_of(plan, schema, method, epsilon, delta, set_, out if resume else None)
+    book = Ledger.open(ledger)
+    with TerminalProgress() as progress:
+        syn = run(
+            data, made, ledger=book, out=out, resume=resume, seed=seed, device=device, threads=threads, progress=progress
+        )
+    left = book.remaining
+    text = f"{syn.guarantee.sentence}\nWrote {out}. Left in {ledger}: ε = {left.epsilon:g}, δ = {left.delta:g}."
+    result = {"run": str(out), "guarantee": syn.guarantee.to_json(), "ledger": syn.run["ledger"]}
+    return Outcome(data=result, text=text)
+
+
+def _plan_of(
+    plan: Path | None,
+    schema: Path | None,
+    method: str | None,
+    epsilon: float | None,
+    delta: float | None,
+    set_: list[str] | None,
+    resumed: Path | None,
+) -> Plan:
+    from doublure.planning import Plan
+    from doublure.planning import plan as make
+
+    parts = {"--schema": schema, "--method": method, "--epsilon": epsilon, "--delta": delta, "--set": set_}
+    given = [flag for flag, value in parts.items() if value is not None]
+    if plan is not None and given:
+        raise SettingError("cannot stand beside --plan", field=given[0], remedy="the plan already says it")
+    if plan is not None:
+        return Plan.load(plan)
+    if resumed is not None and not given:
+        from doublure.run_folder import RunFolder
+
+        return RunFolder.open(resumed).plan
+    if schema is None or method is None:
+        missing = "--schema" if schema is None else "--method"
+        raise SettingError("is needed", field=missing, remedy="give --plan, or --schema, --method, --epsilon and --delta")
+    return make(schema, method=method, epsilon=epsilon, delta=delta, **settings(set_))

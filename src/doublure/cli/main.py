@@ -1,0 +1,63 @@
+"""``doublure``: the same verbs as in Python.
+
+Exit codes: 0 done, 2 bad input, 3 budget refused, 4 a gate failed, 130 interrupted. With ``--json`` one object goes to
+stdout and progress to stderr.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import typer
+
+from doublure._version import __version__
+
+app = typer.Typer(
+    name="doublure",
+    help="Private data goes in, an artificial understudy comes out.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+VERBS = (
+    "demo",
+    "schema",
+    "budget",
+    "plan",
+    "fit",
+    "sample",
+    "evaluate",
+    "release",
+    "verify",
+    "datasets",
+    "doctor",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    """Private data goes in, an artificial understudy comes out."""
+
+
+for _verb in VERBS:
+    importlib.import_module(f"doublure.cli.{_verb}").register(app)
+
+
+def run(arguments: list[str] | None = None) -> Any:
+    """Run the command line; the console script's entry."""
+    from doublure.cli.terminal import run_guarded
+
+    sys.exit(run_guarded(app, arguments))

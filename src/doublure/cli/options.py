@@ -1,0 +1,49 @@
+"""The options that several verbs share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from doublure.errors import SettingError
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+Config = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Read flags from a YAML file.")]
+Device = Annotated[str, typer.Option(help="Where to compute, such as cpu or cuda.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads.")]
+Method = Annotated[str | None, typer.Option(help="Which method trains; see docs/methods.md.")]
+Epsilon = Annotated[float | None, typer.Option(help="The total ε, learned facts included. There is no default.")]
+Delta = Annotated[float | None, typer.Option(help="The total δ.")]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method; may be repeated.")
+]
+Given = Annotated[
+    list[str] | None, typer.Option("--given", metavar="COLUMN=VALUE", help="Every row has this; may be repeated.")
+]
+Seed = Annotated[int | None, typer.Option(min=0, help="Makes the result repeatable; never seeds privacy noise.")]
+
+
+def pairs(given: list[str] | None, flag: str) -> dict[str, str]:
+    """Read ``KEY=VALUE`` words.
+
+    Raises:
+        SettingError: A word has no ``=`` or a key stands twice.
+    """
+    found: dict[str, str] = {}
+    for word in given or []:
+        key, mark, value = word.partition("=")
+        if not mark or not key:
+            raise SettingError("is not KEY=VALUE", field=f"{flag} {word}", remedy=f"write {flag} key=value")
+        if key in found:
+            raise SettingError("is given twice", field=f"{flag} {key}", remedy="give it once")
+        found[key] = value
+    return found
+
+
+def settings(given: list[str] | None) -> dict[str, Any]:
+    """Read settings, numbers and words as YAML reads them."""
+    from doublure.schema import yaml_text
+
+    return {key: yaml_text.parse(value, f"--set {key}") for key, value in pairs(given, "--set").items()}

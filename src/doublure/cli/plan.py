@@ -1,0 +1,38 @@
+"""``doublure plan``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from doublure.cli.options import Config, Delta, Epsilon, Json, Method, Settings, settings
+from doublure.cli.terminal import Outcome
+from doublure.errors import SettingError
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("plan")(plan)
+
+
+def plan(
+    schema: Annotated[Path, typer.Argument(help="A schema file.")],
+    method: Method = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    set_: Settings = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Where to write plan.json.")] = None,
+    as_json: Json = False,
+    config: Config = None,
+) -> Outcome:
+    """Say what a run will do and cost, without reading data."""
+    from doublure.planning import plan as make
+
+    if method is None:
+        raise SettingError("is needed", field="--method", remedy="see docs/methods.md")
+    made = make(schema, method=method, epsilon=epsilon, delta=delta, **settings(set_))
+    if out is not None:
+        made.save(out)
+    return Outcome(data=made.to_json(), text=made.explain() + (f"\nWrote {out}" if out else ""))

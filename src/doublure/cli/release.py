@@ -1,0 +1,49 @@
+"""``doublure release``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from doublure.cli.options import Config, Json, Seed
+from doublure.cli.terminal import Outcome
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("release")(release)
+
+
+def release(
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    rows: Annotated[int, typer.Option("-n", "--rows", min=1, help="How many rows.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="The bundle's folder.")],
+    ledger: Annotated[Path | None, typer.Option(help="The ledger, if it has moved since the fit.")] = None,
+    formats: Annotated[str, typer.Option("--format", help="csv, parquet, or csv,parquet.")] = "csv,parquet",
+    spreadsheet_safe: Annotated[bool, typer.Option("--spreadsheet-safe", help="Defuse formulas in text.")] = False,
+    title: Annotated[str | None, typer.Option(help="The card's title.")] = None,
+    contact: Annotated[str | None, typer.Option(help="Whom to ask.")] = None,
+    seed: Seed = None,
+    as_json: Json = False,
+    config: Config = None,
+) -> Outcome:
+    """Write a bundle to publish: data, card and dictionary."""
+    from doublure.releasing import release as write
+    from doublure.run_folder import load
+
+    wanted = [form.strip() for form in formats.split(",") if form.strip()]
+    card = write(
+        load(run),
+        out,
+        n=rows,
+        seed=seed,
+        ledger=ledger,
+        formats=wanted,
+        spreadsheet_safe=spreadsheet_safe,
+        title=title,
+        contact=contact,
+    )
+    text = f"Wrote {out} with {rows} artificial rows.\n{card['guarantee']['sentence']}"
+    return Outcome(data={"bundle": str(out), "card": card}, text=text)

@@ -1,0 +1,179 @@
+"""What the user sees: one line an error, progress with an estimate, one JSON object on request."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from doublure.errors import DoublureError, InputError, Interrupted, SettingError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_INTERNAL = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a verb has to say: data for ``--json``, text for a person."""
+
+    data: dict[str, Any] = field(default_factory=dict)
+    text: str = ""
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return a terminal that respects ``NO_COLOR`` and never interprets markup in what it is given."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+def run_guarded(app: Callable[..., Any], arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit code; no error shows a traceback."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    as_json = "--json" in given
+    command = " ".join(_words(given))
+    try:
+        from doublure.cli.configuration import with_config
+
+        outcome = app(args=with_config(given), prog_name="doublure", standalone_mode=False)
+        if isinstance(outcome, int):  # --help and --version end with an exit code
+            return outcome
+        _tell(outcome if isinstance(outcome, Outcome) else Outcome(), command, as_json)
+        return 0
+    except DoublureError as error:
+        return _report(error, command, as_json)
+    except KeyboardInterrupt:
+        return _report(Interrupted("stopped by the user"), command, as_json)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        reason = (error.strerror or "failed").lower()
+        full = error.errno == errno.ENOSPC
+        remedy = "free some space" if full else "check the path and its permissions"
+        return _report(InputError(reason, field=error.filename, remedy=remedy), command, as_json)
+    except MemoryError:
+        return _report(InputError("ran out of memory", remedy="use smaller lots or a larger machine"), command, as_json)
+    except Exception as error:
+        return _unforeseen(error, command, as_json)
+
+
+def _words(given: list[str]) -> list[str]:
+    """Return the verb, and the second word of verbs that have one."""
+    words = [word for word in given if not word.startswith("-")]
+    return words[:2] if words[:1] in (["schema"], ["budget"], ["datasets"]) else words[:1]
+
+
+def _tell(outcome: Outcome, command: str, as_json: bool) -> None:
+    if as_json:
+        body = {"ok": True, "command": command, "result": outcome.data}
+        sys.stdout.write(json.dumps(body, ensure_ascii=False, allow_nan=False) + "\n")
+    elif outcome.text:
+        console().print(outcome.text)
+
+
+def _report(error: DoublureError, command: str, as_json: bool) -> int:
+    if as_json:
+        facts = {"code": error.code, "field": error.field, "message": error.message, "remedy": error.remedy}
+        sys.stdout.write(json.dumps({"ok": False, "command": command, "error": facts}, ensure_ascii=False) + "\n")
+    else:
+        console(stderr=True).print(f"doublure: {error}", style="bold red")
+    return error.exit_code
+
+
+def _unforeseen(error: Exception, command: str, as_json: bool) -> int:
+    """Report a usage error of the command line, or a defect; a defect's message may hold private values, so it is cut."""
+    message = getattr(error, "format_message", None)
+    if callable(message):
+        usage = SettingError(str(message()).rstrip("."), remedy=f"see doublure {command} --help".replace("  ", " "))
+        return _report(usage, command, as_json)
+    if type(error).__name__ in ("Abort", "Exit"):
+        return int(getattr(error, "exit_code", 1))
+    if os.environ.get("DOUBLURE_DEBUG"):
+        raise error
+    place = _place(error.__traceback__)
+    defect = DoublureError(
+        f"a defect of doublure: {type(error).__name__} at {place}", remedy="set DOUBLURE_DEBUG=1 to see more; report it"
+    )
+    _report(defect, command, as_json)
+    return _INTERNAL
+
+
+def _place(traceback: TracebackType | None) -> str:
+    place = "an unknown place"
+    while traceback is not None:
+        file = Path(traceback.tb_frame.f_code.co_filename)
+        if "doublure" in file.parts:
+            place = f"{file.name}:{traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return place
+
+
+class TerminalProgress:
+    """Stages and bars on stderr; plain lines where stderr is no terminal."""
+
+    def __init__(self) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        self._console = console(stderr=True)
+        self._live = self._console.is_terminal
+        self._bars = Progress(
+            TextColumn("  {task.description:<28}"),
+            BarColumn(bar_width=32),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=self._console,
+            transient=False,
+        )
+        self._task: Any = None
+        self._name = ""
+        self._total: int | None = None
+        self._began = self._said = time.monotonic()
+
+    def __enter__(self) -> Self:
+        if self._live:
+            self._bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._finish()
+        if self._live:
+            self._bars.stop()
+
+    def stage(self, name: str, total: int | None = None) -> None:
+        """Begin a stage."""
+        self._finish()
+        self._name, self._total = name, total
+        self._began = self._said = time.monotonic()
+        if self._live and total:
+            self._task = self._bars.add_task(name, total=total)
+        else:
+            self._console.print(f"  {name}", style="dim")
+
+    def at(self, done: int) -> None:
+        """Show how far the stage is."""
+        if self._task is not None:
+            self._bars.update(self._task, completed=done)
+        elif self._total and time.monotonic() - self._said > 10:
+            self._said = time.monotonic()
+            left = (self._said - self._began) * (self._total - done) / max(1, done)
+            self._console.print(f"  {self._name}: {done} of {self._total}, about {left:.0f} s left", style="dim")
+
+    def _finish(self) -> None:
+        if self._task is not None:
+            self._bars.stop_task(self._task)
+            self._task = None
+
+
+__all__ = ["Outcome", "TerminalProgress", "console", "run_guarded"]

@@ -1,0 +1,30 @@
+"""``doublure verify``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from doublure.cli.options import Config, Json
+from doublure.cli.terminal import Outcome
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("verify")(verify)
+
+
+def verify(
+    bundle: Annotated[Path, typer.Argument(help="A released bundle.")],
+    ledger: Annotated[Path | None, typer.Option(help="The ledger that should contain the card's entry.")] = None,
+    as_json: Json = False,
+    config: Config = None,
+) -> Outcome:
+    """Check a bundle's hashes, its claim, and its entry in the ledger."""
+    from doublure.releasing import verify as check
+
+    checked = check(bundle, ledger=ledger)
+    entry = "its entry is in the ledger" if checked["ledger"] else "the ledger was not given, so its entry is unchecked"
+    return Outcome(data=checked, text=f"{bundle} is intact: {checked['files']} files match its card; {entry}.")

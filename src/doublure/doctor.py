@@ -1,0 +1,135 @@
+"""What this machine can do, and what would not work."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from doublure._version import __version__
+
+_LIBRARIES = (
+    "numpy",
+    "scipy",
+    "pandas",
+    "pyarrow",
+    "scikit-learn",
+    "torch",
+    "dp-accounting",
+    "opendp",
+    "pydantic",
+    "safetensors",
+    "matplotlib",
+    "pillow",
+)
+_SMALL_DISK = 1_000_000_000
+
+
+def examine() -> dict[str, Any]:
+    """Return versions, threads, devices, the entropy source, and the problems found."""
+    problems: list[str] = []
+    return {
+        "doublure": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "libraries": {name: _version(name, problems) for name in _LIBRARIES},
+        "cpus": os.cpu_count(),
+        "threads": _threads(problems),
+        "devices": _devices(problems),
+        "entropy": _entropy(problems),
+        "private_statistics": _opendp(problems),
+        "ledger": _locking(problems),
+        "disk_free_bytes": _disk(problems),
+        "problems": problems,
+    }
+
+
+def describe(found: dict[str, Any]) -> str:
+    """Return the examination in lines."""
+    lines = [f"doublure {found['doublure']}, Python {found['python']} on {found['platform']}"]
+    lines += [f"  {name:<14} {version or 'missing'}" for name, version in found["libraries"].items()]
+    lines.append(f"  {'processors':<14} {found['cpus']}, torch uses {found['threads']} threads")
+    lines.append(f"  {'devices':<14} {', '.join(found['devices'])}")
+    lines.append(f"  {'entropy':<14} {found['entropy']}")
+    lines.append(f"  {'statistics':<14} {found['private_statistics']}")
+    lines.append(f"  {'ledger':<14} {found['ledger']}")
+    lines.append(f"  {'free disk':<14} {found['disk_free_bytes'] / 1e9:.1f} GB")
+    lines += [f"Would not work: {problem}" for problem in found["problems"]]
+    if not found["problems"]:
+        lines.append("Everything works.")
+    return "\n".join(lines)
+
+
+def _version(name: str, problems: list[str]) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        problems.append(f"{name} is not installed; pip install {name}")
+        return None
+
+
+def _threads(problems: list[str]) -> int | None:
+    try:
+        import torch
+    except ImportError:
+        problems.append("torch cannot be imported; nothing can be fitted or sampled")
+        return None
+    return torch.get_num_threads()
+
+
+def _devices(problems: list[str]) -> list[str]:
+    try:
+        import torch
+    except ImportError:
+        return []
+    devices = ["cpu"]
+    if torch.cuda.is_available():
+        devices += [f"cuda:{number} ({torch.cuda.get_device_name(number)})" for number in range(torch.cuda.device_count())]
+    if torch.backends.mps.is_available():
+        devices.append("mps")
+    return devices
+
+
+def _entropy(problems: list[str]) -> str:
+    try:
+        os.urandom(32)
+    except NotImplementedError:
+        problems.append("the operating system has no entropy source; no private run can be made")
+        return "none"
+    return "os.urandom (getrandom)" if sys.platform == "linux" else "os.urandom"
+
+
+def _opendp(problems: list[str]) -> str:
+    try:
+        from doublure.private.statistics import noisy_count
+
+        noisy_count(100, epsilon=1.0)
+    except Exception:
+        problems.append("OpenDP does not run; facts cannot be learned")
+        return "broken"
+    return "exact discrete noise through OpenDP"
+
+
+def _locking(problems: list[str]) -> str:
+    try:
+        import fcntl
+
+        with tempfile.TemporaryFile() as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (ImportError, OSError):
+        problems.append("files cannot be locked here; a ledger cannot be kept")
+        return "no file locking"
+    return "file locking and fsync"
+
+
+def _disk(problems: list[str]) -> int:
+    import shutil
+
+    free = shutil.disk_usage(Path.cwd()).free
+    if free < _SMALL_DISK:
+        problems.append("less than 1 GB of disk is free; runs may end early")
+    return free

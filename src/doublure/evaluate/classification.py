@@ -1,0 +1,78 @@
+"""How good predictions are: accuracy, area under the ROC curve, macro-F1, each with an interval where it is cheap."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from doublure.encode.columns import Floats
+from doublure.evaluate.scores import Interval, quantile
+
+Labels: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+
+_RESAMPLES = 500
+
+
+def confusion(truth: Labels, guessed: Labels, classes: int) -> Labels:
+    """Return the ``(K, K)`` counts of (true class, guessed class)."""
+    return np.bincount(truth * classes + guessed, minlength=classes * classes).reshape(classes, classes)
+
+
+def macro_f1(table: Labels, rng: np.random.Generator) -> tuple[float, Interval]:
+    """Return the mean of the classes' F1 and its bootstrap interval.
+
+    Args:
+        table: ``(K, K)`` counts of (true class, guessed class). Resampling test rows is the same as resampling its
+            cells, because F1 depends on nothing else.
+        rng: Draws the resamples.
+    """
+    n = int(table.sum())
+    draws = rng.multinomial(n, table.ravel() / n, size=_RESAMPLES).reshape(-1, *table.shape)
+    low, high = np.quantile(_f1(draws), [0.025, 0.975])
+    return float(_f1(table[None])[0]), (float(low), float(high))
+
+
+def _f1(tables: Labels) -> Floats:
+    """Return ``(R,)`` macro-F1 of ``(R, K, K)`` tables over the classes that occur in them."""
+    hits = np.diagonal(tables, axis1=1, axis2=2)
+    total = tables.sum(axis=1) + tables.sum(axis=2)
+    occurs = total > 0
+    each = np.where(occurs, 2 * hits / np.maximum(total, 1), 0.0)
+    return np.asarray(each.sum(axis=1) / np.maximum(occurs.sum(axis=1), 1), dtype=np.float64)
+
+
+def area_under_roc(truth: Labels, chances: Floats) -> tuple[float | None, Interval | None]:
+    """Return the area under the ROC curve; the mean over classes, one against the rest, where there are several.
+
+    Args:
+        truth: ``(N,)`` classes.
+        chances: ``(N, K)`` predicted probabilities.
+
+    Returns:
+        The area (null where the test rows are all of one class) and, for two classes, DeLong's interval.
+
+    References:
+        DeLong, DeLong & Clarke-Pearson (1988), Comparing the areas under two or more correlated ROC curves.
+    """
+    if chances.shape[1] == 2:
+        return _delong(truth == 1, chances[:, 1])
+    areas = [_delong(truth == place, chances[:, place])[0] for place in range(chances.shape[1])]
+    found = [area for area in areas if area is not None]
+    return (float(np.mean(found)) if found else None), None
+
+
+def _delong(positive: np.ndarray[Any, np.dtype[np.bool_]], scores: Floats) -> tuple[float | None, Interval | None]:
+    from scipy.stats import rankdata
+
+    m, n = int(positive.sum()), int((~positive).sum())
+    if not m or not n:
+        return None, None
+    ranks = rankdata(scores)
+    above = (ranks[positive] - rankdata(scores[positive])) / n
+    area = float(above.mean())
+    if m < 2 or n < 2:
+        return area, None
+    below = 1 - (ranks[~positive] - rankdata(scores[~positive])) / m
+    half = quantile(0.95) * float(np.sqrt(above.var(ddof=1) / m + below.var(ddof=1) / n))
+    return area, (max(0.0, area - half), min(1.0, area + half))

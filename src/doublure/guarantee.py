@@ -1,0 +1,174 @@
+"""What may be claimed about a release, and in which words (design §6).
+
+Four kinds that never add up with one another: ``dp``, ``bayesian-dp``, ``empirical``, ``none``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from doublure.errors import RunFolderError
+
+Kind: TypeAlias = Literal["dp", "bayesian-dp", "empirical", "none"]
+
+WATERMARKS: dict[Kind, str] = {
+    "dp": "Artificial data with a differential-privacy guarantee",
+    "bayesian-dp": "Artificial data with a Bayesian differential-privacy estimate",
+    "empirical": "Artificial data with an empirical privacy estimate only",
+    "none": "Artificial data with no privacy guarantee: do not publish",
+}
+
+
+class Guarantee(BaseModel):
+    """One claim. What does not apply is None.
+
+    Attributes:
+        kind: Which of the four.
+        epsilon: Worst-case ε (``dp``; beside the estimate for ``bayesian-dp``).
+        delta: Worst-case δ.
+        epsilon_mu: Bayesian ε (``bayesian-dp``).
+        delta_mu: Bayesian δ.
+        mu: Expected privacy loss (``empirical``).
+        gamma: The estimate's failure probability.
+        unit: Whom it protects, such as ``person``.
+        max_records: How many records of one unit are covered.
+        relation: The neighbouring relation.
+        accountant: What composed the events.
+        sample_rate: q of the Poisson lots.
+        noise_multiplier: Noise standard deviation over the clipping norm.
+        steps: Noisy steps, T.
+        noise_source: Where the noise comes from.
+        assumptions: What the claim rests on.
+        excluded: What it does not cover.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    kind: Kind
+    epsilon: float | None = None
+    delta: float | None = None
+    epsilon_mu: float | None = None
+    delta_mu: float | None = None
+    mu: float | None = None
+    gamma: float | None = None
+    unit: str = "person"
+    max_records: int = 1
+    relation: str = "add-remove"
+    accountant: str | None = None
+    sample_rate: float | None = None
+    noise_multiplier: float | None = None
+    steps: int | None = None
+    noise_source: str | None = None
+    assumptions: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    distances: int | None = None
+    bound: str | None = None
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        needed: dict[Kind, tuple[str, ...]] = {
+            "dp": ("epsilon", "delta"),
+            "bayesian-dp": ("epsilon_mu", "delta_mu", "epsilon", "delta", "gamma"),
+            "empirical": ("mu", "gamma"),
+            "none": (),
+        }
+        for name in needed[self.kind]:
+            if getattr(self, name) is None:
+                raise ValueError(f"a {self.kind} guarantee needs {name}")
+        if self.kind in ("empirical", "none") and self.epsilon is not None:
+            raise ValueError(f"a guarantee of kind {self.kind} never states an epsilon")
+        return self
+
+    @property
+    def watermark(self) -> str:
+        """The line that stands in every artefact."""
+        return WATERMARKS[self.kind]
+
+    @property
+    def sentence(self) -> str:
+        """The claim in the design's words; nothing else about privacy may be printed."""
+        return _SENTENCES[self.kind](self)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return every field and the sentence, as a card and ``guarantee.json`` hold them."""
+        return {**self.model_dump(mode="json"), "sentence": self.sentence}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Guarantee:
+        """Read what :meth:`to_json` wrote.
+
+        Raises:
+            RunFolderError: The sentence is not the one that these figures give.
+        """
+        fields = dict(data)
+        sentence = fields.pop("sentence", None)
+        try:
+            guarantee = cls.model_validate(fields)
+        except ValueError:
+            raise RunFolderError("is not a guarantee", field="guarantee", remedy="make the run again") from None
+        if sentence is not None and sentence != guarantee.sentence:
+            raise RunFolderError("the sentence was edited", field="guarantee.sentence", remedy="make the run again")
+        return guarantee
+
+
+def figure(value: float | None) -> str:
+    """Return a number as it may be printed: four significant digits, rounded up, so that it never claims less.
+
+    Example:
+        >>> figure(0.99999), figure(1e-5), figure(2.99612)
+        ('1', '1e-05', '2.997')
+    """
+    from decimal import ROUND_CEILING, Context, Decimal
+
+    if value is None:
+        return "unknown"
+    # repr, not the binary value: 1e-5 is meant as written and must not be rounded up to 1.001e-05.
+    return f"{float(Context(prec=4, rounding=ROUND_CEILING).create_decimal(Decimal(repr(value)))):g}"
+
+
+def _covered(guarantee: Guarantee) -> str:
+    if guarantee.max_records == 1:
+        return guarantee.unit
+    return f"{guarantee.unit} (with at most {guarantee.max_records} records)"
+
+
+def _dp(guarantee: Guarantee) -> str:
+    how = [f"{guarantee.relation.replace('add-remove', 'add/remove')} neighbours"]
+    if guarantee.sample_rate is not None:
+        how.append("full batch" if guarantee.sample_rate == 1 else f"Poisson lots q={figure(guarantee.sample_rate)}")
+    if guarantee.steps is not None:
+        how.append(f"{guarantee.steps} noisy steps")
+    how.append(f"accountant {guarantee.accountant}")
+    return (
+        f"(ε={figure(guarantee.epsilon)}, δ={figure(guarantee.delta)})-differentially private for one "
+        f"{_covered(guarantee)}, {', '.join(how)}; given the declared schema. "
+        "Not covered: floating-point and timing side channels, internal reports."
+    )
+
+
+def _bayesian(guarantee: Guarantee) -> str:
+    bound = guarantee.bound or "Student-t"
+    heuristic = "; heuristic" if bound.lower().startswith("student") else ""
+    return (
+        f"(ε_μ={figure(guarantee.epsilon_mu)}, δ_μ={figure(guarantee.delta_mu)})-Bayesian DP for records drawn from the "
+        f"data's own distribution, estimated from {guarantee.distances} gradient distances per step at confidence "
+        f"{1 - (guarantee.gamma or 0):.10g} ({bound}{heuristic}); a record from elsewhere is covered only by the "
+        f"worst-case (ε={figure(guarantee.epsilon)}, δ={figure(guarantee.delta)}) of the same run."
+    )
+
+
+def _empirical(guarantee: Guarantee) -> str:
+    return (
+        f"Empirical estimate for this data set only: expected privacy loss μ={figure(guarantee.mu)} at "
+        f"γ={figure(guarantee.gamma)}. This is not ε and bounds no individual's risk."
+    )
+
+
+def _none(guarantee: Guarantee) -> str:
+    del guarantee
+    return "No privacy guarantee. Do not publish."
+
+
+_SENTENCES = {"dp": _dp, "bayesian-dp": _bayesian, "empirical": _empirical, "none": _none}

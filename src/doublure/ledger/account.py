@@ -1,0 +1,264 @@
+"""The rules: which record may follow which, and what they add up to.
+
+Runs compose by *basic composition*, ε with ε and δ with δ. That is a valid privacy filter: the sum may be compared with
+a cap fixed beforehand even though each plan is chosen after seeing earlier results (Rogers, Roth, Ullman & Vadhan 2016,
+"Privacy Odometers and Filters: Pay-as-you-Go Composition"). Composing the runs' privacy loss distributions would be
+tighter, but is no valid filter for plans chosen one after the other.
+
+The account is a fold over the records. Writing and reading use the same fold: the writer adds the new record to a
+copy of the account before it touches the disk, and the reader, who trusts nobody, adds every record again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from doublure.errors import BudgetRefused, LedgerError, printable
+from doublure.ledger.amounts import Amount
+from doublure.ledger.chain import Record
+from doublure.ledger.request import CHARGED
+from doublure.ledger.shapes import NO_NOISE, check_shape
+
+FORMAT = 1
+_FINAL = frozenset({"done", NO_NOISE})
+# A run may be released under what it was reserved as, or under less: bayesgan above its ceiling is plain dp.
+_RELEASABLE = {
+    "dp": ("dp", "none"),
+    "bayesian-dp": ("bayesian-dp", "dp", "none"),
+    "empirical": ("empirical", "none"),
+    "none": ("none",),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One reservation, as its records tell it.
+
+    Attributes:
+        id: The reservation's id.
+        run_id: The run's id.
+        sequence: The record that reserved it.
+        utc: When, by the clock.
+        plan: The recorded facts of its plan.
+        charge: What it costs now; zero for kinds without (ε, δ), and after "no-noise-drawn".
+        sessions: Its session nonces, the last one valid.
+        drawn: What was marked as drawn, besides noisy steps.
+        authorised: Noisy steps authorised, drawn or not.
+        status: "open" or how it was closed.
+        taken: Noisy steps reported at its close.
+    """
+
+    id: str
+    run_id: str
+    sequence: int
+    utc: str
+    plan: Mapping[str, Any]
+    charge: Amount
+    sessions: tuple[str, ...]
+    drawn: tuple[str, ...] = ()
+    authorised: int = 0
+    status: str = "open"
+    taken: int | None = None
+
+    @property
+    def kind(self) -> str:
+        """The kind of guarantee it was reserved under."""
+        return str(self.plan["kind"])
+
+    @property
+    def noise_drawn(self) -> bool:
+        """Whether anything may have been drawn."""
+        return bool(self.drawn) or self.authorised > 0
+
+
+class Account:
+    """What the records add up to so far.
+
+    Attributes:
+        dataset: The data set the ledger is about.
+        cap: Its cap.
+        spent: The sum of all charges, dp and bayesian-dp (worst case) together.
+        runs: Reservations by id, oldest first.
+        releases: The records of released bundles.
+    """
+
+    def __init__(self) -> None:
+        self.dataset = ""
+        self.cap = Amount()
+        self.spent = Amount()
+        self.runs: dict[str, Run] = {}
+        self.releases: tuple[Record, ...] = ()
+        self._run_ids: dict[str, str] = {}
+
+    def copy(self) -> Account:
+        """Return an account that can grow without this one."""
+        twin = Account()
+        twin.dataset, twin.cap, twin.spent, twin.releases = self.dataset, self.cap, self.spent, self.releases
+        twin.runs, twin._run_ids = dict(self.runs), dict(self._run_ids)
+        return twin
+
+    def find(self, name: str) -> Run:
+        """Return the run of a reservation id or run id.
+
+        Raises:
+            LedgerError: There is none.
+        """
+        run = self.runs.get(self._run_ids.get(name, name))
+        if run is None:
+            raise LedgerError(
+                "is not a reservation of this ledger", field=name, remedy="give the ledger the run was made with"
+            )
+        return run
+
+    def uncovered(self) -> int:
+        """Return how many bundles were released under a kind that the total does not cover."""
+        return sum(record.body["kind"] not in CHARGED for record in self.releases)
+
+    def add(self, record: Record) -> None:
+        """Add the next record; the account is unchanged if this raises.
+
+        Raises:
+            LedgerError: The record may not follow.
+            BudgetRefused: It would pass the cap.
+        """
+        check_shape(record.kind, record.body)
+        if (record.kind == "open") != (record.sequence == 1):
+            raise LedgerError("the cap is recorded once, in the first record")
+        match record.kind:
+            case "open":
+                self._open(record.body)
+            case "reserve":
+                self._reserve(record)
+            case "release":
+                self._release(record)
+            case _:
+                before = self.find(record.body["id"])
+                after = _NEXT[record.kind](before, record.body)
+                self.runs[after.id] = after
+                if after.charge != before.charge:
+                    self.spent = self.spent - before.charge + after.charge
+
+    def _open(self, body: Mapping[str, Any]) -> None:
+        if body["format"] != FORMAT:
+            raise LedgerError("a ledger of another format", remedy="use a newer doublure")
+        self.dataset, self.cap = body["dataset"], Amount.of(body["epsilon"], body["delta"])
+
+    def _reserve(self, record: Record) -> None:
+        body, plan = record.body, record.body["plan"]
+        if any(name in self.runs or name in self._run_ids for name in (body["id"], body["run_id"])):
+            raise LedgerError("is reserved already", field=body["run_id"], remedy="resume it, or give a new run id")
+        if (body["charge"] is not None) != (plan["kind"] in CHARGED):
+            raise LedgerError("a charge that does not fit its kind")
+        charge = Amount() if body["charge"] is None else Amount.of(**body["charge"])
+        if not (self.spent + charge).fits(self.cap):
+            raise self._refusal(charge)
+        self.spent = self.spent + charge
+        self._run_ids[body["run_id"]] = body["id"]
+        self.runs[body["id"]] = Run(
+            id=body["id"],
+            run_id=body["run_id"],
+            sequence=record.sequence,
+            utc=record.utc,
+            plan=plan,
+            charge=charge,
+            sessions=(body["session"],),
+        )
+
+    def _release(self, record: Record) -> None:
+        run, kind = self.find(record.body["id"]), record.body["kind"]
+        if run.status == NO_NOISE:
+            raise LedgerError(
+                'was closed as "no-noise-drawn" and cost nothing, so nothing of it may be released',
+                field=run.run_id,
+                remedy="run the plan again",
+            )
+        if kind not in _RELEASABLE[run.kind]:
+            raise LedgerError(
+                f"was reserved as {run.kind} and cannot be released as {kind}", field=run.run_id, remedy="reserve it so"
+            )
+        self.releases = (*self.releases, record)
+
+    def _refusal(self, charge: Amount) -> BudgetRefused:
+        passed = "epsilon" if self.spent.epsilon + charge.epsilon > self.cap.epsilon else "delta"
+        return BudgetRefused(
+            f"the cap of data set {printable(self.dataset)} would be passed: cap {self.cap.rounded_down()}, spent "
+            f"{self.spent.rounded_up()}, asked {charge.rounded_up()}, left {(self.cap - self.spent).rounded_down()}",
+            field=passed,
+            remedy="plan for no more than what is left",
+        )
+
+
+def _current(run: Run, body: Mapping[str, Any]) -> None:
+    """Refuse what does not come from the run's last session, or comes after its end."""
+    if body["session"] != run.sessions[-1]:
+        raise LedgerError(
+            "was resumed elsewhere, from another copy of its run folder",
+            field=run.run_id,
+            remedy="go on with the copy that was resumed last",
+        )
+    if run.status != "open":
+        raise LedgerError(f"was closed ({run.status})", field=run.run_id, remedy="resume it, or reserve a new run")
+
+
+def _noise(run: Run, body: Mapping[str, Any]) -> Run:
+    _current(run, body)
+    if body["what"] in run.drawn:
+        raise LedgerError(
+            f"{printable(body['what'])} was drawn already, and its price covers one draw",
+            field=run.run_id,
+            remedy="use what was drawn, or reserve a new run",
+        )
+    return replace(run, drawn=(*run.drawn, body["what"]))
+
+
+def _advance(run: Run, body: Mapping[str, Any]) -> Run:
+    _current(run, body)
+    through, steps = body["through_step"], run.plan["steps"]
+    if through > steps:
+        raise LedgerError(
+            f"the plan has {steps} noisy steps, and step {through} is beyond", field=run.run_id, remedy="stop there"
+        )
+    if through <= run.authorised:
+        raise LedgerError(
+            f"steps up to {run.authorised} are authorised already and may not be authorised again",
+            field=run.run_id,
+            remedy=f"go on with step {run.authorised + 1}",
+        )
+    return replace(run, authorised=through)
+
+
+def _resume(run: Run, body: Mapping[str, Any]) -> Run:
+    if run.status in _FINAL:
+        raise LedgerError(f"was closed ({run.status})", field=run.run_id, remedy="reserve a new run")
+    _current(replace(run, status="open"), {"session": body["from_session"]})
+    if body["session"] in run.sessions:
+        raise LedgerError("needs a session nonce never used before", field=run.run_id, remedy="draw a new one")
+    return replace(run, sessions=(*run.sessions, body["session"]), status="open", taken=None)
+
+
+def _close(run: Run, body: Mapping[str, Any]) -> Run:
+    _current(run, body)
+    status, steps = body["status"], body["steps"]
+    # A kind without (ε, δ) may train without asking for each step; a charged one may not have drawn one unasked.
+    most = run.authorised if run.kind in CHARGED else run.plan["steps"]
+    if status == NO_NOISE and (run.noise_drawn or steps):
+        raise LedgerError(
+            'may have drawn noise, so it cannot be closed as "no-noise-drawn"',
+            field=run.run_id,
+            remedy='close it as "aborted" at the full charge',
+        )
+    if steps is not None and steps > most:
+        raise LedgerError(
+            f"reports {steps} noisy steps where {most} were authorised", field=run.run_id, remedy="stop using this run"
+        )
+    return replace(run, status=status, taken=steps, charge=Amount() if status == NO_NOISE else run.charge)
+
+
+_NEXT: dict[str, Callable[[Run, Mapping[str, Any]], Run]] = {
+    "noise": _noise,
+    "advance": _advance,
+    "resume": _resume,
+    "close": _close,
+}

@@ -1,0 +1,307 @@
+"""Ledger: the write-ahead record of what has been spent on a data set."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from doublure.errors import GateFailed, LedgerError, SettingError
+from doublure.ledger import disk
+from doublure.ledger.account import FORMAT, Account
+from doublure.ledger.amounts import Budget, is_figure
+from doublure.ledger.chain import Record, canonical
+from doublure.ledger.request import PlanLike, charge, facts
+from doublure.ledger.reservation import Reservation
+from doublure.ledger.store import Store
+from doublure.ledger.summary import coverage, summary
+
+_LONGEST_ID = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """Where the ledger recorded a release; a release card carries it.
+
+    Attributes:
+        dataset: The ledger's data set.
+        sequence: The record's place.
+        head_sha256: The record's hash.
+    """
+
+    dataset: str
+    sequence: int
+    head_sha256: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the value of the card's key `ledger`."""
+        return {"dataset": self.dataset, "sequence": self.sequence, "head_sha256": self.head_sha256}
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifyReport:
+    """What was found intact.
+
+    Attributes:
+        dataset: The ledger's data set.
+        sequence: The last record's place, which is the number of records.
+        head_sha256: The last record's hash.
+        runs: Reservations.
+        releases: Released bundles.
+        torn: Lines cut short by a crash or a full disk and abandoned; they cost nothing.
+    """
+
+    dataset: str
+    sequence: int
+    head_sha256: str
+    runs: int
+    releases: int
+    torn: int
+
+
+class Ledger:
+    """What has been spent on one data set, against a cap.
+
+    Make one with `Ledger.create` or `Ledger.open`. Every figure is read from the disk, under the lock, when it is asked
+    for; the whole file is compared with what this object saw before, so a file put back to an older state is noticed.
+
+    Guarantee: the sum of (ε, δ) of everything ever reserved, plus a new plan, stays within the cap, for any number of
+    processes and threads on one machine and for plans chosen one after seeing the results of the other (basic
+    composition, see `account.py`). A charge is durable before `reserve` returns. It returns to zero only where
+    nothing was drawn.
+
+    Example:
+        >>> ledger = Ledger.create("adult.ledger", dataset="adult", epsilon=3.0, delta=1e-4)  # doctest: +SKIP
+        >>> reservation = ledger.reserve(plan)                                                # doctest: +SKIP
+        >>> reservation.noise_drawn("bounds of hours")                                        # doctest: +SKIP
+        >>> reservation.advance(100)                                                          # doctest: +SKIP
+        >>> reservation.close("done", steps=100)                                              # doctest: +SKIP
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @classmethod
+    def create(cls, path: str | Path, *, dataset: str, epsilon: float, delta: float) -> Ledger:
+        """Create a ledger with its cap.
+
+        Args:
+            path: A path where nothing lies yet, on a local disk.
+            dataset: The declared id of the data set; caps belong to the id, whatever file holds the data.
+            epsilon: The cap on ε over all runs, above 0.
+            delta: The cap on δ over all runs, from 0 to below 1.
+
+        Raises:
+            LedgerError: The file exists, is on a network file system, or could not be made durable.
+            SettingError: An argument is out of its range.
+        """
+        if not isinstance(dataset, str) or not 0 < len(dataset) <= _LONGEST_ID:
+            raise SettingError(f"must be 1 to {_LONGEST_ID} characters", field="dataset", remedy="give a short id")
+        if not is_figure(epsilon) or epsilon == 0:
+            raise SettingError("must be a finite number above 0", field="epsilon", remedy="give the cap on ε")
+        if not is_figure(delta) or delta >= 1:
+            raise SettingError("must be a number from 0 to below 1", field="delta", remedy="give the cap on δ")
+        body = {"format": FORMAT, "dataset": dataset, "epsilon": float(epsilon), "delta": float(delta)}
+        return cls(Store.create(Path(path).absolute(), body))
+
+    @classmethod
+    def open(cls, path: str | Path) -> Ledger:
+        """Open a ledger and verify all of it.
+
+        Raises:
+            LedgerError: It is missing, damaged, or was never completed.
+        """
+        store = Store(Path(path).absolute())
+        store.view()
+        return cls(store)
+
+    def __repr__(self) -> str:
+        return f"Ledger({self._store.path.name!r})"
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._store.path
+
+    @property
+    def dataset(self) -> str:
+        """The declared id of the data set."""
+        return self._store.view().account.dataset
+
+    @property
+    def cap(self) -> Budget:
+        """The cap over all runs."""
+        return self._store.view().account.cap.rounded_down()
+
+    @property
+    def spent(self) -> Budget:
+        """The sum of all charges: dp runs at their total, bayesian-dp runs at their worst case, no other kind."""
+        return self._store.view().account.spent.rounded_up()
+
+    @property
+    def remaining(self) -> Budget:
+        """What is left under the cap; a plan for exactly this much fits."""
+        account = self._store.view().account
+        return (account.cap - account.spent).rounded_down()
+
+    @property
+    def entries(self) -> tuple[Record, ...]:
+        """All records, oldest first."""
+        return self._store.view().chain.records
+
+    @property
+    def head(self) -> tuple[int, str]:
+        """Sequence and SHA-256 of the last record."""
+        return self._store.view().chain.head
+
+    @property
+    def covers_all_releases(self) -> bool:
+        """Whether the total stands for everything released: false once an empirical or none bundle was."""
+        return self._store.view().account.uncovered() == 0
+
+    @property
+    def coverage(self) -> str:
+        """One sentence on what the total stands for."""
+        return coverage(self._store.view().account)
+
+    def reserve(self, plan: PlanLike, *, run_id: str | None = None) -> Reservation:
+        """Charge a whole plan, durably, before any record is opened.
+
+        Args:
+            plan: What will be run. Kinds dp and bayesian-dp are charged; empirical and none are recorded at zero.
+            run_id: The run's id, never used before in this ledger; a fresh one by default.
+
+        Returns:
+            The reservation. The charge is on disk when this returns, and not before.
+
+        Raises:
+            BudgetRefused: The cap would be passed.
+            LedgerError: The ledger is damaged, on a network file system, or could not be written durably.
+            SettingError: The plan contradicts itself.
+        """
+        disk.refuse_network_file_system(self._store.path)
+        plan_facts = facts(plan)
+        reservation_id = secrets.token_hex(8)
+        body = {
+            "id": reservation_id,
+            "run_id": reservation_id if run_id is None else run_id,
+            "session": secrets.token_hex(16),
+            "plan": plan_facts,
+            "charge": charge(plan, plan_facts["kind"]),
+        }
+        _, account = self._store.append("reserve", lambda account: body)
+        return Reservation(self._store, account.find(reservation_id))
+
+    def resume(
+        self, reservation_id: str, session: str, *, plan: PlanLike | None = None, next_session: str | None = None
+    ) -> Reservation:
+        """Go on with a reservation that was not finished; its charge stays as it is.
+
+        Steps authorised earlier count towards T whether or not their results survived: `.authorised` tells them.
+
+        Args:
+            reservation_id: Its id or its run's id.
+            session: The nonce the run folder remembers.
+            plan: The run folder's plan, to be compared with what was reserved.
+            next_session: A fresh nonce that the run folder has stored durably beside the old one, so that a crash
+                between this call and the folder's next write leaves a folder that knows both. Drawn here by default.
+
+        Returns:
+            The reservation, with a new `.session` that the run folder must remember from now on.
+
+        Raises:
+            LedgerError: It is unknown, was closed as done or no-noise-drawn, was resumed elsewhere from another copy of
+                the run folder, or was reserved for another plan.
+        """
+        disk.refuse_network_file_system(self._store.path)
+        expected = None if plan is None else canonical(facts(plan))
+
+        def body(account: Account) -> Mapping[str, Any]:
+            run = account.find(reservation_id)
+            if expected is not None and canonical(run.plan) != expected:
+                raise LedgerError(
+                    "was reserved for another plan", field=run.run_id, remedy="resume with the plan it began with"
+                )
+            return {"id": run.id, "session": next_session or secrets.token_hex(16), "from_session": session}
+
+        record, account = self._store.append("resume", body)
+        return Reservation(self._store, account.find(record.body["id"]))
+
+    def record_release(self, run: str, files: Mapping[str, str], guarantee_kind: str) -> Entry:
+        """Record that a bundle was released.
+
+        Args:
+            run: The id of the reservation or run it was made from.
+            files: SHA-256 by file name in the bundle.
+            guarantee_kind: The kind it is released under: as reserved, or weaker.
+
+        Returns:
+            What the release card carries.
+
+        Raises:
+            LedgerError: The run is unknown, drew nothing, or cannot be released under this kind.
+        """
+        kind = getattr(guarantee_kind, "value", guarantee_kind)
+        record, account = self._store.append(
+            "release", lambda account: {"id": account.find(run).id, "kind": kind, "files": dict(files)}
+        )
+        return Entry(dataset=account.dataset, sequence=record.sequence, head_sha256=record.sha256)
+
+    def verify(self) -> VerifyReport:
+        """Verify every record, from the first.
+
+        Raises:
+            LedgerError: A record was edited, moved, removed or added, or breaks the rules.
+        """
+        view = self._store.view()
+        sequence, sha256 = view.chain.head
+        return VerifyReport(
+            dataset=view.account.dataset,
+            sequence=sequence,
+            head_sha256=sha256,
+            runs=len(view.account.runs),
+            releases=len(view.account.releases),
+            torn=sum(record.after_torn for record in view.chain.records) + bool(view.chain.torn),
+        )
+
+    def verify_card(self, entry: Mapping[str, Any]) -> Record:
+        """Verify that the ledger still contains what a release card says it contained.
+
+        A chain alone cannot show that its end was cut off or that an older copy was put back; a card outside it can.
+
+        Args:
+            entry: The card's `ledger`: `dataset`, `sequence`, `head_sha256`.
+
+        Returns:
+            The record.
+
+        Raises:
+            GateFailed: It does not.
+            LedgerError: The ledger is damaged.
+        """
+        view = self._store.view()
+        sequence = entry.get("sequence")
+        if entry.get("dataset") != view.account.dataset:
+            raise GateFailed(
+                "is not this ledger's data set", field="ledger.dataset", remedy="verify with its own ledger"
+            )
+        if isinstance(sequence, bool) or not isinstance(sequence, int) or not 1 <= sequence <= len(view.chain.records):
+            raise GateFailed(
+                "the ledger has no such record: it was cut short or put back, or the card was changed",
+                field="ledger.sequence",
+                remedy="look for the newest copy of the ledger, and trust no total until it is found",
+            )
+        record = view.chain.records[sequence - 1]
+        if record.sha256 != entry.get("head_sha256"):
+            raise GateFailed(
+                "the ledger holds another record there: it was rewritten, or the card was changed",
+                field="ledger.head_sha256",
+                remedy="look for the newest copy of the ledger, and trust no total until it is found",
+            )
+        return record
+
+    def show(self) -> dict[str, Any]:
+        """Return what `doublure budget show` prints, as plain JSON values (see `summary.py`)."""
+        return summary(self._store.view().account)

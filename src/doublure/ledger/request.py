@@ -1,0 +1,149 @@
+"""What a plan asks of the ledger: the facts that are recorded, and the charge.
+
+Never recorded: seeds, numbers of rows, hashes of rows, private values. The facts are named one by one for that reason;
+what else a plan or a touch carries stays out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from doublure.errors import SettingError
+from doublure.ledger.amounts import Budget, is_figure
+
+KINDS = ("dp", "bayesian-dp", "empirical", "none")
+CHARGED = frozenset({"dp", "bayesian-dp"})
+_TOUCH = ("purpose", "event", "epsilon", "delta")
+
+
+class TouchLike(Protocol):
+    """One private access, as a plan lists it."""
+
+    def to_json(self) -> Mapping[str, Any]:
+        """Return `purpose`, `event`, `epsilon`, `delta`."""
+        ...
+
+
+class GuaranteeLike(Protocol):
+    """What may be claimed."""
+
+    @property
+    def kind(self) -> str:
+        """One of dp, bayesian-dp, empirical, none."""
+        ...
+
+
+class PlanLike(Protocol):
+    """What the ledger reads of a plan.
+
+    A plan of kind bayesian-dp may also have `worst_case: (epsilon, delta) | None`; where it does, that is charged.
+    """
+
+    @property
+    def method(self) -> str:
+        """The method's name."""
+        ...
+
+    @property
+    def guarantee(self) -> GuaranteeLike:
+        """What may be claimed."""
+        ...
+
+    @property
+    def epsilon(self) -> float | None:
+        """The total ε, learned facts included; None for kinds without one."""
+        ...
+
+    @property
+    def delta(self) -> float | None:
+        """The total δ."""
+        ...
+
+    @property
+    def unit(self) -> Mapping[str, Any]:
+        """Whom the guarantee is for."""
+        ...
+
+    @property
+    def relation(self) -> str:
+        """The neighbouring relation."""
+        ...
+
+    @property
+    def accountant(self) -> str | None:
+        """Who computed ε."""
+        ...
+
+    @property
+    def schema_sha256(self) -> str:
+        """SHA-256 of the schema."""
+        ...
+
+    @property
+    def touches(self) -> Sequence[TouchLike]:
+        """Every private access."""
+        ...
+
+    @property
+    def steps(self) -> int:
+        """How many noisy steps may be drawn, T."""
+        ...
+
+
+def facts(plan: PlanLike) -> dict[str, Any]:
+    """Return what is recorded of a plan.
+
+    Raises:
+        SettingError: The plan's kind and figures contradict one another, or a figure is out of range.
+    """
+    kind = getattr(plan.guarantee.kind, "value", plan.guarantee.kind)
+    if kind not in KINDS:
+        raise SettingError("is no kind of guarantee", field="guarantee.kind", remedy=f"use one of {', '.join(KINDS)}")
+    if isinstance(plan.steps, bool) or not isinstance(plan.steps, int) or plan.steps < 0:
+        raise SettingError("must be a whole number, at least 0", field="steps", remedy="make the plan again")
+    if kind in CHARGED:
+        _figures(plan.epsilon, plan.delta)
+    elif plan.epsilon is not None or plan.delta is not None:
+        raise SettingError(
+            f"a plan of kind {kind} has no epsilon and no delta", field="epsilon", remedy="leave both out"
+        )
+    return {
+        "method": plan.method,
+        "kind": kind,
+        "epsilon": None if plan.epsilon is None else float(plan.epsilon),
+        "delta": None if plan.delta is None else float(plan.delta),
+        "unit": dict(plan.unit),
+        "relation": plan.relation,
+        "accountant": plan.accountant,
+        "schema_sha256": plan.schema_sha256,
+        "touches": [_touch(touch.to_json()) for touch in plan.touches],
+        "steps": plan.steps,
+    }
+
+
+def charge(plan: PlanLike, kind: str) -> dict[str, float] | None:
+    """Return what a plan is charged, or None for a kind that has no (ε, δ).
+
+    A dp plan is charged its total, a bayesian-dp plan its worst case: both hold for every data set and may be added.
+
+    Raises:
+        SettingError: A figure is missing or out of range.
+    """
+    if kind not in CHARGED:
+        return None
+    worst: tuple[float, float] | None = getattr(plan, "worst_case", None) if kind == "bayesian-dp" else None
+    budget = _figures(plan.epsilon, plan.delta) if worst is None else _figures(*worst)
+    return {"epsilon": budget.epsilon, "delta": budget.delta}
+
+
+def _touch(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: fields[key] for key in _TOUCH if key in fields}
+
+
+def _figures(epsilon: float | None, delta: float | None) -> Budget:
+    if epsilon is None or not is_figure(epsilon):
+        raise SettingError("must be a finite number, at least 0", field="epsilon", remedy="make the plan again")
+    if delta is None or not is_figure(delta) or delta >= 1:
+        raise SettingError("must be a number from 0 to below 1", field="delta", remedy="make the plan again")
+    return Budget(epsilon=float(epsilon), delta=float(delta))

@@ -1,0 +1,131 @@
+"""The verified file: read, check the rules, append. What `Ledger` and `Reservation` share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from doublure.errors import BudgetRefused, LedgerError
+from doublure.ledger import disk
+from doublure.ledger.account import Account
+from doublure.ledger.chain import Chain, Record, read, seal
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """A file as read at one moment under the lock: its bytes, its records, what they add up to."""
+
+    data: bytes
+    chain: Chain
+    account: Account
+
+
+class Store:
+    """One ledger file. It remembers what it last verified, so that an older copy put in its place is noticed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._seen: View | None = None
+        self._failed = False
+
+    @classmethod
+    def create(cls, path: Path, body: Mapping[str, Any]) -> Store:
+        """Create the file with its first record.
+
+        Raises:
+            LedgerError: The file exists, is on a network file system, or could not be made durable.
+        """
+        record, line = seal(Chain(), kind="open", body=body, utc=_utc(), tool=_tool())
+        Account().add(record)
+        disk.create(path, line)
+        store = cls(path)
+        store.view()
+        return store
+
+    def view(self) -> View:
+        """Read and verify the file under its lock.
+
+        Raises:
+            LedgerError: The file is missing, damaged, or was replaced.
+        """
+        with disk.locked(self.path, to_append=False) as (_, data):
+            return self._read(data)
+
+    def _read(self, data: bytes) -> View:
+        """Verify the bytes just read under the lock; what was verified before is compared, not parsed again."""
+        name, base = self.path.name, self._seen
+        if base is not None and not data.startswith(base.data):
+            raise LedgerError(
+                "no longer holds what it held a moment ago",
+                field=name,
+                remedy="another copy was put in its place: bring back the newest one",
+            )
+        chain = read(data, base=base.chain if base else None, name=name)
+        if not chain.records:
+            raise LedgerError("was never completed", field=name, remedy="remove it and create it again")
+        account = base.account.copy() if base else Account()
+        for record in chain.records[len(base.chain.records) if base else 0 :]:
+            try:
+                account.add(record)
+            except (LedgerError, BudgetRefused) as error:
+                raise LedgerError(
+                    f"damaged: record {record.sequence} breaks the ledger's rules: {error.message}",
+                    field=name,
+                    remedy="bring back the newest intact copy",
+                ) from error
+        view = View(data=data, chain=chain, account=account)
+        if chain.clean:
+            self._seen = view
+        return view
+
+    def append(self, kind: str, body: Callable[[Account], Mapping[str, Any]]) -> tuple[Record, Account]:
+        """Lock, verify, check the rules, write, fsync, and only then return.
+
+        Args:
+            kind: The record's kind.
+            body: Makes the record's body from the account as it is under the lock.
+
+        Returns:
+            The record, and the account with it.
+
+        Raises:
+            LedgerError: The file is damaged, the record may not follow, or it could not be made durable.
+            BudgetRefused: The cap would be passed.
+        """
+        if self._failed:
+            raise LedgerError(
+                "an earlier write failed, so what the disk holds is unknown and nothing more may be drawn",
+                field=self.path.name,
+                remedy="mend the disk, then resume the run",
+            )
+        with disk.locked(self.path, to_append=True) as (fd, data):
+            view = self._read(data)
+            record, line = seal(view.chain, kind=kind, body=body(view.account), utc=_utc(), tool=_tool())
+            account = view.account.copy()
+            account.add(record)
+            try:
+                disk.append(fd, line, self.path)
+            except BaseException:
+                # An interrupt counts too: what has reached the disk is unknown, and nothing more may be built on it.
+                self._failed = True
+                raise
+            chain = Chain(records=(*view.chain.records, record), good=len(data) + len(line))
+            self._seen = View(data=data + line, chain=chain, account=account)
+            return record, account
+
+
+def _utc() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+@cache
+def _tool() -> str:
+    try:
+        return f"doublure {version('doublure')}"
+    except PackageNotFoundError:
+        return "doublure"

@@ -1,0 +1,83 @@
+"""What `doublure budget show` prints: the account as plain values and one sentence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from doublure.errors import printable
+from doublure.ledger.account import Account, Run
+from doublure.ledger.amounts import Amount, Budget
+from doublure.ledger.request import CHARGED, KINDS
+
+
+def summary(account: Account) -> dict[str, Any]:
+    """Return the account as plain JSON values.
+
+    Returns:
+        `dataset`; `cap`, `remaining` {epsilon, delta}; `spent` {epsilon, delta, kinds}, where `kinds` holds one total
+        {runs, epsilon, delta} per kind, None where the kind has no ε; `runs` [{sequence, utc, run_id, method, kind,
+        epsilon, delta, status, steps, planned_steps}] with what each is charged now and the noisy steps it may have
+        drawn; `releases` [{sequence, utc, run_id, kind, head_sha256, files}]; `covers_all_releases`; `note`.
+    """
+    runs = list(account.runs.values())
+    return {
+        "dataset": account.dataset,
+        "cap": _figures(account.cap.rounded_down()),
+        "spent": _figures(account.spent.rounded_up()) | {"kinds": {kind: _total(kind, runs) for kind in KINDS}},
+        "remaining": _figures((account.cap - account.spent).rounded_down()),
+        "runs": [_run(run) for run in runs],
+        "releases": [
+            {
+                "sequence": record.sequence,
+                "utc": record.utc,
+                "run_id": account.runs[record.body["id"]].run_id,
+                "kind": record.body["kind"],
+                "head_sha256": record.sha256,
+                "files": dict(record.body["files"]),
+            }
+            for record in account.releases
+        ],
+        "covers_all_releases": account.uncovered() == 0,
+        "note": coverage(account),
+    }
+
+
+def coverage(account: Account) -> str:
+    """Return one sentence on what the total stands for."""
+    dataset, total, uncovered = printable(account.dataset), account.spent.rounded_up(), account.uncovered()
+    if uncovered:
+        bundles = "1 bundle was" if uncovered == 1 else f"{uncovered} bundles were"
+        return (
+            f"The total {total} no longer covers all releases of {dataset}: {bundles} released under a kind that has "
+            "no ε (empirical or none)."
+        )
+    return (
+        f"The total {total} covers all recorded releases of {dataset}, by basic composition; Bayesian runs count with "
+        "their worst case."
+    )
+
+
+def _run(run: Run) -> dict[str, Any]:
+    charge = _figures(run.charge.rounded_up()) if run.kind in CHARGED else {"epsilon": None, "delta": None}
+    return {
+        "sequence": run.sequence,
+        "utc": run.utc,
+        "run_id": run.run_id,
+        "method": run.plan["method"],
+        "kind": run.kind,
+        **charge,
+        "status": run.status,
+        "steps": run.authorised if run.taken is None else run.taken,
+        "planned_steps": run.plan["steps"],
+    }
+
+
+def _total(kind: str, runs: list[Run]) -> dict[str, Any]:
+    mine = [run for run in runs if run.kind == kind]
+    if kind not in CHARGED:
+        return {"runs": len(mine), "epsilon": None, "delta": None}
+    return {"runs": len(mine)} | _figures(sum((run.charge for run in mine), Amount()).rounded_up())
+
+
+def _figures(budget: Budget) -> dict[str, Any]:
+    return {"epsilon": budget.epsilon, "delta": budget.delta}

@@ -1,0 +1,200 @@
+"""The training loop of every GAN: a generator that sees the critic alone, and a teacher that teaches the critic.
+
+What may be claimed depends on the teacher: :class:`doublure.private.mechanism.PrivateStep` makes it differentially
+private, :class:`doublure.methods.gan.PlainTeacher` does not. The generator's step is post-processing either way.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from doublure.methods.adversarial_settings import AdversarialSettings
+from doublure.methods.base import Job
+from doublure.networks.mlp import MlpCritic, MlpGenerator
+from doublure.private.mechanism import Partner
+
+_WARMUP = 10.0
+
+
+class Teacher(Protocol):
+    """Where the critic's gradient comes from."""
+
+    taken: int
+
+    @property
+    def steps(self) -> int:
+        """T."""
+
+    def gradient(self, critic: nn.Module, partner: Partner) -> Tensor:
+        """Return the gradient of the critic's mean loss, flat ``(P,)``."""
+
+
+class Adversaries:
+    """A generator, its moving average, a critic, and what moves them.
+
+    The critic's parameters are views of one flat buffer, so that a gradient is added to it in one call.
+    """
+
+    def __init__(self, job: Job, settings: AdversarialSettings) -> None:
+        self._settings = settings
+        self._encoder = job.encoder
+        self._device = torch.device(job.device)
+        self._random = torch.Generator().manual_seed(_mixed(job.seed, job.taken, 1))
+        self._conditions = np.random.default_rng([job.seed, job.taken, 2])
+        initial = torch.Generator().manual_seed(_mixed(job.seed, 0, 0))
+        self.generator = build_generator(job.encoder, settings, initial).to(self._device)
+        self.average = copy.deepcopy(self.generator)
+        self.critic = MlpCritic(
+            job.encoder.width, width=settings.critic_width, depth=settings.critic_depth, generator=initial
+        ).to(self._device)
+        self.flat = _flatten(self.critic)
+        self._critic_optimizer = _optimizer(settings, self.flat)
+        self._generator_optimizer = torch.optim.Adam(self.generator.parameters(), settings.generator_lr, betas=(0.5, 0.9))
+        self.iterations = 0
+
+    # -- what the teacher calls ----------------------------------------------------------------------------------
+
+    def partner(self, size: int, condition: Tensor | None) -> Tensor:
+        """Return one generated row for each condition; row i depends on condition i alone."""
+        rows: Tensor = self.generator(self._noise(size), condition)
+        return rows
+
+    def follow(self, gradient: Tensor) -> None:
+        """Move the critic along the teacher's gradient."""
+        self.flat.grad = gradient
+        self._critic_optimizer.step()
+        if self._settings.loss == "wgan":
+            with torch.no_grad():
+                self.flat.clamp_(-self._settings.weight_clip, self._settings.weight_clip)
+
+    # -- the generator -------------------------------------------------------------------------------------------
+
+    def improve_generator(self) -> float:
+        """Take one step of the generator and return its loss."""
+        size = self._settings.generator_batch
+        condition = None
+        if self._encoder.condition_width:
+            condition = self._encoder.draw_conditions(size, self._conditions).to(self._device)
+        scores = self.critic(self.generator(self._noise(size), condition), condition)
+        loss = functional.softplus(-scores).mean() if self._settings.loss == "logistic" else -scores.mean()
+        gradients = torch.autograd.grad(loss, list(self.generator.parameters()))
+        for parameter, gradient in zip(self.generator.parameters(), gradients, strict=True):
+            parameter.grad = gradient
+        self._generator_optimizer.step()
+        self.iterations += 1
+        self._average()
+        return float(loss.detach())
+
+    @torch.no_grad()
+    def _average(self) -> None:
+        # An average that starts short, so that the first iterations do not weigh on it for long.
+        weight = min(self._settings.generator_average, (1 + self.iterations) / (_WARMUP + self.iterations))
+        for kept, new in zip(self.average.parameters(), self.generator.parameters(), strict=True):
+            kept.lerp_(new, 1 - weight)
+
+    def _noise(self, size: int) -> Tensor:
+        return torch.randn(size, self._settings.noise_width, generator=self._random).to(self._device)
+
+    # -- keeping state -------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Tensor]:
+        """Return everything a resumed run needs; no randomness among it."""
+        tensors = {f"generator.{name}": value for name, value in self.generator.state_dict().items()}
+        tensors |= {f"average.{name}": value for name, value in self.average.state_dict().items()}
+        tensors |= {"critic": self.flat.detach(), "iterations": torch.tensor([self.iterations])}
+        for name, optimizer in self._optimizers().items():
+            for number, entries in optimizer.state_dict()["state"].items():
+                tensors |= {f"{name}.{number}.{key}": torch.as_tensor(value) for key, value in entries.items()}
+        return {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """Take up a kept state."""
+        self.generator.load_state_dict(_under(tensors, "generator."))
+        self.average.load_state_dict(_under(tensors, "average."))
+        with torch.no_grad():
+            self.flat.copy_(tensors["critic"])
+        self.iterations = int(tensors["iterations"][0])
+        for name, optimizer in self._optimizers().items():
+            entries: dict[int, dict[str, Tensor]] = {}
+            for key, value in _under(tensors, f"{name}.").items():
+                number, _, entry = key.partition(".")
+                entries.setdefault(int(number), {})[entry] = value
+            optimizer.load_state_dict({"state": entries, "param_groups": optimizer.state_dict()["param_groups"]})
+
+    def _optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        return {"critic_optimizer": self._critic_optimizer, "generator_optimizer": self._generator_optimizer}
+
+
+def train(job: Job, settings: AdversarialSettings, teacher: Teacher, adversaries: Adversaries) -> nn.Module:
+    """Alternate critic and generator until the teacher has no steps left; return the averaged generator."""
+    every = settings.checkpoint_every
+    kept = teacher.taken
+    job.progress.stage("train", teacher.steps)
+    job.progress.at(teacher.taken)
+    while teacher.taken < teacher.steps:
+        for _ in range(min(settings.n_critic, teacher.steps - teacher.taken)):
+            adversaries.follow(teacher.gradient(adversaries.critic, adversaries.partner))
+        loss = adversaries.improve_generator()
+        job.progress.at(teacher.taken)
+        if teacher.taken - kept >= every:
+            kept = teacher.taken
+            job.checkpoints.save(kept, adversaries.state())
+            job.log({"step": kept, "generator_loss": round(loss, 6)})
+    job.checkpoints.save(teacher.taken, adversaries.state())
+    return adversaries.average
+
+
+def prepare(job: Job, settings: AdversarialSettings) -> Adversaries:
+    """Build the networks, from the kept state if the run was cut off."""
+    adversaries = Adversaries(job, settings)
+    kept = job.checkpoints.load()
+    if kept is not None:
+        adversaries.restore(kept)
+    return adversaries
+
+
+def build_generator(encoder: object, settings: AdversarialSettings, initial: torch.Generator) -> MlpGenerator:
+    """Return an untrained generator for an encoder's rows."""
+    return MlpGenerator(
+        encoder.body_blocks,  # type: ignore[attr-defined]
+        condition_width=encoder.condition_width,  # type: ignore[attr-defined]
+        noise_width=settings.noise_width,
+        width=settings.width,
+        depth=settings.depth,
+        generator=initial,
+    )
+
+
+def _optimizer(settings: AdversarialSettings, flat: nn.Parameter) -> torch.optim.Optimizer:
+    if settings.critic_optimizer == "adam":
+        return torch.optim.Adam([flat], settings.critic_lr, betas=(0.5, 0.9))
+    if settings.critic_optimizer == "rmsprop":
+        return torch.optim.RMSprop([flat], settings.critic_lr)
+    return torch.optim.SGD([flat], settings.critic_lr)
+
+
+def _flatten(module: nn.Module) -> nn.Parameter:
+    """Make the module's parameters views of one flat buffer, and return it."""
+    parameters = list(module.parameters())
+    flat = nn.Parameter(torch.cat([parameter.detach().reshape(-1) for parameter in parameters]))
+    start = 0
+    for parameter in parameters:
+        parameter.data = flat.data[start : start + parameter.numel()].view_as(parameter)
+        parameter.requires_grad_(False)
+        start += parameter.numel()
+    return flat
+
+
+def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+def _mixed(*numbers: int) -> int:
+    """Return one 63-bit seed from several public numbers."""
+    return int(np.random.SeedSequence([number % 2**64 for number in numbers]).generate_state(1, np.uint64)[0] >> 1)

@@ -1,0 +1,160 @@
+"""``dpgan``: a GAN whose critic learns from clipped, noised gradients.
+
+Frigerio et al. 2019, Algorithm 1 (on Xie et al. 2018 and Abadi et al. 2016), done so that its guarantee holds: the
+whole paired loss of each unit is clipped once, lots are Poisson, every step of the critic is an event, and the clipping
+decay leaves σ alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from doublure.access import Access
+from doublure.guarantee import Kind
+from doublure.methods.adversarial_settings import AdversarialSettings
+from doublure.methods.base import Job, MethodSettings, Work
+from doublure.private.accounting import GaussianEvent
+from doublure.schema import Schema
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from doublure.encode.table import TableEncoder
+    from doublure.private.clipping import Schedule
+
+_FEW_UNITS = 2_000
+
+
+class DpganSettings(AdversarialSettings):
+    """The settings of ``dpgan``.
+
+    Attributes:
+        max_grad_norm: C, the bound on a unit's gradient.
+        clipping_decay: The share of C that is left at the end (Frigerio's clipping decay, geometric in the generator's
+            iterations); 1 keeps C as it is.
+        noise_source: ``os-keyed``, or ``chacha20`` for a cryptographic stream.
+        chunk_size: Records handled at a time; changes memory and nothing else.
+    """
+
+    max_grad_norm: float = Field(default=1.0, gt=0)
+    clipping_decay: float = Field(default=1.0, gt=0, le=1)
+    noise_source: Literal["os-keyed", "chacha20"] = "os-keyed"
+    chunk_size: int | None = Field(default=None, ge=1)
+
+    @model_validator(mode="after")
+    def _fits(self) -> DpganSettings:
+        if self.loss == "wgan" and self.gradient_penalty:
+            raise ValueError("loss wgan clips weights instead of a penalty; use wgan-gp, or gradient_penalty=0")
+        return self
+
+    @property
+    def schedule(self) -> Schedule:
+        """C_t by the generator's iteration."""
+        from doublure.private.clipping import Constant, Geometric
+
+        if self.clipping_decay == 1:
+            return Constant(max_grad_norm=self.max_grad_norm)
+        iterations = max(1, (self.steps or 1) // self.n_critic)
+        return Geometric(
+            max_grad_norm=self.max_grad_norm,
+            decay=self.clipping_decay ** (1 / iterations),
+            floor=self.max_grad_norm * self.clipping_decay,
+        )
+
+
+class Dpgan:
+    """Clipped, noised critic gradients; see the module."""
+
+    name: ClassVar[str] = "dpgan"
+    kinds: ClassVar[frozenset[str]] = frozenset({"table"})
+    guarantee: ClassVar[Kind] = "dp"
+    settings_type: ClassVar[type[MethodSettings]] = DpganSettings
+
+    def settle(self, schema: Schema, settings: MethodSettings) -> DpganSettings:
+        """Decide the lot size (large lots drown the noise) and the number of steps from the public number of units."""
+        own = _own(settings).with_public_sizes(schema, lot_share=0.125, smallest_lot=256, steps=1000)
+        return DpganSettings.model_validate(own.model_dump())
+
+    def sample_rate(self, schema: Schema, settings: MethodSettings) -> float:
+        """Return q = lot size / public number of units."""
+        return min(1.0, (_own(settings).lot_size or 1) / schema.public_units)
+
+    def accesses(self, schema: Schema, settings: MethodSettings, noise_multiplier: float) -> tuple[Access, ...]:
+        """One access: all T noisy critic steps."""
+        event = GaussianEvent(
+            noise_multiplier=noise_multiplier,
+            sample_rate=self.sample_rate(schema, settings),
+            steps=_own(settings).steps or 1,
+        )
+        return (Access(purpose="train the critic", event=event),)
+
+    def work(self, schema: Schema, settings: MethodSettings) -> Work:
+        """Return what training computes and holds."""
+        return _own(settings).work(schema)
+
+    def warnings(self, schema: Schema, settings: MethodSettings) -> tuple[str, ...]:
+        """Say when there are too few units for a critic to learn through noise."""
+        if schema.public_units < _FEW_UNITS:
+            return (f"{schema.public_units} units are few for a private GAN; expect rough marginals",)
+        return ()
+
+    def build(self, encoder: TableEncoder, settings: MethodSettings, seed: int) -> nn.Module:
+        """Return an untrained generator."""
+        import torch
+
+        from doublure.methods.adversarial import build_generator
+
+        return build_generator(encoder, _own(settings), torch.Generator().manual_seed(seed))
+
+    def train(self, job: Job) -> nn.Module:
+        """Train the critic by :class:`PrivateStep`, the generator by the critic."""
+        import torch
+
+        from doublure.methods.adversarial import prepare, train
+        from doublure.private import noise
+        from doublure.private.gradients import CriticLoss, refuse_cross_record
+        from doublure.private.mechanism import PrivateStep, StepSettings
+
+        settings = _own(job.settings)
+        adversaries = prepare(job, settings)
+        body, conditions = job.encoder.width - job.encoder.condition_width, job.encoder.condition_width
+        refuse_cross_record(adversaries.critic, (body,), conditions)
+        refuse_cross_record(adversaries.generator, (settings.noise_width,), conditions)
+        step = StepSettings(
+            loss=CriticLoss(kind=_KINDS[settings.loss], gradient_penalty=settings.penalty),
+            schedule=settings.schedule,
+            noise_multiplier=job.noise_multiplier or 0.0,
+            sample_rate=job.sample_rate,
+            steps=settings.steps or 1,
+            expected_units=job.sample_rate * job.units,
+            n_critic=settings.n_critic,
+            chunk_size=settings.chunk_size,
+        )
+        teacher = PrivateStep(
+            job.records,
+            step,
+            noise=noise.source(settings.noise_source),
+            authorise=job.authorise,
+            taken=job.taken,
+            mixing=torch.Generator().manual_seed(job.seed + job.taken),
+        )
+        return train(job, settings, teacher, adversaries)
+
+
+_KINDS: dict[str, Literal["wgan", "hinge", "logistic"]] = {
+    "wgan-gp": "wgan",
+    "wgan": "wgan",
+    "hinge": "hinge",
+    "logistic": "logistic",
+}
+
+
+def _own(settings: MethodSettings) -> DpganSettings:
+    if not isinstance(settings, DpganSettings):
+        raise TypeError("dpgan was given another method's settings")
+    return settings
+
+
+METHOD = Dpgan()

@@ -1,0 +1,25 @@
+"""Name -> method. Imports no torch, and a method's module only when that method is asked for."""
+
+from __future__ import annotations
+
+import importlib
+
+from doublure.errors import SettingError
+from doublure.methods.base import Method
+
+METHODS: dict[str, str] = {
+    "dpgan": "a GAN whose critic learns from clipped, noised gradients (Frigerio 2019)",
+    "gan": "the same without privacy: a baseline, never to be published",
+}
+
+
+def method(name: str) -> Method:
+    """Return the method of this name.
+
+    Raises:
+        SettingError: There is none.
+    """
+    if name not in METHODS:
+        raise SettingError(f"there is no method {name!r}", field="method", remedy=f"use one of: {', '.join(METHODS)}")
+    found: Method = importlib.import_module(f"doublure.methods.{name}").METHOD
+    return found

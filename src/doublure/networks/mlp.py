@@ -1,0 +1,107 @@
+"""Multilayer perceptrons for tables (Frigerio et al. 2019, §4: softmax heads for discrete variables)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor, nn
+
+
+class HeadBlock(Protocol):
+    """One block of a generated row."""
+
+    @property
+    def kind(self) -> Literal["softmax", "tanh"]:
+        """How the block's outputs are squashed."""
+
+    @property
+    def size(self) -> int:
+        """How many outputs it has."""
+
+
+def _hidden(inputs: int, width: int, depth: int) -> tuple[list[nn.Module], int]:
+    layers: list[nn.Module] = []
+    for _ in range(depth):
+        layers += [nn.Linear(inputs, width), nn.LeakyReLU(0.2)]
+        inputs = width
+    return layers, inputs
+
+
+def _initialise(module: nn.Module, generator: torch.Generator) -> None:
+    """He's initialisation from an explicit generator, so that a public seed fixes it."""
+    for layer in module.modules():
+        if isinstance(layer, nn.Linear):
+            std = math.sqrt(2.0 / layer.in_features)
+            with torch.no_grad():
+                layer.weight.copy_(torch.randn(layer.weight.shape, generator=generator) * std)
+                layer.bias.zero_()
+
+
+class MlpGenerator(nn.Module):
+    """Noise and condition in, one row out: a softmax block a discrete part, tanh for scalars.
+
+    No normalisation across rows: row i depends on its own noise and condition alone, as pairing with private records
+    needs.
+
+    Args:
+        blocks: The body's blocks, in order.
+        condition_width: K.
+        noise_width: Z.
+        width: Hidden units a layer.
+        depth: Hidden layers.
+        generator: Public randomness for the initial weights.
+    """
+
+    def __init__(
+        self,
+        blocks: Sequence[HeadBlock],
+        *,
+        condition_width: int,
+        noise_width: int,
+        width: int,
+        depth: int,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        self.noise_width = noise_width
+        self.condition_width = condition_width
+        self._kinds = tuple(block.kind for block in blocks)
+        self._sizes = [block.size for block in blocks]
+        layers, inputs = _hidden(noise_width + condition_width, width, depth)
+        self.body = nn.Sequential(*layers, nn.Linear(inputs, sum(self._sizes)))
+        _initialise(self, generator)
+
+    def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
+        """Return rows ``(B, D)`` from noise ``(B, Z)`` and condition ``(B, K)``."""
+        inputs = noise if condition is None else torch.cat([noise, condition], dim=1)
+        outputs = self.body(inputs).split(self._sizes, dim=1)
+        squashed = [
+            torch.softmax(part, dim=1) if kind == "softmax" else torch.tanh(part)
+            for kind, part in zip(self._kinds, outputs, strict=True)
+        ]
+        return torch.cat(squashed, dim=1) if squashed else noise.new_zeros(len(noise), 0)
+
+
+class MlpCritic(nn.Module):
+    """A row (and its condition) in, one score out.
+
+    Args:
+        inputs: D + K.
+        width: Hidden units a layer.
+        depth: Hidden layers.
+        generator: Public randomness for the initial weights.
+    """
+
+    def __init__(self, inputs: int, *, width: int, depth: int, generator: torch.Generator) -> None:
+        super().__init__()
+        layers, last = _hidden(inputs, width, depth)
+        self.body = nn.Sequential(*layers, nn.Linear(last, 1))
+        _initialise(self, generator)
+
+    def forward(self, rows: Tensor, condition: Tensor | None = None) -> Tensor:
+        """Return scores ``(B,)`` for rows ``(B, D)`` and condition ``(B, K)``."""
+        inputs = rows if condition is None else torch.cat([rows, condition], dim=1)
+        return self.body(inputs).squeeze(1)  # type: ignore[no-any-return]

@@ -1,0 +1,12 @@
+"""REPORT: pages for people. One self-contained HTML file each, with no script and nothing loaded from elsewhere.
+
+Internal pages (:func:`internal_page`, :func:`write_internal`) hold figures computed on real data and say so on every
+page; the public card (:func:`card_page`) is what goes into a bundle.
+"""
+
+from doublure.report.build import internal_page
+from doublure.report.card import card_page
+from doublure.report.files import write_internal, write_private
+from doublure.report.page import render
+
+__all__ = ["card_page", "internal_page", "render", "write_internal", "write_private"]

@@ -1,0 +1,257 @@
+"""From an evaluation to what its page shows: no figure is computed here, only put into words and places."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from doublure.evaluate.fidelity import ColumnFidelity, PairFidelity
+from doublure.evaluate.groups import Group
+from doublure.evaluate.scores import Score
+from doublure.evaluate.shapes import Density, Frequencies
+from doublure.evaluate.table import TableEvaluation
+from doublure.evaluate.understudy import Report
+from doublure.evaluate.utility import ClassBalance, Classifier
+from doublure.evaluate.words import figure, interval, percent, points, verdict
+from doublure.report import page
+
+MOST_DRAWN = 36
+"""The most columns that are drawn, and the most whose densities are: the furthest from the real rows."""
+
+_MOST_GROUPS = 12
+_MOST_LISTED = 100
+_NAMES = {"synthetic": "artificial rows", "train": "real rows", "holdout": "real test rows"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One score as a row or card shows it; places are percentages of a scale that its neighbours share."""
+
+    value: str
+    interval: str
+    baseline: str
+    real: str
+    dots: Mapping[str, float]
+    whisker: tuple[float, float] | None
+    better: str
+
+
+def internal_page(report: Report | TableEvaluation) -> str:
+    """Return the HTML of an evaluation's page, marked internal."""
+    return page.render("evaluation.html.j2", context(report))
+
+
+def context(report: Report | TableEvaluation) -> dict[str, Any]:
+    """Return what the template names."""
+    table = report if isinstance(report, TableEvaluation) else report.table
+    said = verdict(table)
+    return {
+        "title": "How good is the understudy?",
+        "about": None if isinstance(report, TableEvaluation) else report.about,
+        "internal": table.internal,
+        "verdict": said,
+        "cards": [_card(score) for score in table.scores],
+        "rows": {name: getattr(table.rows, key) for key, name in _NAMES.items()},
+        "kept_aside": table.rows.kept_aside,
+        "utility": _utility(table),
+        "utility_skipped": table.utility_skipped,
+        "groups": _groups(table),
+        "frequencies": _frequencies(table),
+        "densities": _densities(table),
+        "columns": _columns(table.fidelity.columns[:_MOST_LISTED]),
+        "columns_left_out": max(0, len(table.fidelity.columns) - _MOST_LISTED),
+        "pairs": _pairs(table.fidelity.pairs),
+        "n_pairs": table.fidelity.n_pairs,
+        "association": _association(table),
+        "notes": table.notes,
+        "seed": table.seed,
+        "versions": table.versions,
+    }
+
+
+# -- scores ----------------------------------------------------------------------------------------------------------
+
+
+def _scale(scores: Sequence[Score]) -> tuple[float, float]:
+    """Return the ends of a scale that holds all figures of some scores, with a little room."""
+    held = [end for score in scores for end in (score.value, score.baseline, score.real, *(score.interval or ()))]
+    known = [end for end in held if end is not None]
+    if not known:
+        return 0.0, 1.0
+    low, high = min(known), max(known)
+    room = max(0.08 * (high - low), 0.004)
+    return max(low - room, scores[0].range[0] - 0.004), min(high + room, scores[0].range[1] + 0.004)
+
+
+def _cell(score: Score, scale: tuple[float, float]) -> Cell:
+    def place(value: float) -> float:
+        return round(100 * (value - scale[0]) / (scale[1] - scale[0]), 2)
+
+    figures = {"baseline": score.baseline, "real": score.real, "artificial": score.value}
+    return Cell(
+        value=figure(score, score.value),
+        interval=interval(score, score.interval),
+        baseline=figure(score, score.baseline),
+        real=figure(score, score.real),
+        dots={role: place(value) for role, value in figures.items() if value is not None},
+        whisker=None if score.interval is None else (place(score.interval[0]), place(score.interval[1])),
+        better={"low": "lower is better", "high": "higher is better", "near": "near the real rows is best"}[score.goal],
+    )
+
+
+def _cells(scores: Sequence[Score | None]) -> list[Cell | None]:
+    scale = _scale([score for score in scores if score is not None])
+    return [None if score is None else _cell(score, scale) for score in scores]
+
+
+def _card(score: Score) -> dict[str, Any]:
+    against = "trained on real rows" if score.key in ("accuracy", "auc", "macro_f1") else "other real rows"
+    return {"name": score.name, "meaning": score.meaning, "cell": _cell(score, _scale([score])), "against": against}
+
+
+# -- sections --------------------------------------------------------------------------------------------------------
+
+
+def _utility(table: TableEvaluation) -> dict[str, Any] | None:
+    if table.utility is None:
+        return None
+    utility = table.utility
+    keys = ("accuracy", "auc", "macro_f1")
+    by_key = {key: _cells([getattr(entry, key) for entry in utility.classifiers]) for key in keys}
+    names = {"accuracy": "Accuracy", "auc": "Area under ROC", "macro_f1": "Macro-F1"}
+    rows: list[Classifier] = list(utility.classifiers)
+    classes: list[ClassBalance] = list(utility.classes)
+    return {
+        "target": utility.target,
+        "rows": utility.rows,
+        "metrics": [
+            {"name": names[key], "rows": [(entry.name, cell) for entry, cell in zip(rows, by_key[key], strict=True)]}
+            for key in keys
+        ],
+        "classes": [
+            {"label": entry.label, "share": share, "recall": recall}
+            for entry, share, recall in zip(
+                classes,
+                _cells([entry.share for entry in classes]),
+                _cells([entry.recall for entry in classes]),
+                strict=True,
+            )
+        ],
+    }
+
+
+def _groups(table: TableEvaluation) -> dict[str, Any] | None:
+    if table.groups is None:
+        return None
+    groups = table.groups
+    listed = list(groups.groups[:_MOST_GROUPS])
+    cells = _cells([entry.accuracy for entry in (*listed, groups.everybody)])
+    return {
+        "rows": [_group(entry, cell) for entry, cell in zip(listed, cells, strict=False)],
+        "everybody": _group(groups.everybody, cells[-1]),
+        "looked_at": len(groups.groups),
+        "columns": groups.columns,
+        "too_small": groups.too_small,
+    }
+
+
+def _group(group: Group, cell: Cell | None) -> dict[str, Any]:
+    ends = group.loss_interval
+    return {
+        "column": group.column,
+        "value": group.value,
+        "rows": group.rows,
+        "cell": cell,
+        "loss": points(group.loss),
+        "loss_interval": "" if ends is None else f"{points(ends[0])} to {points(ends[1])}",
+        "stands_out": group.clear,
+        "share": None if group.share is None else percent(group.share.value),
+        "real_share": None if group.share is None else percent(group.share.real),
+    }
+
+
+def _frequencies(table: TableEvaluation) -> dict[str, Any]:
+    from doublure.report import plots
+
+    far = {entry.name: entry.variation.value or 0.0 for entry in table.fidelity.columns}
+    drawn = sorted(table.frequencies, key=lambda entry: -far[entry.column])[:MOST_DRAWN]
+    kept = {entry.column for entry in drawn}
+    entries = [entry for entry in table.frequencies if entry.column in kept]
+    return {
+        "drawings": [
+            {
+                "name": entry.column,
+                "far": percent(far[entry.column]),
+                "drawing": plots.frequencies(entry),
+                "remarks": _remarks(entry),
+            }
+            for entry in entries
+        ],
+        "left_out": len(table.frequencies) - len(entries),
+    }
+
+
+def _remarks(entry: Frequencies) -> list[str]:
+    pairs = {"zero": entry.zero, "missing": entry.missing}
+    return [
+        f"{name}: real {percent(shares[0])}, artificial {percent(shares[1])}"
+        for name, shares in pairs.items()
+        if shares
+    ]
+
+
+def _densities(table: TableEvaluation) -> dict[str, Any]:
+    from doublure.report import plots
+
+    entries: Sequence[Density] = table.densities[:MOST_DRAWN]
+    return {
+        "drawings": [
+            {
+                "name": entry.column,
+                "drawing": plots.density(entry),
+                "remarks": ["logarithmic scale"] if entry.scale == "log" else [],
+            }
+            for entry in entries
+        ],
+        "left_out": len(table.densities) - len(entries),
+    }
+
+
+def _columns(columns: Sequence[ColumnFidelity]) -> list[dict[str, Any]]:
+    variations = _cells([entry.variation for entry in columns])
+    moved = _cells([entry.wasserstein for entry in columns])
+    return [
+        {"name": entry.name, "kind": entry.kind, "variation": variation, "wasserstein": distance}
+        for entry, variation, distance in zip(columns, variations, moved, strict=True)
+    ]
+
+
+def _pairs(pairs: Sequence[PairFidelity]) -> list[dict[str, Any]]:
+    cells = _cells([entry.variation for entry in pairs])
+    return [{"names": entry.names, "variation": cell} for entry, cell in zip(pairs, cells, strict=True)]
+
+
+def _association(table: TableEvaluation) -> list[dict[str, Markup | str]] | None:
+    from doublure.report import plots
+
+    found = table.fidelity.association
+    if len(found.columns) < 2:
+        return None
+    gap = [
+        [artificial - real for artificial, real in zip(*rows, strict=True)]
+        for rows in zip(found.synthetic, found.real, strict=True)
+    ]
+    return [
+        {"name": "Real", "drawing": plots.heat_map(found.columns, found.real, "Association among real rows")},
+        {
+            "name": "Artificial",
+            "drawing": plots.heat_map(found.columns, found.synthetic, "Association among artificial rows"),
+        },
+        {
+            "name": "Artificial less real",
+            "drawing": plots.heat_map(found.columns, gap, "Difference of the associations", signed=True),
+        },
+    ]

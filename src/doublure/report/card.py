@@ -1,0 +1,182 @@
+"""The public card: what may be said about a bundle, for the people who receive it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from doublure.report import page
+
+_TITLE = "Artificial data"
+_WATERMARK = "Artificial data, made by doublure"
+_NO_GUARANTEE = "No privacy guarantee. Do not publish."
+_KINDS = {
+    "dp": "differential privacy",
+    "bayesian-dp": "Bayesian differential privacy (an estimate), and a worst case",
+    "empirical": "empirical estimate only",
+    "none": "none",
+}
+_FIGURES = {
+    "epsilon": "ε",
+    "delta": "δ",
+    "epsilon_mu": "ε_μ (Bayesian, estimated)",
+    "delta_mu": "δ_μ (Bayesian, estimated)",
+    "mu": "μ, expected privacy loss (not ε)",
+    "gamma": "γ, chance that the estimate is too low",
+    "unit": "unit of privacy",
+    "max_records": "records used of each unit, at most",
+    "relation": "neighbouring data sets",
+    "accountant": "accountant",
+    "sample_rate": "sampling rate q of a lot",
+    "noise_multiplier": "noise multiplier σ",
+    "steps": "noisy steps",
+    "noise_source": "source of the noise",
+}
+
+
+def card_page(card: Mapping[str, Any]) -> str:
+    """Return the HTML of a bundle's card.
+
+    Args:
+        card: What ``card.json`` holds; what is missing or null is left out.
+    """
+    return page.render("card.html.j2", context(card))
+
+
+def context(card: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the template names."""
+    guarantee: Mapping[str, Any] = card.get("guarantee") or {}
+    kind = str(guarantee.get("kind") or "none")
+    return {
+        "title": card.get("title") or _TITLE,
+        "watermark": _watermark(card.get("watermark"), kind),
+        "loud": _NO_GUARANTEE if kind == "none" else None,
+        "kind": kind,
+        "kind_in_words": _KINDS.get(kind, kind),
+        "sentence": guarantee.get("sentence"),
+        "plain": plain_words(guarantee),
+        "figures": _figures(guarantee, kind),
+        "assumptions": _list(guarantee.get("assumptions")),
+        "excluded": _list(guarantee.get("excluded")),
+        "touches": [
+            {key: _text(touch.get(key)) for key in ("purpose", "event", "epsilon", "delta")}
+            for touch in card.get("touches") or ()
+        ],
+        "about": [
+            (name, _text(card[key]))
+            for key, name in {
+                "method": "method",
+                "created": "made on",
+                "review_by": "review by",
+                "contact": "contact",
+                "doublure_version": "doublure",
+                "schema_sha256": "schema, SHA-256",
+            }.items()
+            if card.get(key) is not None
+        ],
+        "public_sources": _list(card.get("public_sources")),
+        "ledger": [
+            (name, _text((card.get("ledger") or {}).get(key)))
+            for key, name in {"dataset": "data set", "sequence": "entry", "head_sha256": "head, SHA-256"}.items()
+            if (card.get("ledger") or {}).get(key) is not None
+        ],
+        "files": [
+            {key: _text(entry.get(key)) for key in ("path", "rows", "sha256")} for entry in card.get("files") or ()
+        ],
+        "limits": _list(card.get("limits")),
+        "review_by": card.get("review_by"),
+    }
+
+
+def _watermark(written: object, kind: str) -> str:
+    """Return the mark of the page; the refusal of a card without a guarantee stands beside it and is not repeated."""
+    mark = written.strip().removesuffix(".") if isinstance(written, str) else ""
+    return _WATERMARK if not mark or (kind == "none" and mark in _NO_GUARANTEE) else mark
+
+
+def _figures(guarantee: Mapping[str, Any], kind: str) -> list[tuple[str, str]]:
+    # Without a guarantee nobody is protected, and no figure may look as if somebody were.
+    banned = {"epsilon", "delta", "unit", "max_records", "relation"} if kind in ("none", "empirical") else set()
+    names = _FIGURES | ({"epsilon": "ε, worst case", "delta": "δ, worst case"} if kind == "bayesian-dp" else {})
+    known = {key: guarantee[key] for key in names if key not in banned and guarantee.get(key) is not None}
+    return [(names[key], _text(value)) for key, value in known.items()]
+
+
+def plain_words(guarantee: Mapping[str, Any]) -> list[str]:
+    """Return what a guarantee means to somebody who has never met one, sentence by sentence.
+
+    No figure of another kind is ever worded as ε.
+    """
+    kind, unit = guarantee.get("kind") or "none", guarantee.get("unit") or "unit"
+    rows = "The rows are artificial. One of them may resemble a real one by chance."
+    if kind == "dp":
+        return [
+            f"Take all records of any one {unit} out of the private data, or put them in: every outcome of making "
+            f"these data stays about as likely as it was, within a factor of {_factor(guarantee.get('epsilon'))}"
+            f"{_slack(guarantee.get('delta'))}.",
+            f"This holds whatever a reader knows already, and it holds for every {unit}.",
+            "It is no promise that nothing can be learned about groups, or about everybody.",
+            rows,
+        ]
+    if kind == "bayesian-dp":
+        return [
+            f"An estimate of how much can be learned about a {unit} that is like the others in the private data.",
+            f"For a {unit} that is unlike the others only the worst case counts: a factor of "
+            f"{_factor(guarantee.get('epsilon'))}{_slack(guarantee.get('delta'))}.",
+            "The estimate was itself computed from private data, without noise.",
+            rows,
+        ]
+    if kind == "empirical":
+        return [
+            f"What was measured is an average over this data set. It limits the risk of no individual {unit}.",
+            "Treat these data as you would treat the private data they were made from.",
+        ]
+    return [
+        "These data were made without any protection. They may repeat private records as they are.",
+        "Treat them as you would treat the private data they were made from.",
+    ]
+
+
+def _factor(epsilon: object) -> str:
+    """Return e^ε in words."""
+    if not isinstance(epsilon, (int, float)):
+        return "e to the ε"
+    if epsilon > math.log(1e6):
+        return "more than a million, which protects hardly anybody"
+    factor = math.exp(epsilon)
+    return f"{factor:.2f} (e^ε for ε = {epsilon:g})" if factor < 100 else f"{factor:,.0f} (e^ε for ε = {epsilon:g})"
+
+
+def _slack(delta: object) -> str:
+    if not isinstance(delta, (int, float)) or delta <= 0:
+        return ""
+    return f", give or take an added probability of δ = {delta:g}"
+
+
+def _text(value: object) -> str:
+    """Return a card's value as text; a dash for null."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _list(value: object) -> list[str]:
+    if value is None:
+        return []
+    if isinstance(value, Mapping):
+        return [f"{key}: {_text(entry)}" for key, entry in value.items()]
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [
+            ", ".join(_list(entry)) if isinstance(entry, Mapping) else _text(entry)
+            for entry in value
+            if entry is not None
+        ]
+    return [_text(value)]

@@ -1,0 +1,65 @@
+"""From a template and plain values to one self-contained page.
+
+Autoescape is always on; drawings made here are the only markup that passes. A page loads nothing: no script, no font,
+no picture from elsewhere, and its content policy says so to the browser.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from doublure.errors import printable
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+def render(template: str, context: Mapping[str, Any]) -> str:
+    """Return the HTML of a page.
+
+    Args:
+        template: The name of a template in ``templates/``.
+        context: What the template names; a name that it misses is an error, never a blank.
+
+    Raises:
+        jinja2.UndefinedError: The context lacks a name.
+    """
+    return _environment().get_template(template).render(**context)
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("doublure.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["name"] = shown
+    environment.filters["text"] = visible
+    return environment
+
+
+def shown(name: object, longest: int = 48) -> str:
+    """Return a name from a schema or from data, fit for a page: visible characters only, and not too many."""
+    text = printable(name)
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def visible(text: object) -> str:
+    """Return a sentence with control, bidirectional and other invisible characters escaped, at its full length."""
+    return "".join(
+        char if char == " " or unicodedata.category(char)[0] not in "CZ" else _escaped(char) for char in str(text)
+    )
+
+
+def _escaped(char: str) -> str:
+    # Line breaks and the no-break spaces of our own sentences are harmless.
+    return " " if char in "\n\t" else char if char in "\u00a0\u202f" else char.encode("unicode_escape").decode()

@@ -1,0 +1,73 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from doublure.data.tables import open_table
+from doublure.errors import DataError
+from doublure.evaluate.coding import MISSING, Coder
+from doublure.schema import Schema
+
+
+def test_ids_and_derived_columns_stay_out(schema):
+    assert "copy" not in Coder(schema=schema).names
+    with_id = Schema.parse(
+        "{doublure: 1, kind: table, units: 9, columns: {key: {type: id}, sex: {type: boolean, missing: false}}}"
+    ).resolve({})
+    assert Coder(schema=with_id).names == ("sex",)
+
+
+def test_canonical_frames_and_sampled_frames_have_the_same_codes(schema, real):
+    pytest.importorskip("torch")
+    import torch
+
+    from doublure.encode.table import TableEncoder
+
+    torch.set_num_threads(1)
+    coder = Coder(schema=schema)
+    canonical = open_table(real).load(schema).frame
+    encoder = TableEncoder(schema, bins=100_000)
+    sampled = encoder.decode(encoder.encode(canonical.drop(columns="copy").assign(copy=canonical["copy"])))
+    left, right = coder.read(canonical, "a"), coder.read(sampled, "b")
+    exact = [coder.names.index(name) for name in ("number", "size", "colour", "member", "label")]
+    assert (left.codes[:, exact] == right.codes[:, exact]).all()
+
+
+def test_reading_twice_changes_nothing(schema, real):
+    coder = Coder(schema=schema)
+    canonical = open_table(real).load(schema).frame
+    once, raw = coder.read(canonical, "a"), coder.read(real, "b")
+    assert (once.codes == raw.codes).all()
+    assert all(np.array_equal(once.numbers[name], raw.numbers[name], equal_nan=True) for name in once.numbers)
+
+
+def test_missing_is_a_code_of_its_own_even_where_the_schema_denies_it(schema, real):
+    holed = real.assign(size=real["size"].where(np.arange(len(real)) > 4), number=real["number"].astype("float"))
+    holed.loc[:4, "number"] = np.nan
+    coder = Coder(schema=schema)
+    coded = coder.read(holed, "table")
+    for name in ("size", "number"):
+        place = coder.names.index(name)
+        assert (coded.codes[:5, place] == coder.sizes[place] - 1).all()
+        assert (coded.codes[5:, place] < coder.sizes[place] - 1).all()
+    assert coder.labels("size") == ("S", "M", "L", MISSING)
+
+
+def test_moments_are_numbers_since_1970(schema, real):
+    numbers = Coder(schema=schema).read(real, "table").numbers
+    assert numbers["day"][0] == (real["day"][0] - pd.Timestamp(0)).days
+    assert numbers["moment"][0] == (real["moment"][0] - pd.Timestamp(0)).total_seconds()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda frame: frame.drop(columns="size"), "size: is not a column"),
+        (lambda frame: frame.assign(size="XXL"), "size: has values outside"),
+        (lambda frame: frame.iloc[:0], "has no rows"),
+    ],
+)
+def test_a_table_of_another_schema_is_refused_in_one_line(schema, real, spoil, words):
+    with pytest.raises(DataError, match=words) as caught:
+        Coder(schema=schema).read(spoil(real), "the artificial table")
+    assert "\n" not in str(caught.value)
+    assert "XXL" not in str(caught.value)

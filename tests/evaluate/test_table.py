@@ -1,0 +1,197 @@
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from doublure.errors import DataError
+from doublure.evaluate import TableEvaluation, evaluate_table, verdict
+from doublure.evaluate.table import _quarter
+from doublure.schema import Schema
+
+
+@pytest.fixture(scope="module")
+def good(schema, real, holdout, drawn):
+    return evaluate_table(schema, drawn(900, 3), real, holdout)
+
+
+@pytest.fixture(scope="module")
+def shuffled(schema, real, holdout):
+    mixed = real.apply(lambda column: column.sample(frac=1, random_state=len(column.name)).to_numpy())
+    return evaluate_table(schema, mixed, real, holdout)
+
+
+def scores(evaluation):
+    return {score.key: score for score in evaluation.scores}
+
+
+def walk(plain):
+    if isinstance(plain, dict):
+        for value in plain.values():
+            yield from walk(value)
+    elif isinstance(plain, list):
+        for value in plain:
+            yield from walk(value)
+    else:
+        yield plain
+
+
+def test_a_good_understudy_nears_real_rows(good):
+    found = scores(good)
+    assert found["accuracy"].value == pytest.approx(found["accuracy"].real, abs=0.05)
+    assert found["accuracy"].interval[0] < found["accuracy"].value < found["accuracy"].interval[1]
+    assert found["auc"].way > 0.8
+    assert found["accuracy"].baseline < 0.7
+
+
+def test_independent_columns_teach_nothing(shuffled):
+    found = scores(shuffled)
+    assert abs(found["accuracy"].way) < 0.35
+    assert found["auc"].value < 0.65
+    assert found["columns"].value == pytest.approx(0, abs=1e-12)
+
+
+def test_every_figure_has_the_baseline_and_real_rows_beside_it(good):
+    for score in (
+        *good.scores,
+        *(score for model in good.utility.classifiers for score in (model.accuracy, model.auc, model.macro_f1)),
+        *(group.accuracy for group in good.groups.groups),
+        *(column.variation for column in good.fidelity.columns),
+        *(pair.variation for pair in good.fidelity.pairs),
+        *(entry.share for entry in good.utility.classes),
+    ):
+        assert score.baseline is not None
+        assert score.real is not None
+
+
+def test_the_three_classifiers_are_there(good):
+    assert [model.kind for model in good.utility.classifiers] == ["forest", "boosting", "logistic"]
+
+
+def test_class_balance_is_counted(good, drawn):
+    artificial = drawn(900, 3)
+    shares = {entry.label: entry.share.value for entry in good.utility.classes}
+    assert shares["yes"] == pytest.approx((artificial["label"] == "yes").mean())
+    assert sum(shares.values()) == pytest.approx(1)
+
+
+def test_the_json_holds_no_nan_and_reads_back(good, shuffled):
+    for evaluation in (good, shuffled):
+        plain = json.loads(evaluation.to_json(), parse_constant=lambda text: pytest.fail(text))
+        assert all(math.isfinite(leaf) for leaf in walk(plain) if isinstance(leaf, float))
+        assert TableEvaluation.model_validate_json(evaluation.to_json()) == evaluation
+        assert plain["internal"] == "computed on real data: do not publish"
+
+
+def test_the_same_seed_gives_the_same_evaluation(schema, real, good, holdout, drawn):
+    assert evaluate_table(schema, drawn(900, 3), real, holdout).to_json() == good.to_json()
+
+
+def test_nothing_is_shown_by_accident(good):
+    assert str(good) == repr(good) == "TableEvaluation(computed on real data: do not publish)"
+
+
+def test_without_a_holdout_a_quarter_is_set_aside_and_said_so(schema, real, drawn):
+    found = evaluate_table(schema, drawn(300, 3), real)
+    assert (found.rows.train, found.rows.holdout, found.rows.kept_aside) == (675, 225, False)
+    assert any("No holdout was given" in note and "has seen" in note for note in found.notes)
+    assert found.utility.rows == {"synthetic": 300, "real": 675, "test": 225}
+
+
+def test_a_kept_aside_holdout_is_not_apologised_for(good):
+    assert good.rows.kept_aside
+    assert not any("holdout" in note for note in good.notes)
+
+
+def test_a_units_rows_stay_together():
+    unit = np.repeat(np.arange(20), 3)
+    aside = _quarter(unit, np.random.default_rng(0))
+    assert aside.sum() == 15
+    assert all(len(set(aside[unit == number])) == 1 for number in range(20))
+
+
+def test_a_badly_served_group_is_found(schema, real, holdout, drawn):
+    artificial = drawn(900, 3)
+    # Artificial rows of members have their labels turned round.
+    turned = np.where(artificial["label"] == "yes", "no", "yes")
+    artificial["label"] = np.where(artificial["member"], turned, artificial["label"])
+    found = evaluate_table(schema, artificial, real, holdout)
+    worst = found.groups.groups[0]
+    assert (worst.column, worst.value, worst.clear) == ("member", "true", True)
+    assert worst.loss > 0.3
+    assert worst.loss_interval[0] < worst.loss < worst.loss_interval[1]
+    assert worst.rows == (holdout["member"]).sum()
+    assert worst.share.value == pytest.approx(artificial["member"].mean())
+    assert any("Served worst: member = true" in line for line in verdict(found).lines)
+
+
+def test_nobody_is_called_badly_served_by_chance(good):
+    assert not any(group.clear for group in good.groups.groups)
+    assert any("is clearly served worse" in line for line in verdict(good).lines)
+
+
+def test_small_groups_are_left_out(schema, real, holdout, drawn):
+    rare = drawn(600, 2)
+    rare.loc[:9, "size"] = "L"
+    rare.loc[10:, "size"] = np.where(np.arange(590) % 2, "S", "M")
+    found = evaluate_table(schema, drawn(900, 3), real, rare)
+    assert "L" not in [group.value for group in found.groups.groups if group.column == "size"]
+    assert found.groups.too_small >= 1
+    assert "label" not in found.groups.columns
+    assert "number" not in found.groups.columns
+
+
+def test_without_a_target_nothing_is_predicted(schema, real, holdout):
+    columns = {name: column.model_copy(update={"roles": ()}) for name, column in schema.columns.items()}
+    found = evaluate_table(schema.model_copy(update={"columns": columns}), holdout, real)
+    assert found.utility is None
+    assert found.groups is None
+    assert "names no target" in found.utility_skipped
+    assert [score.key for score in found.scores] == ["columns", "pairs", "association", "wasserstein"]
+    assert verdict(found).headline.startswith("To match a column")
+
+
+def test_a_target_of_one_value_is_not_predicted(schema, real, holdout):
+    found = evaluate_table(schema, holdout, real.assign(label="no"), holdout)
+    assert found.utility is None
+    assert "one and the same target" in found.utility_skipped
+
+
+def test_a_collapsed_understudy_is_measured_and_said_to_lose_a_class(schema, real, holdout):
+    collapsed = real.iloc[[0] * 400].reset_index(drop=True).assign(label="no")
+    found = evaluate_table(schema, collapsed, real, holdout)
+    assert found.utility.scores[0].value == pytest.approx((holdout["label"] == "no").mean())
+    said = verdict(found)
+    assert any("No artificial row has label = yes" in line for line in said.warnings)
+    assert any("do better at" in line and "pair distance" in line for line in said.warnings)
+
+
+def test_one_column_and_two_rows_are_enough():
+    schema = Schema.parse(
+        "{doublure: 1, kind: table, units: 2, columns: {x: {type: boolean, missing: false}}}"
+    ).resolve({})
+    found = evaluate_table(schema, pd.DataFrame({"x": [True]}), pd.DataFrame({"x": [True, False]}))
+    assert [score.key for score in found.scores] == ["columns"]
+    assert found.fidelity.n_pairs == 0
+
+
+def test_one_real_row_cannot_be_split():
+    schema = Schema.parse(
+        "{doublure: 1, kind: table, units: 2, columns: {x: {type: boolean, missing: false}}}"
+    ).resolve({})
+    with pytest.raises(DataError, match="fewer than 2 rows"):
+        evaluate_table(schema, pd.DataFrame({"x": [True]}), pd.DataFrame({"x": [True]}))
+
+
+def test_verdict_of_a_good_understudy(good):
+    said = verdict(good)
+    assert "predictive accuracy: " in said.headline
+    assert "of the way up from independent columns" in said.headline
+    assert said.warnings == ()
+
+
+def test_verdict_admits_that_nothing_can_be_predicted(schema, drawn):
+    found = evaluate_table(schema, drawn(400, 3, 0.0), drawn(400, 4, 0.0), drawn(400, 5, 0.0))
+    assert found.utility.scores[0].real < 0.65
+    assert "hardly predict" in verdict(found).headline

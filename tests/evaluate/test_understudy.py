@@ -1,0 +1,94 @@
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from doublure import evaluate
+from doublure.errors import DataError, SettingError
+from doublure.schema import Schema
+
+SENTENCE = "No privacy guarantee. Do not publish."
+
+
+class Understudy:
+    """What fit() returns, as far as an evaluation looks at it."""
+
+    def __init__(self, schema, rows):
+        self.schema = schema
+        self.rows = rows
+        self.asked = None
+        self.guarantee = SimpleNamespace(kind="none", sentence=SENTENCE)
+        self.plan = SimpleNamespace(method="gan")
+
+    def sample(self, n, given=None, seed=None):
+        self.asked = (n, seed)
+        return self.rows.sample(n, replace=True, random_state=seed).reset_index(drop=True)
+
+
+@pytest.fixture
+def understudy(schema, drawn):
+    return Understudy(schema=schema, rows=drawn(500, 3))
+
+
+def test_a_report_from_files(tmp_path, understudy, real, holdout):
+    real.to_csv(tmp_path / "real.csv", index=False)
+    holdout.to_parquet(tmp_path / "holdout.parquet")
+    report = evaluate.report(understudy, tmp_path / "real.csv", tmp_path / "holdout.parquet", seed=5)
+    assert understudy.asked == (len(real), 5)
+    assert report.table.rows.model_dump() == {"synthetic": 900, "train": 900, "holdout": 600, "kept_aside": True}
+    assert report.about.method == "gan"
+    assert report.about.guarantee == SENTENCE
+    assert report.about.schema_sha256 == understudy.schema.sha256
+    assert report.scores == report.table.scores
+
+
+def test_printing_a_report_says_that_it_is_internal(understudy, real):
+    report = evaluate.report(understudy, real, rows=200)
+    assert understudy.asked == (200, 0)
+    assert str(report).startswith("INTERNAL: computed on real data: do not publish\n")
+    assert report.verdict.headline in str(report)
+    assert repr(report) == "Report(computed on real data: do not publish)"
+
+
+def test_no_rows_are_refused(understudy, real):
+    with pytest.raises(SettingError, match="rows"):
+        evaluate.report(understudy, real, rows=0)
+
+
+def test_a_missing_file_is_refused(understudy, tmp_path):
+    with pytest.raises(DataError, match="no such file"):
+        evaluate.report(understudy, tmp_path / "real.csv")
+
+
+def test_missing_cells_that_a_noisy_answer_denied_are_counted_not_refused(understudy, real):
+    holed = real.astype({"number": float})
+    holed.loc[::10, "number"] = np.nan
+    report = evaluate.report(understudy, holed, rows=100)
+    number = next(entry for entry in report.table.frequencies if entry.column == "number")
+    assert number.missing[0] == pytest.approx(0.1, abs=0.03)
+    assert number.missing[1] == 0
+
+
+def test_the_rows_of_a_unit_are_split_together():
+    schema = Schema.parse(
+        """
+        doublure: 1
+        kind: table
+        unit: {name: household, id: key, max_records: 4}
+        units: 50
+        columns:
+          key: {type: id}
+          x: {type: integer, bounds: [0, 49], missing: false}
+          y: {type: boolean, missing: false}
+        """
+    ).resolve({})
+    keys = np.repeat(np.arange(50), 4)
+    real = pd.DataFrame({"key": keys, "x": keys, "y": keys % 2 == 0})
+    understudy = Understudy(schema=schema, rows=pd.DataFrame({"key": 1, "x": keys, "y": keys % 2 == 0}))
+    report = evaluate.report(understudy, real)
+    assert (report.table.rows.train, report.table.rows.holdout) == (152, 48)
+    x = next(column for column in report.table.fidelity.columns if column.name == "x")
+    # No household stands on both sides of the split, and x names the household.
+    assert x.variation.real > 0.3
+    assert any("Intervals treat rows as independent" in note for note in report.table.notes)
