@@ -48,6 +48,13 @@ def draw(n: int, seed: int, signal: float = 3.0) -> pd.DataFrame:
     )
 
 
+def shuffle(frame: pd.DataFrame) -> pd.DataFrame:
+    """Every column in an order of its own."""
+    return pd.DataFrame(
+        {name: frame[name].sample(frac=1, random_state=seed).to_numpy() for seed, name in enumerate(frame)}
+    )
+
+
 @pytest.fixture(scope="session")
 def schema() -> ResolvedSchema:
     return Schema.parse(SCHEMA).resolve({})
@@ -66,3 +73,8 @@ def holdout() -> pd.DataFrame:
 @pytest.fixture(scope="session")
 def drawn():
     return draw
+
+
+@pytest.fixture(scope="session")
+def shuffle_columns():
+    return shuffle

@@ -80,12 +80,11 @@ def test_the_real_rows_themselves_are_at_distance_zero(schema, real, holdout):
     assert found.association.real == found.association.synthetic
 
 
-def test_independent_columns_lose_associations_and_keep_columns(schema, drawn, holdout):
+def test_independent_columns_lose_associations_and_keep_columns(schema, drawn, shuffle_columns):
     train = drawn(4000, 7)
-    shuffled = train.apply(lambda column: column.sample(frac=1, random_state=column.nunique()).to_numpy())
-    scores = by_key(compared(schema, shuffled, train, drawn(4000, 8)))
+    scores = by_key(compared(schema, shuffle_columns(train), train, drawn(4000, 8)))
     assert scores["columns"].value == pytest.approx(0, abs=1e-12)
-    assert scores["association"].value > 3 * scores["association"].real
+    assert scores["association"].value > 2 * scores["association"].real
     assert scores["association"].value == pytest.approx(scores["association"].baseline, rel=0.2)
 
 

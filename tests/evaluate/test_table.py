@@ -17,9 +17,8 @@ def good(schema, real, holdout, drawn):
 
 
 @pytest.fixture(scope="module")
-def shuffled(schema, real, holdout):
-    mixed = real.apply(lambda column: column.sample(frac=1, random_state=len(column.name)).to_numpy())
-    return evaluate_table(schema, mixed, real, holdout)
+def shuffled(schema, real, holdout, shuffle_columns):
+    return evaluate_table(schema, shuffle_columns(real), real, holdout)
 
 
 def scores(evaluation):
@@ -195,3 +194,10 @@ def test_verdict_admits_that_nothing_can_be_predicted(schema, drawn):
     found = evaluate_table(schema, drawn(400, 3, 0.0), drawn(400, 4, 0.0), drawn(400, 5, 0.0))
     assert found.utility.scores[0].real < 0.65
     assert "hardly predict" in verdict(found).headline
+
+
+def test_verdict_says_when_nothing_was_gained(schema, real, holdout):
+    collapsed = real.iloc[[0] * 400].reset_index(drop=True).assign(label="no")
+    assert verdict(evaluate_table(schema, collapsed, real, holdout)).headline.endswith(
+        "no more than independent columns keep."
+    )

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from doublure._version import __version__
 from doublure.errors import DataError
 from doublure.evaluate.baseline import independent_columns
 from doublure.evaluate.coding import BINS, Coded, Coder
@@ -159,7 +160,7 @@ def _utility(
 
 def _notes(coder: Coder, fidelity: Fidelity, utility: Utility | None, kept_aside: bool) -> tuple[str, ...]:
     notes = [
-        f"Numbers are cut into at most {BINS} bins by the schema's public bounds; a missing cell is a value of its own."
+        f"Numbers are cut into at most {BINS} bins by the schema’s public bounds; a missing cell is a value of its own."
     ]
     if not kept_aside:
         notes.append(
@@ -178,11 +179,5 @@ def _notes(coder: Coder, fidelity: Fidelity, utility: Utility | None, kept_aside
 
 
 def _versions() -> dict[str, str]:
-    names = ("doublure", "numpy", "pandas", "scikit-learn")
-    found = {"python": platform.python_version()}
-    for name in names:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = "from source"
-    return found
+    found = {"doublure": __version__, "python": platform.python_version()}
+    return found | {name: metadata.version(name) for name in ("numpy", "pandas", "scikit-learn")}

@@ -13,6 +13,7 @@ _AS_PERCENT = frozenset({"accuracy", "columns", "pairs", "wasserstein", "variati
 _CAN_BE_BEATEN = frozenset({"accuracy", "auc", "macro_f1", "pairs", "association"})
 _HARDLY = 0.01
 _SLIGHT = 0.005
+_NOWHERE = 0.02
 
 
 class Verdict(Result):
@@ -100,17 +101,20 @@ def _prediction(scores: dict[str, Score]) -> tuple[str, str]:
     ends = accuracy.interval or (0.0, 0.0)
     if real - (accuracy.baseline or 0.0) < max(_HARDLY, (ends[1] - ends[0]) / 2):
         return "Even real rows hardly predict the target better than independent columns do.", line
-    kept = f"{100 * value / real:.0f}\u00a0%" if real else "–"
+    kept = f"{min(100.0, 100 * value / real):.0f}\u00a0%"
     headline = f"Models trained on the artificial rows keep {kept} of the real data’s predictive accuracy"
     # Guessing the most frequent class keeps much of an accuracy too: the way up from there says more.
-    way = "" if accuracy.way is None else f": {_way(accuracy.way)} up from independent columns"
-    return headline + way + ".", line
+    if accuracy.way is None:
+        return headline + ".", line
+    if accuracy.way < _NOWHERE:
+        return headline + ", no more than independent columns keep.", line
+    return f"{headline}: {_way(accuracy.way)} up from independent columns.", line
 
 
 def _way(way: float) -> str:
     if way >= 0.995:
         return "all of the way"
-    return "none of the way" if way < 0.005 else f"{100 * way:.0f}\u00a0% of the way"
+    return f"{max(0.0, 100 * way):.0f}\u00a0% of the way"
 
 
 def _frequencies(scores: dict[str, Score]) -> str:

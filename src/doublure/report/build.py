@@ -23,6 +23,7 @@ MOST_DRAWN = 36
 
 _MOST_GROUPS = 12
 _MOST_LISTED = 100
+_MOST_IN_A_SMALL_MAP = 24
 _NAMES = {"synthetic": "artificial rows", "train": "real rows", "holdout": "real test rows"}
 
 
@@ -66,6 +67,7 @@ def context(report: Report | TableEvaluation) -> dict[str, Any]:
         "pairs": _pairs(table.fidelity.pairs),
         "n_pairs": table.fidelity.n_pairs,
         "association": _association(table),
+        "many_columns": len(table.fidelity.association.columns) > _MOST_IN_A_SMALL_MAP,
         "notes": table.notes,
         "seed": table.seed,
         "versions": table.versions,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from doublure.guarantee import figure
 from doublure.report import page
 
 _TITLE = "Artificial data"
@@ -33,7 +33,12 @@ _FIGURES = {
     "noise_multiplier": "noise multiplier σ",
     "steps": "noisy steps",
     "noise_source": "source of the noise",
+    "distances": "gradient distances per step",
+    "bound": "bound of the estimate",
 }
+
+_CLAIMS = frozenset({"epsilon", "delta", "epsilon_mu", "delta_mu", "mu", "gamma"})
+_TOUCHED = ("purpose", "event", "epsilon", "delta")
 
 
 def card_page(card: Mapping[str, Any]) -> str:
@@ -61,7 +66,7 @@ def context(card: Mapping[str, Any]) -> dict[str, Any]:
         "assumptions": _list(guarantee.get("assumptions")),
         "excluded": _list(guarantee.get("excluded")),
         "touches": [
-            {key: _text(touch.get(key)) for key in ("purpose", "event", "epsilon", "delta")}
+            {key: (_claim if key in _CLAIMS else _text)(touch.get(key)) for key in _TOUCHED}
             for touch in card.get("touches") or ()
         ],
         "about": [
@@ -101,7 +106,7 @@ def _figures(guarantee: Mapping[str, Any], kind: str) -> list[tuple[str, str]]:
     banned = {"epsilon", "delta", "unit", "max_records", "relation"} if kind in ("none", "empirical") else set()
     names = _FIGURES | ({"epsilon": "ε, worst case", "delta": "δ, worst case"} if kind == "bayesian-dp" else {})
     known = {key: guarantee[key] for key in names if key not in banned and guarantee.get(key) is not None}
-    return [(names[key], _text(value)) for key, value in known.items()]
+    return [(names[key], _claim(value) if key in _CLAIMS else _text(value)) for key, value in known.items()]
 
 
 def plain_words(guarantee: Mapping[str, Any]) -> list[str]:
@@ -145,14 +150,20 @@ def _factor(epsilon: object) -> str:
         return "e to the ε"
     if epsilon > math.log(1e6):
         return "more than a million, which protects hardly anybody"
-    factor = math.exp(epsilon)
-    return f"{factor:.2f} (e^ε for ε = {epsilon:g})" if factor < 100 else f"{factor:,.0f} (e^ε for ε = {epsilon:g})"
+    factor, digits = math.exp(epsilon), 2 if epsilon < math.log(100) else 0
+    rounded_up = math.ceil(factor * 10**digits) / 10**digits
+    return f"{rounded_up:,.{digits}f} (e^ε for ε = {figure(epsilon)})"
 
 
 def _slack(delta: object) -> str:
     if not isinstance(delta, (int, float)) or delta <= 0:
         return ""
-    return f", give or take an added probability of δ = {delta:g}"
+    return f", give or take an added probability of δ = {figure(delta)}"
+
+
+def _claim(value: object) -> str:
+    """Return a figure of a claim, rounded up, so that it never claims less."""
+    return figure(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else _text(value)
 
 
 def _text(value: object) -> str:
@@ -165,18 +176,16 @@ def _text(value: object) -> str:
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:.6g}"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, allow_nan=False)
+    if isinstance(value, Mapping):
+        # A mechanism: its type, then its figures.
+        rest = [f"{str(key).replace('_', ' ')} {_text(entry)}" for key, entry in value.items() if key != "type"]
+        return ": ".join(part for part in (str(value.get("type") or ""), ", ".join(rest)) if part)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(_text(entry) for entry in value)
+    return str(value)
 
 
 def _list(value: object) -> list[str]:
-    if value is None:
-        return []
-    if isinstance(value, Mapping):
-        return [f"{key}: {_text(entry)}" for key, entry in value.items()]
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [
-            ", ".join(_list(entry)) if isinstance(entry, Mapping) else _text(entry)
-            for entry in value
-            if entry is not None
-        ]
-    return [_text(value)]
+        return [_text(entry) for entry in value if entry is not None]
+    return [] if value is None else [_text(value)]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 
-from doublure.errors import InputError
 from doublure.evaluate.table import TableEvaluation
 from doublure.evaluate.understudy import Report
+from doublure.files import write_atomic
 from doublure.report.build import internal_page
 
 
@@ -21,28 +19,14 @@ def write_internal(report: Report | TableEvaluation, html: str | Path, json: str
         InputError: A file cannot be written there.
     """
     if json is not None:
-        write_private(Path(json), report.to_json() + "\n")
-    write_private(Path(html), internal_page(report))
+        write_private(json, report.to_json() + "\n")
+    write_private(html, internal_page(report))
 
 
-def write_private(path: Path, text: str) -> None:
+def write_private(path: str | Path, text: str) -> None:
     """Write a file of mode 0600 that is either whole or not there.
 
     Raises:
         InputError: The file cannot be written.
     """
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-    except OSError:
-        raise InputError(
-            "cannot be written", field=path, remedy="choose a folder that exists and is writable"
-        ) from None
+    write_atomic(Path(path), lambda file: file.write(text.encode()), mode=0o600)

@@ -1,0 +1,128 @@
+import re
+
+import pytest
+
+from doublure.report import internal_page, write_internal
+from doublure.report.build import context
+
+
+@pytest.fixture(scope="module")
+def html(hostile_report):
+    return internal_page(hostile_report)
+
+
+@pytest.fixture(scope="module")
+def page(html, parse):
+    return parse(html)
+
+
+def test_nothing_hostile_becomes_markup(html, page):
+    assert "script" not in page.tags
+    assert "<script" not in html
+    assert "&lt;script&gt;alert" in html
+    assert not [name for _, name, _ in page.attributes if name.startswith("on")]
+
+
+def test_text_cannot_be_turned_round(html):
+    assert "\u202e" not in html
+    assert r"safe\u202egnp.exe" in html
+
+
+def test_long_names_are_shortened(html):
+    assert "a name that goes on and on a name that goes on…"[:40] in html
+    assert "a name that goes on and on " * 3 not in html
+
+
+def test_the_page_is_one_file_and_loads_nothing(html, page):
+    policy = page.attribute("meta", "content")[0]
+    assert policy.startswith("default-src 'none'; style-src 'unsafe-inline'; img-src data:")
+    assert not {"link", "iframe", "object", "embed", "form", "base", "audio", "video"} & set(page.tags)
+    for _, name, value in page.attributes:
+        if name in ("src", "href", "xlink:href"):
+            assert value.startswith(("data:image/png;base64,", "#"))
+    assert not re.findall(r"@import|url\((?!#)", html)
+    assert not re.findall(r"https?://(?!www\.w3\.org/)", html)
+
+
+def test_every_page_says_internal_on_screen_and_in_print(html, page):
+    assert page.text.count("computed on real data: do not publish") >= 3
+    band = html[html.index('class="band"') :][:120]
+    assert "INTERNAL" in band
+    assert '@top-center { content: "INTERNAL: computed on real data: do not publish"; }' in html
+    assert "position: fixed" in html[html.index("@media print") :]
+    assert 'class="watermark"' in html
+
+
+def test_ids_are_unique_and_references_resolve(html, page):
+    assert len(set(page.ids)) == len(page.ids)
+    wanted = set(re.findall(r"url\(#([^)]*)\)", html)) | {
+        value[1:] for _, name, value in page.attributes if name == "xlink:href" and value.startswith("#")
+    }
+    assert wanted
+    assert wanted <= set(page.ids)
+
+
+def test_every_drawing_has_an_alternative_text(page):
+    drawings = page.tags.count("svg")
+    assert drawings == 6 + 4 + 3
+    assert page.attribute("svg", "role") == ["img"] * drawings
+    assert all(page.attribute("svg", "aria-label"))
+
+
+def test_the_verdict_and_the_guarantee_stand_first(hostile_report, page):
+    said = hostile_report.verdict
+    text = " ".join(page.text.split()).replace("\u00a0", " ")
+    places = [
+        text.index(part.replace("\u00a0", " ").replace("\u202e", r"\u202e"))
+        for part in (said.headline, "No privacy guarantee. Do not publish.", "Does it predict?", "How this was made")
+    ]
+    assert places == sorted(places)
+
+
+def test_the_baseline_stands_beside_every_figure(hostile_report):
+    shown = context(hostile_report)
+    cells = [card["cell"] for card in shown["cards"]]
+    cells += [cell for metric in shown["utility"]["metrics"] for _, cell in metric["rows"]]
+    cells += [group["cell"] for group in shown["groups"]["rows"]]
+    cells += [entry["variation"] for entry in (*shown["columns"], *shown["pairs"])]
+    assert len(cells) > 20
+    assert all(cell.baseline != "–" and set(cell.dots) == {"baseline", "real", "artificial"} for cell in cells)
+    assert all(0 <= place <= 100 for cell in cells for place in cell.dots.values())
+
+
+def test_only_groups_that_stand_out_are_marked(hostile_report, html):
+    clear = sum(group.clear for group in hostile_report.table.groups.groups)
+    assert clear == 0
+    assert "clearly worse</span>" not in html
+
+
+def test_the_same_evaluation_gives_the_same_bytes(hostile_report, html):
+    assert internal_page(hostile_report) == html
+
+
+def test_a_bare_table_has_a_page_too(hostile_report, parse):
+    html = internal_page(hostile_report.table)
+    assert "Evaluation of a table" in parse(html).text
+    assert "No privacy guarantee. Do not publish." not in html
+
+
+def test_the_page_of_a_table_without_target(hostile_report, parse):
+    plain = hostile_report.table.model_copy(
+        update={"utility": None, "groups": None, "utility_skipped": "The schema names no target."}
+    )
+    text = parse(internal_page(plain)).text
+    assert "The schema names no target." in text
+    assert "Who is served badly?" not in text
+
+
+def test_written_files_are_private_and_whole(tmp_path, hostile_report, html):
+    write_internal(hostile_report, tmp_path / "page.html", tmp_path / "page.json")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == html
+    assert (tmp_path / "page.json").read_text(encoding="utf-8") == hostile_report.to_json() + "\n"
+    assert {path.name for path in tmp_path.iterdir()} == {"page.html", "page.json"}
+    assert all(path.stat().st_mode & 0o077 == 0 for path in tmp_path.iterdir())
+
+
+def test_saving_is_writing(tmp_path, hostile_report, html):
+    hostile_report.save(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == html

@@ -1,0 +1,79 @@
+import matplotlib as mpl
+import pytest
+
+from doublure.evaluate.shapes import Density, Frequencies
+from doublure.report import plots
+
+
+def bars(label):
+    return Frequencies(column="c", kind="category", labels=(label, "b"), real=(0.6, 0.4), synthetic=(0.5, 0.5))
+
+
+@pytest.mark.parametrize("label", ["a & b", "<b>", r"$\frac{1}{0$", '" onload="x', "日本", "--><script>", "a\u202eb"])
+def test_labels_are_text_whatever_they_say(label, parse):
+    drawing = plots.frequencies(bars(label))
+    page = parse(drawing)
+    assert set(page.tags) <= {"svg", "g", "path", "text", "defs", "clippath", "rect", "use"}
+    assert not [name for _, name, _ in page.attributes if name.startswith("on")]
+    assert label.replace("\u202e", r"\u202e") in page.text
+
+
+def test_colours_and_fonts_come_from_the_page():
+    drawing = plots.frequencies(bars("a"))
+    assert "var(--real)" in drawing
+    assert "var(--artificial)" in drawing
+    assert "font-family" not in drawing
+    assert plots.SYNTHETIC not in drawing
+
+
+def test_a_label_that_is_a_stand_in_colour_is_left_alone(parse):
+    assert plots.REAL in parse(plots.frequencies(bars(plots.REAL))).text
+
+
+def test_drawing_leaves_no_trace_in_matplotlib():
+    before = dict(mpl.rcParams)
+    plots.frequencies(bars("a"))
+    assert dict(mpl.rcParams) == before
+
+
+def test_the_same_figures_give_the_same_drawing():
+    assert plots.frequencies(bars("a")) == plots.frequencies(bars("a"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "edges", "ticks"),
+    [
+        ("integer", (0.0, 25.0, 50.0, 75.0, 100.0), ["0", "100"]),
+        ("integer", (0.0, 10.0, 1000.0, 50_000.0, 4_000_000.0), ["10", "1000", "50k", "4M"]),
+        ("date", (18_262.0, 18_353.0, 18_444.0, 18_535.0, 18_628.0), ["2020-07-02"]),
+    ],
+)
+def test_bins_are_labelled_by_their_edges(kind, edges, ticks, parse):
+    entry = Frequencies(column="c", kind=kind, edges=edges, real=(0.1, 0.2, 0.3, 0.4), synthetic=(0.4, 0.3, 0.2, 0.1))
+    text = parse(plots.frequencies(entry)).text.split()
+    assert set(ticks) <= set(text)
+
+
+def test_empty_bins_at_both_ends_are_not_drawn(parse):
+    entry = Frequencies(
+        column="c", kind="integer", edges=(0.0, 10.0, 20.0, 30.0), real=(0.0, 1.0, 0.0), synthetic=(0.0, 1.0, 0.0)
+    )
+    assert "30" not in parse(plots.frequencies(entry)).text.split()
+
+
+@pytest.mark.parametrize("shares", [(0.0, 0.0), (1.0, 0.0)])
+def test_empty_and_full_columns_can_be_drawn(shares, parse):
+    entry = Frequencies(column="c", kind="integer", edges=(0.0, 1.0, 2.0), real=shares, synthetic=shares)
+    assert parse(plots.frequencies(entry)).tags.count("svg") == 1
+
+
+def test_a_logarithmic_density_is_labelled_in_round_numbers(parse):
+    points = tuple(float(10 ** (step / 10)) for step in range(5, 45))
+    entry = Density(column="c", kind="integer", scale="log", points=points, real=(1.0,) * 40, synthetic=(0.5,) * 40)
+    assert {"10", "100", "1000", "10k"} <= set(parse(plots.density(entry)).text.split())
+
+
+def test_heat_maps_are_pictures_inside_the_page(parse):
+    page = parse(plots.heat_map(("a", "b"), ((1, 0.5), (0.5, 1)), "Association"))
+    assert page.attribute("image", "xlink:href")[0].startswith("data:image/png;base64,")
+    assert page.attribute("svg", "aria-label") == ["Association, a heat map"]
