@@ -21,8 +21,8 @@ A noise multiplier is always the noise's standard deviation over the clipping no
 must have been stated for the relation it is analysed under.
 
 ``pld`` (privacy loss distributions, numerical) is tight; ``rdp`` (Rényi) is looser, quicker, and the only one of the
-two for very small δ: the Fourier transform behind ``pld`` carries a rounding error of about 1e-16 per step, which is
-taken off δ here, so that the result stays an upper bound, and is refused where it would eat more than half of δ.
+two for δ below about 1e-11: the powers in Fourier space behind ``pld`` carry a rounding error, which can make
+dp-accounting report too little. A bound on it is taken off δ here, and a δ that this would halve is refused.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ _LEAST_NOISE = 1e-2  # calibration does not look below or above these noise mult
 _MOST_NOISE = 1e8
 _TOLERANCE = 1e-3  # relative, of a calibrated noise multiplier
 _LARGEST_PLD_EPSILON = 700.0  # of one pure or approximate event; exp() overflows in float64 above
-_ROUNDING_PER_STEP = 2e-16  # measured: at most 6e-17 per step, for 1 to 1e7 steps
-_BLOCK = 1000  # steps composed at a time when there are very many
+_BLOCK = 1000  # steps composed at a time, from 20,000 steps on
+_ROUNDING = 2e-16  # of δ, per power taken in Fourier space; measured for 1 to 1e8 steps: at most 6e-17
 _FINEST_STEP_POINTS = 4e5  # grid points of one step's and of the composed privacy loss
 _FINEST_TOTAL_POINTS = 4e6
 
@@ -406,7 +406,7 @@ class _LossDistribution:
         interval = coarser * _grid_interval(events, relation)
         parts = [_distribution(event, count, interval, relation) for event, count in events]
         self.distribution = reduce(lambda so_far, part: so_far.compose(part), parts)
-        self.rounding = _ROUNDING_PER_STEP * (100 + sum(count for _, count in events))
+        self.rounding = _ROUNDING * sum(100 + sum(_blocks(count)) for _, count in events)
 
     def epsilon(self, delta: float) -> float:
         found = math.inf
@@ -487,25 +487,35 @@ def _distribution(event: Event, count: int, interval: float, relation: Relation)
 
 
 def _self_composed(single: Any, count: int) -> Any:
-    """Return ``count`` compositions, in blocks: dp-accounting raises a pmf's size to that power as an exact integer."""
-    blocks, rest = divmod(count, _BLOCK)
-    if blocks <= _BLOCK // 100:
-        return single if count == 1 else single.self_compose(count)
-    block = single.self_compose(_BLOCK, tail_mass_truncation=1e-15 / blocks)
-    whole = block.self_compose(blocks)
-    return whole.compose(single if rest == 1 else single.self_compose(rest)) if rest else whole
+    """Return ``count`` compositions.
+
+    In blocks: that keeps the rounding error of the powers small, and dp-accounting also computes a pmf's size to the
+    power of the count as an exact integer, which takes minutes for 1e7.
+    """
+    size, blocks, rest = _blocks(count)
+    whole = single if size == 1 else single.self_compose(size, tail_mass_truncation=1e-15 / blocks)
+    if blocks > 1:
+        whole = whole.self_compose(blocks)
+    return whole.compose(_self_composed(single, rest)) if rest else whole
+
+
+def _blocks(count: int) -> tuple[int, int, int]:
+    """Return size, number and remainder of the blocks in which ``count`` steps are composed."""
+    return (count, 1, 0) if count < 20 * _BLOCK else (_BLOCK, *divmod(count, _BLOCK))
 
 
 def _grid_interval(events: Sequence[_Counted], relation: Relation) -> float:
     """Return a grid on which the discretisation costs at most about 0.04 % of ε, within bounds on memory and rounding.
 
-    Any grid gives an upper bound. Each of T steps widens the loss's variance μ² by at most about interval²/6, and a
-    pure event's ε by one interval; 1e-4, the default of dp-accounting, is fine enough for most runs. Too fine a grid
-    costs memory and, in float64, spurious mass of about 1e-16/interval a point.
+    Any grid gives an upper bound. Each of T steps widens the loss's variance μ² by about interval²/6, and a pure
+    event's ε grows by at most one interval. 1e-4, the default of dp-accounting, is kept where it fits. Too fine a
+    grid costs memory and, in float64, spurious mass of about 1e-16/interval a point.
     """
     curve = _RenyiCurve(events, relation, stand_in=True)
-    # a Gaussian's divergence is order · μ² / 2; the smaller orders are the less misled by rare, large losses
+    # a Gaussian's divergence is order · μ² / 2, the smaller orders being the less misled by rare, large losses; where
+    # these decide ε, the Gaussian of that ε matters: ε = μ²/2 + 5μ
     scale = max(math.sqrt(2.0 * float((curve.divergence / curve.orders).min())), 1e-7)
+    scale = max(scale, math.sqrt(25.0 + 2.0 * max(curve.epsilon(1e-5 + curve.set_aside) - 0.01, 0.0)) - 5.0)
     steps, discrete, widest = 1, 0, 0.0
     for event, count in events:
         if not isinstance(event, GaussianEvent):
@@ -519,13 +529,14 @@ def _grid_interval(events: Sequence[_Counted], relation: Relation) -> float:
         noise /= 2.0 if relation == "replace-one" else 1.0
         reach = (0.5 + 10.0 * noise) / noise**2  # the loss at ten standard deviations
         widest = max(widest, reach + math.log(q) if reach > 30.0 else math.log1p(q * math.expm1(reach)))
-    usual = 1e-4 * max(1.0, (scale / 3.0) ** 2)
-    wanted = min(usual, scale * math.sqrt(4.8e-3 / steps), 2e-3 * scale / max(discrete, 1))
+    coarse, fine = scale * math.sqrt(4.8e-3 / steps), scale * math.sqrt(1.2e-4 / steps)  # 0.04 % and 0.001 % of ε
+    wanted = max(fine, min(1e-4, coarse))
+    if discrete:
+        wanted = min(wanted, 1e-4, 2e-3 * scale / discrete)
     whole = scale**2 + 20.0 * scale + widest
     bounds = (widest / _FINEST_STEP_POINTS, whole / _FINEST_TOTAL_POINTS, math.sqrt(2e-15 * widest * steps))
     interval = max(wanted, *bounds)
-    if interval >= 1e-4:
-        return interval
+    # a round number, so that an ε of few digits lies on the grid and is not rounded up at all
     decade = 10.0 ** math.floor(math.log10(interval))
     return max(digit * decade for digit in (1.0, 2.0, 5.0) if digit * decade <= interval * (1 + 1e-12))
 

@@ -30,7 +30,7 @@ class Part(Protocol):
         """Which units these are, integers (g,)."""
 
     def norms(self) -> Tensor:
-        """Return a bound on each unit's gradient norm, (g,) float64, NaN where it is not finite."""
+        """Return a bound on each unit's gradient norm, (g,) float64, NaN or infinite where it is not finite."""
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
         """Return the weighted sum (P,) of the units' gradients; weight zero leaves a unit out altogether."""
@@ -57,8 +57,8 @@ class ClippedSum:
     Args:
         total: (P,).
         sensitivity: How far the sum moves in L2 when one unit is added or removed, C.
-        norms: The units' norms before clipping, (G,) float64; NaN for a unit that was left out because its gradient
-            is not finite. For gradient distances and tests; never leaves ``private/``.
+        norms: The units' norms before clipping, (G,) float64; NaN or infinite for a unit that was left out because its
+            gradient is not finite. For gradient distances and tests; never leaves ``private/``.
     """
 
     total: Tensor
@@ -108,11 +108,12 @@ def clipped_sum(lot: Lot, *, max_grad_norm: float) -> ClippedSum:
         SettingError: C is not positive.
     """
     _require_bound(max_grad_norm)
-    total = lot.zero.clone()
+    total = lot.zero
     norms = torch.zeros(lot.units, dtype=torch.float64, device=total.device)
     for part in lot:
-        norms[part.units] = part.norms()
-        total += part.weighted_sum(clip_factors(norms[part.units], max_grad_norm))
+        own = part.norms()
+        norms[part.units] = own
+        total = total + part.weighted_sum(clip_factors(own, max_grad_norm))
     return ClippedSum(total=total, sensitivity=max_grad_norm, norms=norms)
 
 
@@ -176,8 +177,8 @@ class Geometric:
     def at(self, step: int) -> float:
         """Return C at a step.
 
-        >>> Geometric(max_grad_norm=1.0, decay=0.5, floor=0.2).at(2), Geometric(max_grad_norm=1.0, decay=0.5, floor=0.2).at(9)
-        (0.25, 0.2)
+        >>> [Geometric(max_grad_norm=1.0, decay=0.5, floor=0.2).at(step) for step in (0, 2, 9)]
+        [1.0, 0.25, 0.2]
         """
         return max(self.floor, self.max_grad_norm * self.decay**step)
 

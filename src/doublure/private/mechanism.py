@@ -5,9 +5,9 @@ takes each unit's gradient of the whole paired critic loss, clips it once, sums,
 and divides by a public constant (Abadi et al. 2016, Algorithm 1; Frigerio et al. 2019, Algorithm 1, inner loop).
 
 Guarantee: T calls of :meth:`PrivateStep.gradient` are together the event that :attr:`PrivateStep.event` states, for
-add/remove of one unit: a Gaussian mechanism of sensitivity C_t and standard deviation σ C_t on a Poisson lot of rate q,
-composed T times. q, σ, T and the schedule C_t are fixed before a record is seen; the check that a step is left, and that
-it has been authorised on disk, comes before the step.
+add/remove of one unit: a Gaussian mechanism of sensitivity C_t and standard deviation σ C_t on a Poisson lot of rate
+q, composed T times. q, σ, T and the schedule C_t are fixed before a record is seen; the check that a step is left, and
+that it has been authorised on disk, comes before the step.
 
 =====================================  ==============================================================
 edge case                              what happens
@@ -15,7 +15,7 @@ edge case                              what happens
 an empty lot                           noise alone, and the step counts
 a gradient that is not finite          that unit adds exactly zero, and nothing else changes
 a step beyond T or not authorised      refused before anything is drawn
-a critic or generator that mixes rows  refused when the step is built
+a critic that mixes rows               refused before its first step, with nothing drawn
 =====================================  ==============================================================
 """
 
@@ -25,20 +25,25 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from doublure.errors import SettingError
 from doublure.private.accounting import GaussianEvent
 from doublure.private.clipping import Schedule, clipped_sum
-from doublure.private.gradients import CriticLoss, RecordGradients, Records
+from doublure.private.gradients import CriticLoss, RecordGradients, Records, refuse_cross_record
 from doublure.private.noise import NoiseSource
 from doublure.private.records import PrivateRecords
 from doublure.private.sampling import PoissonSampler
 
 
 class Partner(Protocol):
-    """Makes one fresh generated record for each real one, from public randomness and the record's own condition."""
+    """Makes one fresh generated record for each real one, from secret randomness and the record's own condition.
+
+    Secret, since which record is paired with which draw, and how many draws a lot takes, depend on who is in the lot:
+    the guarantee holds for draws that are fresh, independent and never released.
+    """
 
     def __call__(self, size: int, condition: Tensor | None) -> Tensor:
         """Return ``(size, D…)``, row i depending on no condition but the i-th."""
@@ -84,7 +89,7 @@ class PrivateStep:
         noise: Where the noise comes from; a source for tests is refused unless ``allow_test_noise``.
         authorise: Called with the step number before it is taken, and returns once that step is durably paid for.
         taken: Steps already spent by an interrupted run (those whose result was lost included).
-        mixing: Public randomness for the gradient penalty's mixing numbers.
+        mixing: Randomness for the gradient penalty's mixing numbers; secret, as that of :class:`Partner`.
     """
 
     def __init__(
@@ -135,18 +140,19 @@ class PrivateStep:
             The noisy mean gradient of the critic's loss, flat ``(P,)`` float32, in ``critic.parameters()`` order.
 
         Raises:
-            SettingError: All T steps have been taken.
+            SettingError: All T steps have been taken, or the critic mixes records.
         """
         if self.taken >= self.settings.steps:
             raise SettingError("all noisy steps of the plan have been taken", field="steps", remedy="make a new plan")
+        gradients = self._of(critic)
         self._authorise(self.taken + 1)
         step, self.taken = self.taken, self.taken + 1
         body, condition, group, groups = self._records.lot(self._sampler.lot())
         with torch.no_grad():
             fake = partner(len(body), condition)
-        mix = torch.rand(len(body), generator=self._mixing).to(body.device)
+        mix = self._mix(len(body)).to(body.device)
         records = Records(real=body, fake=fake, condition=condition, mix=mix)
-        lot = self._of(critic).lot(records, group=group, groups=groups, chunk_size=self.settings.chunk_size)
+        lot = gradients.lot(records, group=group, groups=groups, chunk_size=self.settings.chunk_size)
         clipped = clipped_sum(lot, max_grad_norm=self.settings.schedule.at(step // self.settings.n_critic))
         std = self.settings.noise_multiplier * clipped.sensitivity
         noise = self._noise.normal(clipped.total.numel(), std).to(clipped.total.device)
@@ -154,5 +160,10 @@ class PrivateStep:
 
     def _of(self, critic: nn.Module) -> RecordGradients:
         if self._gradients is None or self._gradients[0] is not critic:
+            body, condition, _, _ = self._records.lot(np.empty(0, dtype=np.int64))
+            refuse_cross_record(critic, body.shape[1:], 0 if condition is None else condition.shape[1])
             self._gradients = critic, RecordGradients(critic, self.settings.loss)
         return self._gradients[1]
+
+    def _mix(self, size: int) -> Tensor:
+        return torch.rand(size, generator=self._mixing)

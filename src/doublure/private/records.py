@@ -41,9 +41,7 @@ class PrivateRecords:
         self._expand = expand
         self._device = torch.device(device)
 
-    def lot(
-        self, units: np.ndarray[Any, np.dtype[np.int64]]
-    ) -> tuple[Tensor, Tensor | None, Tensor | None, int]:
+    def lot(self, units: np.ndarray[Any, np.dtype[np.int64]]) -> tuple[Tensor, Tensor | None, Tensor | None, int]:
         """Return the records of the drawn units.
 
         Args:
@@ -62,7 +60,8 @@ class PrivateRecords:
             within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
             rows = self._first[units][place] + within
             group = torch.from_numpy(place).to(self._device)
-        body, condition = self._expand(self._compact[torch.from_numpy(np.asarray(rows, dtype=np.int64)).to(self._device)])
+        places = torch.from_numpy(np.asarray(rows, dtype=np.int64)).to(self._device)
+        body, condition = self._expand(self._compact[places])
         return body, condition, group, len(units)
 
     def __repr__(self) -> str:

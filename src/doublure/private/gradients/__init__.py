@@ -17,8 +17,9 @@
 
 from doublure.private.gradients.independence import refuse_cross_record
 from doublure.private.gradients.loss import CriticLoss, Records
-from doublure.private.gradients.records import LotGradients, RecordGradients, UnitGradients
+from doublure.private.gradients.lots import LotGradients, RecordGradients
 from doublure.private.gradients.reference import batch_gradient, per_record_reference
+from doublure.private.gradients.units import UnitGradients
 
 __all__ = [
     "CriticLoss",

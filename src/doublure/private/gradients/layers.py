@@ -43,12 +43,12 @@ class Linear:
         """Return the terms of the gradients of B records."""
         left = tuple(self._positions(pair.cotangent, records) for pair in pairs)
         right = tuple(self._positions(pair.inputs, records) for pair in pairs)
-        return Outer(self.weight, self.bias, left, right, tuple(pair.straight for pair in pairs)).shortest()
+        return Outer(self.weight, self.bias, 1, left, right, tuple(pair.straight for pair in pairs)).shortest()
 
     @staticmethod
     def _positions(values: Tensor, records: int) -> Tensor:
-        """Return (B, 1, T, n)."""
-        return values.reshape(records, 1, -1, values.shape[-1])
+        """Return (B, T, n)."""
+        return values.reshape(records, -1, values.shape[-1])
 
 
 @dataclass(frozen=True)
@@ -69,21 +69,23 @@ class Convolution:
         right: list[Tensor] = []
         straight: list[bool] = []
         for pair in pairs:
-            places = tuple(pair.cotangent.shape[2:])
-            lefts, rights = self._places(pair.cotangent), self._windows(pair.inputs, places)
-            rows = len(lefts) // records
-            left += lefts.view(records, rows, *lefts.shape[1:]).unbind(1)
-            right += rights.view(records, rows, *rights.shape[1:]).unbind(1)
+            rows = len(pair.inputs) // records
+            left += self._by_row(self._places(pair.cotangent), rows)
+            right += self._by_row(self._windows(pair.inputs, tuple(pair.cotangent.shape[2:])), rows)
             straight += [pair.straight] * rows
-        return Outer(self.weight, self.bias, tuple(left), tuple(right), tuple(straight)).shortest()
+        return Outer(self.weight, self.bias, self.groups, tuple(left), tuple(right), tuple(straight)).shortest()
+
+    @staticmethod
+    def _by_row(factor: Tensor, rows: int) -> list[Tensor]:
+        """Return, from (B · rows, g, n, T), for each of a record's rows (B · g, T, n)."""
+        return [factor[row::rows].flatten(0, 1).transpose(1, 2) for row in range(rows)]
 
     def _places(self, cotangent: Tensor) -> Tensor:
-        """Return (R, g, T, n): what came back to each of the T places."""
-        grouped = cotangent.reshape(len(cotangent), self.groups, cotangent.shape[1] // self.groups, -1)
-        return grouped.transpose(2, 3)
+        """Return (R, g, n, T): what came back to each of the T places."""
+        return cotangent.reshape(len(cotangent), self.groups, cotangent.shape[1] // self.groups, -1)
 
     def _windows(self, inputs: Tensor, places: tuple[int, ...]) -> Tensor:
-        """Return (R, g, T, m): what the kernel sees from each of the T places."""
+        """Return (R, g, m, T): what the kernel sees from each of the T places."""
         sides = [side for padding in reversed(self.padding) for side in (padding, padding)]
         padded = functional.pad(inputs, sides) if any(sides) else inputs.contiguous()
         rows, channels, *steps = padded.stride()
@@ -96,7 +98,7 @@ class Convolution:
                 *(step * along for step, along in zip(steps, self.stride, strict=True)),
             ),
         )
-        return windows.reshape(len(inputs), self.groups, -1, math.prod(places)).transpose(2, 3)
+        return windows.reshape(len(inputs), self.groups, -1, math.prod(places))
 
 
 @dataclass(frozen=True)
@@ -129,10 +131,10 @@ class Affine:
         return terms
 
     def _total(self, values: Sequence[Tensor], records: int) -> Tensor:
-        """Return the sum over all positions and summands, (B, *features)."""
+        """Return the sum over all positions and summands, (B, N)."""
         positions = [axis for axis in range(1, values[0].dim()) if axis not in self.features]
         rows = [x.sum(positions) if positions else x for x in values]
-        return torch.stack([x.reshape(records, -1, *x.shape[1:]).sum(1) for x in rows]).sum(0)
+        return torch.stack([x.reshape(records, -1, x[0].numel()).sum(1) for x in rows]).sum(0)
 
 
 Layer = Linear | Convolution | Embedding | Affine

@@ -18,14 +18,19 @@ right is found by differentiating with respect to activations, never with respec
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.graph import GradientEdge
 
 from doublure.private.gradients.layers import Layer, Pair
 from doublure.private.gradients.loss import CriticLoss, Records, scored
 from doublure.private.gradients.tape import Call, Tape, Untaped
 from doublure.private.gradients.terms import Term
+
+Target = Tensor | GradientEdge
+_Found = dict[Layer, list[Pair]]
 
 
 def factor_pairs(critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLoss, records: Records) -> list[Term]:
@@ -38,12 +43,12 @@ def factor_pairs(critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLo
     with torch.enable_grad():
         values, plain = _forward(critic, places, loss, records)
         slopes = _Slopes(critic, places, records) if loss.gradient_penalty else None
-        targets = [call.outputs for call in plain]
+        targets: list[Target] = [call.arrival for call in plain]
         if slopes is not None:
             values = values + loss.on_slope(slopes.gradient)
-            targets = targets + slopes.targets
+            targets += slopes.targets
         cotangents = _gradients(values, targets)
-    found: dict[Layer, list[Pair]] = {}
+    found: _Found = {}
     for call, cotangent in zip(plain, cotangents, strict=False):
         _keep(found, call, cotangent, call.inputs, straight=True)
     if slopes is not None:
@@ -59,14 +64,15 @@ def _forward(
     if records.fake is None:
         tape = Tape(places, len(records))
         with tape:
-            scores = scored(critic, records.real, records.condition)
+            scores = scored(critic, records.real.detach().requires_grad_(), records.condition)
         return loss.on_real(scores), tape.finish()
     # A record and its partner are neighbouring rows, so that (2B, …) is also (B, 2, …) without a copy.
-    both = torch.stack([records.real, records.fake.detach()], 1).flatten(0, 1)
+    with torch.no_grad():
+        both = torch.stack([records.real, records.fake], 1).flatten(0, 1)
     condition = None if records.condition is None else records.condition.repeat_interleave(2, 0)
     tape = Tape(places, len(both))
     with tape:
-        scores = scored(critic, both, condition)
+        scores = scored(critic, both.requires_grad_(), condition)
     real, fake = scores.view(-1, 2).unbind(1)
     return loss.on_real(real) + loss.on_fake(fake), tape.finish()
 
@@ -85,43 +91,43 @@ class _Slopes:
         with tape:
             scores = scored(critic, mixed, records.condition)
         self._calls = tape.finish()
-        self._outputs = [call.outputs for call in self._calls]
-        self._inputs = [call.inputs for call in self._calls if call.inputs.requires_grad]
-        found = _gradients(scores, [mixed, *self._outputs, *self._inputs], differentiable=True)
-        gradient, found = found[0], found[1:]
+        arrivals: list[Target] = [call.arrival for call in self._calls]
+        inputs = [call.inputs for call in self._calls if call.inputs.requires_grad]
+        gradient, *found = _gradients(scores, [mixed, *arrivals, *inputs], differentiable=True)
         self.gradient = torch.zeros_like(mixed) if gradient is None else gradient
-        self._arrived = found[: len(self._calls)]
-        sent = iter(found[len(self._calls) :])
-        self._sent_by_call = [next(sent) if call.inputs.requires_grad else None for call in self._calls]
-        self.targets = [x for x in (*self._outputs, *self._sent_by_call) if x is not None and x.requires_grad]
+        self._arrived = found[: len(arrivals)]
+        sent = iter(found[len(arrivals) :])
+        self._sent = [next(sent) if call.inputs.requires_grad else None for call in self._calls]
+        self.targets = arrivals + [x for x in self._sent if x is not None and x.requires_grad]
 
-    def collect(self, found: dict[Layer, list[Pair]], cotangents: Sequence[Tensor | None]) -> None:
+    def collect(self, found: _Found, cotangents: Sequence[Tensor | None]) -> None:
         """Add the pairs of the calls, given the loss's derivatives with respect to ``targets``."""
-        by_target = {id(target): value for target, value in zip(self.targets, cotangents, strict=True)}
-        for call, arrived, sent in zip(self._calls, self._arrived, self._sent_by_call, strict=True):
-            tangent = None if sent is None else by_target.get(id(sent))
+        tangents = iter(cotangents[len(self._calls) :])
+        for call, arrived, sent, forward in zip(self._calls, self._arrived, self._sent, cotangents, strict=False):
+            tangent = next(tangents) if sent is not None and sent.requires_grad else None
             if arrived is not None and tangent is not None:
-                _keep(found, call, arrived, tangent, straight=False)
-            _keep(found, call, by_target.get(id(call.outputs)), call.inputs, straight=True)
+                _keep(found, call, arrived.detach(), tangent, straight=False)
+            _keep(found, call, forward, call.inputs, straight=True)
 
 
-def _gradients(values: Tensor, targets: Sequence[Tensor], *, differentiable: bool = False) -> Sequence[Tensor | None]:
+def _gradients(values: Tensor, targets: Sequence[Target], *, differentiable: bool = False) -> Sequence[Tensor | None]:
     """Return the derivatives of the sum of the values, None where there is none."""
     if not values.requires_grad or not targets:
         return [None] * len(targets)
     # The seed requires a gradient so that what flows back has a graph even through a critic that is linear here.
     ones = torch.ones_like(values).requires_grad_(differentiable)
-    return torch.autograd.grad(values, targets, ones, create_graph=differentiable, allow_unused=True)
+    found: Sequence[Tensor | None] = torch.autograd.grad(
+        values, cast(Any, targets), ones, create_graph=differentiable, allow_unused=True
+    )
+    return found
 
 
-def _keep(
-    found: dict[Layer, list[Pair]], call: Call, cotangent: Tensor | None, inputs: Tensor, *, straight: bool
-) -> None:
+def _keep(found: _Found, call: Call, cotangent: Tensor | None, inputs: Tensor, *, straight: bool) -> None:
     if cotangent is not None:
-        found.setdefault(call.layer, []).append(Pair(cotangent.detach(), inputs.detach(), straight))
+        found.setdefault(call.layer, []).append(Pair(cotangent, inputs.detach(), straight))
 
 
-def _refuse_shared(found: dict[Layer, list[Pair]]) -> None:
+def _refuse_shared(found: _Found) -> None:
     """Refuse a parameter that belongs to two different layers: inner products across them are not taken."""
     owned = [place for layer in found for place in (layer.weight, getattr(layer, "bias", None)) if place is not None]
     if len(owned) != len(set(owned)):

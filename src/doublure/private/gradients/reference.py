@@ -76,8 +76,8 @@ def _with_parameters(critic: nn.Module, parameters: list[Tensor]) -> Critic:
 def looped(critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLoss, records: Records) -> list[Term]:
     """Return the gradients of a critic that cannot even be vectorised."""
     flat = torch.stack([batch_gradient(critic, loss, records.take(slice(i, i + 1))) for i in range(len(records))])
-    pieces = zip(torch.split(flat, [p.numel() for p in parameters], 1), parameters, strict=True)
-    return [Dense(place, piece.view(-1, *p.shape)) for place, (piece, p) in enumerate(pieces)]
+    pieces = torch.split(flat, [p.numel() for p in parameters], 1)
+    return [Dense(place, piece) for place, piece in enumerate(pieces)]
 
 
 def vectorised(critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLoss, records: Records) -> list[Term]:
@@ -103,4 +103,4 @@ def vectorised(critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLoss
     axes = tuple(None if x is None else 0 for x in inputs)
     constants = [p.detach() for p in parameters]
     found = vmap(grad(value), (None, *axes), randomness="different")(constants, *inputs)
-    return [Dense(place, piece.detach()) for place, piece in enumerate(found)]
+    return [Dense(place, piece.detach().flatten(1)) for place, piece in enumerate(found)]

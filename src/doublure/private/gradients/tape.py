@@ -13,14 +13,15 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from doublure.private.gradients.layers import Affine, Convolution, Embedding, Layer, Linear
 
 
-class Untaped(Exception):  # noqa: N818 - a signal between two ways of computing the same thing, not an error
-    """The critic uses a parameter in a way the tape does not know."""
+class Untaped(Exception):
+    """The critic uses a parameter in a way the tape does not know: a signal to compute the same in another way."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,15 @@ class Call:
     Args:
         layer: What acted, with the places of its parameters.
         inputs: a, (rows, …).
-        outputs: z, (rows, …).
+        version: Of ``inputs``, to notice changes in place.
+        arrival: Where in autograd's graph the cotangent of z, (rows, …), arrives. z itself is not needed, and may be
+            overwritten by an activation in place.
     """
 
     layer: Layer
     inputs: Tensor
-    outputs: Tensor
+    version: int
+    arrival: GradientEdge
 
 
 class Tape(TorchFunctionMode):
@@ -50,10 +54,9 @@ class Tape(TorchFunctionMode):
     def __init__(self, places: Mapping[int, int], rows: int, *, twice: bool = False) -> None:
         super().__init__()
         self.calls: list[Call] = []
-        self.twice = twice
         self._places = places
         self._rows = rows
-        self._versions: list[tuple[int, int]] = []
+        self._twice = twice
 
     def __torch_function__(
         self,
@@ -64,32 +67,35 @@ class Tape(TorchFunctionMode):
     ) -> Any:
         """Pass one call of torch through the tape."""
         kwargs = kwargs or {}
-        handler = _HANDLERS.get(func)
-        if handler is not None:
-            return handler(self, *args, **kwargs)
-        if func not in _HARMLESS and (self._among(args) or self._among(kwargs.values())):
+        if self._twice and func in _BENDS:
+            return _BENDS[func](*args, **kwargs)
+        if func in _HARMLESS or not (self._among(args) or self._among(kwargs.values())):
+            return func(*args, **kwargs)
+        if func not in _LAYERS:
             raise Untaped(f"a parameter is used by {getattr(func, '__name__', func)}")
-        return func(*args, **kwargs)
+        return _LAYERS[func](self, *args, **kwargs)
 
     def finish(self) -> list[Call]:
-        """Return the calls, once sure that none of their tensors was changed in place afterwards."""
-        for call, versions in zip(self.calls, self._versions, strict=True):
-            if (call.inputs._version, call.outputs._version) != versions:
-                raise Untaped("a layer's input or output was changed in place")
+        """Return the calls, once sure that none of their inputs was changed in place afterwards."""
+        if any(call.inputs._version != call.version for call in self.calls):
+            raise Untaped("a layer's input was changed in place")
         return self.calls
 
-    def place(self, parameter: Tensor | None) -> int | None:
-        """Return the place of a parameter of the critic, or None for any other tensor."""
-        return None if parameter is None else self._places.get(id(parameter))
+    def places(self, weight: Tensor | None, bias: Tensor | None) -> tuple[int, int | None]:
+        """Return the places of a weight and a bias; refuse any that are computed instead of parameters."""
+        place, beside = (None if x is None else self._places.get(id(x)) for x in (weight, bias))
+        if place is None or (bias is not None and beside is None):
+            raise Untaped("a layer's weight or bias is computed")
+        return place, beside
 
     def record(self, layer: Layer, inputs: Tensor, outputs: Tensor) -> Tensor:
-        """Write one call down and return its output, which later gradients are taken with respect to."""
+        """Write one call down and return its output."""
         if inputs.shape[:1] != (self._rows,) or outputs.shape[:1] != (self._rows,):
             raise Untaped("a layer's rows are not the records")
         if not outputs.requires_grad:
-            outputs = outputs.detach().requires_grad_()
-        self.calls.append(Call(layer, inputs, outputs))
-        self._versions.append((inputs._version, outputs._version))
+            # A copy, because a leaf of autograd's graph could not be overwritten in place by what follows.
+            outputs = outputs.detach().requires_grad_().clone()
+        self.calls.append(Call(layer, inputs, inputs._version, get_gradient_edge(outputs)))
         return outputs
 
     def _among(self, values: Any) -> bool:
@@ -107,19 +113,9 @@ def _constant(parameter: Tensor | None) -> Tensor | None:
     return None if parameter is None else parameter.detach()
 
 
-def _required(tape: Tape, weight: Tensor, bias: Tensor | None) -> tuple[int, int | None]:
-    """Return the places of a weight and a bias that are parameters; refuse mixtures with other tensors."""
-    place, beside = tape.place(weight), tape.place(bias)
-    if place is None or (bias is not None and beside is None):
-        raise Untaped("a layer's weight or bias is computed")
-    return place, beside
-
-
-def _linear(tape: Tape, inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    if tape.place(weight) is None and tape.place(bias) is None:
-        return functional.linear(inputs, weight, bias)
-    layer = Linear(*_required(tape, weight, bias))
-    return tape.record(layer, inputs, functional.linear(inputs, weight.detach(), _constant(bias)))
+def _linear(tape: Tape, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    layer = Linear(*tape.places(weight, bias))
+    return tape.record(layer, input, functional.linear(input, weight.detach(), _constant(bias)))
 
 
 def _convolution(function: Callable[..., Tensor], dimensions: int) -> Callable[..., Tensor]:
@@ -136,22 +132,24 @@ def _convolution(function: Callable[..., Tensor], dimensions: int) -> Callable[.
         dilation: int | Sequence[int] = 1,
         groups: int = 1,
     ) -> Tensor:
-        if tape.place(weight) is None and tape.place(bias) is None:
-            return function(input, weight, bias, stride, padding, dilation, groups)
+        place, beside = tape.places(weight, bias)
         if input.dim() != dimensions + 2:
             raise Untaped("a convolution of one record without a batch")
-        kernel, dilation = tuple(weight.shape[2:]), numbers(dilation)
+        kernel, apart = tuple(weight.shape[2:]), numbers(dilation)
         if padding == "same":
-            # Odd excess goes to the far side, as torch does it; the window arithmetic below is then the plain one.
-            excess = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
-            sides = [side for e in reversed(excess) for side in (e // 2, e - e // 2)]
-            input, padding = functional.pad(input, sides), 0
-        padding = numbers(0 if isinstance(padding, str) else padding)
+            # Odd excess goes to the far side, as torch does it; windows are then the plain ones.
+            excess = [d * (k - 1) for d, k in zip(apart, kernel, strict=True)]
+            input = functional.pad(input, [side for e in reversed(excess) for side in (e // 2, e - e // 2)])
         layer = Convolution(
-            *_required(tape, weight, bias),
-            kernel=kernel, stride=numbers(stride), padding=padding, dilation=dilation, groups=groups,
-        )  # fmt: skip
-        outputs = function(input, weight.detach(), _constant(bias), layer.stride, padding, dilation, groups)
+            place,
+            beside,
+            kernel=kernel,
+            stride=numbers(stride),
+            padding=numbers(0 if isinstance(padding, str) else padding),
+            dilation=apart,
+            groups=groups,
+        )
+        outputs = function(input, weight.detach(), _constant(bias), layer.stride, layer.padding, apart, groups)
         return tape.record(layer, input, outputs)
 
     return handler
@@ -167,9 +165,7 @@ def _embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    place = tape.place(weight)
-    if place is None:
-        return functional.embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+    place, _ = tape.places(weight, None)
     if max_norm is not None or scale_grad_by_freq or padding_idx is not None:
         raise Untaped("an embedding with padding, a maximal norm or scaled gradients")
     return tape.record(Embedding(place), input, functional.embedding(input, weight.detach()))
@@ -183,10 +179,9 @@ def _layer_norm(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
-    if tape.place(weight) is None and tape.place(bias) is None:
-        return functional.layer_norm(input, normalized_shape, weight, bias, eps)
+    features = tuple(range(input.dim() - len(normalized_shape), input.dim()))
     normal = functional.layer_norm(input, normalized_shape, None, None, eps)
-    return _affine(tape, normal, weight, bias, features=tuple(range(input.dim() - len(normalized_shape), input.dim())))
+    return _affine(tape, normal, weight, bias, features)
 
 
 def _group_norm(
@@ -197,21 +192,27 @@ def _group_norm(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
-    if tape.place(weight) is None and tape.place(bias) is None:
-        return functional.group_norm(input, num_groups, weight, bias, eps)
-    normal = functional.group_norm(input, num_groups, None, None, eps)
-    return _affine(tape, normal, weight, bias, features=(1,))
+    return _affine(tape, functional.group_norm(input, num_groups, None, None, eps), weight, bias, (1,))
 
 
 def _affine(
     tape: Tape, inputs: Tensor, weight: Tensor | None, bias: Tensor | None, features: tuple[int, ...]
 ) -> Tensor:
-    if weight is None:
-        raise Untaped("a normalisation with a bias and no weight")
-    layer = Affine(*_required(tape, weight, bias), features=features)
+    place, beside = tape.places(weight, bias)
     shape = [size if axis in features else 1 for axis, size in enumerate(inputs.shape)]
-    outputs = inputs * weight.detach().view(shape)
-    return tape.record(layer, inputs, outputs if bias is None else outputs + bias.detach().view(shape))
+    scale, shift = (None if x is None else x.detach().view(shape) for x in (weight, bias))
+    outputs = inputs if scale is None else inputs * scale
+    return tape.record(Affine(place, beside, features), inputs, outputs if shift is None else outputs + shift)
+
+
+_LAYERS: dict[Any, Callable[..., Tensor]] = {
+    functional.linear: _linear,
+    torch.conv1d: _convolution(torch.conv1d, 1),
+    torch.conv2d: _convolution(torch.conv2d, 2),
+    functional.embedding: _embedding,
+    functional.layer_norm: _layer_norm,
+    functional.group_norm: _group_norm,
+}
 
 
 class _PiecewiseLinear(torch.autograd.Function):
@@ -222,50 +223,30 @@ class _PiecewiseLinear(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, negative_slope: float) -> Tensor:
+        """Return the leaky ReLU."""
         ctx.save_for_backward(inputs.detach())
         ctx.negative_slope = negative_slope
         return functional.leaky_relu(inputs, negative_slope)
 
     @staticmethod
-    def backward(ctx: Any, arrived: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, *arrived: Any) -> Any:
+        """Return the cotangent times the slope, which autograd can differentiate in the cotangent alone."""
         (inputs,) = ctx.saved_tensors
-        return torch.ops.aten.leaky_relu_backward(arrived, inputs, ctx.negative_slope, False), None
+        return torch.ops.aten.leaky_relu_backward(arrived[0], inputs, ctx.negative_slope, False), None
 
 
-def _leaky_relu(tape: Tape, input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    if not tape.twice:
-        return functional.leaky_relu(input, negative_slope)
-    outputs: Tensor = _PiecewiseLinear.apply(input, negative_slope)
+def _leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    outputs: Tensor = _PiecewiseLinear.apply(input, negative_slope)  # type: ignore[no-untyped-call]
     return outputs
 
 
-def _relu(tape: Tape, input: Tensor, inplace: bool = False) -> Tensor:
-    return _leaky_relu(tape, input, 0.0)
+def _relu(input: Tensor, inplace: bool = False) -> Tensor:
+    return _leaky_relu(input, 0.0)
 
 
-def _elu(tape: Tape, input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    return functional.elu(input, alpha)
-
-
-def _out_of_place(function: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
-    def handler(tape: Tape, input: Tensor, inplace: bool = False) -> Tensor:
-        return function(input)
-
-    return handler
-
-
-_HANDLERS: dict[Any, Callable[..., Any]] = {
-    functional.linear: _linear,
-    torch.conv1d: _convolution(torch.conv1d, 1),
-    torch.conv2d: _convolution(torch.conv2d, 2),
-    functional.embedding: _embedding,
-    functional.layer_norm: _layer_norm,
-    functional.group_norm: _group_norm,
+_BENDS: dict[Any, Callable[..., Tensor]] = {
     functional.leaky_relu: _leaky_relu,
     functional.relu: _relu,
-    functional.elu: _elu,
-    functional.selu: _out_of_place(functional.selu),
-    functional.silu: _out_of_place(functional.silu),
     torch.relu: _relu,
     Tensor.relu: _relu,
 }

@@ -7,7 +7,7 @@ arXiv:2210.00038). A convolution is a linear layer applied to windows.
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol, Self
@@ -62,11 +62,11 @@ class Units:
         rows = values[seats]
         return rows.masked_fill_(~taken.view(*taken.shape, *[1] * (rows.dim() - 2)), 0)
 
-    def side_by_side(self, factor: Tensor, some: slice) -> Tensor:
-        """Return (g · groups, R · T, n): of some units the factors (B, groups, T, n) of all their records."""
+    def side_by_side(self, factor: Tensor, groups: int, some: slice) -> Tensor:
+        """Return (g · groups, R · T, n): of some units the factors (B · groups, T, n) of all their records."""
         if self.single:
-            return factor[some].flatten(0, 1)
-        return self.gather(factor, some).transpose(1, 2).flatten(2, 3).flatten(0, 1)
+            return factor[some.start * groups : some.stop * groups]
+        return self.gather(_apart(factor, groups), some).transpose(1, 2).flatten(2, 3).flatten(0, 1)
 
     def sum(self, values: Tensor) -> Tensor:
         """Return (G, …): the rows (B, …) of each unit added up."""
@@ -77,6 +77,11 @@ class Units:
     def spread(self, values: Tensor) -> Tensor:
         """Return (B,): to each record what its unit has, (G,)."""
         return values if self.single else values[self.index]
+
+
+def _apart(factor: Tensor, groups: int) -> Tensor:
+    """Return (B, groups, T, n), from (B · groups, T, n)."""
+    return factor.reshape(-1, groups, *factor.shape[1:])
 
 
 class Term(Protocol):
@@ -91,8 +96,8 @@ class Term(Protocol):
     def select(self, rows: Tensor) -> Self:
         """Return the term for some of the records."""
 
-    def add_to(self, into: list[Tensor], weights: Tensor) -> None:
-        """Add the weighted sum over records to the parameters' buffers, in the precision of the weights."""
+    def add_to(self, into: Sequence[Tensor], weights: Tensor) -> None:
+        """Add the weighted sum over records to the parameters' flat buffers, in the precision of the weights."""
 
     def numbers(self) -> int:
         """Return how many numbers are kept."""
@@ -100,42 +105,45 @@ class Term(Protocol):
 
 @dataclass(frozen=True)
 class Dense:
-    """A gradient written out: for each record as many numbers as the parameter has, in its order, (B, …)."""
+    """A gradient written out: for each record as many numbers as the parameter has, in its order, (B, N)."""
 
     parameter: int
     values: Tensor
 
     def measure(self, units: Units) -> tuple[Tensor, Tensor]:
         """See :class:`Term`."""
-        flat = self.values.flatten(1)
-        norms = _norms(flat)
+        norms = _norms(self.values)
         if units.single:
             squares = norms.square()
             return squares, squares
-        return units.sum(flat.double()).square().sum(1), units.sum(norms).square()
+        return units.sum(self.values.double()).square().sum(1), units.sum(norms).square()
 
     def select(self, rows: Tensor) -> Dense:
         """See :class:`Term`."""
         return replace(self, values=self.values[rows])
 
-    def add_to(self, into: list[Tensor], weights: Tensor) -> None:
+    def add_to(self, into: Sequence[Tensor], weights: Tensor) -> None:
         """See :class:`Term`."""
-        total = weights @ self.values.flatten(1).to(weights.dtype)
-        into[self.parameter].add_(total.view_as(into[self.parameter]))
+        into[self.parameter].addmv_(_as(self.values, weights).t(), weights)
 
     def numbers(self) -> int:
         """See :class:`Term`."""
         return self.values.numel()
 
 
+def _as(values: Tensor, other: Tensor) -> Tensor:
+    """Return the values in the other's precision."""
+    return values if values.dtype == other.dtype else values.to(other.dtype)
+
+
 def _norms(values: Tensor) -> Tensor:
     """Return the norms of rows, float64 from (B, N), without a float64 copy of many numbers."""
     if values.numel() <= _SCRATCH:
-        return torch.linalg.vector_norm(values, dim=1, dtype=torch.float64)
+        norms: Tensor = torch.linalg.vector_norm(values, dim=1, dtype=torch.float64)
+        return norms
     whole = values.shape[1] // _BLOCK * _BLOCK
     blocks = torch.linalg.vector_norm(values[:, :whole].view(len(values), -1, _BLOCK), dim=2).double()
-    squares = blocks.add_(_UNDERFLOW).square().sum(1) + values[:, whole:].double().square().sum(1)
-    norms = squares.sqrt()
+    norms = (blocks.add_(_UNDERFLOW).square().sum(1) + values[:, whole:].double().square().sum(1)).sqrt()
     wide = ~norms.isfinite()
     if wide.any():
         norms[wide] = torch.linalg.vector_norm(values[wide], dim=1, dtype=torch.float64)
@@ -149,50 +157,54 @@ class Outer:
     Args:
         weight: The weight's place among the parameters.
         bias: The bias's place.
-        left: (B, g, T, n) for each pair.
-        right: (B, g, T, m) for each pair.
+        groups: g, in how many groups inputs and outputs fall that have nothing to do with one another.
+        left: (B · g, T, n) for each pair.
+        right: (B · g, T, m) for each pair.
         straight: For each pair whether the bias shares in it. A pair from the differentiated backward pass, where
             the layer acts without its bias, has no part in it.
     """
 
     weight: int
     bias: int | None
+    groups: int
     left: tuple[Tensor, ...]
     right: tuple[Tensor, ...]
     straight: tuple[bool, ...]
 
     def shortest(self) -> list[Term]:
         """Return the gradient written out where that takes less room than its factors, and hence less work."""
-        steps = sum(x.shape[2] for x in self.left)
-        wide, narrow = self.left[0].shape[3], self.right[0].shape[3]
+        steps = sum(x.shape[1] for x in self.left)
+        wide, narrow = self.left[0].shape[2], self.right[0].shape[2]
         if wide * narrow > steps * (wide + narrow):
             return [self]
-        batch, groups = self.left[0].shape[:2]
-        written = self.left[0].new_zeros(batch * groups, wide, narrow)
-        for left, right in zip(self.left, self.right, strict=True):
-            written.baddbmm_(left.flatten(0, 1).transpose(1, 2), right.flatten(0, 1))
-        terms: list[Term] = [Dense(self.weight, written.view(batch, -1))]
+        written, *others = (left.transpose(1, 2) @ right for left, right in zip(self.left, self.right, strict=True))
+        for other in others:
+            written += other
+        terms: list[Term] = [Dense(self.weight, written.view(-1, self.groups * wide * narrow))]
         if self.bias is not None:
-            shared = [x.sum(2) for x, straight in zip(self.left, self.straight, strict=True) if straight]
-            terms.append(Dense(self.bias, torch.stack(shared).sum(0).flatten(1)))
+            shared = [x.sum(1) for x, straight in zip(self.left, self.straight, strict=True) if straight]
+            whole = shared[0] if len(shared) == 1 else torch.stack(shared).sum(0)
+            terms.append(Dense(self.bias, whole.view(-1, self.groups * wide)))
         return terms
 
     def measure(self, units: Units) -> tuple[Tensor, Tensor]:
         """See :class:`Term`."""
-        steps = [x.shape[2] * units.largest for x in self.left]
-        groups, widest = self.left[0].shape[1], max(self.left[0].shape[3], self.right[0].shape[3])
-        pace = max(1, _SCRATCH // (groups * sum(steps) * widest))
-        squares, sizes = [], []
+        steps = [x.shape[1] * units.largest for x in self.left]
+        widest = max(self.left[0].shape[2], self.right[0].shape[2])
+        pace = max(1, _SCRATCH // (self.groups * sum(steps) * widest))
+        measured = []
         for start in range(0, units.count, pace):
-            some = slice(start, start + pace)
+            some = slice(start, min(start + pace, units.count))
             gram = self._gram(self.right, units, some)
             if self.bias is not None:
                 gram += self._shared(steps)
             gram *= self._gram(self.left, units, some)
-            squares.append(gram.sum((1, 2)))
-            sizes.append(gram.diagonal(dim1=1, dim2=2).sqrt().sum(1).square_())
-        sums = torch.cat(squares), torch.cat(sizes)
-        return (sums[0].view(-1, groups).sum(1), sums[1].view(-1, groups).sum(1)) if groups > 1 else sums
+            sizes = gram.diagonal(dim1=1, dim2=2).sqrt().sum(1).square_()
+            measured.append(torch.stack([gram.sum((1, 2)), sizes]))
+        squares, sizes = measured[0] if len(measured) == 1 else torch.cat(measured, 1)
+        if self.groups == 1:
+            return squares, sizes
+        return squares.view(-1, self.groups).sum(1), sizes.view(-1, self.groups).sum(1)
 
     def _shared(self, steps: list[int]) -> Tensor | float:
         """Return (S, S): 1 for two factors of a unit that both act on the bias, as if it had an input of 1."""
@@ -202,10 +214,9 @@ class Outer:
         column = torch.tensor(marks, dtype=torch.float64, device=self.left[0].device)
         return column[:, None] * column
 
-    @staticmethod
-    def _gram(factors: tuple[Tensor, ...], units: Units, some: slice) -> Tensor:
+    def _gram(self, factors: tuple[Tensor, ...], units: Units, some: slice) -> Tensor:
         """Return the inner products (g · groups, S, S) among all factors of each of some units, in float64."""
-        rows = [units.side_by_side(factor, some) for factor in factors]
+        rows = [units.side_by_side(factor, self.groups, some) for factor in factors]
         if len(rows) == 1:
             stacked = rows[0].double()
         else:
@@ -217,17 +228,27 @@ class Outer:
 
     def select(self, rows: Tensor) -> Outer:
         """See :class:`Term`."""
-        return replace(self, left=tuple(x[rows] for x in self.left), right=tuple(x[rows] for x in self.right))
+        left, right = (
+            tuple(_apart(x, self.groups)[rows].flatten(0, 1) for x in factors) for factors in (self.left, self.right)
+        )
+        return replace(self, left=left, right=right)
 
-    def add_to(self, into: list[Tensor], weights: Tensor) -> None:
+    def add_to(self, into: Sequence[Tensor], weights: Tensor) -> None:
         """See :class:`Term`."""
+        each = weights if self.groups == 1 else weights.repeat_interleave(self.groups)
         for left, right, straight in zip(self.left, self.right, self.straight, strict=True):
-            groups, wide, narrow = left.shape[1], left.shape[3], right.shape[3]
-            scaled = (left.to(weights.dtype) * weights.view(-1, 1, 1, 1)).transpose(0, 1).reshape(groups, -1, wide)
-            rights = right.to(weights.dtype).transpose(0, 1).reshape(groups, -1, narrow)
-            into[self.weight].view(groups, wide, narrow).baddbmm_(scaled.transpose(1, 2), rights)
+            scaled = self._by_group(_as(left, weights) * each[:, None, None])
+            rights = self._by_group(_as(right, weights))
+            total = into[self.weight].view(self.groups, scaled.shape[2], rights.shape[2])
+            total.baddbmm_(scaled.transpose(1, 2), rights)
             if straight and self.bias is not None:
-                into[self.bias].add_(scaled.sum(1).flatten())
+                into[self.bias].add_(scaled.sum(1).view(-1))
+
+    def _by_group(self, factor: Tensor) -> Tensor:
+        """Return (groups, B · T, n), from (B · groups, T, n)."""
+        if self.groups == 1:
+            return factor.reshape(1, -1, factor.shape[2])
+        return _apart(factor, self.groups).transpose(0, 1).flatten(1, 2)
 
     def numbers(self) -> int:
         """See :class:`Term`."""
@@ -250,7 +271,7 @@ class Lookup:
 
     def measure(self, units: Units) -> tuple[Tensor, Tensor]:
         """See :class:`Term`."""
-        everything = slice(None)
+        everything = slice(0, units.count)
         left = units.gather(self.left, everything).flatten(1, 2).double()
         index = units.gather(self.index, everything).flatten(1)
         gram = left @ left.transpose(1, 2)
@@ -262,10 +283,11 @@ class Lookup:
         """See :class:`Term`."""
         return replace(self, left=self.left[rows], index=self.index[rows])
 
-    def add_to(self, into: list[Tensor], weights: Tensor) -> None:
+    def add_to(self, into: Sequence[Tensor], weights: Tensor) -> None:
         """See :class:`Term`."""
-        scaled = self.left.to(weights.dtype) * weights.view(-1, 1, 1)
-        into[self.weight].index_add_(0, self.index.flatten(), scaled.flatten(0, 1))
+        scaled = _as(self.left, weights) * weights[:, None, None]
+        table = into[self.weight].view(-1, scaled.shape[2])
+        table.index_add_(0, self.index.flatten(), scaled.flatten(0, 1))
 
     def numbers(self) -> int:
         """See :class:`Term`."""

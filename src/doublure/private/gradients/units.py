@@ -1,0 +1,87 @@
+"""The gradients of some units: their norms, and their sum with a weight for each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from doublure.private.gradients.terms import Term, Units
+
+# Two roundings of float32, of a weighted factor and of a sum. A gradient added up in float32 differs from the exact
+# one by up to this share of what is added up, which is more than this share of the result where summands cancel.
+_ROUNDING = 2.0**-23
+# Below this, a weight times a factor may leave float32's range although the product with the other factor does not.
+_SMALL_WEIGHT = 2.0**-60
+
+
+@dataclass(frozen=True)
+class UnitGradients:
+    """The gradients of some units' records. Private.
+
+    Args:
+        units: Which units of the lot these are, (G,).
+        terms: The gradients' terms, for B records.
+        membership: To which of the G units each record belongs.
+        parameters: What the gradients are with respect to.
+    """
+
+    units: Tensor
+    terms: list[Term]
+    membership: Units
+    parameters: Sequence[Tensor]
+
+    @torch.no_grad()
+    def norms(self) -> Tensor:
+        """Return for each unit a bound on the norm of its summed gradient, (G,) float64.
+
+        It is the norm, taken in float64 from the very factors that :meth:`weighted_sum` uses, plus what rounding can
+        add to their float32 sum: some 1e-7 of the norm, more only where a gradient is a small difference of large
+        terms. NaN or infinite for a unit with any gradient that is not finite.
+        """
+        if not self.terms:
+            return torch.zeros(len(self.units), dtype=torch.float64, device=self.units.device)
+        measured = [one for term in self.terms for one in term.measure(self.membership)]
+        # Sums over the terms of squared norms and of squared sizes, (2, G); cancellation may leave less than nothing.
+        norms, sizes = torch.stack(measured).view(len(self.terms), 2, -1).sum(0).clamp_(min=0).sqrt_()
+        return torch.add(norms, sizes, alpha=_ROUNDING)
+
+    @torch.no_grad()
+    def weighted_sum(self, weights: Tensor) -> Tensor:
+        """Return Σ w_u g_u over the units.
+
+        Args:
+            weights: (G,); a unit of weight zero is left out whatever its gradient.
+
+        Returns:
+            Flat, (P,), in the order of ``critic.parameters()``.
+        """
+        weights = self.membership.spread(weights.double())
+        plain = weights >= _SMALL_WEIGHT
+        precision = self.parameters[0].dtype
+        if torch.get_float32_matmul_precision() != "highest":
+            # A product in TF32 or bfloat16 rounds more than norms() allows for.
+            precision = torch.float64
+        if plain.all():
+            return self._weighted(self.terms, weights, precision).to(self.parameters[0].dtype)
+        total = self._some(plain, weights, precision)
+        # Huge gradients: the weights are tiny, and only float64 holds the steps between.
+        tiny = (weights > 0) & ~plain
+        if tiny.any():
+            total = total + self._some(tiny, weights, torch.float64)
+        return total.to(self.parameters[0].dtype)
+
+    def _some(self, chosen: Tensor, weights: Tensor, precision: torch.dtype) -> Tensor:
+        (rows,) = chosen.nonzero(as_tuple=True)
+        return self._weighted([term.select(rows) for term in self.terms], weights[rows], precision)
+
+    def _weighted(self, terms: list[Term], weights: Tensor, precision: torch.dtype) -> Tensor:
+        sizes = [p.numel() for p in self.parameters]
+        total = torch.zeros(sum(sizes), dtype=precision, device=weights.device)
+        pieces = torch.split(total, sizes)
+        weights = weights.to(precision)
+        for term in terms:
+            term.add_to(pieces, weights)
+        return total

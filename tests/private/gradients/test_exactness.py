@@ -1,0 +1,251 @@
+"""Every record's gradient against a loop in float64, layer by layer, loss by loss."""
+
+from __future__ import annotations
+
+import doctest
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from doublure.errors import SettingError
+from doublure.private import gradients as package
+from doublure.private.gradients import CriticLoss, RecordGradients, Records, batch_gradient, per_record_reference
+from doublure.private.gradients.pairs import factor_pairs
+from doublure.private.gradients.tape import Untaped
+
+TOLERANCE = 1e-5
+LOSSES = [
+    CriticLoss(kind=kind, gradient_penalty=penalty) for kind in ("wgan", "hinge", "logistic") for penalty in (0.0, 10.0)
+]
+
+
+def named(loss: CriticLoss) -> str:
+    return f"{loss.kind}-{loss.gradient_penalty:g}"
+
+
+def per_unit(gradients: RecordGradients, records: Records, **options: object) -> tuple[Tensor, Tensor]:
+    """Return the units' gradients (G, P), taken out one by one, and their norms (G,)."""
+    rows, norms = [], []
+    for part in gradients.lot(records, **options):
+        norms.append(part.norms())
+        rows += [part.weighted_sum(each) for each in torch.eye(len(part.units))]
+    return torch.stack(rows), torch.cat(norms)
+
+
+def require_close(found: Tensor, norms: Tensor, expected: Tensor) -> None:
+    """Require every row and its norm to agree with float64 to 1e-5 of the larger of row and lot."""
+    sizes = expected.norm(dim=1)
+    floor = sizes.max() * 1e-3
+    assert ((found.double() - expected).norm(dim=1) <= TOLERANCE * sizes.clamp(min=floor)).all()
+    assert ((norms - sizes).abs() <= TOLERANCE * sizes.clamp(min=floor)).all()
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=named)
+def test_pairs_equal_the_loop(paired, make_records, loss):
+    critic, shape = paired
+    records = make_records(shape, 6)
+    gradients = RecordGradients(critic, loss)
+    found, norms = per_unit(gradients, records)
+    assert gradients.method == "pairs"
+    require_close(found, norms, per_record_reference(critic, loss, records))
+
+
+@pytest.mark.parametrize("loss", LOSSES[:2], ids=named)
+def test_other_critics_equal_the_loop_in_another_way(other, make_records, loss):
+    critic, shape, way = other
+    records = make_records(shape, 5)
+    gradients = RecordGradients(critic, loss)
+    found, norms = per_unit(gradients, records)
+    assert gradients.method == way
+    require_close(found, norms, per_record_reference(critic, loss, records))
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=named)
+def test_units_of_several_records_are_summed(paired, make_records, loss):
+    critic, shape = paired
+    records, group = make_records(shape, 9), torch.tensor([3, 0, 3, 1, 3, 0, 4, 3, 1])
+    expected = torch.zeros(5, sum(p.numel() for p in critic.parameters()), dtype=torch.float64)
+    expected.index_add_(0, group, per_record_reference(critic, loss, records))
+    found, norms = per_unit(RecordGradients(critic, loss), records, group=group, groups=5)
+    require_close(found, norms, expected)
+    assert not found[2].any()
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=named)
+@pytest.mark.parametrize("activation", [nn.LeakyReLU(0.2), nn.SiLU()], ids=["piecewise", "smooth"])
+def test_conditions_beside_the_records(make_critic, make_records, loss, activation):
+    critic = make_critic(activation=activation, width=8)
+    records = make_records((5,), 6, condition=torch.randn(6, 3, generator=torch.Generator().manual_seed(1)))
+    gradients = RecordGradients(critic, loss)
+    found, norms = per_unit(gradients, records)
+    assert gradients.method == "pairs"
+    require_close(found, norms, per_record_reference(critic, loss, records))
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=named)
+@pytest.mark.parametrize("positions", [1, 3])
+def test_embedded_conditions(make_critic, make_records, loss, positions):
+    critic = make_critic(activation=nn.SiLU(), width=5 + 4 * positions, table=lambda: nn.Embedding(6, 4))
+    condition = torch.tensor([[0, 5, 0], [1, 1, 1], [2, 3, 2], [5, 0, 1], [1, 1, 0], [4, 4, 2]])[:, :positions]
+    records, group = make_records((5,), 6, condition=condition), torch.tensor([0, 1, 1, 0, 2, 2])
+    gradients = RecordGradients(critic, loss)
+    expected = per_record_reference(critic, loss, records)
+    found, norms = per_unit(gradients, records)
+    assert gradients.method == "pairs"
+    require_close(found, norms, expected)
+    summed = torch.zeros(3, expected.shape[1], dtype=torch.float64).index_add_(0, group, expected)
+    require_close(*per_unit(gradients, records, group=group), summed)
+
+
+@pytest.mark.parametrize("kind", ["wgan", "hinge", "logistic"])
+def test_real_records_alone(paired, make_records, kind):
+    critic, shape = paired
+    records = Records(real=make_records(shape, 6).real)
+    loss = CriticLoss(kind=kind)
+    found, norms = per_unit(RecordGradients(critic, loss), records)
+    require_close(found, norms, per_record_reference(critic, loss, records))
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=named)
+def test_batch_gradient_is_the_sum(paired, make_records, loss):
+    critic, shape = paired
+    records = make_records(shape, 6)
+    expected = per_record_reference(critic, loss, records).sum(0)
+    assert (batch_gradient(critic, loss, records).double() - expected).norm() <= TOLERANCE * expected.norm()
+
+
+def test_the_reference_agrees_with_finite_differences(make_critic, make_records):
+    """The reference itself, through the penalty's double backward, against nothing but the loss's values."""
+    critic = make_critic(activation=nn.SiLU()).double()
+    loss, records = CriticLoss(kind="logistic", gradient_penalty=10.0), make_records((5,), 1).to(torch.float64)
+    (found,) = per_record_reference(critic, loss, records)
+    flat = torch.nn.utils.parameters_to_vector(critic.parameters()).detach()
+
+    def value(at: Tensor) -> Tensor:
+        torch.nn.utils.vector_to_parameters(at, critic.parameters())
+        return loss.per_record(critic, records).sum().detach()
+
+    step = 1e-6
+    for place in range(0, len(flat), 37):
+        shift = torch.zeros_like(flat)
+        shift[place] = step
+        slope = (value(flat + shift) - value(flat - shift)) / (2 * step)
+        assert slope == pytest.approx(found[place].item(), rel=1e-5, abs=1e-7)
+
+
+def test_dropout_is_still_per_record(make_critic, make_records):
+    """With dropout on there is no reference; each record's gradient must still be bounded by its reported norm."""
+    critic = make_critic(lambda: nn.Sequential(nn.Linear(5, 16), nn.Dropout(0.5), nn.LeakyReLU(0.2), nn.Linear(16, 1)))
+    gradients = RecordGradients(critic.train(), CriticLoss(kind="wgan", gradient_penalty=10.0))
+    (part,) = gradients.lot(make_records((5,), 6))
+    assert gradients.method == "pairs"
+    assert critic.body[1].training
+    for norm, each in zip(part.norms(), torch.eye(6), strict=True):
+        assert part.weighted_sum(each).double().norm() <= norm * (1 + 1e-6)
+
+
+def test_an_input_overwritten_after_its_use_is_noticed(make_critic, make_records):
+    class Overwritten(nn.Linear):
+        def forward(self, x: Tensor) -> Tensor:
+            y = super().forward(x)
+            with torch.no_grad():
+                x.mul_(0.5)
+            return y
+
+    critic = make_critic(lambda: nn.Sequential(nn.Linear(5, 8), Overwritten(8, 1)))
+    with pytest.raises(Untaped):
+        factor_pairs(critic, list(critic.parameters()), CriticLoss(kind="wgan"), make_records((5,), 4))
+
+
+def test_the_critic_is_left_as_it_was(make_critic, make_records):
+    critic = make_critic()
+    critic.body[0].weight.requires_grad_(False)
+    before = {name: value.clone() for name, value in critic.state_dict().items()}
+    attributes = [set(vars(module)) for module in critic.modules()] + [set(vars(p)) for p in critic.parameters()]
+    gradients = RecordGradients(critic, CriticLoss(kind="wgan", gradient_penalty=10.0))
+    found, _ = per_unit(gradients, make_records((5,), 4))
+    assert found[0][:80].any(), "a frozen parameter has a gradient all the same"
+    assert [p.requires_grad for p in critic.parameters()] == [False, True, True, True, True, True]
+    assert all(p.grad is None for p in critic.parameters())
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in critic.modules())
+    after = [set(vars(module)) for module in critic.modules()] + [set(vars(p)) for p in critic.parameters()]
+    assert attributes == after
+    assert all(torch.equal(before[name], value) for name, value in critic.state_dict().items())
+
+
+def test_the_same_lot_gives_the_same_bits(paired, make_records):
+    critic, shape = paired
+    gradients, records = RecordGradients(critic, CriticLoss(kind="wgan", gradient_penalty=10.0)), make_records(shape, 6)
+    for one, other in zip(per_unit(gradients, records), per_unit(gradients, records), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_gradients_need_no_grad_mode(make_critic, make_records):
+    critic, loss, records = make_critic(), CriticLoss(kind="wgan", gradient_penalty=10.0), make_records((5,), 4)
+    with torch.no_grad():
+        found, norms = per_unit(RecordGradients(critic, loss), records)
+        expected = per_record_reference(critic, loss, records)
+    require_close(found, norms, expected)
+
+
+def test_coarse_matrix_products_are_not_used_for_the_sum(make_critic, make_records):
+    critic, loss, records = make_critic(), CriticLoss(kind="wgan"), make_records((5,), 4)
+    (part,) = RecordGradients(critic, loss).lot(records)
+    precision = torch.get_float32_matmul_precision()
+    try:
+        torch.set_float32_matmul_precision("medium")
+        found = part.weighted_sum(torch.ones(4))
+    finally:
+        torch.set_float32_matmul_precision(precision)
+    exact = sum(part._weighted(part.terms, torch.ones(4, dtype=torch.float64), torch.float64).unsqueeze(0))
+    assert torch.equal(found, exact.float())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"fake": torch.zeros(3, 4)}, "fake"),
+        ({"mix": torch.zeros(2)}, "mix"),
+        ({"condition": torch.zeros(2, 1)}, "condition"),
+    ],
+)
+def test_records_that_do_not_go_together_are_refused(arguments, field):
+    with pytest.raises(SettingError) as refused:
+        Records(real=torch.zeros(3, 5), **arguments)
+    assert refused.value.field == field
+
+
+def test_settings_are_checked(make_critic, make_records):
+    with pytest.raises(SettingError, match="hinged"):
+        CriticLoss(kind="hinged")
+    for penalty in (-1.0, float("nan"), float("inf")):
+        with pytest.raises(SettingError):
+            CriticLoss(kind="wgan", gradient_penalty=penalty)
+    gradients = RecordGradients(make_critic(), CriticLoss(kind="wgan", gradient_penalty=10.0))
+    with pytest.raises(SettingError) as refused:
+        gradients.lot(Records(real=torch.zeros(3, 5)))
+    assert refused.value.field == "gradient_penalty"
+    with pytest.raises(SettingError) as refused:
+        gradients.lot(make_records((5,), 3), chunk_size=0)
+    assert refused.value.field == "chunk_size"
+    for group in (torch.zeros(2, dtype=torch.long), torch.zeros(3), torch.tensor([0, 1, 7]), torch.tensor([0, -1, 0])):
+        with pytest.raises(SettingError) as refused:
+            gradients.lot(make_records((5,), 3), group=group, groups=2)
+        assert refused.value.field == "group"
+
+
+def test_a_critic_must_return_one_score_a_record(make_records):
+    class Wide(nn.Linear):
+        def forward(self, x: Tensor, condition: Tensor | None = None) -> Tensor:
+            return super().forward(x)
+
+    with pytest.raises(SettingError) as refused:
+        list(RecordGradients(Wide(5, 1), CriticLoss(kind="wgan")).lot(make_records((5,), 3)))
+    assert refused.value.field == "critic"
+
+
+def test_examples():
+    results = doctest.testmod(package)
+    assert results.attempted
+    assert not results.failed
