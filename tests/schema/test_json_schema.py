@@ -86,7 +86,7 @@ def test_the_examples_fit(path: Path, exported: dict[str, Any]) -> None:
     [
         "{type: integer, bounds: [0, 9], missing: ['?', -9], zero_inflated: true}",
         "{type: real, bounds: {learn: 0.1, magnitude: 3}, precision: 2, missing: {learn: 0.1}}",
-        "{type: category, values: [a, 1, 2.5, true], other: b, missing: undeclared}",
+        "{type: category, values: [a, 3, 2.5, true], other: b, missing: undeclared}",
         "{type: boolean, roles: [condition], shares: {learn: 0.05}, missing: false}",
         "{type: boolean, roles: [target, condition], shares: {'true': 0.5, 'false': 0.5}, missing: false}",
         "{type: date, bounds: ['2020-01-01', '2021-01-01'], missing: true}",
@@ -112,6 +112,9 @@ def test_every_form_fits(column: str, exported: dict[str, Any]) -> None:
         "doublure: 1\nkind: table\ncolumns: {a: {type: integer, bounds: {learn: 0}}}",
         "doublure: 1\nkind: table\ncolumns: {a: {type: integer, missing: []}}",
         "doublure: 1\nkind: table\ncolumns: {a: {type: integer, roles: [label]}}",
+        "doublure: 1\nkind: table\ncolumns: {a: {type: integer, bounds: [0, 1e300]}}",
+        "doublure: 1\nkind: table\ncolumns: {a: {type: real, precision: 13}}",
+        "doublure: 1\nkind: table\ncolumns: {a: {type: datetime, step: 0}}",
         "doublure: 1\nkind: table\nunit: {max_records: 0}\ncolumns: {a: {type: boolean}}",
         "doublure: 1\nkind: table\nrows: 3\ncolumns: {a: {type: boolean}}",
         "doublure: 1\nkind: table\nconstraints: [{equal: [a]}]\ncolumns: {a: {type: boolean}}",

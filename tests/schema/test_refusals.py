@@ -83,7 +83,11 @@ COLUMN_REFUSALS = [
     ("{type: boolean, roles: [condition], shares: {true: a, false: b}}", "columns.a.shares", "share"),
     ("{type: category, values: [a], roles: [condition], shares: {b: 1}}", "columns.a", "every value"),
     ("{type: category, values: [a], other: o, roles: [condition], shares: {a: 1}}", "columns.a", "other included"),
-    ("{type: category, values: {learn: 1}, other: o, roles: [condition], shares: {a: 1}}", "columns.a", "declared values"),
+    (
+        "{type: category, values: {learn: 1}, other: o, roles: [condition], shares: {a: 1}}",
+        "columns.a",
+        "declared values",
+    ),
     ("{type: category, values: [1], roles: [condition], shares: {1: 0.5, '1': 0.5}}", "columns.a", "twice"),
     ("{type: id, roles: [target]}", "columns.a", "never learned"),
     ("{type: id, missing: {learn: 0.1}}", "columns.a", "never learned"),
@@ -122,7 +126,7 @@ SCHEMA_REFUSALS = [
     ("doublure: 1\nkind: table\ncolumns: []", "columns", "every column"),
     ("doublure: 1\nkind: table\ncolumns: {}", "schema", "at least one"),
     ("doublure: 1\nkind: table\nrows: 3\ncolumns: {a: {type: boolean}}", "rows", "not a key"),
-    ("doublure: 1\nkind: table\nunits: 0\ncolumns: {a: {type: boolean}}", "schema", "at least 1"),
+    ("doublure: 1\nkind: table\nunits: 0\ncolumns: {a: {type: boolean}}", "units", "at least 1"),
     ("doublure: 1\nkind: table\nunits: many\ncolumns: {a: {type: boolean}}", "units", "whole number"),
     ("doublure: 1\nkind: table\nunits: 1.5\ncolumns: {a: {type: boolean}}", "units", "whole number"),
     ("doublure: 1\nkind: table\nunits: {learn: -1}\ncolumns: {a: {type: boolean}}", "units", "above 0"),
@@ -139,10 +143,15 @@ SCHEMA_REFUSALS = [
         "keep one",
     ),
     ("doublure: 1\nkind: table\ncolumns: {2020: {type: boolean}}", "columns.2020", "quotes"),
-    ("doublure: 1\nkind: table\ncolumns: {true: {type: boolean}}", "columns.True", "quotes"),
+    ("doublure: 1\nkind: table\ncolumns: {true: {type: boolean}}", "columns.true", "quotes"),
     ("doublure: 1\nkind: table\nconstraints: x\ncolumns: {a: {type: boolean}}", "constraints", "list of"),
-    ("doublure: 1\nkind: table\nconstraints: [{same: [a, b]}]\ncolumns: {a: {type: boolean}}", "constraints.0", "equal"),
+    (
+        "doublure: 1\nkind: table\nconstraints: [{same: [a, b]}]\ncolumns: {a: {type: boolean}}",
+        "constraints.0",
+        "equal",
+    ),
     ("doublure: 1\nkind: table\nconstraints: [{equal: [a]}]\ncolumns: {a: {type: boolean}}", "constraints.0", "equal"),
+    ("doublure: 1\nkind: table\n1: 2\ncolumns: {a: {type: boolean}}", "1", "quotes"),
     ("columns: &x {a: *x}\ndoublure: 1\nkind: table", "columns.a", "type"),
 ]
 
@@ -179,7 +188,9 @@ def test_names_that_could_deceive_are_refused_and_not_printed(name: str, words: 
     assert len(str(caught.value)) < 200
 
 
-@pytest.mark.parametrize("name", ["<script>alert(1)</script>", "=cmd|' /C calc'!A0", "../../x", "__class__", "a b", "é", "年"])
+@pytest.mark.parametrize(
+    "name", ["<script>alert(1)</script>", "=cmd|' /C calc'!A0", "../../x", "__class__", "a b", "é", "年"]
+)
 def test_names_that_only_look_hostile_are_names(name: str) -> None:
     schema = Schema.from_plain({"doublure": 1, "kind": "table", "columns": {name: {"type": "boolean"}}})
     assert Schema.parse(schema.to_yaml()) == schema
@@ -200,14 +211,30 @@ def test_too_many_columns_and_values() -> None:
         ("a: {type: boolean}", "{equal: [a, z]}", "not a column"),
         ("a: {type: boolean}", "{equal: [a, a]}", "twice"),
         ("a: {type: boolean}, b: {type: id}", "{equal: [a, b]}", "not modelled"),
-        ("a: {type: boolean}, b: {type: category, values: [x], missing: false}", "{equal: [a, b]}", "same missing|2 values"),
+        (
+            "a: {type: boolean}, b: {type: category, values: [x], missing: false}",
+            "{equal: [a, b]}",
+            "same missing|2 values",
+        ),
         ("a: {type: boolean}, b: {type: category, values: [x, y], missing: true}", "{equal: [a, b]}", "same missing"),
-        ("a: {type: boolean, missing: {learn: 1}}, b: {type: boolean, missing: false}", "{equal: [a, b]}", "same missing"),
+        (
+            "a: {type: boolean, missing: {learn: 1}}, b: {type: boolean, missing: false}",
+            "{equal: [a, b]}",
+            "same missing",
+        ),
         ("a: {type: boolean}, b: {type: boolean, missing: {learn: 1}}", "{equal: [a, b]}", "nothing of it is learned"),
         ("a: {type: boolean}, b: {type: category, missing: false}", "{equal: [a, b]}", "declared values"),
-        ("a: {type: boolean}, b: {type: boolean, roles: [condition], missing: false}", "{equal: [a, b]}", "name it first"),
+        (
+            "a: {type: boolean}, b: {type: boolean, roles: [condition], missing: false}",
+            "{equal: [a, b]}",
+            "name it first",
+        ),
         ("a: {type: real, bounds: [0, 1]}, b: {type: real, bounds: [0, 2]}", "{equal: [a, b]}", "same bounds"),
-        ("a: {type: real, bounds: {learn: 1}}, b: {type: real, bounds: {learn: 1}}", "{equal: [a, b]}", "nothing of it"),
+        (
+            "a: {type: real, bounds: {learn: 1}}, b: {type: real, bounds: {learn: 1}}",
+            "{equal: [a, b]}",
+            "nothing of it",
+        ),
         ("a: {type: integer, bounds: [0, 1]}, b: {type: integer, bounds: [0, 2]}", "{equal: [a, b]}", "2 values"),
         ("a: {type: boolean}, b: {type: boolean}, c: {type: boolean}", "{equal: [a, b]}, {equal: [b, c]}", "two equal"),
         ("a: {type: boolean}, b: {type: boolean}, c: {type: boolean}", "{equal: [a, c]}, {equal: [b, c]}", "two equal"),
@@ -221,7 +248,11 @@ def test_too_many_columns_and_values() -> None:
             "{at_most: [a, b]}",
             "stays as asked",
         ),
-        ("a: {type: integer, bounds: [5, 9]}, b: {type: integer, bounds: [0, 4]}", "{at_most: [a, b]}", "no value of a"),
+        (
+            "a: {type: integer, bounds: [5, 9]}, b: {type: integer, bounds: [0, 4]}",
+            "{at_most: [a, b]}",
+            "no value of a",
+        ),
         (
             "a: {type: real, bounds: [0.25, 9], precision: 1}, b: {type: real, bounds: [0, 0.27], precision: 1}",
             "{at_most: [a, b]}",
@@ -239,7 +270,7 @@ def test_too_many_columns_and_values() -> None:
             "circle",
         ),
         (
-            "a: {type: integer, bounds: [0, 1]}, b: {type: integer, bounds: [0, 1]}, c: {type: integer, bounds: [0, 1]}",
+            ", ".join(f"{name}: {{type: integer, bounds: [0, 1]}}" for name in "abc"),
             "{equal: [a, b]}, {at_most: [b, c]}",
             "equal derives",
         ),

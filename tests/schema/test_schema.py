@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from doublure.errors import SchemaError
 from doublure.schema import UNDECLARED, Learn, ResolvedSchema, Schema, known
-from doublure.schema.columns import label
+from doublure.schema.columns import CategoryColumn, label
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = [ROOT / "src/doublure/bundled/adult.schema.yaml", *sorted((ROOT / "examples/schemas").glob("*.yaml"))]
@@ -96,7 +96,9 @@ def test_what_is_open_and_what_is_bought() -> None:
 
 
 def test_an_omitted_fact_is_undeclared() -> None:
-    schema = Schema.parse("doublure: 1\nkind: table\ncolumns: {a: {type: integer}, b: {type: category}, c: {type: boolean}}")
+    schema = Schema.parse(
+        "doublure: 1\nkind: table\ncolumns: {a: {type: integer}, b: {type: category}, c: {type: boolean}}"
+    )
     assert schema.undeclared == (
         "units",
         "columns.a.missing",
@@ -116,7 +118,9 @@ def answered(**changes: object) -> ResolvedSchema:
         "columns.gain.bounds": (0, 5_000),
         "columns.income.shares": {"<=50K": 0.75, ">50K": 0.25},
     }
-    return Schema.parse(text).resolve({path: answer for path, answer in (answers | changes).items() if answer is not None})
+    return Schema.parse(text).resolve(
+        {path: answer for path, answer in (answers | changes).items() if answer is not None}
+    )
 
 
 def test_answers_are_filled_in_and_nothing_else_changes() -> None:
@@ -132,7 +136,7 @@ def test_answers_are_filled_in_and_nothing_else_changes() -> None:
 
 
 def test_an_unanswered_question_is_refused() -> None:
-    with pytest.raises(SchemaError, match="columns.job.values: was not learned"):
+    with pytest.raises(SchemaError, match=r"columns.job.values: was not learned"):
         answered(**{"columns.job.values": None})
 
 
@@ -143,7 +147,7 @@ def test_a_resolved_schema_has_nothing_open() -> None:
 
 def test_the_size_must_be_public() -> None:
     schema = Schema.parse("doublure: 1\nkind: table\nunits: {learn: 0.1}\ncolumns: {a: {type: boolean}}")
-    with pytest.raises(SchemaError, match="units: .*magnitude"):
+    with pytest.raises(SchemaError, match=r"units: .*magnitude"):
         _ = schema.public_units
 
 
@@ -180,8 +184,17 @@ def test_labels_of_numbers_from_elsewhere() -> None:
     assert label(decimal.Decimal("1.50")) == label(1.5)
 
 
+def test_other_may_be_one_of_the_values() -> None:
+    for other in ("a", "1", " a "):
+        column = CategoryColumn(values=("a", 1), other=other)
+        assert column.domain == ("a", 1)
+    assert CategoryColumn(values=("a",), other="b").domain == ("a", "b")
+
+
 names = st.text(st.characters(categories=["L", "N", "P", "S"]), min_size=1, max_size=12)
-words = st.one_of(names, st.sampled_from(["no", "12:30", "1e5", "null", "~", "=cmd", "<script>", "../x", "- a", "a: b"]))
+words = st.one_of(
+    names, st.sampled_from(["no", "12:30", "1e5", "null", "~", "=cmd", "<script>", "../x", "- a", "a: b"])
+)
 values = st.lists(words | st.integers(-5, 5) | st.booleans() | st.floats(-2, 2), min_size=1, max_size=5)
 
 
@@ -198,4 +211,6 @@ def test_hostile_names_and_values_survive_a_round_trip(columns: dict[str, list[o
     assert Schema.parse(schema.to_yaml()) == schema
     for name, column in schema.columns.items():
         read_back = Schema.parse(schema.to_yaml()).columns[name]
-        assert [type(value) for value in getattr(read_back, "domain", ())] == [type(v) for v in getattr(column, "domain", ())]
+        assert [type(value) for value in getattr(read_back, "domain", ())] == [
+            type(v) for v in getattr(column, "domain", ())
+        ]

@@ -113,6 +113,8 @@ def test_what_is_written_is_read_back(value: object) -> None:
     assert yaml_text.parse(line, "s.yaml") == value
 
 
-@pytest.mark.parametrize("word", ["no", "y", "N", "on", "12:30", "1e5", "010", "null", "<<", "=", "", " a", "a\nb", "#"])
+@pytest.mark.parametrize(
+    "word", ["no", "y", "N", "on", "12:30", "1e5", "010", "null", "<<", "=", "", " a", "a\nb", "#"]
+)
 def test_readers_of_yaml_1_1_see_text_too(word: str) -> None:
     assert yaml.safe_load(yaml_text.inline({word: [word]})) == {word: [word]}

@@ -177,7 +177,10 @@ def _number_of_each(uniques: Sequence[object], column: Column) -> Floats:
     tokens = {*column.missing_tokens, *_NOT_A_NUMBER}
     blank = np.array([isinstance(cell, str) and cell in tokens for cell in cells], dtype=bool)
     kept = pd.Series([None if empty else cell for cell, empty in zip(cells, blank, strict=True)], dtype=object)
-    read = pd.to_numeric(kept, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    numbers = pd.to_numeric(kept, errors="coerce")
+    if numbers.dtype.kind == "c":  # numpy would drop the imaginary part
+        raise TypeError
+    read = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
     if (np.isnan(read) & ~blank).any():
         raise ValueError
     return read

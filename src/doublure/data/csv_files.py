@@ -23,6 +23,9 @@ COMPRESSIONS = {".gz", ".bz2", ".xz", ".zip", ".zst"}
 BLOCK_BYTES = 16_000_000
 _DELIMITERS = (",", ";", "\t", "|")
 _LONGEST_HEADER = 5_000_000
+_HEADER_BLOCK = 65_536
+_BREAK = re.compile(rb"\r\n|\n|\r")
+_QUOTE_OR_BREAK = re.compile(rb'"|\r\n|\n|\r')
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
@@ -52,19 +55,33 @@ def read_header(path: Path) -> tuple[list[str], str, int]:
 
 def _first_record(path: Path) -> tuple[str, int]:
     """Return the first record as text, and its lines: more than one where a quoted name has line breaks."""
-    record, lines = "", 0
     try:
-        with _opened(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file:
-            while lines == 0 or record.count('"') % 2:
-                line = file.readline(_LONGEST_HEADER)
-                record, lines = record + line, lines + 1
-                if not line or len(record) >= _LONGEST_HEADER:
-                    break
-    except UnicodeDecodeError:
-        raise _not_utf8(path) from None
+        with _opened(path) as file:
+            start, end = b"", None
+            while end is None and len(start) < _LONGEST_HEADER and (more := file.read(_HEADER_BLOCK + len(start))):
+                start += more
+                end = _end_of_record(start)
     except _damage():
         raise _unreadable(path) from None
-    return record.rstrip("\r\n"), lines
+    record, lines = (start, 1) if end is None else end
+    try:
+        return record.decode("utf-8-sig"), lines
+    except UnicodeDecodeError:
+        raise _not_utf8(path) from None
+
+
+def _end_of_record(start: bytes) -> tuple[bytes, int] | None:
+    """Return the bytes before the first line break outside quotes, and their lines; None where there is none yet."""
+    lines, place = 1, 0
+    while (found := _QUOTE_OR_BREAK.search(start, place)) is not None:
+        if found.group() != b'"':
+            return start[: found.start()], lines
+        closing = start.find(b'"', found.end())
+        if closing < 0:
+            return None
+        lines += len(_BREAK.findall(start, found.end(), closing))
+        place = closing + 1
+    return None
 
 
 def read_chunks(
@@ -79,7 +96,8 @@ def read_chunks(
     from pyarrow import csv as arrow_csv
 
     numbers = [str(number) for number in range(len(names))]  # names may be hostile or stand twice; numbers do not
-    places = [numbers[names.index(name)] for name in wanted]
+    first = dict(zip(reversed(names), reversed(numbers), strict=True))
+    places = [first[name] for name in wanted]
     text = pa.dictionary(pa.int32(), pa.string())
     try:
         with (

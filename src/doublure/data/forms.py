@@ -8,6 +8,7 @@ it, so that no single record decides. No value, bound, category, count or missin
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any, Literal, TypeAlias
 
 import pandas as pd
@@ -32,8 +33,8 @@ def storage_types(source: TableSource) -> dict[str, Storage]:
     Raises:
         DataError: A name stands twice in the header, or the file is damaged.
     """
-    for name in source.columns:
-        if source.columns.count(name) > 1:
+    for name, count in Counter(source.columns).items():
+        if count > 1:
             raise DataError("stands more than once in the header", field=name, remedy="rename one of the columns")
     first = next(iter(source.chunks(source.columns)), None)
     if first is None:

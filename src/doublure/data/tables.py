@@ -9,6 +9,7 @@ moments as ``datetime64[s]``, discrete values as categoricals of labels, missing
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,8 +62,9 @@ class TableSource:
         Raises:
             DataError: A column of the schema is not there, or stands twice.
         """
+        counts = Counter(self.columns)
         for name in schema.columns:
-            count = self.columns.count(name)
+            count = counts[name]
             if count == 0:
                 raise DataError("is not a column of the data", field=name, remedy="mend the schema or the header")
             if count > 1:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+import numpy as np
 import pandas as pd
 
 from doublure.errors import SettingError
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from doublure.schema import Schema
 
 FORMATS = (".parquet", ".csv")
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\0")
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\0", "＝", "＋", "－", "＠")
 
 
 def write_table(
@@ -45,7 +46,7 @@ def write_table(
     frames = (_without_formulas(frame) for frame in chunks) if spreadsheet_safe else iter(chunks)
     counted = _Counter(frames)
     if path.suffix == ".csv":
-        write_atomic(path, lambda file: _write_csv(counted, file, schema))
+        write_atomic(path, lambda file: _write_csv(counted, file, schema, spreadsheet_safe=spreadsheet_safe))
     else:
         write_atomic(path, lambda file: _write_parquet(counted, file, metadata or {}))
     return counted.rows
@@ -72,9 +73,11 @@ class _Counter:
             yield frame
 
 
-def _write_csv(frames: Iterable[pd.DataFrame], file: BinaryIO, schema: Schema) -> None:
+def _write_csv(frames: Iterable[pd.DataFrame], file: BinaryIO, schema: Schema, *, spreadsheet_safe: bool) -> None:
     for number, frame in enumerate(frames):
-        texts = {name: _missing_text(schema, name) for name in frame.columns if _missing_text(schema, name)}
+        texts = {name: text for name in frame.columns if (text := _missing_text(schema, name))}
+        if spreadsheet_safe:  # an empty cell means missing everywhere, and runs nowhere
+            texts = {name: text for name, text in texts.items() if _defuse(text) == text}
         if texts:
             frame = frame.copy(deep=False)
             for name, text in texts.items():
@@ -99,7 +102,10 @@ def _write_parquet(frames: Iterable[pd.DataFrame], file: BinaryIO, metadata: dic
         for frame in frames:
             table = pa.Table.from_pandas(_storable(frame), preserve_index=False)
             if writer is None:
-                kept = {**(table.schema.metadata or {}), **{key.encode(): value.encode() for key, value in metadata.items()}}
+                kept = {
+                    **(table.schema.metadata or {}),
+                    **{key.encode(): value.encode() for key, value in metadata.items()},
+                }
                 arrow_schema = table.schema.with_metadata(kept)
                 writer = pq.ParquetWriter(file, arrow_schema, compression="zstd")
             writer.write_table(table.replace_schema_metadata(arrow_schema.metadata))
@@ -125,7 +131,9 @@ def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
         if isinstance(column.dtype, pd.CategoricalDtype):
             defused = [_defuse(value) for value in column.cat.categories]
             if defused != list(column.cat.categories):
-                frame[name] = column.cat.rename_categories(defused)
+                # by place: two values may become one, which a list of categories cannot hold
+                texts = np.array([*defused, None], dtype=object)
+                frame[name] = pd.Series(texts[column.cat.codes.to_numpy()], index=frame.index, dtype=object)
     return frame
 
 

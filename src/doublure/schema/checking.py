@@ -6,6 +6,7 @@ Only public things are looked at: the schema, and of the data no more than its h
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,13 +24,14 @@ if TYPE_CHECKING:
 LEARN_EPSILON = 0.05
 _LEARN_UNITS = "units: {learn: 0.01, magnitude: 10000}"
 _MANY_VALUES = 200
+_MOST_GUESSES = 20  # each looks through the whole header
 _DECLARE = {
     ("integer", "bounds"): "bounds: [LOWER, UPPER]",
     ("real", "bounds"): "bounds: [LOWER, UPPER]",
     ("date", "bounds"): "bounds: [YYYY-MM-DD, YYYY-MM-DD]",
     ("datetime", "bounds"): "bounds: [YYYY-MM-DDTHH:MM:SS, YYYY-MM-DDTHH:MM:SS]",
     ("category", "values"): "values: [VALUE, VALUE]",
-    ("ordinal", "values"): "values: [LOWEST, HIGHEST]",
+    ("ordinal", "values"): "values: [VALUE, VALUE]",
 }
 _MISSING = "missing: TRUE_FALSE_OR_LIST"
 
@@ -88,10 +90,13 @@ class Check:
             lines += ["#   buy it (uncomment the line; the price is out of the plan's epsilon and up to you),"]
             lines += ["#   or leave it undeclared: then a plan refuses, naming it"]
         lines += self._units(open_facts)
-        names = list(dict.fromkeys(_column_of(finding.path) for finding in open_facts if finding.path != "units"))
-        lines += ["columns:"] if names else []
-        for name in names:
-            lines += self._lines(name, [finding for finding in open_facts if _column_of(finding.path) == name])
+        by_column: dict[str, list[Finding]] = {}
+        for finding in open_facts:
+            if finding.path != "units":
+                by_column.setdefault(_column_of(finding.path), []).append(finding)
+        lines += ["columns:"] if by_column else []
+        for name, its_facts in by_column.items():
+            lines += self._lines(name, its_facts)
         rest = [finding for finding in self.findings if finding.kind != "undeclared"]
         lines += [f"# {finding.kind}: {finding.path}: {finding.message}" for finding in rest]
         return "\n".join(lines) + "\n"
@@ -178,14 +183,16 @@ def _column_of(path: str) -> str:
 def _header(schema: Schema, data: str | Path | pd.DataFrame) -> Iterator[Finding]:
     from doublure.data.tables import open_table
 
-    names = open_table(data).columns
-    extra = [name for name in dict.fromkeys(names) if name not in schema.columns]
+    names = Counter(open_table(data).columns)
+    extra = [name for name in names if name not in schema.columns]
+    guesses = 0
     for name in schema.columns:
-        if name not in names:
-            near = difflib.get_close_matches(name, extra, n=1)
+        if names[name] == 0:
+            near = difflib.get_close_matches(name, extra, n=1) if guesses < _MOST_GUESSES else []
+            guesses += 1
             hint = f"; did you mean {printable(near[0])}" if near else ""
             yield Finding(kind="absent", path=printable(name), message=f"the data has no such column{hint}")
-        elif names.count(name) > 1:
+        elif names[name] > 1:
             yield Finding(kind="doubled", path=printable(name), message="stands more than once in the data's header")
     for name in extra:
         message = "the data has it and the schema does not; it will not be read"

@@ -27,6 +27,7 @@ from doublure.schema.messages import finding
 KEYS = ("column", "type", "values", "lower", "upper", "missing", "description")
 _LARGEST_FILE = 50_000_000
 _WHOLE = re.compile(r"[+-]?(?:0|[1-9][0-9]*)")
+_KEY_OF = {"bounds": "lower", "values": "values", "missing": "missing"}
 _EXAMPLES = {
     "type": f"give one of {', '.join(TYPES)}",
     "values": "separate values by |",
@@ -66,8 +67,7 @@ class Entry:
             model = _OneColumn.model_validate({"columns": {name: {"type": type_, **self.facts}}})
         except ValidationError as error:
             path, message, remedy = finding(error)
-            named = [word for word in (*path[2:], *message.split()) if word in ("bounds", "values", "missing")]
-            key = {"bounds": "lower"}.get(named[0], named[0]) if named else "type"
+            key = next((_KEY_OF[word] for word in (*path[2:], *re.findall(r"\w+", message)) if word in _KEY_OF), "type")
             if message.startswith("is not a key"):
                 kind = self.facts.get("type", type_)
                 message, remedy = f"does not go with type {kind}", "leave it empty, or change the type"

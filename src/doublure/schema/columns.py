@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 from pydantic import Field, StrictBool, StrictFloat, StrictStr, model_validator
 
 from doublure.schema.facets import UNDECLARED, Fact, Frozen, Learn, OptionalFact
-from doublure.schema.scalars import EXACT, Bound, Day, Moment, Token, Whole, Zone
+from doublure.schema.scalars import EXACT, Bound, Day, Decimals, Moment, Positive, Token, Zone
 from doublure.schema.scalars import Value as Value
 from doublure.schema.scalars import label as label
 
@@ -110,7 +110,7 @@ class RealColumn(_Number):
 
     type: Literal["real"] = "real"
     bounds: Fact[tuple[StrictFloat, StrictFloat]] = UNDECLARED
-    precision: Whole | None = Field(default=None, ge=0, le=12, description="decimals")
+    precision: Decimals | None = Field(default=None, description="decimals")
     zero_inflated: StrictBool = Field(default=False, description="many exact zeros: zero becomes a state of its own")
 
     @property
@@ -143,7 +143,7 @@ class DatetimeColumn(_Number):
 
     type: Literal["datetime"] = "datetime"
     bounds: Fact[tuple[Moment, Moment]] = UNDECLARED
-    step: Whole = Field(default=1, ge=1, description="seconds between neighbouring values")
+    step: Positive = Field(default=1, description="seconds between neighbouring values")
     timezone: Zone | None = None
 
     @property

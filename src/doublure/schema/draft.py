@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _WIDTH = 116
+_MOST_UNKNOWN = 20
 _TYPES = {"text": "category"}
 _HEAD = """\
 # A draft. The columns' names and storage types are the data's; {codebook}.
@@ -86,8 +87,10 @@ class Draft:
     def _not_in_data(self) -> list[str]:
         if not self.unknown:
             return []
-        named = (f"{printable(name)}{_guess(name, self.schema.columns)}" for name in self.unknown)
+        named = [f"{printable(name)}{_guess(name, self.schema.columns)}" for name in self.unknown[:_MOST_UNKNOWN]]
+        more = len(self.unknown) - len(named)
         text = "The codebook also describes columns that the data does not have: " + ", ".join(named)
+        text += f", and {more} more" if more else ""
         return [*(f"# {line}" for line in textwrap.wrap(text, _WIDTH, break_on_hyphens=False)), ""]
 
 

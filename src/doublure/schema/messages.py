@@ -15,7 +15,7 @@ _FORMS = {
     "values": "must be a list of texts, numbers, true or false, or {learn: epsilon} or undeclared",
     "shares": "must give every value its share, as in {a: 0.3, b: 0.7}, or be {learn: epsilon}",
     "roles": "must be a list of target and condition, such as [target]",
-    "units": "must be a whole number, {learn: epsilon, magnitude: number} or undeclared",
+    "units": "must be a whole number of at least 1, {learn: epsilon, magnitude: number} or undeclared",
     "unit": "must be {name: text, id: a column or null, max_records: a whole number}",
     "columns": "must give every column its description, as in age: {type: integer, bounds: [0, 120], missing: false}",
     "constraints": "must be a list of {equal: [a, b]} and {at_most: [a, b]}",
@@ -56,7 +56,7 @@ def finding(error: ValidationError) -> tuple[tuple[str, ...], str, str]:
         place = path if path[-1:] == location[-1:] else (*path, str(location[-1]))
         return place, "is not a key that is known here", f"remove it, or {_SEE}"
     if kind == "invalid_key" or "[key]" in location:
-        return path, "has a name that YAML reads as no text", "put the name in quotes"
+        return path, "has a key that is no text", "put it in quotes"
     if kind.startswith("union_tag") and key == "columns":
         what = "has no type" if kind == "union_tag_not_found" else "has a type that is not known"
         return path, what, _TYPE_REMEDY

@@ -91,7 +91,9 @@ def _token(value: object) -> object:
 
 
 Whole: TypeAlias = Annotated[StrictInt, BeforeValidator(whole)]
-Bound: TypeAlias = Annotated[Whole, Field(ge=-EXACT, le=EXACT)]
+Bound: TypeAlias = Annotated[StrictInt, Field(ge=-EXACT, le=EXACT), BeforeValidator(whole)]
+Positive: TypeAlias = Annotated[StrictInt, Field(ge=1), BeforeValidator(whole)]
+Decimals: TypeAlias = Annotated[StrictInt, Field(ge=0, le=12), BeforeValidator(whole)]
 Day: TypeAlias = Annotated[datetime.date, BeforeValidator(_iso)]
 Moment: TypeAlias = Annotated[datetime.datetime, BeforeValidator(_iso), AfterValidator(_plain_moment)]
 Token: TypeAlias = Annotated[StrictStr, BeforeValidator(_token), WithJsonSchema({"type": ["string", "number"]})]

@@ -22,7 +22,7 @@ from doublure.schema.constraints import Constraint, Equal, check_constraints
 from doublure.schema.facets import UNDECLARED, Fact, Frozen, Learn, plain
 from doublure.schema.messages import one_line
 from doublure.schema.resolving import agree
-from doublure.schema.scalars import Whole, check_name
+from doublure.schema.scalars import Positive, check_name
 
 _MOST_COLUMNS = 10_000
 
@@ -36,7 +36,7 @@ class Unit(Frozen):
 
     name: StrictStr = Field(default="person", min_length=1)
     id: StrictStr | None = None
-    max_records: Whole = Field(default=1, ge=1)
+    max_records: Positive = 1
 
     @model_validator(mode="after")
     def _several_need_an_id(self) -> Unit:
@@ -76,7 +76,7 @@ class Schema(Frozen):
     doublure: Literal[1] = Field(description="the version of this file format")
     kind: Literal["table"]
     unit: Unit = Unit()
-    units: Fact[Whole] = UNDECLARED
+    units: Fact[Positive] = UNDECLARED
     columns: Mapping[str, Column]
     constraints: tuple[Constraint, ...] = ()
 
@@ -88,8 +88,6 @@ class Schema(Frozen):
             raise ValueError(f"columns has more than {_MOST_COLUMNS} entries; split the table")
         if all(isinstance(column, IdColumn) for column in self.columns.values()):
             raise ValueError("columns has only ids, which are not learned; describe at least one other column")
-        if isinstance(self.units, int) and self.units < 1:
-            raise ValueError("units must be at least 1; write how many there are")
         for name in self.columns:
             check_name(name)
         if self.unit.id is not None and not isinstance(self.columns.get(self.unit.id), IdColumn):
@@ -124,6 +122,11 @@ class Schema(Frozen):
             raise SchemaError(
                 f"kind {data['kind']} is not read by this version", field="kind", remedy="use kind: table"
             )
+        columns = data.get("columns")
+        for key in columns if isinstance(columns, dict) else ():
+            if not isinstance(key, str):
+                field = f"columns.{yaml_text.inline(key)}"
+                raise SchemaError("is a name that YAML reads as no text", field=field, remedy="put it in quotes")
         try:
             return cls.model_validate(data)
         except ValidationError as error:

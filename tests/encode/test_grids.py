@@ -1,0 +1,115 @@
+"""Public bins: few values one by one, incomes by equal ratio, everything else by equal width."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from doublure.encode.grids import Grid, grid_of
+from doublure.errors import SchemaError
+from doublure.schema.columns import DateColumn, DatetimeColumn, IntegerColumn, NumberColumn, RealColumn
+
+
+@pytest.mark.parametrize(
+    ("column", "lower", "upper", "unit"),
+    [
+        (IntegerColumn(bounds=(-3, 9)), -3, 9, 1),
+        (RealColumn(bounds=(0.25, 0.75), precision=1), 0.3, 0.7, 0.1),
+        (RealColumn(bounds=(0.1, 0.3), precision=1), 0.1, 0.3, 0.1),
+        (RealColumn(bounds=(0.25, 0.75)), 0.25, 0.75, 0),
+        (DateColumn(bounds=("1970-01-02", "1970-01-11")), 1, 10, 1),
+        (DatetimeColumn(bounds=("1970-01-01T00:00:30", "1970-01-01T01:00:59"), step=60), 60, 3600, 60),
+        (DatetimeColumn(bounds=("1969-12-31T23:00:00", "1970-01-01T00:00:00"), step=3600), -3600, 0, 3600),
+    ],
+)
+def test_bounds_move_inwards_to_the_grid(column: NumberColumn, lower: float, upper: float, unit: float) -> None:
+    grid = grid_of(column)
+    assert (grid.lower, grid.upper, grid.unit) == pytest.approx((lower, upper, unit))
+
+
+@pytest.mark.parametrize("bounds", ["undeclared", {"learn": 0.1}])
+def test_unknown_bounds_have_no_grid(bounds: object) -> None:
+    with pytest.raises(SchemaError, match="bounds: is not known yet"):
+        grid_of(IntegerColumn(bounds=bounds))
+
+
+def test_snapping() -> None:
+    grid = Grid(lower=-1.0, upper=2.0, unit=0.5)
+    assert grid.snap(np.array([-9.0, -0.3, -0.2, 0.24, 0.26, 9.0])).tolist() == [-1.0, -0.5, 0.0, 0.0, 0.5, 2.0]
+    assert not np.signbit(grid.snap(np.array([-0.1]))).any()
+    continuum = Grid(lower=-1.0, upper=2.0, unit=0.0)
+    assert continuum.snap(np.array([-9.0, -0.0, 0.3])).tolist() == [-1.0, 0.0, 0.3]
+    assert not np.signbit(continuum.snap(np.array([-0.0]))).any()
+
+
+def test_few_values_are_bins_of_their_own() -> None:
+    assert Grid(lower=1.0, upper=4.0, unit=1.0).edges(32).tolist() == [1, 2, 3, 4, 5]
+    assert len(Grid(lower=0.0, upper=31.0, unit=1.0).edges(32)) == 33
+    assert Grid(lower=0.0, upper=3.0, unit=1.0).edges(32, without_zero=True).tolist() == [1, 2, 3, 4]
+    assert Grid(lower=-2.0, upper=0.0, unit=1.0).edges(32, without_zero=True).tolist() == [-2, -1, 0]
+
+
+def widths(grid: Grid, bins: int = 32) -> np.ndarray:
+    return np.diff(grid.edges(bins))
+
+
+def test_wide_counts_by_equal_ratio() -> None:
+    edges = Grid(lower=0.0, upper=99_999.0, unit=1.0).edges(32)
+    ratios = edges[12:-1] / edges[11:-2]
+    assert ratios.max() < 1.6  # ten thousand and a hundred thousand are as far apart as ten and a hundred
+    assert widths(Grid(lower=0.0, upper=99_999.0, unit=1.0))[-1] > 1_000
+
+
+@pytest.mark.parametrize(
+    "grid",
+    [
+        Grid(lower=0.0, upper=1.0, unit=0.0),  # shares: 0.001 is no smaller a thing than 0.9
+        Grid(lower=0.0, upper=1.0, unit=0.001),
+        Grid(lower=0.0, upper=500.0, unit=0.0),
+        Grid(lower=17.0, upper=90.0, unit=1.0),
+        Grid(lower=-50_000.0, upper=50_000.0, unit=1.0),
+        grid_of(DateColumn(bounds=("1970-01-01", "2030-12-31"))),
+        grid_of(DatetimeColumn(bounds=("1970-01-02", "2030-12-31"))),
+    ],
+)
+def test_everything_else_by_equal_width(grid: Grid) -> None:
+    wide = widths(grid)
+    assert len(wide) == 32
+    assert wide.max() <= wide.min() + max(grid.unit, 1e-9) * 1.001
+
+
+def test_the_calendar_has_no_small_numbers() -> None:
+    early = DateColumn(bounds=(dt.date(1970, 1, 2), dt.date(2030, 12, 31)))
+    late = DateColumn(bounds=(dt.date(2000, 1, 2), dt.date(2060, 12, 31)))
+    assert np.abs(widths(grid_of(early)) - widths(grid_of(late))).max() <= 1
+
+
+grids = st.builds(
+    lambda start, length, unit, even: Grid(
+        lower=start * (unit or 1), upper=(start + length) * (unit or 1), unit=unit, even=even
+    ),
+    st.integers(-2_000, 2_000),
+    st.integers(1, 100_000),
+    st.sampled_from([0.0, 0.01, 0.1, 1.0, 60.0]),
+    st.booleans(),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(grids, st.integers(1, 64), st.booleans())
+def test_bins_cover_the_grid_once(grid: Grid, bins: int, without_zero: bool) -> None:
+    edges = grid.edges(bins, without_zero=without_zero)
+    assert 1 <= len(edges) - 1 <= bins
+    assert (np.diff(edges) > 0).all()
+    first, last = edges[0], edges[-1] - grid.unit
+    dropped = grid.unit * (without_zero and grid.lower == 0), grid.unit * (without_zero and grid.upper == 0)
+    assert first == pytest.approx(grid.lower + dropped[0])
+    assert last == pytest.approx(grid.upper - dropped[1])
+    if grid.unit:
+        steps = (edges - grid.lower) / grid.unit
+        assert np.abs(steps - np.rint(steps)).max() < 1e-6
+        assert (edges[:-1] == grid.snap(edges[:-1])).all()

@@ -1,0 +1,139 @@
+"""What a schema still lacks, as YAML to paste, from public things alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from doublure.errors import DataError, SchemaError
+from doublure.schema import Schema, yaml_text
+from doublure.schema.draft import Check, check
+
+TEXT = """
+doublure: 1
+kind: table
+units: undeclared
+columns:
+  nbr: {type: id}
+  age: {type: integer, missing: false}
+  a.b: {type: real}
+  job: {type: category, values: undeclared, missing: true}
+  size: {type: ordinal, missing: false}
+  sex: {type: boolean, roles: [condition]}
+  born: {type: date, bounds: {learn: 0.05}, missing: {learn: 0.02}}
+  code: {type: integer, bounds: [0, 120], missing: ["99", "?"]}
+"""
+
+
+def findings(result: Check, kind: str) -> dict[str, str]:
+    return {finding.path: finding.message for finding in result.findings if finding.kind == kind}
+
+
+def test_every_open_fact_comes_with_its_ways_out() -> None:
+    result = check(Schema.parse(TEXT))
+    assert not result.ok
+    open_facts = {finding.path: finding for finding in result.findings if finding.kind == "undeclared"}
+    assert set(open_facts) == set(Schema.parse(TEXT).undeclared)
+    bounds = open_facts["columns.a.b.bounds"]
+    assert (bounds.declare, bounds.learn) == ("bounds: [LOWER, UPPER]", "bounds: {learn: 0.05}")
+    assert open_facts["columns.job.values"].learn == "values: {learn: 0.05}, other: Other"
+    assert open_facts["columns.size.values"].learn is None  # an order cannot be learned
+    assert open_facts["columns.sex.missing"].learn is None  # a condition is never missing
+    assert open_facts["units"].learn == "units: {learn: 0.01, magnitude: 10000}"
+    assert result.learn_epsilon == pytest.approx(0.07)
+
+
+def test_what_is_bought_can_be_pasted_as_it_stands() -> None:
+    """The commented lines, taken as they are, close every fact that can be bought."""
+    result = check(Schema.parse(TEXT))
+    bought = yaml_text.parse(_bought(result.to_yaml()), "pasted")
+    plain = Schema.parse(TEXT).to_plain()
+    plain["units"] = bought["units"]
+    plain["columns"] |= bought["columns"]
+    assert set(Schema.from_plain(plain).undeclared) == {"columns.sex.missing", "columns.size.values"}
+
+
+def _bought(text: str) -> str:
+    lines = text.splitlines()
+    wanted = [line.replace("# ", "", 1) for line in lines if line.startswith(("# units:", "  # "))]
+    return "\n".join([wanted[0], "columns:", *wanted[1:]])
+
+
+def test_a_placeholder_that_is_left_in_is_refused() -> None:
+    result = check(Schema.parse(TEXT))
+    pasted = yaml_text.parse(result.to_yaml(), "pasted")
+    for name, column in pasted["columns"].items():
+        plain = Schema.parse(TEXT).to_plain()
+        plain["columns"][name] = column
+        with pytest.raises(SchemaError, match=r"columns"):
+            Schema.from_plain(plain)
+
+
+def test_a_complete_schema_passes() -> None:
+    text = "doublure: 1\nkind: table\nunits: 9\ncolumns: {a: {type: boolean, missing: false}}"
+    result = check(Schema.parse(text))
+    assert result.ok
+    assert result.to_yaml().startswith("# 0 undeclared facts\n")
+    assert result.learn_epsilon == 0
+
+
+def test_units_that_are_learned_need_a_public_size() -> None:
+    text = "doublure: 1\nkind: table\nunits: {learn: 0.02}\ncolumns: {a: {type: boolean, missing: false}}"
+    (finding,) = [finding for finding in check(Schema.parse(text)).findings if finding.kind == "undeclared"]
+    assert finding.learn == "units: {learn: 0.02, magnitude: 10000}"
+
+
+def test_the_header_is_compared(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("nbr,Age,a.b,job,job,sex,born,<script>,size\n1,2,3,s3cr3t,5,6,7,8,9\n")
+    result = check(Schema.parse(TEXT), path)
+    assert findings(result, "absent") == {
+        "age": "the data has no such column; did you mean Age",
+        "code": "the data has no such column",
+    }
+    assert set(findings(result, "doubled")) == {"job"}
+    assert set(findings(result, "ignored")) == {"Age", "<script>"}
+    assert "s3cr3t" not in result.to_yaml()
+
+
+def test_an_ignored_column_is_no_fault_and_an_absent_one_is() -> None:
+    schema = Schema.parse("doublure: 1\nkind: table\nunits: 9\ncolumns: {a: {type: boolean, missing: false}}")
+    assert check(schema, pd.DataFrame({"a": [True], "b": [1]})).ok
+    assert not check(schema, pd.DataFrame({"b": [1]})).ok
+    assert not check(schema, pd.DataFrame([[1, 2]], columns=["a", "a"])).ok
+
+
+def test_no_record_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_bytes(b"nbr,age,a.b,job,size,sex,born,code\n" + b"\xff\xfe damaged,from,here,on\n")
+    assert findings(check(Schema.parse(TEXT), path), "absent") == {}
+
+
+def test_notes_are_public() -> None:
+    notes = findings(check(Schema.parse(TEXT)), "note")
+    assert "2 facts are learned, for 0.07" in notes["columns"]
+    assert "every record counts as another person" in notes["unit.id"]
+    assert "equally often" in notes["columns.sex"]
+    assert notes["columns.code"].startswith("99 means missing")
+    columns = "{n: {type: id}, a: {type: category, missing: false}}"
+    many = f"doublure: 1\nkind: table\nunit: {{id: n}}\nunits: 9\ncolumns: {columns}"
+    plain = Schema.parse(many).to_plain()
+    plain["columns"]["a"]["values"] = list(range(201))
+    assert findings(check(Schema.from_plain(plain)), "note").keys() == {"columns.a"}
+
+
+def test_the_check_is_json_and_takes_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "s.yaml"
+    path.write_text(TEXT)
+    assert check(path) == check(Schema.parse(TEXT)) == check(str(path))
+    plain = json.loads(json.dumps(check(path).to_plain()))
+    assert plain["ok"] is False
+    assert plain["findings"][0]["path"] == "units"
+
+
+def test_data_that_cannot_be_opened_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no such file"):
+        check(Schema.parse(TEXT), tmp_path / "none.csv")

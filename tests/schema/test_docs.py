@@ -1,0 +1,61 @@
+"""What docs/schema.md shows is read as it stands there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from doublure.schema import Schema, yaml_text
+from doublure.schema.columns import TYPES
+from doublure.schema.draft import draft
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs/schema.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```\w*\n(.*?)```", PAGE, flags=re.DOTALL)
+COLUMNS = [line.strip() for block in BLOCKS for line in block.splitlines() if re.match(r" *[\w-]+: +\{type:", line)]
+
+
+def test_the_whole_example_leaves_nothing_open() -> None:
+    (whole,) = [block for block in BLOCKS if block.startswith("doublure: 1")]
+    schema = Schema.parse(whole)
+    assert schema.undeclared == ()
+    assert len(schema.columns) == 7
+    assert schema.constraints
+
+
+@pytest.mark.parametrize("line", COLUMNS)
+def test_every_column_shown_is_a_column(line: str) -> None:
+    schema = Schema.parse(f"doublure: 1\nkind: table\nunits: 9\ncolumns:\n  {line}\n")
+    assert schema.undeclared == ()
+
+
+def test_every_type_and_key_is_described() -> None:
+    keys = {key for name in TYPES for key in _keys(name)}
+    assert keys == {
+        *("bounds", "missing", "other", "precision", "roles", "shares", "step", "timezone", "type", "values"),
+        "zero_inflated",
+    }
+    for name in (*TYPES, *keys):
+        assert f"`{name}" in PAGE
+
+
+def _keys(name: str) -> set[str]:
+    kinds = Schema.json_schema()["$defs"]
+    return set(kinds[f"{name.capitalize()}Column"]["properties"])
+
+
+def test_the_unit_and_the_constraints_shown() -> None:
+    (unit,) = [block for block in BLOCKS if block.startswith("unit:")]
+    columns = "columns: {patient_nbr: {type: id}, a: {type: boolean}}"
+    assert Schema.parse(f"doublure: 1\nkind: table\n{unit}{columns}").unit.max_records == 2
+    (constraints,) = [block for block in BLOCKS if block.startswith("constraints:")]
+    assert [next(iter(entry)) for entry in yaml_text.parse(constraints, "docs")["constraints"]] == ["equal", "at_most"]
+
+
+def test_the_codebook_shown(tmp_path: Path) -> None:
+    (codes,) = [block for block in BLOCKS if block.startswith("column,type")]
+    (tmp_path / "codes.csv").write_text(codes)
+    schema = draft(pd.DataFrame({"age": [1], "workclass": ["x"]}), tmp_path / "codes.csv")
+    assert schema.undeclared == ("units",)

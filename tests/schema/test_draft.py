@@ -1,0 +1,214 @@
+"""A draft takes names and storage types from the data, facts from the codebook, and nothing else from anywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from doublure.errors import DataError, DoublureError, InputError, SchemaError
+from doublure.schema import Schema
+from doublure.schema.codebook import read_codebook
+from doublure.schema.draft import draft, drafted
+
+BUNDLED = Path(__file__).resolve().parents[2] / "src/doublure/bundled"
+HEADER = "column,type,values,lower,upper,missing,description\n"
+FRAME = pd.DataFrame(
+    {
+        "age": [31, 47, 52],
+        "hours": [1.5, 2.5, np.nan],
+        "flag": [True, False, True],
+        "born": ["1990-01-31", "1991-02-28", ""],
+        "seen": ["2024-01-31T12:30:00", "2024-02-01T08:00:00", "2024-02-01T08:00:00"],
+        "word": ["s3cr3t", "s3cr3t", "other"],
+    }
+)
+
+
+def codebook(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "codes.csv"
+    path.write_text(HEADER + text, encoding="utf-8")
+    return path
+
+
+def test_names_and_storage_types_and_nothing_else() -> None:
+    schema = draft(FRAME)
+    assert {name: column.type for name, column in schema.columns.items()} == {
+        "age": "integer",
+        "hours": "real",
+        "flag": "boolean",
+        "born": "date",
+        "seen": "datetime",
+        "word": "category",
+    }
+    facts = {fact for column in schema.columns.values() for fact in column.facts}
+    assert facts == {"bounds", "values", "missing"}
+    for column in schema.columns.values():
+        assert all(getattr(column, fact) == "undeclared" for fact in column.facts)
+        assert not column.roles
+    assert schema.units == "undeclared"
+    assert schema.constraints == ()
+
+
+def test_neighbouring_tables_give_the_same_draft() -> None:
+    """One record more, less or different, however odd, changes nothing: 19 in 20 cells decide."""
+    frame = pd.concat([FRAME.fillna({"hours": 0.5})] * 20, ignore_index=True).astype(object)
+    odd = pd.DataFrame([{name: "!" for name in frame.columns}])
+    texts = {drafted(table).to_yaml() for table in (frame, pd.concat([frame, odd]), frame.iloc[1:])}
+    assert len(texts) == 1
+
+
+def test_no_cell_reaches_the_file() -> None:
+    text = drafted(FRAME).to_yaml()
+    for private in ("s3cr3t", "31", "1990", "12:30"):
+        assert private not in text.replace("[2024-01-31", "")
+
+
+def test_the_file_reads_back_and_explains_itself(tmp_path: Path) -> None:
+    path = codebook(tmp_path, 'age,,,0,120,false,"Age in years: whole\n years # not months"\nage2,integer,,,,,\n')
+    made = drafted(FRAME, path)
+    text = made.to_yaml()
+    assert Schema.parse(text) == made.schema
+    assert made.unknown == ("age2",)
+    for words in (
+        "declared",
+        "learned",
+        "undeclared",
+        "schema check",
+        "codes.csv",
+        "# Age in years: whole years # not months",
+    ):
+        assert words in text
+    assert "age2 (did you mean age?)" in text
+    assert text.count("Not in the codebook.") == 5
+
+
+def test_facts_come_from_the_codebook(tmp_path: Path) -> None:
+    rows = "\n".join(
+        [
+            "age,,,17,90,false,",
+            "hours,real,,-1.5,1e3,true,",
+            "flag,,,,,?|NA,",
+            "born,date,,1900-01-01,2020-12-31,,",
+            "seen,datetime,,2020-01-01,2024-12-31T23:59:59,undeclared,",
+            "word,ordinal,low|high | top,,,FALSE,",
+        ]
+    )
+    columns = draft(FRAME, codebook(tmp_path, rows)).columns
+    assert (columns["age"].type, columns["age"].bounds, columns["age"].missing) == ("integer", (17, 90), False)
+    assert (columns["hours"].bounds, columns["hours"].missing) == ((-1.5, 1000.0), True)
+    assert columns["flag"].missing == ("?", "NA")
+    assert columns["born"].missing == "undeclared"
+    assert columns["seen"].missing == "undeclared"
+    assert (columns["word"].type, columns["word"].values, columns["word"].missing) == (
+        "ordinal",
+        ("low", "high", "top"),
+        False,
+    )
+
+
+def test_a_list_of_values_makes_a_category_of_whole_numbers(tmp_path: Path) -> None:
+    column = draft(FRAME, codebook(tmp_path, "age,,1|2|3,,,,\n")).columns["age"]
+    assert column.type == "category"
+    assert column.values == (1, 2, 3)
+    assert draft(FRAME, codebook(tmp_path, "age,,1|02|3,,,,\n")).columns["age"].values == ("1", "02", "3")
+
+
+def test_other_delimiters_orders_and_fewer_keys(tmp_path: Path) -> None:
+    path = tmp_path / "codes.csv"
+    path.write_bytes("﻿Description;COLUMN;type\nAge, in years;age;integer\n\n;;\n".encode())
+    entries = read_codebook(path)
+    assert entries["age"].description == "Age, in years"
+    assert dict(entries["age"].facts) == {"type": "integer"}
+
+
+def test_the_bundled_codebook_describes_the_bundled_data() -> None:
+    made = drafted(BUNDLED / "adult_train.csv.xz", BUNDLED / "adult.codebook.csv")
+    assert made.unknown == ()
+    assert Schema.parse(made.to_yaml()) == made.schema
+    declared = Schema.load(BUNDLED / "adult.schema.yaml")
+    assert list(made.schema.columns) == list(declared.columns)
+    for name, column in made.schema.columns.items():
+        assert column.type == declared.columns[name].type
+        assert getattr(column, "values", None) == getattr(declared.columns[name], "values", None)
+
+
+@pytest.mark.parametrize(
+    ("row", "place", "words"),
+    [
+        ("age,number,,,,,", "row 2, type", "no type"),
+        ("age,,,5,,,", "row 2, upper", "both or neither"),
+        ("age,,,,5,,", "row 2, lower", "both or neither"),
+        ("age,,,9,5,,", "row 2, lower", "in order"),
+        ("age,,,a,b,,", "row 2, lower", "[lower, upper]"),
+        ("age,,,0.5,1.5,,", "row 2, lower", "[lower, upper]"),
+        ("born,,,1990,2020,,", "row 2, lower", "2024-01-31"),
+        ("age,integer,a|b,,,,", "row 2, values", "does not go with type integer"),
+        ("word,category,,0,1,,", "row 2, lower", "does not go with type category"),
+        ("word,,a||b,,,,", "row 2, values", "empty value"),
+        ("word,,a|a,,,,", "row 2, values", "twice"),
+        ("word,,a|?,,,?,", "row 2, missing", "missing"),
+        ("age,,,,,,\nage,,,,,,", "row 3, column", "earlier row"),
+        (",integer,,,,,", "row 2, column", "empty"),
+        ("age,integer", "row 2", "2 fields and the header 7"),
+        ("age,,,,,,Years, whole", "row 2", "8 fields and the header 7"),
+        ('age,,,,,,"Years', "codes.csv", "quote"),
+    ],
+)
+def test_a_malformed_row_is_named(tmp_path: Path, row: str, place: str, words: str) -> None:
+    with pytest.raises(SchemaError) as caught:
+        draft(FRAME, codebook(tmp_path, row + "\n"))
+    assert caught.value.field is not None
+    assert place in caught.value.field
+    assert words in str(caught.value)
+    assert caught.value.remedy
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "no key column"),
+        (b"name,type\nage,integer\n", "no key column"),
+        (b"column,kind\nage,integer\n", "not a key"),
+        (b"column,type,type\nage,integer,real\n", "twice"),
+        (b"column\n\xe9\n", "UTF-8"),
+        (b"column\nage\0\n", "NUL"),
+    ],
+)
+def test_a_malformed_codebook_is_one_line(tmp_path: Path, content: bytes, words: str) -> None:
+    (tmp_path / "codes.csv").write_bytes(content)
+    with pytest.raises(InputError, match=words) as caught:
+        draft(FRAME, tmp_path / "codes.csv")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_codebook_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        draft(FRAME, tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize("name", ["a\u202eb", "a\tb", "x" * 501, "\u200b"])
+def test_hostile_names_are_refused_and_shown_harmless(name: str) -> None:
+    with pytest.raises(DoublureError) as caught:
+        draft(pd.DataFrame({name: [1, 2]}))
+    assert str(caught.value).isprintable()
+    assert "rename" in str(caught.value)
+
+
+def test_names_that_stand_twice_are_refused() -> None:
+    with pytest.raises(DataError, match="more than once"):
+        draft(pd.DataFrame([[1, 2]], columns=["a", "a"]))
+
+
+def test_hostile_descriptions_stay_comments(tmp_path: Path) -> None:
+    made = drafted(FRAME, codebook(tmp_path, 'age,,,,,,"x\nage: {type: id} \u202e \x1b[2J"\n'))
+    assert Schema.parse(made.to_yaml()) == made.schema
+    assert "\x1b" not in made.to_yaml()
+    assert "\u202e" not in made.to_yaml()
+
+
+def test_schema_offers_the_draft() -> None:
+    assert Schema.draft(FRAME) == draft(FRAME)
