@@ -35,6 +35,7 @@ VERBS = (
     "release",
     "verify",
     "datasets",
+    "audit",
     "doctor",
 )
 

@@ -1,0 +1,218 @@
+"""A white-box audit of the production trainer.
+
+The attacker's story: I see every noised gradient that leaves :class:`doublure.private.mechanism.PrivateStep`, and I
+chose the data. In one world every record's gradient is zero; in the other there is one more record whose gradient is
+enormous and points along a direction that I know. From what leaves the mechanism I guess which world it was. If I guess
+better than the claimed (ε, δ) allows, the claim is false: the noise is too small, the clip too wide, or more steps were
+taken than were paid for.
+
+The mechanism, sampler, clipping and noise are the ones that ``dpgan`` uses, not copies. The score is the log-likelihood
+ratio of a subsampled Gaussian (Nasr et al. 2023), which for full batches is the sum of the observations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from doublure.attack import bounds
+from doublure.errors import SettingError
+from doublure.private import accounting
+from doublure.private.accounting import GaussianEvent
+from doublure.progress import Progress, Silent
+
+_WIDTH = 8
+_OTHERS = 4
+_HUGE = 1e6
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainerAudit:
+    """What an audit found.
+
+    Attributes:
+        claimed_epsilon: The ε that the accountant claims for the audited run.
+        delta: The δ of all three figures.
+        lower_bound: Clopper–Pearson lower bound on ε at the confidence: no assumption.
+        gaussian_lower_bound: The same from the Gaussian trade-off: tight, and assumes a nearly Gaussian mechanism.
+        false_positives: The attacker's.
+        false_negatives: The attacker's.
+        allowed_false_negatives: The least that the claim allows at the upper bound of the false positives.
+        violated: Whether the attacker beat the claim, at the confidence.
+        confidence: Of the bounds.
+        runs: Runs a world that the bounds rest on; as many again chose the threshold.
+        sample_rate: q.
+        steps: T.
+        noise_multiplier: σ.
+    """
+
+    claimed_epsilon: float
+    delta: float
+    lower_bound: float
+    gaussian_lower_bound: float
+    false_positives: float
+    false_negatives: float
+    allowed_false_negatives: float
+    violated: bool
+    confidence: float
+    runs: int
+    sample_rate: float
+    steps: int
+    noise_multiplier: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures."""
+        return asdict(self)
+
+    @property
+    def sentence(self) -> str:
+        """The result in words."""
+        verdict = "VIOLATED: the mechanism leaks more than it claims" if self.violated else "no violation found"
+        return (
+            f"Claimed ε={self.claimed_epsilon:.3g} at δ={self.delta:g}; an attacker who sees every noised gradient "
+            f"shows ε ≥ {self.lower_bound:.2f} (Clopper–Pearson), ≥ {self.gaussian_lower_bound:.2f} (Gaussian) at "
+            f"confidence {self.confidence:g} over {self.runs} runs a world: {verdict}. "
+            "A lower bound; absence of evidence is not privacy."
+        )
+
+
+def audit_trainer(
+    *,
+    epsilon: float = 4.0,
+    delta: float = 1e-5,
+    sample_rate: float = 1.0,
+    iterations: int = 2,
+    n_critic: int = 1,
+    runs: int = 1000,
+    confidence: float = 0.95,
+    max_grad_norm: float = 1.0,
+    progress: Progress | None = None,
+) -> TrainerAudit:
+    """Attack the production mechanism at a claimed ε.
+
+    Args:
+        epsilon: What the mechanism is calibrated to.
+        delta: At this δ.
+        sample_rate: q; 1 gives the attacker the most.
+        iterations: Iterations of the generator.
+        n_critic: Noisy steps in each.
+        runs: Runs a world for the bounds; as many again are used to choose the threshold.
+        confidence: Of the bounds.
+        max_grad_norm: C.
+        progress: Who listens.
+
+    Returns:
+        The bounds beside the claim.
+
+    Raises:
+        SettingError: Too few runs to say anything.
+    """
+    if runs < 20:
+        raise SettingError("must be at least 20", field="runs", remedy="use 1000 or more")
+    steps = iterations * n_critic
+    noise = accounting.noise_multiplier(epsilon, delta, sample_rate, steps)
+    event = GaussianEvent(noise_multiplier=noise, sample_rate=sample_rate, steps=steps)
+    listener = progress or Silent()
+    listener.stage("audit the trainer", 4 * runs)
+    worlds = []
+    for world, planted in enumerate((True, False)):
+        scores = []
+        for number in range(2 * runs):
+            scores.append(_observe(planted, event, max_grad_norm, n_critic))
+            listener.at(world * 2 * runs + number + 1)
+        worlds.append(np.array(scores))
+    inside, outside = worlds
+    threshold = _best_threshold(inside[:runs], outside[:runs], confidence)
+    rates = bounds.error_rates(inside[runs:], outside[runs:], threshold, confidence)
+    allowed = bounds.trade_off(lambda at: accounting.delta_of([event], at), rates.upper_false_positives)
+    mu = bounds.gaussian_mu(rates.upper_false_positives, rates.upper_false_negatives)
+    return TrainerAudit(
+        claimed_epsilon=epsilon,
+        delta=delta,
+        lower_bound=bounds.epsilon_from_rates(rates.upper_false_positives, rates.upper_false_negatives, delta),
+        gaussian_lower_bound=bounds.gaussian_epsilon(mu, delta),
+        false_positives=rates.false_positives,
+        false_negatives=rates.false_negatives,
+        allowed_false_negatives=allowed,
+        violated=rates.upper_false_negatives < allowed,
+        confidence=confidence,
+        runs=runs,
+        sample_rate=sample_rate,
+        steps=steps,
+        noise_multiplier=noise,
+    )
+
+
+def _observe(planted: bool, event: GaussianEvent, max_grad_norm: float, n_critic: int) -> float:
+    """Run the production mechanism once and return the attacker's log-likelihood ratio."""
+    import torch
+
+    from doublure.private.clipping import Constant
+    from doublure.private.gradients import CriticLoss
+    from doublure.private.mechanism import PrivateStep, StepSettings
+    from doublure.private.noise import OsKeyedNoise
+    from doublure.private.records import PrivateRecords
+
+    rows = torch.zeros(_OTHERS + planted, _WIDTH)
+    if planted:
+        rows[-1, 0] = -_HUGE  # the gradient of −D(x) = −⟨w, x⟩ is −x: it points along the first weight
+    units = np.arange(len(rows), dtype=np.int64)
+    critic = _linear_critic()
+    step = PrivateStep(
+        PrivateRecords(rows, units, len(rows), lambda compact: (compact, None)),
+        StepSettings(
+            loss=CriticLoss(kind="wgan"),
+            schedule=Constant(max_grad_norm=max_grad_norm),
+            noise_multiplier=event.noise_multiplier,
+            sample_rate=event.sample_rate,
+            steps=event.steps,
+            expected_units=1.0,
+            n_critic=n_critic,
+        ),
+        noise=OsKeyedNoise(),
+        authorise=lambda _: None,
+        mixing=torch.Generator().manual_seed(0),
+    )
+    score = 0.0
+    while step.taken < step.steps:
+        gradient = step.gradient(critic, lambda size, _: torch.zeros(size, _WIDTH))
+        score += _likelihood_ratio(float(gradient[0]) / max_grad_norm, event)
+    return score
+
+
+def _linear_critic() -> Any:
+    """Return D(x) = ⟨w, x⟩, whose gradient is the record itself."""
+    from torch import Tensor, nn
+
+    class LinearCritic(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.score = nn.Linear(_WIDTH, 1, bias=False)
+
+        def forward(self, rows: Tensor, condition: Tensor | None = None) -> Tensor:
+            return self.score(rows).squeeze(1)  # type: ignore[no-any-return]
+
+    return LinearCritic()
+
+
+def _likelihood_ratio(observed: float, event: GaussianEvent) -> float:
+    """Return log of (1 − q) + q N(1, σ²)/N(0, σ²) at the observation."""
+    q, variance = event.sample_rate, event.noise_multiplier**2
+    return float(np.logaddexp(np.log1p(-q) if q < 1 else -np.inf, np.log(q) + (observed - 0.5) / variance))
+
+
+def _best_threshold(
+    inside: np.ndarray[Any, np.dtype[np.float64]],
+    outside: np.ndarray[Any, np.dtype[np.float64]],
+    confidence: float,
+) -> float:
+    """Return the threshold that shows most on runs set aside for choosing it."""
+    candidates = np.quantile(np.concatenate([inside, outside]), np.linspace(0.02, 0.98, 97))
+
+    def shown(threshold: float) -> float:
+        rates = bounds.error_rates(inside, outside, threshold, confidence)
+        return bounds.gaussian_mu(rates.upper_false_positives, rates.upper_false_negatives)
+
+    return float(max(candidates, key=shown))

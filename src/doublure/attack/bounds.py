@@ -1,0 +1,131 @@
+"""From an attacker's error rates to lower bounds on ε.
+
+An attacker who tells world D from its neighbour D′ with false positive rate a and false negative rate b shows that
+b ≥ f(a) for the mechanism's trade-off function f (Dong, Roth, Su 2022); (ε, δ)-DP is the special case
+f(a) = max{0, 1 − δ − e^ε a, e^{−ε}(1 − δ − a)}. Rates are replaced by one-sided Clopper–Pearson upper bounds, so that
+what is shown holds with the stated confidence.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorRates:
+    """An attacker's errors at one threshold, with one-sided upper bounds that hold jointly.
+
+    Attributes:
+        false_positives: Share of runs without the canary that were called "with".
+        false_negatives: Share of runs with it that were called "without".
+        upper_false_positives: Its upper bound.
+        upper_false_negatives: Its upper bound.
+        confidence: Of both bounds together.
+    """
+
+    false_positives: float
+    false_negatives: float
+    upper_false_positives: float
+    upper_false_negatives: float
+    confidence: float
+
+
+def upper_rate(errors: int, trials: int, alpha: float) -> float:
+    """Return the Clopper–Pearson upper bound of a rate at confidence 1 − alpha.
+
+    Example:
+        >>> round(upper_rate(0, 100, 0.05), 4)
+        0.0295
+    """
+    from scipy.stats import beta
+
+    return 1.0 if errors >= trials else float(beta.ppf(1 - alpha, errors + 1, trials - errors))
+
+
+def error_rates(
+    inside: np.ndarray[Any, np.dtype[np.float64]],
+    outside: np.ndarray[Any, np.dtype[np.float64]],
+    threshold: float,
+    confidence: float = 0.95,
+) -> ErrorRates:
+    """Return the errors of calling "with" whatever scores above the threshold.
+
+    Args:
+        inside: Scores of runs with the canary, ``(n,)``; not those that the threshold was chosen on.
+        outside: Scores of runs without it, ``(m,)``.
+        threshold: Chosen beforehand.
+        confidence: Of both upper bounds together (each gets half of what is left).
+    """
+    alpha = (1 - confidence) / 2
+    wrong_in = int((outside > threshold).sum())
+    wrong_out = int((inside <= threshold).sum())
+    return ErrorRates(
+        false_positives=wrong_in / len(outside),
+        false_negatives=wrong_out / len(inside),
+        upper_false_positives=upper_rate(wrong_in, len(outside), alpha),
+        upper_false_negatives=upper_rate(wrong_out, len(inside), alpha),
+        confidence=confidence,
+    )
+
+
+def epsilon_from_rates(false_positives: float, false_negatives: float, delta: float) -> float:
+    """Return the smallest ε of an (ε, δ)-DP mechanism that allows these rates (Kairouz, Oh, Viswanath 2015).
+
+    Example:
+        >>> round(epsilon_from_rates(0.01, 0.1, 1e-5), 3)
+        4.5
+    """
+    bounds = [0.0]
+    for one, other in ((false_positives, false_negatives), (false_negatives, false_positives)):
+        if 1 - delta - other > 0 and one > 0:
+            bounds.append(math.log((1 - delta - other) / one))
+    return max(bounds)
+
+
+def gaussian_mu(false_positives: float, false_negatives: float) -> float:
+    """Return μ of the Gaussian trade-off with these rates: Φ⁻¹(1 − a) − Φ⁻¹(b), at least 0."""
+    from scipy.stats import norm
+
+    return max(0.0, float(norm.ppf(1 - false_positives) - norm.ppf(false_negatives)))
+
+
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """Return ε of μ-Gaussian DP at δ (Dong, Roth, Su 2022, Corollary 2.13).
+
+    Example:
+        >>> round(gaussian_epsilon(1.0, 1e-5), 2)
+        4.38
+    """
+    from scipy.optimize import brentq
+    from scipy.stats import norm
+
+    def excess(epsilon: float) -> float:
+        return float(norm.cdf(-epsilon / mu + mu / 2) - math.exp(epsilon) * norm.cdf(-epsilon / mu - mu / 2)) - delta
+
+    if mu == 0 or excess(0.0) <= 0:
+        return 0.0
+    top = 1.0
+    while excess(top) > 0:
+        top *= 2
+    return float(brentq(excess, 0.0, top))
+
+
+def trade_off(delta_at: Callable[[float], float], false_positives: float, largest: float = 20.0) -> float:
+    """Return f(a): the least false negative rate that a mechanism with this δ(ε) allows at false positive rate a.
+
+    Args:
+        delta_at: δ(ε) of the claimed mechanism.
+        false_positives: a.
+        largest: The largest ε looked at; leaving larger ones out only lowers f, so a violation stays one.
+    """
+    best = 0.0
+    for epsilon in np.linspace(0.0, largest, 101):
+        delta = delta_at(float(epsilon))
+        best = max(best, 1 - delta - math.exp(epsilon) * false_positives)
+        best = max(best, math.exp(-epsilon) * (1 - delta - false_positives))
+    return best

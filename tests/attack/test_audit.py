@@ -1,0 +1,68 @@
+"""The trainer's audit finds nothing in the production mechanism, and finds each planted mutant."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from doublure.attack.audit import TrainerAudit, audit_trainer
+from doublure.errors import SettingError
+from doublure.private import clipping, mechanism
+
+RUNS = 150
+# Claims at ε = 4 and a mutant that doubles the signal: an attacker then shows far more than μ allows (notes on power).
+
+
+def audit(n_critic: int = 1) -> TrainerAudit:
+    return audit_trainer(epsilon=4.0, delta=1e-5, iterations=1, n_critic=n_critic, runs=RUNS, confidence=0.999)
+
+
+def test_production_mechanism_is_not_violated() -> None:
+    found = audit()
+    assert not found.violated
+    assert 0.5 < found.gaussian_lower_bound < found.claimed_epsilon
+    assert found.lower_bound <= found.claimed_epsilon
+    assert "no violation" in found.sentence
+
+
+def test_halved_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    from doublure.private.noise import OsKeyedNoise
+
+    honest = OsKeyedNoise.normal
+    monkeypatch.setattr(OsKeyedNoise, "normal", lambda self, size, std, **rest: honest(self, size, std / 2.5, **rest))
+    assert audit().violated
+
+
+def test_doubled_clip_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = clipping.clipped_sum
+
+    def wide(lot: clipping.Lot, *, max_grad_norm: float) -> clipping.ClippedSum:
+        return replace(honest(lot, max_grad_norm=2.5 * max_grad_norm), sensitivity=max_grad_norm)
+
+    monkeypatch.setattr(mechanism, "clipped_sum", wide)
+    assert audit().violated
+
+
+def test_skipped_clip_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clipping, "clip_factors", lambda norms, bound: torch.ones_like(norms))
+    assert audit().violated
+
+
+def test_uncounted_critic_steps_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = mechanism.PrivateStep.gradient
+    calls = {"made": 0}
+
+    def uncounted(self: mechanism.PrivateStep, *args: object) -> torch.Tensor:
+        before = self.taken
+        gradient = honest(self, *args)  # type: ignore[arg-type]
+        calls["made"] += 1
+        self.taken = before + (calls["made"] % 8 == 0)
+        return gradient
+
+    monkeypatch.setattr(mechanism.PrivateStep, "gradient", uncounted)
+    assert audit().violated
+
+
+def test_too_few_runs_are_refused() -> None:
+    with pytest.raises(SettingError, match="runs"):
+        audit_trainer(runs=3)
