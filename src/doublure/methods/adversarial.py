@@ -7,6 +7,7 @@ private, :class:`doublure.methods.gan.PlainTeacher` does not. The generator's st
 from __future__ import annotations
 
 import copy
+import secrets
 from typing import Protocol
 
 import numpy as np
@@ -14,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from doublure.errors import Interrupted, RunFolderError
 from doublure.methods.adversarial_settings import AdversarialSettings
 from doublure.methods.base import Job
 from doublure.networks.mlp import MlpCritic, MlpGenerator
@@ -46,23 +48,30 @@ class Adversaries:
         self._encoder = job.encoder
         self._device = torch.device(job.device)
         self._random = torch.Generator().manual_seed(_mixed(job.seed, job.taken, 1))
+        self._paired = _paired_stream(job)
         self._conditions = np.random.default_rng([job.seed, job.taken, 2])
         initial = torch.Generator().manual_seed(_mixed(job.seed, 0, 0))
         self.generator = build_generator(job.encoder, settings, initial).to(self._device)
         self.average = copy.deepcopy(self.generator)
         self.critic = MlpCritic(
-            job.encoder.width, width=settings.critic_width, depth=settings.critic_depth, generator=initial
+            job.encoder.width - job.encoder.condition_width,
+            condition_width=job.encoder.condition_width,
+            width=settings.critic_width,
+            depth=settings.critic_depth,
+            generator=initial,
         ).to(self._device)
         self.flat = _flatten(self.critic)
         self._critic_optimizer = _optimizer(settings, self.flat)
-        self._generator_optimizer = torch.optim.Adam(self.generator.parameters(), settings.generator_lr, betas=(0.5, 0.9))
+        self._generator_optimizer = torch.optim.Adam(
+            self.generator.parameters(), settings.generator_lr, betas=(0.5, 0.9)
+        )
         self.iterations = 0
 
     # -- what the teacher calls ----------------------------------------------------------------------------------
 
     def partner(self, size: int, condition: Tensor | None) -> Tensor:
         """Return one generated row for each condition; row i depends on condition i alone."""
-        rows: Tensor = self.generator(self._noise(size), condition)
+        rows: Tensor = self.generator(self._noise(size, self._paired), condition)
         return rows
 
     def follow(self, gradient: Tensor) -> None:
@@ -81,7 +90,7 @@ class Adversaries:
         condition = None
         if self._encoder.condition_width:
             condition = self._encoder.draw_conditions(size, self._conditions).to(self._device)
-        scores = self.critic(self.generator(self._noise(size), condition), condition)
+        scores = self.critic(self.generator(self._noise(size, self._random), condition), condition)
         loss = functional.softplus(-scores).mean() if self._settings.loss == "logistic" else -scores.mean()
         gradients = torch.autograd.grad(loss, list(self.generator.parameters()))
         for parameter, gradient in zip(self.generator.parameters(), gradients, strict=True):
@@ -98,8 +107,8 @@ class Adversaries:
         for kept, new in zip(self.average.parameters(), self.generator.parameters(), strict=True):
             kept.lerp_(new, 1 - weight)
 
-    def _noise(self, size: int) -> Tensor:
-        return torch.randn(size, self._settings.noise_width, generator=self._random).to(self._device)
+    def _noise(self, size: int, stream: torch.Generator) -> Tensor:
+        return torch.randn(size, self._settings.noise_width, generator=stream).to(self._device)
 
     # -- keeping state -------------------------------------------------------------------------------------------
 
@@ -138,8 +147,13 @@ def train(job: Job, settings: AdversarialSettings, teacher: Teacher, adversaries
     job.progress.stage("train", teacher.steps)
     job.progress.at(teacher.taken)
     while teacher.taken < teacher.steps:
-        for _ in range(min(settings.n_critic, teacher.steps - teacher.taken)):
-            adversaries.follow(teacher.gradient(adversaries.critic, adversaries.partner))
+        try:
+            for _ in range(min(settings.n_critic, teacher.steps - teacher.taken)):
+                adversaries.follow(teacher.gradient(adversaries.critic, adversaries.partner))
+        except Interrupted:
+            # Raised before a step is drawn: what the steps so far have taught need not be lost.
+            job.checkpoints.save(teacher.taken, adversaries.state())
+            raise
         loss = adversaries.improve_generator()
         job.progress.at(teacher.taken)
         if teacher.taken - kept >= every:
@@ -155,7 +169,12 @@ def prepare(job: Job, settings: AdversarialSettings) -> Adversaries:
     adversaries = Adversaries(job, settings)
     kept = job.checkpoints.load()
     if kept is not None:
-        adversaries.restore(kept)
+        try:
+            adversaries.restore(kept)
+        except (KeyError, IndexError, ValueError, RuntimeError):
+            raise RunFolderError(
+                "does not fit the plan's networks", field="checkpoint", remedy="fit into a new folder"
+            ) from None
     return adversaries
 
 
@@ -169,6 +188,18 @@ def build_generator(encoder: object, settings: AdversarialSettings, initial: tor
         depth=settings.depth,
         generator=initial,
     )
+
+
+def _paired_stream(job: Job) -> torch.Generator:
+    """Return where generated rows that are paired with private ones take their noise from.
+
+    How much of it a lot uses, and which record meets which row, depend on who is in the lot. Were the stream known, one
+    unit more would visibly shift all that follows: the rows of everybody after it, which clipping does not bound, and
+    the generator's own noise, if it came from there. Under a guarantee it is secret, used up and never kept; the seed
+    governs it only where nothing is claimed.
+    """
+    private = job.noise_multiplier is not None
+    return torch.Generator().manual_seed(secrets.randbits(63) if private else _mixed(job.seed, job.taken, 4))
 
 
 def _optimizer(settings: AdversarialSettings, flat: nn.Parameter) -> torch.optim.Optimizer:

@@ -20,7 +20,7 @@ class AdversarialSettings(MethodSettings):
     Attributes:
         loss: The critic's loss: ``wgan-gp`` and ``logistic`` with a gradient penalty, ``wgan`` with weight clipping,
             ``hinge``.
-        gradient_penalty: λ; None: 10 for ``wgan-gp``, 1 for ``logistic`` and ``hinge``, 0 for ``wgan``.
+        gradient_penalty: λ; None: 5 for ``wgan-gp``, 1 for ``logistic`` and ``hinge``, 0 for ``wgan``.
         weight_clip: Bound on each weight of the critic, for ``wgan``.
         n_critic: Critic steps in one iteration of the generator.
         lot_size: Expected units in a lot; None: chosen from the public number of units.
@@ -47,10 +47,10 @@ class AdversarialSettings(MethodSettings):
     lot_size: int | None = Field(default=None, ge=1)
     steps: int | None = Field(default=None, ge=1, le=10_000_000)
     critic_optimizer: Literal["adam", "sgd", "rmsprop"] = "adam"
-    critic_lr: float = Field(default=1e-3, gt=0)
-    generator_lr: float = Field(default=1e-3, gt=0)
+    critic_lr: float = Field(default=6e-3, gt=0)
+    generator_lr: float = Field(default=5e-4, gt=0)
     generator_batch: int = Field(default=512, ge=1)
-    generator_average: float = Field(default=0.99, ge=0, lt=1)
+    generator_average: float = Field(default=0.9, ge=0, lt=1)
     width: int = Field(default=128, ge=1, le=8192)
     depth: int = Field(default=2, ge=0, le=10)
     critic_width: int = Field(default=128, ge=1, le=8192)
@@ -65,7 +65,7 @@ class AdversarialSettings(MethodSettings):
         """λ, decided."""
         if self.gradient_penalty is not None:
             return self.gradient_penalty
-        return {"wgan-gp": 10.0, "logistic": 1.0, "hinge": 1.0, "wgan": 0.0}[self.loss]
+        return {"wgan-gp": 5.0, "logistic": 1.0, "hinge": 1.0, "wgan": 0.0}[self.loss]
 
     @property
     def checkpoint_every(self) -> int:
@@ -73,11 +73,15 @@ class AdversarialSettings(MethodSettings):
         each = -(-(self.steps or 1) // self.checkpoints)
         return -(-each // self.n_critic) * self.n_critic
 
-    def with_public_sizes(self, schema: Schema, *, lot_share: float, smallest_lot: int, steps: int) -> AdversarialSettings:
-        """Return the settings with the lot size and the number of steps decided from the public number of units."""
+    def with_public_sizes(
+        self, schema: Schema, *, lot_share: float, smallest_lot: int, largest_lot: int, steps: int
+    ) -> AdversarialSettings:
+        """Return the settings with λ, the lot size and the number of steps decided, from the public number of units."""
         units = schema.public_units
-        lot = self.lot_size if self.lot_size is not None else min(units, max(smallest_lot, round(lot_share * units)))
-        return self.model_copy(update={"lot_size": min(lot, units), "steps": self.steps or steps})
+        chosen = min(largest_lot, max(smallest_lot, round(lot_share * units)))
+        lot = chosen if self.lot_size is None else self.lot_size
+        decided = {"lot_size": min(lot, units), "steps": self.steps or steps, "gradient_penalty": self.penalty}
+        return self.model_copy(update=decided)
 
     def work(self, schema: Schema) -> Work:
         """Return what a fit computes and holds, from public facts."""

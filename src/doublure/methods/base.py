@@ -44,7 +44,9 @@ class MethodSettings(BaseModel):
             name = ".".join(str(part) for part in first["loc"]) or "settings"
             if first["type"] == "extra_forbidden":
                 known = ", ".join(sorted(cls.model_fields))
-                raise SettingError("is not a setting of this method", field=name, remedy=f"use one of: {known}") from None
+                raise SettingError(
+                    "is not a setting of this method", field=name, remedy=f"use one of: {known}"
+                ) from None
             message = str(first["msg"]).removeprefix("Value error, ")
             raise SettingError(message[:1].lower() + message[1:], field=name, remedy="see docs/methods.md") from None
 

@@ -7,6 +7,7 @@ decay leaves σ alone.
 
 from __future__ import annotations
 
+import secrets
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -38,7 +39,7 @@ class DpganSettings(AdversarialSettings):
         chunk_size: Records handled at a time; changes memory and nothing else.
     """
 
-    max_grad_norm: float = Field(default=1.0, gt=0)
+    max_grad_norm: float = Field(default=4.0, gt=0)
     clipping_decay: float = Field(default=1.0, gt=0, le=1)
     noise_source: Literal["os-keyed", "chacha20"] = "os-keyed"
     chunk_size: int | None = Field(default=None, ge=1)
@@ -74,7 +75,7 @@ class Dpgan:
 
     def settle(self, schema: Schema, settings: MethodSettings) -> DpganSettings:
         """Decide the lot size (large lots drown the noise) and the number of steps from the public number of units."""
-        own = _own(settings).with_public_sizes(schema, lot_share=0.125, smallest_lot=256, steps=1000)
+        own = _own(settings).with_public_sizes(schema, lot_share=0.35, smallest_lot=256, largest_lot=4096, steps=600)
         return DpganSettings.model_validate(own.model_dump())
 
     def sample_rate(self, schema: Schema, settings: MethodSettings) -> float:
@@ -138,7 +139,7 @@ class Dpgan:
             noise=noise.source(settings.noise_source),
             authorise=job.authorise,
             taken=job.taken,
-            mixing=torch.Generator().manual_seed(job.seed + job.taken),
+            mixing=torch.Generator().manual_seed(secrets.randbits(63)),
         )
         return train(job, settings, teacher, adversaries)
 

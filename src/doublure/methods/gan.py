@@ -30,7 +30,7 @@ class Gan:
 
     def settle(self, schema: Schema, settings: MethodSettings) -> GanSettings:
         """Decide the lot size and the number of steps from the public number of units."""
-        own = _own(settings).with_public_sizes(schema, lot_share=0.03, smallest_lot=64, steps=5000)
+        own = _own(settings).with_public_sizes(schema, lot_share=0.05, smallest_lot=64, largest_lot=512, steps=4000)
         return GanSettings.model_validate(own.model_dump())
 
     def sample_rate(self, schema: Schema, settings: MethodSettings) -> float:

@@ -25,6 +25,7 @@ class PlainTeacher:
         self.taken = job.taken
         self._loss = CriticLoss(kind=kind, gradient_penalty=settings.penalty)
         self._steps = settings.steps or 1
+        self._authorise = job.authorise
         self._records = job.records
         self._sample_rate = job.sample_rate
         self._draw = np.random.default_rng([job.seed, job.taken, 3])
@@ -37,6 +38,8 @@ class PlainTeacher:
 
     def gradient(self, critic: nn.Module, partner: Partner) -> Tensor:
         """Return the gradient of the lot's mean loss, flat ``(P,)``."""
+        # Nothing is paid for; asking lets a user stop the run, and keeps what it did in the ledger.
+        self._authorise(self.taken + 1)
         self.taken += 1
         everyone = self._records.n_units
         size = max(1, int(self._draw.binomial(everyone, self._sample_rate)))

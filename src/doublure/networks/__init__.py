@@ -1,1 +1,1 @@
-
+"""Plain torch modules; they know nothing of schemas, methods or privacy."""

@@ -9,6 +9,8 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor, nn
 
+_FEW_CLASSES = 8
+
 
 class HeadBlock(Protocol):
     """One block of a generated row."""
@@ -37,14 +39,16 @@ def _initialise(module: nn.Module, generator: torch.Generator) -> None:
             std = math.sqrt(2.0 / layer.in_features)
             with torch.no_grad():
                 layer.weight.copy_(torch.randn(layer.weight.shape, generator=generator) * std)
-                layer.bias.zero_()
+                if layer.bias is not None:
+                    layer.bias.zero_()
 
 
 class MlpGenerator(nn.Module):
     """Noise and condition in, one row out: a softmax block a discrete part, tanh for scalars.
 
-    No normalisation across rows: row i depends on its own noise and condition alone, as pairing with private records
-    needs.
+    A linear path leads from the condition straight to the outputs, so that each class has its own marginals from the
+    first steps on. No normalisation across rows: row i depends on its own noise and condition alone, as pairing with
+    private records needs.
 
     Args:
         blocks: The body's blocks, in order.
@@ -72,15 +76,18 @@ class MlpGenerator(nn.Module):
         self._sizes = [block.size for block in blocks]
         layers, inputs = _hidden(noise_width + condition_width, width, depth)
         self.body = nn.Sequential(*layers, nn.Linear(inputs, sum(self._sizes)))
+        self.by_class = nn.Linear(condition_width, sum(self._sizes), bias=False) if condition_width else None
         _initialise(self, generator)
 
     def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
         """Return rows ``(B, D)`` from noise ``(B, Z)`` and condition ``(B, K)``."""
         inputs = noise if condition is None else torch.cat([noise, condition], dim=1)
-        outputs = self.body(inputs).split(self._sizes, dim=1)
+        outputs = self.body(inputs)
+        if self.by_class is not None and condition is not None:
+            outputs = outputs + self.by_class(condition)
         squashed = [
             torch.softmax(part, dim=1) if kind == "softmax" else torch.tanh(part)
-            for kind, part in zip(self._kinds, outputs, strict=True)
+            for kind, part in zip(self._kinds, outputs.split(self._sizes, dim=1), strict=True)
         ]
         return torch.cat(squashed, dim=1) if squashed else noise.new_zeros(len(noise), 0)
 
@@ -88,20 +95,36 @@ class MlpGenerator(nn.Module):
 class MlpCritic(nn.Module):
     """A row (and its condition) in, one score out.
 
+    Two things help it see a class's marginals through noise: a linear path from the inputs to the score, and, where
+    there are few classes, inputs that are the row once per class (its outer product with the condition), so that each
+    class has weights of its own.
+
     Args:
-        inputs: D + K.
+        row_width: D.
+        condition_width: K.
         width: Hidden units a layer.
         depth: Hidden layers.
         generator: Public randomness for the initial weights.
     """
 
-    def __init__(self, inputs: int, *, width: int, depth: int, generator: torch.Generator) -> None:
+    def __init__(
+        self, row_width: int, *, condition_width: int, width: int, depth: int, generator: torch.Generator
+    ) -> None:
         super().__init__()
+        self._by_class = 0 < condition_width <= _FEW_CLASSES
+        inputs = condition_width + row_width * (condition_width if self._by_class else 1)
         layers, last = _hidden(inputs, width, depth)
         self.body = nn.Sequential(*layers, nn.Linear(last, 1))
+        self.straight = nn.Linear(inputs, 1, bias=False)
         _initialise(self, generator)
+        nn.init.zeros_(self.straight.weight)
 
     def forward(self, rows: Tensor, condition: Tensor | None = None) -> Tensor:
         """Return scores ``(B,)`` for rows ``(B, D)`` and condition ``(B, K)``."""
-        inputs = rows if condition is None else torch.cat([rows, condition], dim=1)
-        return self.body(inputs).squeeze(1)  # type: ignore[no-any-return]
+        inputs = rows
+        if condition is not None:
+            if self._by_class:
+                inputs = (condition.unsqueeze(2) * rows.unsqueeze(1)).flatten(1)
+            inputs = torch.cat([inputs, condition], dim=1)
+        scores: Tensor = self.body(inputs) + self.straight(inputs)
+        return scores.squeeze(1)
