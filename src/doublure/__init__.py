@@ -16,7 +16,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from doublure._version import __version__
+from doublure._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from doublure import attack, datasets, errors, evaluate, private

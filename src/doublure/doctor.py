@@ -88,7 +88,7 @@ def _devices(problems: list[str]) -> list[str]:
         return []
     devices = ["cpu"]
     if torch.cuda.is_available():
-        devices += [f"cuda:{number} ({torch.cuda.get_device_name(number)})" for number in range(torch.cuda.device_count())]
+        devices += [f"cuda:{place} ({torch.cuda.get_device_name(place)})" for place in range(torch.cuda.device_count())]
     if torch.backends.mps.is_available():
         devices.append("mps")
     return devices

@@ -25,14 +25,14 @@ _LONGEST_NAME = 80
 
 
 def printable(name: object) -> str:
-    """Return a public name (a column, a file, a key) fit for one line of a terminal.
+    r"""Return a public name (a column, a file, a key) fit for one line of a terminal.
 
     Control, bidirectional and other invisible characters are escaped, so that a hostile column name can neither
     move the cursor nor reverse the text around it; long names are shortened.
 
     Example:
-        >>> printable("age\\u202e")
-        'age\\\\u202e'
+        >>> printable("age\u202e")
+        'age\\u202e'
     """
     text = "".join(
         char if unicodedata.category(char)[0] not in "CZ" or char == " " else char.encode("unicode_escape").decode()

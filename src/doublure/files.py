@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 from doublure.errors import InputError
 
 _LARGEST_JSON = 100_000_000
+_PART = ".part"
 
 
 def write_atomic(path: Path, write: Callable[[BinaryIO], object], *, mode: int = 0o644) -> None:
@@ -19,9 +21,9 @@ def write_atomic(path: Path, write: Callable[[BinaryIO], object], *, mode: int =
     Raises:
         InputError: The disk is full or the folder cannot be written; the old file, if any, is untouched.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    temporary = part_of(path)
     try:
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
@@ -33,6 +35,17 @@ def write_atomic(path: Path, write: Callable[[BinaryIO], object], *, mode: int =
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def part_of(path: Path) -> Path:
+    """Return where a file or folder is made before it is put in place: beside it, hidden, a name nobody can guess."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(6)}{_PART}")
+
+
+def sweep(folder: Path) -> None:
+    """Remove what a killed process left half-written in a folder of our own."""
+    for left in folder.glob(f".*{_PART}"):
+        left.unlink(missing_ok=True)
 
 
 def unwritable(path: Path, error: OSError) -> InputError:
@@ -56,6 +69,10 @@ def write_json(path: Path, data: Any, *, mode: int = 0o644) -> None:
     write_atomic(path, lambda file: file.write(text.encode()), mode=mode)
 
 
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
 def read_json(path: Path, what: str) -> Any:
     """Read a JSON object.
 
@@ -65,7 +82,7 @@ def read_json(path: Path, what: str) -> Any:
     try:
         if path.stat().st_size > _LARGEST_JSON:
             raise InputError("is larger than 100 MB", field=path, remedy=f"give a {what} file")
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     except FileNotFoundError:
         raise InputError("there is no such file", field=path, remedy=f"give the path of a {what}") from None
     except (OSError, ValueError, RecursionError):

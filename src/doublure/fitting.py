@@ -2,23 +2,33 @@
 
 Owns the run and holds no mathematics. The ledger's charge is on disk before the first record is opened; every learned
 fact and every chunk of noisy steps is marked there before it is drawn; whatever ends the run, what was charged stays
-charged, except that a run which drew no noise is closed at zero.
+charged, except that a run which drew no noise is closed at zero and its folder removed.
+
+===================================  =================================================================================
+killed                               what is left
+===================================  =================================================================================
+before the reservation               a folder that was only planned; nothing is charged
+between it and ``run.json``          the same folder, and the full charge: that nothing was drawn cannot be shown
+while facts are learned              the full charge; not resumable, because a fact's price covers one draw
+while training                       resumable: fresh noise, from the last kept state; what was authorised counts
+between the ledger's end and the     resumable: the run is found to be finished
+folder's
+===================================  =================================================================================
 """
 
 from __future__ import annotations
 
 import contextlib
 import secrets
-import signal
 import tempfile
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from doublure import seeding
 from doublure.data.tables import Table, TableSource, open_table
-from doublure.errors import Interrupted, LedgerError, RunFolderError, SettingError
-from doublure.ledger import Ledger, Reservation
+from doublure.errors import BudgetRefused, Interrupted, LedgerError, RunFolderError, SettingError, printable
+from doublure.ledger import Budget, Ledger, Reservation
+from doublure.ledger.request import charge
 from doublure.methods import table as methods
 from doublure.methods.base import Job, encoder_for
 from doublure.planning import Plan
@@ -26,6 +36,7 @@ from doublure.private import facts
 from doublure.progress import Progress, Silent
 from doublure.run_folder import RunFolder
 from doublure.schema import ResolvedSchema
+from doublure.stopping import StopSignal
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,13 +73,14 @@ def fit(
         The understudy.
 
     Raises:
-        InputError: The data, the plan or the folder does not fit; the reservation is closed at zero if no noise was
-            drawn.
+        InputError: The data, the plan or the folder does not fit; the reservation is closed at zero and the folder
+            removed if no noise was drawn.
         BudgetRefused: The ledger's cap would be passed; the data was not opened.
         Interrupted: Stopped by a signal; the state is kept and the run can be resumed.
     """
     listener = progress or Silent()
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    public_seed = seeding.chosen(seed)
     check_device(device)
     if threads is not None:
         _use_threads(threads)
@@ -76,12 +88,45 @@ def fit(
         if out is None:
             if resume:
                 raise SettingError("needs the run folder", field="resume", remedy="give out")
-            out = stack.enter_context(tempfile.TemporaryDirectory(prefix="doublure-")) + "/run"
+            path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="doublure-"))) / "run"
+        else:
+            path = Path(out)
+        if not resume:
+            _refuse_unaffordable(book, plan)
+        elif (finished := _finished(path, book)) is not None:
+            return finished
         listener.stage("check the data's header")
         source = open_table(data)
         source.check(plan.schema)
-        run = _Run.resumed(Path(out), plan, book) if resume else _Run.begun(Path(out), plan, book, seed)
-        return run.finish(source, device, listener)
+        run = _Run.resumed(path, plan, book) if resume else _Run.begun(path, plan, book, public_seed)
+        return run.finish(source, device, listener, keeps=out is not None)
+
+
+def _refuse_unaffordable(ledger: Ledger, plan: Plan) -> None:
+    """Refuse before even the header is read; the reservation decides again, under the ledger's lock."""
+    asked, left = charge(plan, plan.guarantee.kind), ledger.remaining
+    if asked is None:
+        return
+    passed = [name for name in ("epsilon", "delta") if asked[name] > getattr(left, name)]
+    if passed:
+        raise BudgetRefused(
+            f"the cap of data set {printable(ledger.dataset)} would be passed: asked {Budget(**asked)}, left {left}",
+            field=passed[0],
+            remedy="plan for no more than what is left",
+        )
+
+
+def _finished(path: Path, ledger: Ledger) -> Synthesizer | None:
+    """Return the understudy of a run that was cut off between the ledger's last word and its folder's."""
+    folder = RunFolder.open(path)
+    if folder.run.get("status") == "done":
+        return None
+    reservation = folder.reservation.get("reservation")
+    for record in ledger.entries:
+        if record.kind == "close" and record.body["id"] == reservation and record.body["status"] == "done":
+            folder.update_run(status="done", generator_sha256=record.body["artefact_sha256"])
+            return folder.synthesizer()
+    return None
 
 
 class _Run:
@@ -92,43 +137,45 @@ class _Run:
         self._plan = plan
         self._reservation = reservation
         self._seed = seed
-        self._kept_step = reservation.authorised
-        self._stop = threading.Event()
+        self._stop = StopSignal()
 
     @classmethod
-    def begun(cls, path: Path, plan: Plan, ledger: Ledger, seed: int | None) -> _Run:
-        """Make the folder and reserve."""
+    def begun(cls, path: Path, plan: Plan, ledger: Ledger, seed: int) -> _Run:
+        """Make the folder and reserve; leave neither behind if that fails."""
         folder = RunFolder.create(path, plan)
-        chosen = secrets.randbits(63) if seed is None else seed
-        folder.update_run(seed=chosen, ledger={"dataset": ledger.dataset, "path": str(ledger.path)})
-        reservation = ledger.reserve(plan)
-        run = cls(folder, plan, reservation, chosen)
-        run._note(status="reserved", ledger=ledger)
+        try:
+            folder.update_run(seed=seed, ledger={"dataset": ledger.dataset, "path": str(ledger.path)})
+            reservation = ledger.reserve(plan)
+        except BaseException:
+            folder.discard()
+            raise
+        run = cls(folder, plan, reservation, seed)
+        try:
+            run._note(status="reserved", ledger=ledger)
+        except BaseException:
+            run._close("aborted")
+            raise
         return run
 
     @classmethod
     def resumed(cls, path: Path, plan: Plan, ledger: Ledger) -> _Run:
         """Open the folder and take the reservation up again."""
         folder = RunFolder.open(path)
-        facts_of_run = folder.run
-        if facts_of_run.get("status") == "done":
+        seed, kept = folder.run.get("seed"), folder.reservation
+        if folder.run.get("status") == "done":
             raise RunFolderError("is finished", field=path, remedy="sample from it, or fit into a new folder")
         if folder.plan.to_json() | _machine(plan) != plan.to_json():
             raise RunFolderError("was begun with another plan", field=path, remedy=f"use {path / 'plan.json'}")
-        kept = facts_of_run.get("ledger", {})
-        if "reservation" not in kept:
-            raise RunFolderError("was cut off before anything was reserved", field=path, remedy="remove it, fit anew")
-        session = kept["session"]
+        if not isinstance(kept.get("reservation"), str):
+            raise RunFolderError("was cut off before it could begin", field=path, remedy="remove it, and fit anew")
+        known = [kept.get("session"), *(kept.get("next_sessions") or [])]
+        if not all(isinstance(session, str) for session in known) or not isinstance(seed, int):
+            raise RunFolderError("run.json is damaged", field=path, remedy="fit into a new folder")
+        folder.sweep()
         fresh = secrets.token_hex(16)
-        folder.update_run(ledger={**kept, "next_session": fresh})
-        try:
-            reservation = ledger.resume(kept["reservation"], session, plan=plan, next_session=fresh)
-        except LedgerError:
-            earlier = kept.get("next_session")
-            if earlier is None:
-                raise
-            reservation = ledger.resume(kept["reservation"], earlier, plan=plan, next_session=fresh)
-        run = cls(folder, plan, reservation, int(facts_of_run["seed"]))
+        folder.update_run(ledger={**kept, "next_sessions": [*known[1:], fresh]})
+        reservation = _take_up(ledger, kept["reservation"], known, plan, fresh)
+        run = cls(folder, plan, reservation, seed)
         run._note(status="resumed", ledger=ledger)
         return run
 
@@ -142,10 +189,18 @@ class _Run:
 
     # -- the way through -----------------------------------------------------------------------------------------
 
-    def finish(self, source: TableSource, device: str, progress: Progress) -> Synthesizer:
-        """Load, learn, train, save; close the reservation whatever happens."""
+    def finish(self, source: TableSource, device: str, progress: Progress, *, keeps: bool) -> Synthesizer:
+        """Load, learn, train, save; close the reservation whatever happens.
+
+        Args:
+            source: The private data, its header checked.
+            device: Where to compute.
+            progress: Who listens.
+            keeps: Whether the folder stays, so that the run can be resumed.
+        """
         try:
-            with self._listening():
+            self._refuse_what_is_lost()
+            with self._stop.listening():
                 progress.stage("read the records")
                 table = source.load(self._plan.schema)
                 schema = self._resolve(table, progress)
@@ -153,13 +208,30 @@ class _Run:
             progress.stage("save")
             return self._save(schema, generator)
         except (Interrupted, KeyboardInterrupt):
-            self._close("interrupted")
-            raise Interrupted(
-                "stopped; what was spent stays spent", field=self._folder.path, remedy="go on with --resume"
-            ) from None
+            spent = self._close("interrupted")
+            raise self._stopped(spent=spent, keeps=keeps) from None
         except BaseException:
             self._close("aborted")
             raise
+
+    def _refuse_what_is_lost(self) -> None:
+        """Refuse to go on where what was bought did not survive the crash and cannot be bought again."""
+        folder, reservation = self._folder, self._reservation
+        if reservation.drawn and folder.schema is None:
+            raise RunFolderError(
+                "was cut off while facts were learned, and their price covers one draw",
+                field=folder.path,
+                remedy="fit into a new folder; what was charged stays charged",
+            )
+        kept = folder.kept_step
+        if kept is None and reservation.authorised and reservation.authorised >= self._plan.steps:
+            raise RunFolderError(
+                "kept no state and has no steps left, so there is nothing to go on from",
+                field=folder.path,
+                remedy="fit into a new folder; what was charged stays charged",
+            )
+        if reservation.authorised:
+            folder.log({"resumed_at": reservation.authorised, "from_state_of": kept or 0})
 
     def _resolve(self, table: Table, progress: Progress) -> ResolvedSchema:
         kept = self._folder.schema
@@ -167,9 +239,10 @@ class _Run:
             return kept
         schema = self._plan.schema
         learned: dict[str, Any] = {}
+        # All or none: a run that is stopped between two facts could not be resumed.
+        self._stop.check()
         progress.stage("learn what was bought", len(self._plan.learned))
         for number, (access, question) in enumerate(zip(self._plan.learned, schema.questions, strict=True)):
-            self._check_stop()
             self._reservation.noise_drawn(access.purpose)
             learned[question.path] = facts.learn(question, table, schema, delta=access.delta or 0.0, learned=learned)
             progress.at(number + 1)
@@ -184,7 +257,11 @@ class _Run:
         progress.stage("encode")
         encoder = encoder_for(schema, plan.settings)
         records = PrivateRecords(
-            encoder.compact(table.frame), table.unit, table.n_units, lambda rows: encoder.split(encoder.expand(rows)), device
+            encoder.compact(table.frame),
+            table.unit,
+            table.n_units,
+            lambda rows: encoder.split(encoder.expand(rows)),
+            device,
         )
         job = Job(
             encoder=encoder,
@@ -207,8 +284,7 @@ class _Run:
         plan = self._plan
         sha256 = self._folder.save_generator(generator, schema, plan)
         self._folder.save_guarantee(plan.guarantee)
-        steps = self._reservation.authorised if plan.noise_multiplier is not None else plan.steps
-        self._reservation.close("done", steps=steps, artefact_sha256=sha256)
+        self._reservation.close("done", steps=self._reservation.authorised, artefact_sha256=sha256)
         self._folder.update_run(status="done", generator_sha256=sha256)
         return self._folder.synthesizer()
 
@@ -216,50 +292,55 @@ class _Run:
 
     def _authorise(self, step: int) -> None:
         """Return once this noisy step is durably authorised; steps are authorised a checkpoint's distance at a time."""
-        self._check_stop()
+        self._stop.check()
         if step <= self._reservation.authorised:
             return
         every = getattr(self._plan.settings, "checkpoint_every", self._plan.steps)
         self._reservation.advance(min(self._plan.steps, step - 1 + every))
 
-    def _close(self, status: Literal["interrupted", "aborted"]) -> None:
-        """Close the reservation; at zero if nothing was drawn."""
+    def _close(self, status: Literal["interrupted", "aborted"]) -> bool:
+        """Close the reservation and return whether it stays charged; if nothing was drawn it is closed at zero.
+
+        Then the folder goes too, so that it does not stand in the way of another try. A ledger that cannot be written
+        any more keeps the charge, and the folder stays for when it can.
+        """
         reservation = self._reservation
-        with contextlib.suppress(LedgerError):
-            if reservation.authorised == 0 and not reservation.drawn:
-                reservation.close("no-noise-drawn", steps=0)
-                status_of_run = "refused"
-            else:
-                reservation.close(status, steps=None)
-                status_of_run = status
+        free = reservation.authorised == 0 and not reservation.drawn
+        try:
+            reservation.close("no-noise-drawn" if free else status, steps=0 if free else None)
+        except LedgerError:
+            return True
+        if free:
+            self._folder.discard()
+        else:
             with contextlib.suppress(Exception):
-                self._folder.update_run(status=status_of_run)
+                self._folder.update_run(status=status)
+        return not free
 
     # -- stopping ------------------------------------------------------------------------------------------------
 
-    def _check_stop(self) -> None:
-        if self._stop.is_set():
-            raise Interrupted("stopped")
+    def _stopped(self, *, spent: bool, keeps: bool) -> Interrupted:
+        """Return what to say to somebody who stopped the run."""
+        if not spent:
+            return Interrupted("stopped before anything was drawn; nothing was spent", remedy="fit again")
+        if not keeps:
+            remedy = "give a run folder next time, to be able to go on"
+            return Interrupted("stopped; what was spent stays spent", remedy=remedy)
+        return Interrupted("stopped; what was spent stays spent", field=self._folder.path, remedy="go on with --resume")
 
-    @contextlib.contextmanager
-    def _listening(self) -> Iterator[None]:
-        """Let the first SIGINT or SIGTERM end the run between two steps; a second one ends it at once."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before: dict[signal.Signals, Any] = {}
 
-        def stop(number: int, _: object) -> None:
-            self._stop.set()
-            signal.signal(number, before[signal.Signals(number)])
+def _take_up(ledger: Ledger, reservation: str, known: list[str], plan: Plan, fresh: str) -> Reservation:
+    """Resume with the session that the ledger holds: the folder's last one, or one that it had just been promised.
 
-        for watched in (signal.SIGINT, signal.SIGTERM):
-            before[watched] = signal.signal(watched, stop)
+    A crash between the ledger's record and the folder's leaves a folder that knows its next session only as promised.
+    """
+    refusal: LedgerError | None = None
+    for session in known:
         try:
-            yield
-        finally:
-            for watched, handler in before.items():
-                signal.signal(watched, handler)
+            return ledger.resume(reservation, session, plan=plan, next_session=fresh)
+        except LedgerError as error:
+            refusal = refusal or error
+    raise refusal or LedgerError("knows no session", field=reservation, remedy="fit into a new folder")
 
 
 def _machine(plan: Plan) -> dict[str, Any]:
@@ -278,8 +359,8 @@ def check_device(device: str) -> None:
     import torch
 
     try:
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError):
+        torch.zeros(1, device=device).item()
+    except (RuntimeError, AssertionError, NotImplementedError):
         raise SettingError(f"torch has no {device!r} here", field="device", remedy="use cpu; see doctor") from None
 
 
@@ -289,5 +370,3 @@ def _use_threads(threads: int) -> None:
     if threads < 1:
         raise SettingError("must be at least 1", field="threads", remedy="leave it out")
     torch.set_num_threads(threads)
-
-

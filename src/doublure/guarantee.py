@@ -21,6 +21,17 @@ WATERMARKS: dict[Kind, str] = {
 }
 
 
+_FIGURES_OF: dict[Kind, frozenset[str]] = {
+    "dp": frozenset({"epsilon", "delta"}),
+    "bayesian-dp": frozenset({"epsilon_mu", "delta_mu", "epsilon", "delta", "gamma"}),
+    "empirical": frozenset({"mu", "gamma"}),
+    "none": frozenset(),
+}
+_FIGURES = ("epsilon", "delta", "epsilon_mu", "delta_mu", "mu", "gamma")
+_CHANCES = frozenset({"delta", "delta_mu", "gamma"})
+_VISIBLE = 1e-6
+
+
 class Guarantee(BaseModel):
     """One claim. What does not apply is None.
 
@@ -68,17 +79,14 @@ class Guarantee(BaseModel):
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
-        needed: dict[Kind, tuple[str, ...]] = {
-            "dp": ("epsilon", "delta"),
-            "bayesian-dp": ("epsilon_mu", "delta_mu", "epsilon", "delta", "gamma"),
-            "empirical": ("mu", "gamma"),
-            "none": (),
-        }
-        for name in needed[self.kind]:
-            if getattr(self, name) is None:
-                raise ValueError(f"a {self.kind} guarantee needs {name}")
-        if self.kind in ("empirical", "none") and self.epsilon is not None:
-            raise ValueError(f"a guarantee of kind {self.kind} never states an epsilon")
+        for name in _FIGURES:
+            value, own = getattr(self, name), name in _FIGURES_OF[self.kind]
+            if own and value is None:
+                raise ValueError(f"a guarantee of kind {self.kind} needs {name}")
+            if not own and value is not None:
+                raise ValueError(f"a guarantee of kind {self.kind} never states {name}")
+            if value is not None and (value < 0 or (name in _CHANCES and value >= 1)):
+                raise ValueError(f"{name} is out of range")
         return self
 
     @property
@@ -148,13 +156,18 @@ def _dp(guarantee: Guarantee) -> str:
     )
 
 
+def _confidence(gamma: float) -> str:
+    """Return 1 - γ; in figures only where they would not be rounded up to certainty."""
+    return f"{1 - gamma:.10g}" if gamma >= _VISIBLE else f"1−{figure(gamma)}"
+
+
 def _bayesian(guarantee: Guarantee) -> str:
     bound = guarantee.bound or "Student-t"
     heuristic = "; heuristic" if bound.lower().startswith("student") else ""
     return (
-        f"(ε_μ={figure(guarantee.epsilon_mu)}, δ_μ={figure(guarantee.delta_mu)})-Bayesian DP for records drawn from the "
-        f"data's own distribution, estimated from {guarantee.distances} gradient distances per step at confidence "
-        f"{1 - (guarantee.gamma or 0):.10g} ({bound}{heuristic}); a record from elsewhere is covered only by the "
+        f"(ε_μ={figure(guarantee.epsilon_mu)}, δ_μ={figure(guarantee.delta_mu)})-Bayesian DP for records drawn from "
+        f"the data's own distribution, estimated from {guarantee.distances} gradient distances per step at confidence "
+        f"{_confidence(guarantee.gamma or 0.0)} ({bound}{heuristic}); a record from elsewhere is covered only by the "
         f"worst-case (ε={figure(guarantee.epsilon)}, δ={figure(guarantee.delta)}) of the same run."
     )
 

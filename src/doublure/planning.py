@@ -7,7 +7,6 @@ depends on the data: it can be shown, signed and published before the data is op
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -16,27 +15,20 @@ from pathlib import Path
 from typing import Any, Literal
 
 from doublure.access import Access
-from doublure.errors import InputError, SchemaError, SettingError
-from doublure.guarantee import Guarantee, figure
+from doublure.errors import SettingError, printable
+from doublure.guarantee import Guarantee
 from doublure.methods import table
 from doublure.methods.base import Method, MethodSettings
+from doublure.plan_budget import Budget, events, learned_facts, refuse_undeclared, refuse_used_up
+from doublure.plan_words import explain
 from doublure.private import accounting
-from doublure.private.accounting import ApproximateEvent, Event, PureEvent
 from doublure.schema import Schema
 
 VERSION = 1
 
-_DISCOVERY_SHARE_OF_DELTA = 0.1
-_DELTA_WITHOUT_PRIVACY = 1e-6
 _LIBRARIES_BYTES = 700_000_000
 _SECONDS_A_STEP = 0.004
-_PURPOSES = {
-    "units": "count the units",
-    "missing": "see whether {column} has missing cells",
-    "values": "discover the values of {column}",
-    "bounds": "find bounds for {column}",
-    "shares": "estimate the class shares of {column}",
-}
+_LARGE_EPSILON = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,27 +127,18 @@ class Plan:
         return cls.from_json(read_json(Path(path), "plan"), name=Path(path).name)
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], name: str = "plan.json") -> Plan:
-        """Read what :meth:`to_json` wrote; see :meth:`load`."""
-        if data.get("version") != VERSION:
-            raise InputError("is of another version", field=f"{name} version", remedy="make the plan again")
-        try:
-            schema = Schema.from_plain(data["schema"])
-            chosen = table.method(data["method"])
-            settings = chosen.settle(schema, chosen.settings_type.read(dict(data["settings"])))
-            budget = _Budget.of(chosen, schema, data["epsilon"], data["delta"])
-            made = _assemble(chosen, schema, settings, budget, data["accountant"], data["noise_multiplier"])
-        except (KeyError, TypeError, AttributeError):
-            raise InputError("is not a plan", field=name, remedy="make it with doublure plan") from None
-        rewritten = json.loads(json.dumps(made.to_json()))
-        for key in ("touches", "guarantee", "schema_sha256", "steps", "sample_rate", "max_grad_norm"):
-            if rewritten[key] != data.get(key):
-                raise InputError("does not follow from the plan's settings", field=f"{name} {key}", remedy="plan again")
-        if made.epsilon is not None and made.delta is not None:
-            spent = accounting.epsilon_of(_events(made.touches), made.delta, accountant=made.accountant)  # type: ignore[arg-type]
-            if spent > made.epsilon:
-                raise InputError("its accesses cost more than its epsilon", field=f"{name} epsilon", remedy="plan again")
-        return made
+    def from_json(cls, data: Mapping[str, Any], name: str = "plan.json", *, reprice: bool = True) -> Plan:
+        """Read what :meth:`to_json` wrote; see :meth:`load`.
+
+        Args:
+            data: The JSON object.
+            name: The file's name, for errors.
+            reprice: Compose the accesses again. A run folder leaves it out: its plan was paid for when it was
+                reserved, the ledger has its own record of it, and loading has to be quick.
+        """
+        from doublure.plan_file import read
+
+        return read(data, name, reprice=reprice)
 
 
 def plan(
@@ -193,66 +176,16 @@ def plan(
     """
     schema = schema if isinstance(schema, Schema) else Schema.load(schema)
     chosen = table.method(method)
-    _refuse_undeclared(schema)
+    refuse_undeclared(schema)
     if schema.kind not in chosen.kinds:
-        raise SettingError(f"does not take kind {schema.kind}", field=f"method {method}", remedy="choose another method")
-    own = chosen.settle(schema, chosen.settings_type.read(settings))
-    budget = _Budget.of(chosen, schema, epsilon, delta)
-    if budget.epsilon is None:
-        return _assemble(chosen, schema, own, budget, None, None)
-    return _with_fallback(accountant, lambda name: _calibrated(chosen, schema, own, budget, name))
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Budget:
-    """What was asked for, and how δ is split."""
-
-    epsilon: float | None
-    delta: float | None
-    discovery_delta: float
-
-    @classmethod
-    def of(cls, chosen: Method, schema: Schema, epsilon: float | None, delta: float | None) -> _Budget:
-        discoveries = sum(question.fact == "values" for question in schema.questions)
-        if chosen.guarantee in ("empirical", "none"):
-            if epsilon is not None or delta is not None:
-                field = "epsilon" if epsilon is not None else "delta"
-                raise SettingError(f"{chosen.name} gives no guarantee, so it takes none", field=field, remedy="leave it out")
-            return cls(epsilon=None, delta=None, discovery_delta=_DELTA_WITHOUT_PRIVACY)
-        _check_budget(epsilon, delta, schema.public_units)
-        share = _DISCOVERY_SHARE_OF_DELTA * (delta or 0.0) / max(1, discoveries)
-        return cls(epsilon=epsilon, delta=delta, discovery_delta=share)
-
-    def of_training(self, learned: tuple[Access, ...]) -> float:
-        """The δ that is left for training."""
-        return (self.delta or 0.0) - sum(access.delta or 0.0 for access in learned)
-
-
-def _check_budget(epsilon: float | None, delta: float | None, units: int) -> None:
-    if epsilon is None:
-        raise SettingError("has no default", field="epsilon", remedy="say how much may be spent, such as 1.0")
-    if delta is None:
-        raise SettingError("has no default", field="delta", remedy=f"give one below 1/units, such as {0.1 / units:.0e}")
-    if not isinstance(epsilon, (int, float)) or not math.isfinite(epsilon) or epsilon <= 0:
-        raise SettingError("must be a number above 0", field="epsilon", remedy="give a number such as 1.0")
-    if not isinstance(delta, (int, float)) or not 0 < delta < 1:
-        raise SettingError("must lie between 0 and 1", field="delta", remedy=f"give one such as {0.1 / units:.0e}")
-    if delta >= 1 / units:
         raise SettingError(
-            f"{delta:g} is at least 1/units, which allows publishing one unit's record outright",
-            field="delta",
-            remedy=f"give one well below {1 / units:.2g}, such as {0.1 / units:.0e}",
+            f"does not take kind {schema.kind}", field=f"method {method}", remedy="choose another method"
         )
-
-
-def _refuse_undeclared(schema: Schema) -> None:
-    if not schema.undeclared:
-        return
-    first, more = schema.undeclared[0], len(schema.undeclared) - 1
-    rest = f" (and {more} more: doublure schema check lists them)" if more else ""
-    raise SchemaError(
-        f"is undeclared{rest}", field=first, remedy="declare it if it is public, or buy it with {learn: epsilon}"
-    )
+    own = chosen.settle(schema, chosen.settings_type.read(settings))
+    budget = Budget.of(chosen, schema, epsilon, delta)
+    if budget.epsilon is None:
+        return assemble(chosen, schema, own, budget, None, None)
+    return with_prices(_with_fallback(accountant, lambda name: _calibrated(chosen, schema, own, budget, name)))
 
 
 def _with_fallback(accountant: str, make: Callable[[str], Plan]) -> Plan:
@@ -265,60 +198,36 @@ def _with_fallback(accountant: str, make: Callable[[str], Plan]) -> Plan:
     except SettingError as error:
         if error.remedy is None or "rdp" not in error.remedy:
             raise
-        made = make("rdp")
-        return replace(made, warnings=(*made.warnings, "accountant pld cannot resolve this budget; rdp is looser"))
+        return make("rdp")
 
 
-def _learned(schema: Schema, discovery_delta: float) -> tuple[Access, ...]:
-    accesses = []
-    for question in schema.questions:
-        delta = discovery_delta if question.fact == "values" else 0.0
-        event: Event = PureEvent(epsilon=question.epsilon)
-        if delta:
-            event = ApproximateEvent(epsilon=question.epsilon, delta=delta)
-        purpose = _PURPOSES[question.fact].format(column=question.column)
-        accesses.append(
-            Access(purpose=purpose, event=event, epsilon=question.epsilon, delta=delta, path=question.path)
-        )
-    return tuple(accesses)
-
-
-def _events(accesses: tuple[Access, ...]) -> list[Event]:
-    return [access.event for access in accesses if access.event is not None]
-
-
-def _calibrated(chosen: Method, schema: Schema, settings: MethodSettings, budget: _Budget, accountant: str) -> Plan:
-    learned = _learned(schema, budget.discovery_delta)
-    spent = sum(access.epsilon or 0.0 for access in learned)
+def _calibrated(chosen: Method, schema: Schema, settings: MethodSettings, budget: Budget, accountant: str) -> Plan:
+    learned = learned_facts(schema, budget.discovery_delta)
     if budget.epsilon is None or budget.delta is None:
         raise TypeError("a budget is needed")
-    if spent >= budget.epsilon:
-        raise SettingError(
-            f"{budget.epsilon:g} is used up by the facts to be learned, which cost {spent:g}",
-            field="epsilon",
-            remedy=f"raise it well above {spent:g}, or declare more facts",
-        )
+    refuse_used_up(learned, budget.epsilon, budget.delta, accountant)
     noise = accounting.calibrate(
-        lambda multiplier: _events((*learned, *chosen.accesses(schema, settings, multiplier))),
+        lambda multiplier: events((*learned, *chosen.accesses(schema, settings, multiplier))),
         epsilon=budget.epsilon,
         delta=budget.delta,
         accountant=accountant,  # type: ignore[arg-type]
     )
-    return _assemble(chosen, schema, settings, budget, accountant, noise)
+    return assemble(chosen, schema, settings, budget, accountant, noise)
 
 
-def _assemble(
+def assemble(
     chosen: Method,
     schema: Schema,
     settings: MethodSettings,
-    budget: _Budget,
+    budget: Budget,
     accountant: str | None,
     noise: float | None,
 ) -> Plan:
-    learned = _learned(schema, budget.discovery_delta)
+    """Return the plan for one noise multiplier; its accesses for training have no price yet."""
+    learned = learned_facts(schema, budget.discovery_delta)
     training = chosen.accesses(schema, settings, noise or 0.0)
     if noise is not None:
-        training = tuple(_priced(access, budget.of_training(learned), accountant or "pld") for access in training)
+        training = tuple(replace(access, delta=budget.of_training(learned)) for access in training)
     work = chosen.work(schema, settings)
     guarantee = _guarantee(chosen, schema, settings, budget, accountant, noise)
     return Plan(
@@ -335,23 +244,28 @@ def _assemble(
         steps=work.steps,
         memory_bytes=_LIBRARIES_BYTES + work.memory_bytes,
         seconds_estimate=round(work.flops / _flops_a_second() + work.steps * _SECONDS_A_STEP, 1),
-        warnings=(*_warnings(schema, budget), *chosen.warnings(schema, settings)),
+        warnings=(*_warnings(schema, budget, learned, accountant), *chosen.warnings(schema, settings)),
         guarantee=guarantee,
     )
 
 
-def _priced(access: Access, delta: float, accountant: str) -> Access:
-    if access.event is None:
+def with_prices(made: Plan) -> Plan:
+    """Return the plan with what each access for training would cost alone."""
+    return replace(made, touches=tuple(_priced(access, made.accountant) for access in made.touches))
+
+
+def _priced(access: Access, accountant: str | None) -> Access:
+    if access.path is not None or access.event is None or not access.delta:
         return access
-    epsilon = accounting.epsilon_of([access.event], delta, accountant=accountant)  # type: ignore[arg-type]
-    return replace(access, epsilon=epsilon, delta=delta)
+    alone = accounting.epsilon_of([access.event], access.delta, accountant=accountant or "pld")  # type: ignore[arg-type]
+    return replace(access, epsilon=alone)
 
 
 def _guarantee(
     chosen: Method,
     schema: Schema,
     settings: MethodSettings,
-    budget: _Budget,
+    budget: Budget,
     accountant: str | None,
     noise: float | None,
 ) -> Guarantee:
@@ -377,15 +291,22 @@ def _guarantee(
     )
 
 
-def _warnings(schema: Schema, budget: _Budget) -> tuple[str, ...]:
+def _warnings(schema: Schema, budget: Budget, learned: tuple[Access, ...], accountant: str | None) -> tuple[str, ...]:
     found = []
-    if budget.delta is not None and budget.delta > 0.1 / schema.public_units:
-        found.append(f"delta {budget.delta:g} is above a tenth of 1/units; {0.1 / schema.public_units:.0e} is customary")
-    if budget.epsilon is not None and budget.epsilon > 10:
-        found.append(f"epsilon {budget.epsilon:g} bounds an attacker's odds by a factor of {math.exp(min(budget.epsilon, 700)):.3g}")
+    customary = 0.1 / schema.public_units
+    if budget.delta is not None and budget.delta > customary:
+        found.append(f"delta {budget.delta:g} is above a tenth of 1/units; {customary:.0e} is customary")
+    if budget.epsilon is not None and budget.epsilon > _LARGE_EPSILON:
+        odds = math.exp(min(budget.epsilon, 700))
+        found.append(f"epsilon {budget.epsilon:g} bounds an attacker's odds by a factor of {odds:.3g}")
+    facts = sum(access.epsilon or 0.0 for access in learned)
+    if budget.epsilon is not None and facts > budget.epsilon / 2:
+        found.append(f"the facts to be learned cost {facts:g}, more than half of epsilon; declare more of them")
+    if accountant == "rdp":
+        found.append("accountant rdp is looser than pld: it needs more noise for the same epsilon")
     for name in schema.with_role("condition"):
         if getattr(schema.columns[name], "shares", None) is None:
-            found.append(f"{name} is a condition without shares, so its values are sampled equally often")
+            found.append(f"{printable(name)} is a condition without shares, so its values are sampled equally often")
     return tuple(found)
 
 
@@ -401,38 +322,6 @@ def _flops_a_second() -> float:
             matrix @ matrix
         best = min(best, time.perf_counter() - start)
     return 0.3 * 4 * 2 * 256**3 / max(best, 1e-6)
-
-
-def explain(made: Plan) -> str:
-    """Return a plan in words and figures."""
-    lines = [f"Method {made.method}: {table.METHODS[made.method]}"]
-    unit = made.unit
-    lines.append(f"Unit of privacy: one {unit['name']}, at most {unit['max_records']} record(s) of each")
-    if made.epsilon is not None:
-        lines.append(f"Budget: ε = {figure(made.epsilon)}, δ = {figure(made.delta)}, add/remove, accountant {made.accountant}")
-    lines.append("What touches private records:")
-    width = max((len(access.purpose) for access in made.touches), default=0)
-    for access in made.touches:
-        price = "not protected" if access.epsilon is None else f"ε = {access.epsilon:8.4f}   δ = {access.delta or 0:.1e}"
-        lines.append(f"  {access.purpose:<{width}}   {price}")
-    if made.epsilon is not None:
-        lines.append(f"  {'together (composed, not added up)':<{width}}   ε = {made.epsilon:8.4f}   δ = {made.delta:.1e}")
-    if made.noise_multiplier is not None:
-        lines.append(
-            f"Noise: σ = {made.noise_multiplier:.4g}, C = {made.max_grad_norm}, q = {made.sample_rate:.4g}, T = {made.steps}"
-        )
-    lines.append(f"Needs about {made.memory_bytes / 1e9:.1f} GB and {_duration(made.seconds_estimate)} on this machine")
-    settings = ", ".join(f"{key}={value}" for key, value in made.settings.model_dump().items() if value is not None)
-    lines.append(f"Settings: {settings}")
-    lines += [f"Warning: {warning}" for warning in made.warnings]
-    lines.append(f"Claim: {made.guarantee.sentence}")
-    return "\n".join(lines)
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{max(1, round(seconds))} seconds"
-    return f"{round(seconds / 60)} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
 
 
 __all__ = ["Plan", "explain", "plan"]

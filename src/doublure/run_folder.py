@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import hashlib
 import json
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 VERSION = 1
 _LARGEST_WEIGHTS = 20_000_000_000
+_FILES = ("run.json", "plan.json", "schema.yaml", "guarantee.json", "generator.safetensors", "log.jsonl")
+_CHECKPOINT = "checkpoint.safetensors"
 
 
 class RunFolder:
@@ -59,19 +62,51 @@ class RunFolder:
         Raises:
             RunFolderError: Something is there already, or the folder cannot be made.
         """
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise RunFolderError("is not empty", field=path, remedy="choose another -o, or go on with --resume")
         folder = cls(path)
         try:
+            if path.exists() and (not path.is_dir() or any(path.iterdir())):
+                raise folder._taken()
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.chmod(0o700)
-            folder.internal.mkdir(mode=0o700, exist_ok=True)
+            folder.internal.mkdir(mode=0o700)  # of two processes that found the folder empty, one makes this
+        except FileExistsError:
+            raise folder._taken() from None
         except OSError as error:
             raise files.unwritable(path, error) from None
-        plan.save(path / "plan.json")
-        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        folder.write_run({"doublure_version": __version__, "created": now, "method": plan.method, "status": "planned"})
+        try:
+            plan.save(path / "plan.json")
+            now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+            begun = {"doublure_version": __version__, "created": now, "method": plan.method, "status": "planned"}
+            folder.write_run(begun)
+        except BaseException:
+            folder.discard()
+            raise
         return folder
+
+    def _taken(self) -> RunFolderError:
+        with contextlib.suppress(InputError):
+            if self.path.is_dir() and self.run.get("status") == "planned":
+                return RunFolderError("was cut off before it could begin", field=self.path, remedy="remove it")
+        return RunFolderError("is not empty", field=self.path, remedy="choose another -o, or go on with --resume")
+
+    def discard(self) -> None:
+        """Remove the files of a run that came to nothing, and the folder if nothing else is in it."""
+        with contextlib.suppress(OSError):
+            self.sweep()
+            for name in _FILES:
+                (self.path / name).unlink(missing_ok=True)
+            (self.internal / _CHECKPOINT).unlink(missing_ok=True)
+            self.internal.rmdir()
+            self.path.rmdir()
+
+    def sweep(self) -> None:
+        """Remove what a killed process left half-written."""
+        files.sweep(self.path)
+        files.sweep(self.internal)
+        log = self.path / "log.jsonl"
+        if log.is_file() and not (content := log.read_bytes()).endswith(b"\n"):
+            whole = content[: content.rfind(b"\n") + 1]
+            files.write_atomic(log, lambda file: file.write(whole))
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
@@ -108,18 +143,29 @@ class RunFolder:
         """Change some keys of ``run.json``."""
         self.write_run({**self.run, **changes})
 
+    @property
+    def reservation(self) -> dict[str, Any]:
+        """What ``run.json`` remembers of the ledger: data set, path, reservation, session."""
+        kept = self.run.get("ledger")
+        return kept if isinstance(kept, dict) else {}
+
     # -- plan, schema, guarantee ---------------------------------------------------------------------------------
 
     @property
     def plan(self) -> Plan:
-        """The plan, checked."""
-        return Plan.from_json(self._json("plan.json"))
+        """The plan, checked against its own settings; what it costs was settled when it was reserved."""
+        return Plan.from_json(self._json("plan.json"), reprice=False)
 
     @property
     def schema(self) -> ResolvedSchema | None:
         """The resolved schema, once everything that was to be learned has been."""
         path = self.path / "schema.yaml"
-        return ResolvedSchema.load(path) if path.is_file() else None
+        if not path.is_file():
+            return None
+        try:
+            return ResolvedSchema.load(path)
+        except InputError as error:
+            raise RunFolderError(error.message, field=path, remedy="the run folder is damaged") from None
 
     def save_schema(self, schema: ResolvedSchema) -> None:
         """Keep the resolved schema."""
@@ -142,12 +188,7 @@ class RunFolder:
         from safetensors.torch import save
 
         # The schema within the plan is the public one; what was bought is in the schema beside it.
-        metadata = {
-            "doublure": __version__,
-            "schema": json.dumps(schema.to_plain(), ensure_ascii=False),
-            "plan": json.dumps(plan.to_json(), ensure_ascii=False),
-            "watermark": plan.guarantee.watermark,
-        }
+        metadata = {"doublure": __version__, "watermark": plan.guarantee.watermark, **_described(schema, plan)}
         tensors = {name: value.detach().cpu().contiguous() for name, value in generator.state_dict().items()}
         content = save(tensors, metadata)
         files.write_atomic(self.path / "generator.safetensors", lambda file: file.write(content))
@@ -157,15 +198,21 @@ class RunFolder:
         """Read the weights into a generator of the shape that the plan gives.
 
         Raises:
-            RunFolderError: The file is missing, damaged, or of another shape.
+            RunFolderError: The file is missing, damaged, of another shape, or not the one that ``run.json``, the schema
+                and the plan beside it belong to.
         """
-        method = table.method(plan.method)
-        generator = method.build(encoder_for(schema, plan.settings), plan.settings, seed=0)
-        tensors = read_tensors(self.path / "generator.safetensors")
+        path = self.path / "generator.safetensors"
+        metadata, tensors = read_tensors(path)
+        if sha256_of(path) != self.run.get("generator_sha256"):
+            raise _damaged(path)
+        for name, written in _described(schema, plan).items():
+            if metadata.get(name) != written:
+                raise RunFolderError(f"was made with another {name}", field=path, remedy="the run folder was edited")
+        generator = table.method(plan.method).build(encoder_for(schema, plan.settings), plan.settings, seed=0)
         try:
             generator.load_state_dict(tensors)
         except RuntimeError:
-            raise _damaged(self.path / "generator.safetensors") from None
+            raise _damaged(path) from None
         return generator.eval()
 
     # -- checkpoints (methods.base.Checkpoints) --------------------------------------------------------------------
@@ -175,12 +222,23 @@ class RunFolder:
         from safetensors.torch import save
 
         content = save(tensors, {"step": str(step)})
-        files.write_atomic(self.internal / "checkpoint.safetensors", lambda file: file.write(content), mode=0o600)
+        files.write_atomic(self.internal / _CHECKPOINT, lambda file: file.write(content), mode=0o600)
 
     def load(self) -> dict[str, Tensor] | None:
         """Return the kept state, if there is one."""
-        path = self.internal / "checkpoint.safetensors"
-        return read_tensors(path) if path.is_file() else None
+        path = self.internal / _CHECKPOINT
+        return read_tensors(path)[1] if path.is_file() else None
+
+    @property
+    def kept_step(self) -> int | None:
+        """The step whose state is kept, if there is one."""
+        path = self.internal / _CHECKPOINT
+        if not path.is_file():
+            return None
+        step = read_tensors(path)[0].get("step", "")
+        if not (step.isascii() and step.isdigit()):
+            raise _damaged(path)
+        return int(step)
 
     def log(self, line: dict[str, Any]) -> None:
         """Add one line of public figures."""
@@ -194,12 +252,16 @@ class RunFolder:
 
     @classmethod
     def export(cls, path: Path, syn: Synthesizer) -> None:
-        """Write a fitted synthesizer as a run folder."""
+        """Write a fitted synthesizer as a run folder, whole or not at all."""
         folder = cls.create(path, syn.plan)
-        folder.save_schema(syn.schema)
-        folder.save_guarantee(syn.guarantee)
-        folder.save_generator(syn.generator, syn.schema, syn.plan)
-        folder.write_run({**syn.run, "status": "done"})
+        try:
+            folder.save_schema(syn.schema)
+            folder.save_guarantee(syn.guarantee)
+            sha256 = folder.save_generator(syn.generator, syn.schema, syn.plan)
+            folder.write_run({**syn.run, "status": "done", "generator_sha256": sha256})
+        except BaseException:
+            folder.discard()
+            raise
 
     def synthesizer(self) -> Synthesizer:
         """Read a finished run.
@@ -213,10 +275,14 @@ class RunFolder:
         schema = self.schema
         if run.get("status") != "done" or schema is None:
             raise RunFolderError("is not finished", field=self.path, remedy="go on with doublure fit --resume")
-        plan = self.plan
+        plan, guarantee = self.plan, self.guarantee
+        if plan.guarantee.kind in ("dp", "none") and guarantee != plan.guarantee:
+            raise RunFolderError(
+                "is not what the plan gives", field=self.path / "guarantee.json", remedy="the run folder was edited"
+            )
         generator = self.load_generator(schema, plan)
         facts = {key: value for key, value in run.items() if key not in ("version", "status")}
-        return Synthesizer(schema=schema, plan=plan, guarantee=self.guarantee, generator=generator, run=facts)
+        return Synthesizer(schema=schema, plan=plan, guarantee=guarantee, generator=generator, run=facts)
 
     def _json(self, name: str) -> Any:
         try:
@@ -234,22 +300,40 @@ def load(path: str | Path) -> Synthesizer:
     return RunFolder.open(Path(path)).synthesizer()
 
 
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Read a safetensors file; nothing in it is executed.
+def read_tensors(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """Read a safetensors file, metadata and tensors; nothing in it is executed.
 
     Raises:
         RunFolderError: It is missing or damaged.
     """
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
+    from safetensors import SafetensorError, safe_open
 
     try:
         if path.stat().st_size > _LARGEST_WEIGHTS:
             raise _damaged(path)
-        tensors: dict[str, Tensor] = load_file(path)
-    except (OSError, SafetensorError, ValueError, KeyError):
+        with safe_open(path, framework="pt") as file:
+            return dict(file.metadata() or {}), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError, ValueError, KeyError, AttributeError, RuntimeError):
         raise _damaged(path) from None
-    return tensors
+
+
+def sha256_of(path: Path) -> str:
+    """Return a file's SHA-256.
+
+    Raises:
+        RunFolderError: It cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        raise _damaged(path) from None
+
+
+def _described(schema: ResolvedSchema, plan: Plan) -> dict[str, str]:
+    """Return the schema and the plan as the generator's file carries them."""
+    documents = {"schema": schema.to_plain(), "plan": plan.to_json()}
+    return {name: json.dumps(document, ensure_ascii=False) for name, document in documents.items()}
 
 
 def _damaged(path: Path) -> RunFolderError:

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-import secrets
+import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 import pandas as pd
 
+from doublure import given as asking
+from doublure import seeding
 from doublure.errors import SettingError
 from doublure.guarantee import Guarantee
 from doublure.planning import Plan
 from doublure.schema import ResolvedSchema
-from doublure.schema.columns import label
 
 if TYPE_CHECKING:
     import torch
 
+    from doublure.encode.table import TableEncoder
+
 CHUNK_ROWS = 50_000
-_MOST_TRIES = 400
+_MOST_ROWS_IN_VAIN = 1_000_000
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Synthesizer:
     """A generator and everything that may be said about it.
 
@@ -32,6 +36,7 @@ class Synthesizer:
         schema: Every fact known, bought ones included.
         plan: How it was made.
         guarantee: What may be claimed.
+        generator: The weights.
         run: Public facts of the run: when, which ledger entry, which seed.
     """
 
@@ -41,7 +46,9 @@ class Synthesizer:
     generator: torch.nn.Module = field(repr=False)
     run: dict[str, Any] = field(default_factory=dict, repr=False)
 
-    def sample(self, n: int, given: Mapping[str, object] | None = None, seed: int | None = None) -> pd.DataFrame:
+    def sample(
+        self, n: SupportsIndex, given: Mapping[str, object] | None = None, seed: SupportsIndex | None = None
+    ) -> pd.DataFrame:
         """Return exactly ``n`` artificial rows.
 
         Args:
@@ -56,31 +63,23 @@ class Synthesizer:
         return pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
 
     def sample_chunks(
-        self, n: int, given: Mapping[str, object] | None = None, seed: int | None = None, chunk_rows: int = CHUNK_ROWS
+        self,
+        n: SupportsIndex,
+        given: Mapping[str, object] | None = None,
+        seed: SupportsIndex | None = None,
+        chunk_rows: int = CHUNK_ROWS,
     ) -> Iterator[pd.DataFrame]:
-        """Yield ``n`` rows a chunk at a time, at bounded memory; at least one chunk, which may be empty."""
-        if not isinstance(n, int) or isinstance(n, bool) or n < 0:
-            raise SettingError("must be a whole number of at least 0", field="n", remedy="say how many rows to make")
-        fixed, wanted = self._split(given or {})
-        entropy = secrets.randbits(63) if seed is None else seed
-        done = number = tries = 0
-        while done < n or number == 0:
-            size = min(chunk_rows, n - done) if not wanted else chunk_rows
-            frame = self._draw(size, fixed, np.random.default_rng([entropy, number]))
-            for name, value in wanted.items():
-                frame = frame[_labels(frame[name]) == value]
-            frame = frame.iloc[: n - done].reset_index(drop=True)
-            tries = 0 if len(frame) else tries + 1
-            if tries > _MOST_TRIES:
-                raise SettingError(
-                    f"no artificial row in {tries * chunk_rows} has this combination",
-                    field="given " + ", ".join(wanted),
-                    remedy="ask for fewer conditions, or give the column the role condition and fit again",
-                )
-            number += 1
-            if len(frame) or n == 0:
-                yield self._numbered(frame, done)
-                done += len(frame)
+        """Yield ``n`` rows a chunk at a time, at bounded memory; at least one chunk, which may be empty.
+
+        The rows depend on ``seed`` and ``chunk_rows``.
+
+        Raises:
+            SettingError: As :meth:`sample`; all but the rarity is found out before the first chunk is asked for.
+        """
+        if chunk_rows < 1:
+            raise SettingError("must be at least 1", field="chunk_rows", remedy="leave it out")
+        wanted = asking.read(given or {}, self.schema, self._encoder)
+        return self._chunks(_count(n), wanted, seeding.chosen(seed), chunk_rows)
 
     def save(self, path: str | Path) -> None:
         """Write a run folder that :func:`doublure.load` reads."""
@@ -90,27 +89,29 @@ class Synthesizer:
 
     # -- inside --------------------------------------------------------------------------------------------------
 
-    @property
-    def _encoder(self) -> Any:
+    @cached_property
+    def _encoder(self) -> TableEncoder:
         from doublure.methods.base import encoder_for
 
-        if not hasattr(self, "_cached_encoder"):
-            self._cached_encoder = encoder_for(self.schema, self.plan.settings)
-        return self._cached_encoder
+        return encoder_for(self.schema, self.plan.settings)
 
-    def _split(self, given: Mapping[str, object]) -> tuple[dict[str, int], dict[str, str]]:
-        """Return what the generator can be asked for, and what must be waited for."""
-        conditions = set(self.schema.with_role("condition"))
-        for name in given:
-            if name in self.schema.columns and self.schema.columns[name].type == "id":
-                raise SettingError("is an id, which is numbered anew", field=f"given {name}", remedy="leave it out")
-        fixed = self._encoder.condition_codes({name: value for name, value in given.items() if name in conditions})
-        wanted = {name: value for name, value in given.items() if name not in conditions}
-        for name, value in wanted.items():
-            column = self.schema.columns.get(name)
-            if column is None or column.discrete:
-                self._encoder.condition_codes({name: value})
-        return fixed, {name: label(_as_cell(value)) for name, value in wanted.items()}
+    def _chunks(self, n: int, wanted: asking.Given, entropy: int, chunk_rows: int) -> Iterator[pd.DataFrame]:
+        done = number = in_vain = 0
+        while done < n or number == 0:
+            size = chunk_rows if wanted.waited and n else min(chunk_rows, n - done)
+            frame = wanted.fitting(self._draw(size, wanted.fixed, np.random.default_rng([entropy, number])))
+            frame = frame.iloc[: n - done].reset_index(drop=True)
+            in_vain = 0 if len(frame) else in_vain + size
+            if in_vain >= _MOST_ROWS_IN_VAIN:
+                raise SettingError(
+                    f"no artificial row in {in_vain} has this combination",
+                    field="given " + ", ".join(wanted.waited),
+                    remedy="ask for fewer conditions, or give the column the role condition and fit again",
+                )
+            number += 1
+            if len(frame) or n == 0:
+                yield self._numbered(frame, done)
+                done += len(frame)
 
     def _draw(self, size: int, fixed: Mapping[str, int], rng: np.random.Generator) -> pd.DataFrame:
         import torch
@@ -123,8 +124,7 @@ class Synthesizer:
         with torch.inference_mode():
             rows = self.generator(torch.randn(size, width, generator=source), condition)
             rows = rows if condition is None else torch.cat([rows, condition], dim=1)
-        frame: pd.DataFrame = encoder.decode(rows, rng)
-        return frame
+        return encoder.decode(rows, rng)
 
     def _numbered(self, frame: pd.DataFrame, done: int) -> pd.DataFrame:
         for name, column in self.schema.columns.items():
@@ -133,15 +133,11 @@ class Synthesizer:
         return frame
 
 
-def _as_cell(value: object) -> object:
-    """Read a number that a command line gave as text."""
-    if isinstance(value, str):
-        try:
-            return float(value)
-        except ValueError:
-            return value
-    return value
-
-
-def _labels(column: pd.Series[Any]) -> np.ndarray[Any, Any]:
-    return column.astype(object).map(label).to_numpy()
+def _count(n: SupportsIndex) -> int:
+    try:
+        number = operator.index(n)
+    except TypeError:
+        number = -1
+    if isinstance(n, bool) or number < 0:
+        raise SettingError("must be a whole number of at least 0", field="n", remedy="say how many rows to make")
+    return number

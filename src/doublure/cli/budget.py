@@ -53,7 +53,9 @@ def show(ledger: LedgerPath, as_json: Json = False, config: Config = None) -> Ou
     ]
     for run in summary["runs"]:
         price = "no ε" if run["epsilon"] is None else f"ε = {run['epsilon']:g}, δ = {run['delta']:g}"
-        lines.append(f"  {run['sequence']:>4}  {run['utc']}  {run['method']:<12} {run['kind']:<12} {price}  {run['status']}")
+        lines.append(
+            f"  {run['sequence']:>4}  {run['utc']}  {run['method']:<12} {run['kind']:<12} {price}  {run['status']}"
+        )
     lines.append(book.coverage)
     return Outcome(data=summary, text="\n".join(lines))
 
@@ -69,4 +71,6 @@ def verify(ledger: LedgerPath, as_json: Json = False, config: Config = None) -> 
     except LedgerError as error:
         raise GateFailed(error.message, field=error.field, remedy=error.remedy) from None
     text = f"{ledger} is intact: {report.sequence} records, {report.runs} runs, {report.releases} releases."
-    return Outcome(data={"sequence": report.sequence, "head_sha256": report.head_sha256, "runs": report.runs}, text=text)
+    return Outcome(
+        data={"sequence": report.sequence, "head_sha256": report.head_sha256, "runs": report.runs}, text=text
+    )

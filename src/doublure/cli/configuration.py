@@ -16,6 +16,7 @@ from typing import Any
 from doublure.errors import SettingError
 
 _FLAG = "--config"
+_SHORT = {"-o": "--out", "-n": "--rows"}
 
 
 def with_config(arguments: list[str]) -> list[str]:
@@ -37,18 +38,21 @@ def with_config(arguments: list[str]) -> list[str]:
 
 
 def _as_flags(name: str, given: list[str]) -> list[str]:
+    from doublure.errors import SchemaError
     from doublure.schema import yaml_text
 
-    data = yaml_text.load(Path(name), "config")
+    try:
+        data = yaml_text.load(Path(name), "config")
+    except SchemaError as error:
+        raise SettingError(error.message, field=name, remedy=error.remedy) from None
     if not isinstance(data, dict):
         raise SettingError("is not a mapping of flags", field=name, remedy="write lines such as epsilon: 1.0")
+    taken = {word.partition("=")[0] for word in given} | {word[:2] for word in given if word[:2] in _SHORT}
     flags: list[str] = []
     for key, value in data.items():
         flag = f"--{str(key).replace('_', '-')}"
-        taken = {word.partition("=")[0] for word in given}
-        if flag in taken or (flag == "--out" and "-o" in taken) or (flag == "--rows" and "-n" in taken):
-            continue
-        flags += _one(flag, value)
+        if flag not in taken and not any(_SHORT[short] == flag for short in taken & _SHORT.keys()):
+            flags += _one(flag, value)
     return flags
 
 

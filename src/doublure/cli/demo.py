@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from doublure.cli.options import Json
+from doublure.cli.options import Config, Json
 from doublure.cli.terminal import Outcome, TerminalProgress, console
 
 EPSILON, DELTA = 3.0, 1e-5
@@ -22,6 +22,7 @@ def register(app: typer.Typer) -> None:
 def demo(
     out: Annotated[Path, typer.Option("-o", "--out", help="A folder to make.")] = Path("doublure-demo"),
     as_json: Json = False,
+    config: Config = None,
 ) -> Outcome:
     """Walk the whole way with census data: schema, plan, ledger, fit, sample, report, release."""
     import doublure as db
@@ -45,7 +46,11 @@ def demo(
     stop(3, "Plan", "What the run will do and cost. No record has been read yet.")
     plan = db.plan(schema, method="dpgan", epsilon=EPSILON, delta=DELTA)
     screen.print(plan.explain())
-    stop(4, "Ledger", f"{out / 'adult.ledger'}: a cap of ε = 6 over all runs; the charge is on disk before the data is opened.")
+    stop(
+        4,
+        "Ledger",
+        f"{out / 'adult.ledger'}: a cap of ε = 6 over all runs; the charge is on disk before the data is opened.",
+    )
     ledger = db.Ledger.create(out / "adult.ledger", dataset="adult", epsilon=6.0, delta=1e-4)
     stop(5, "Fit", "The generator never sees a record; its critic learns from clipped, noised gradients.")
     with TerminalProgress() as progress:

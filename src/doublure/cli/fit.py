@@ -45,11 +45,20 @@ def fit(
     book = Ledger.open(ledger)
     with TerminalProgress() as progress:
         syn = run(
-            data, made, ledger=book, out=out, resume=resume, seed=seed, device=device, threads=threads, progress=progress
+            data,
+            made,
+            ledger=book,
+            out=out,
+            resume=resume,
+            seed=seed,
+            device=device,
+            threads=threads,
+            progress=progress,
         )
     left = book.remaining
     text = f"{syn.guarantee.sentence}\nWrote {out}. Left in {ledger}: ε = {left.epsilon:g}, δ = {left.delta:g}."
-    result = {"run": str(out), "guarantee": syn.guarantee.to_json(), "ledger": syn.run["ledger"]}
+    entry = {key: syn.run["ledger"][key] for key in ("dataset", "path", "reservation", "sequence")}
+    result = {"run": str(out), "guarantee": syn.guarantee.to_json(), "ledger": entry}
     return Outcome(data=result, text=text)
 
 
@@ -77,5 +86,7 @@ def _plan_of(
         return RunFolder.open(resumed).plan
     if schema is None or method is None:
         missing = "--schema" if schema is None else "--method"
-        raise SettingError("is needed", field=missing, remedy="give --plan, or --schema, --method, --epsilon and --delta")
+        raise SettingError(
+            "is needed", field=missing, remedy="give --plan, or --schema, --method, --epsilon and --delta"
+        )
     return make(schema, method=method, epsilon=epsilon, delta=delta, **settings(set_))

@@ -25,6 +25,14 @@ Given = Annotated[
 Seed = Annotated[int | None, typer.Option(min=0, help="Makes the result repeatable; never seeds privacy noise.")]
 
 
+_FLAGS = {
+    "schema": "the schema file as an argument",
+    "method": "--method",
+    "epsilon": "--epsilon",
+    "delta": "--delta",
+}
+
+
 def pairs(given: list[str] | None, flag: str) -> dict[str, str]:
     """Read ``KEY=VALUE`` words.
 
@@ -43,7 +51,15 @@ def pairs(given: list[str] | None, flag: str) -> dict[str, str]:
 
 
 def settings(given: list[str] | None) -> dict[str, Any]:
-    """Read settings, numbers and words as YAML reads them."""
+    """Read settings, numbers and words as YAML reads them.
+
+    Raises:
+        SettingError: A word is not KEY=VALUE, or names what has a flag of its own.
+    """
     from doublure.schema import yaml_text
 
-    return {key: yaml_text.parse(value, f"--set {key}") for key, value in pairs(given, "--set").items()}
+    found = pairs(given, "--set")
+    for key in found:
+        if key in _FLAGS:
+            raise SettingError("has a flag of its own", field=f"--set {key}", remedy=f"write {_FLAGS[key]}")
+    return {key: yaml_text.parse(value, f"--set {key}") for key, value in found.items()}

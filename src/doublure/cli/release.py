@@ -21,7 +21,9 @@ def release(
     rows: Annotated[int, typer.Option("-n", "--rows", min=1, help="How many rows.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="The bundle's folder.")],
     ledger: Annotated[Path | None, typer.Option(help="The ledger, if it has moved since the fit.")] = None,
-    formats: Annotated[str, typer.Option("--format", help="csv, parquet, or csv,parquet.")] = "csv,parquet",
+    formats: Annotated[
+        list[str] | None, typer.Option("--format", metavar="FORMAT", help="csv or parquet; both if left out.")
+    ] = None,
     spreadsheet_safe: Annotated[bool, typer.Option("--spreadsheet-safe", help="Defuse formulas in text.")] = False,
     title: Annotated[str | None, typer.Option(help="The card's title.")] = None,
     contact: Annotated[str | None, typer.Option(help="Whom to ask.")] = None,
@@ -33,7 +35,7 @@ def release(
     from doublure.releasing import release as write
     from doublure.run_folder import load
 
-    wanted = [form.strip() for form in formats.split(",") if form.strip()]
+    wanted = [form.strip() for word in formats or ["csv,parquet"] for form in word.split(",") if form.strip()]
     card = write(
         load(run),
         out,

@@ -22,21 +22,23 @@ def register(app: typer.Typer) -> None:
 def draft(
     data: Annotated[Path, typer.Argument(help="CSV or Parquet.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="Where to write the schema.")],
-    codebook: Annotated[Path | None, typer.Option(help="A codebook CSV: column,type,values,lower,upper,missing,…")] = None,
+    codebook: Annotated[
+        Path | None, typer.Option(help="A codebook CSV: column,type,values,lower,upper,missing,…")
+    ] = None,
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
     """Draft a schema: names and storage types from the data, the rest from a codebook."""
-    from doublure.schema.draft import draft_text
-
-    text, schema = draft_text(data, codebook)
     from doublure.files import write_atomic
+    from doublure.schema.draft import drafted
 
-    write_atomic(out, lambda file: file.write(text.encode()))
-    left = schema.undeclared
-    done = f"Wrote {out}: {len(schema.columns)} columns, {len(left)} facts still undeclared."
+    made = drafted(data, codebook)
+    text, left = made.to_yaml().encode(), made.schema.undeclared
+    write_atomic(out, lambda file: file.write(text))
+    done = f"Wrote {out}: {len(made.schema.columns)} columns, {len(left)} facts still undeclared."
     advice = f"\nNext: doublure schema check {out}" if left else ""
-    return Outcome(data={"path": str(out), "columns": len(schema.columns), "undeclared": list(left)}, text=done + advice)
+    found = {"path": str(out), "columns": len(made.schema.columns), "undeclared": list(left)}
+    return Outcome(data=found, text=done + advice)
 
 
 def check(
@@ -46,8 +48,7 @@ def check(
     config: Config = None,
 ) -> Outcome:
     """Say field by field what is missing, as YAML to paste."""
-    from doublure.schema import Schema
-    from doublure.schema.draft import check as compare
+    from doublure.schema.checking import check as compare
 
-    found = compare(Schema.load(schema), data)
-    return Outcome(data=found.to_json(), text=found.text())
+    found = compare(schema, data)
+    return Outcome(data=found.to_plain(), text=found.to_yaml().rstrip("\n"))

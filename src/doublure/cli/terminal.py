@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _INTERNAL = 1
+_BY_USER = Interrupted("stopped by the user")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,11 +41,18 @@ def run_guarded(app: Callable[..., Any], arguments: list[str] | None = None) -> 
     """Run the command line and return its exit code; no error shows a traceback."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in given
+    while given[:1] == ["--json"]:  # before the verb it means the same as behind it
+        given = given[1:]
     command = " ".join(_words(given))
+    _speak_any_encoding()
     try:
         from doublure.cli.configuration import with_config
 
-        outcome = app(args=with_config(given), prog_name="doublure", standalone_mode=False)
+        words = with_config(given)
+        as_json, command = as_json or "--json" in words, " ".join(_words(words))
+        if as_json and words and "--json" not in words:
+            words.append("--json")
+        outcome = app(args=words, prog_name="doublure", standalone_mode=False)
         if isinstance(outcome, int):  # --help and --version end with an exit code
             return outcome
         _tell(outcome if isinstance(outcome, Outcome) else Outcome(), command, as_json)
@@ -52,7 +60,7 @@ def run_guarded(app: Callable[..., Any], arguments: list[str] | None = None) -> 
     except DoublureError as error:
         return _report(error, command, as_json)
     except KeyboardInterrupt:
-        return _report(Interrupted("stopped by the user"), command, as_json)
+        return _report(_BY_USER, command, as_json)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -67,6 +75,20 @@ def run_guarded(app: Callable[..., Any], arguments: list[str] | None = None) -> 
         return _unforeseen(error, command, as_json)
 
 
+def _speak_any_encoding() -> None:
+    """Let a terminal that knows no ε show an escape in its place, rather than end with an error."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if callable(reconfigure):
+            reconfigure(errors="backslashreplace")
+
+
+def _write_object(body: dict[str, Any]) -> None:
+    plain = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") != "utf8"
+    sys.stdout.write(json.dumps(body, ensure_ascii=plain, allow_nan=False) + "\n")
+    sys.stdout.flush()
+
+
 def _words(given: list[str]) -> list[str]:
     """Return the verb, and the second word of verbs that have one."""
     words = [word for word in given if not word.startswith("-")]
@@ -75,8 +97,7 @@ def _words(given: list[str]) -> list[str]:
 
 def _tell(outcome: Outcome, command: str, as_json: bool) -> None:
     if as_json:
-        body = {"ok": True, "command": command, "result": outcome.data}
-        sys.stdout.write(json.dumps(body, ensure_ascii=False, allow_nan=False) + "\n")
+        _write_object({"ok": True, "command": command, "result": outcome.data})
     elif outcome.text:
         console().print(outcome.text)
 
@@ -84,20 +105,25 @@ def _tell(outcome: Outcome, command: str, as_json: bool) -> None:
 def _report(error: DoublureError, command: str, as_json: bool) -> int:
     if as_json:
         facts = {"code": error.code, "field": error.field, "message": error.message, "remedy": error.remedy}
-        sys.stdout.write(json.dumps({"ok": False, "command": command, "error": facts}, ensure_ascii=False) + "\n")
+        _write_object({"ok": False, "command": command, "error": facts})
     else:
         console(stderr=True).print(f"doublure: {error}", style="bold red")
     return error.exit_code
 
 
 def _unforeseen(error: Exception, command: str, as_json: bool) -> int:
-    """Report a usage error of the command line, or a defect; a defect's message may hold private values, so it is cut."""
+    """Report a usage error of the command line, or a defect: its message may hold private values, so it is cut."""
     message = getattr(error, "format_message", None)
+    if type(error).__name__ == "NoArgsIsHelpError" and not as_json:
+        sys.stderr.write(f"{error}\n")
+        return SettingError.exit_code
     if callable(message):
         usage = SettingError(str(message()).rstrip("."), remedy=f"see doublure {command} --help".replace("  ", " "))
         return _report(usage, command, as_json)
-    if type(error).__name__ in ("Abort", "Exit"):
+    if type(error).__name__ == "Exit":
         return int(getattr(error, "exit_code", 1))
+    if type(error).__name__ == "Abort":  # what click makes of a KeyboardInterrupt
+        return _report(_BY_USER, command, as_json)
     if os.environ.get("DOUBLURE_DEBUG"):
         raise error
     place = _place(error.__traceback__)
@@ -122,7 +148,14 @@ class TerminalProgress:
     """Stages and bars on stderr; plain lines where stderr is no terminal."""
 
     def __init__(self) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
 
         self._console = console(stderr=True)
         self._live = self._console.is_terminal

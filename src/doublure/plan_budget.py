@@ -1,0 +1,144 @@
+"""What a plan may spend: the ε and δ that were asked for, and what the facts to be learned take of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from numbers import Real
+
+from doublure.access import Access
+from doublure.errors import SchemaError, SettingError
+from doublure.guarantee import figure
+from doublure.methods.base import Method
+from doublure.private import accounting
+from doublure.private.accounting import ApproximateEvent, Event, PureEvent
+from doublure.schema import Schema
+
+_DISCOVERY_SHARE_OF_DELTA = 0.1
+_DELTA_WITHOUT_PRIVACY = 1e-6
+_PURPOSES = {
+    "units": "count the units",
+    "missing": "see whether {column} has missing cells",
+    "values": "discover the values of {column}",
+    "bounds": "find bounds for {column}",
+    "shares": "estimate the class shares of {column}",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """What was asked for, and how δ is split.
+
+    Attributes:
+        epsilon: The total; None where nothing is claimed.
+        delta: The total.
+        discovery_delta: The share of δ that each discovery of values takes.
+    """
+
+    epsilon: float | None
+    delta: float | None
+    discovery_delta: float
+
+    @classmethod
+    def of(cls, chosen: Method, schema: Schema, epsilon: float | None, delta: float | None) -> Budget:
+        """Check what was asked for against the method and the public number of units.
+
+        Raises:
+            SettingError: A figure is missing or out of range, or the method takes none.
+        """
+        discoveries = sum(question.fact == "values" for question in schema.questions)
+        if chosen.guarantee in ("empirical", "none"):
+            if epsilon is not None or delta is not None:
+                field = "epsilon" if epsilon is not None else "delta"
+                raise SettingError(
+                    f"{chosen.name} gives no guarantee, so it takes none", field=field, remedy="leave it out"
+                )
+            return cls(epsilon=None, delta=None, discovery_delta=_DELTA_WITHOUT_PRIVACY)
+        epsilon, delta = _checked_budget(epsilon, delta, schema.public_units)
+        share = _DISCOVERY_SHARE_OF_DELTA * delta / max(1, discoveries)
+        return cls(epsilon=epsilon, delta=delta, discovery_delta=share)
+
+    def of_training(self, learned: tuple[Access, ...]) -> float:
+        """The δ that is left for training."""
+        return (self.delta or 0.0) - sum(access.delta or 0.0 for access in learned)
+
+
+def _checked_budget(epsilon: object, delta: object, units: int) -> tuple[float, float]:
+    customary = f"{0.1 / units:.0e}"
+    if epsilon is None:
+        raise SettingError("has no default", field="epsilon", remedy="say how much may be spent, such as 1.0")
+    if delta is None:
+        raise SettingError("has no default", field="delta", remedy=f"give one below 1/units, such as {customary}")
+    total, chance = _figure(epsilon), _figure(delta)
+    if not total > 0 or math.isinf(total):
+        raise SettingError("must be a number above 0", field="epsilon", remedy="give a number such as 1.0")
+    if not 0 < chance < 1:
+        raise SettingError("must lie between 0 and 1", field="delta", remedy=f"give one such as {customary}")
+    if chance >= 1 / units:
+        raise SettingError(
+            f"{chance:g} is at least 1/units, which allows publishing one unit's record outright",
+            field="delta",
+            remedy=f"give one well below {1 / units:.2g}, such as {customary}",
+        )
+    return total, chance
+
+
+def _figure(value: object) -> float:
+    """Return a number as a float; NaN for what is none."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def refuse_undeclared(schema: Schema) -> None:
+    """Refuse a schema with a fact that nobody has decided yet.
+
+    Raises:
+        SchemaError: Naming the first one and the ways out.
+    """
+    if not schema.undeclared:
+        return
+    first, more = schema.undeclared[0], len(schema.undeclared) - 1
+    rest = f" (and {more} more: doublure schema check lists them)" if more else ""
+    raise SchemaError(
+        f"is undeclared{rest}", field=first, remedy="declare it if it is public, or buy it with {learn: epsilon}"
+    )
+
+
+def learned_facts(schema: Schema, discovery_delta: float) -> tuple[Access, ...]:
+    """Return the accesses that buy the schema's facts, in its order."""
+    accesses = []
+    for question in schema.questions:
+        delta = discovery_delta if question.fact == "values" else 0.0
+        event: Event = PureEvent(epsilon=question.epsilon)
+        if delta:
+            event = ApproximateEvent(epsilon=question.epsilon, delta=delta)
+        purpose = _PURPOSES[question.fact].format(column=question.column)
+        accesses.append(Access(purpose=purpose, event=event, epsilon=question.epsilon, delta=delta, path=question.path))
+    return tuple(accesses)
+
+
+def events(accesses: Iterable[Access]) -> list[Event]:
+    """Return what the accountant composes."""
+    return [access.event for access in accesses if access.event is not None]
+
+
+def refuse_used_up(learned: tuple[Access, ...], epsilon: float, delta: float, accountant: str) -> None:
+    """Refuse an ε of which nothing is left for training; many facts may cost less together than added up.
+
+    Raises:
+        SettingError: Naming what the facts cost together.
+    """
+    if sum(access.epsilon or 0.0 for access in learned) < epsilon:
+        return
+    spent = accounting.epsilon_of(events(learned), delta, accountant=accountant)  # type: ignore[arg-type]
+    if spent >= epsilon:
+        raise SettingError(
+            f"{epsilon:g} is used up by the facts to be learned, which cost {figure(spent)} together",
+            field="epsilon",
+            remedy=f"raise it well above {figure(spent)}, or declare more facts",
+        )

@@ -1,0 +1,92 @@
+"""Reading ``plan.json``, which anybody may have edited: its figures must follow from its settings."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from doublure.errors import InputError, SettingError
+from doublure.methods import table
+from doublure.plan_budget import Budget, events
+from doublure.planning import VERSION, Plan, assemble, with_prices
+from doublure.private import accounting
+from doublure.schema import Schema
+
+_PRICE_TOLERANCE = 0.01
+_LARGEST_ESTIMATE = 1e18
+
+
+def read(data: Mapping[str, Any], name: str, *, reprice: bool) -> Plan:
+    """Return the plan of a JSON object; see :meth:`doublure.planning.Plan.from_json`.
+
+    Raises:
+        InputError: It is no plan, of another version, or says something that does not follow from its settings.
+    """
+    if data.get("version") != VERSION:
+        raise InputError("is of another version", field=f"{name} version", remedy="make the plan again")
+    made = _reassembled(data, name)
+    rewritten = json.loads(json.dumps(made.to_json()))
+    for key in sorted(set(rewritten) | set(data)):
+        if key not in data or key not in rewritten or rewritten[key] != data[key]:
+            raise _edited(name, key)
+    if reprice:
+        _recheck(made, name)
+    return made
+
+
+def _edited(name: str, key: str) -> InputError:
+    return InputError("does not follow from the plan's settings", field=f"{name} {key}", remedy="make the plan again")
+
+
+def _reassembled(data: Mapping[str, Any], name: str) -> Plan:
+    """Build the plan that the file's settings give, with the prices and estimates that the file says."""
+    try:
+        schema = Schema.from_plain(data["schema"])
+        chosen = table.method(data["method"])
+        settings = chosen.settle(schema, chosen.settings_type.read(dict(data["settings"])))
+        budget = Budget.of(chosen, schema, data["epsilon"], data["delta"])
+        _check_accountant(data["accountant"], budget)
+        made = assemble(chosen, schema, settings, budget, data["accountant"], data["noise_multiplier"])
+        prices = [access["epsilon"] for access in data["touches"]]
+        touches = tuple(replace(access, epsilon=price) for access, price in zip(made.touches, prices, strict=True))
+        estimates = {key: data[key] for key in ("memory_bytes", "seconds_estimate")}
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise InputError("is not a plan", field=name, remedy="make it with doublure plan") from None
+    if not all(_is_estimate(figure) for figure in estimates.values()):
+        raise InputError("is not a plan", field=f"{name} memory_bytes", remedy="make it with doublure plan")
+    return replace(made, touches=touches, **estimates)
+
+
+def _is_estimate(figure: object) -> bool:
+    return isinstance(figure, (int, float)) and not isinstance(figure, bool) and 0 <= figure < _LARGEST_ESTIMATE
+
+
+def _check_accountant(accountant: object, budget: Budget) -> None:
+    known = (None,) if budget.epsilon is None else ("pld", "rdp")
+    if accountant not in known:
+        raise SettingError("is not an accountant", field="accountant", remedy="make the plan again")
+
+
+def _recheck(made: Plan, name: str) -> None:
+    """Compose the accesses again: a price may differ in its last digits between machines, the total may not pass."""
+    fresh = with_prices(made)
+    for written, priced in zip(made.touches, fresh.touches, strict=True):
+        if not _close(written.epsilon, priced.epsilon):
+            raise _edited(name, "touches")
+    if made.epsilon is not None and made.delta is not None:
+        spent = accounting.epsilon_of(events(made.touches), made.delta, accountant=made.accountant)  # type: ignore[arg-type]
+        if spent > made.epsilon:
+            raise InputError(
+                f"its accesses cost {spent:.6g}, more than it says",
+                field=f"{name} epsilon",
+                remedy="make the plan again",
+            )
+
+
+def _close(written: float | None, priced: float | None) -> bool:
+    if written is None or priced is None:
+        return written is priced
+    return isinstance(written, (int, float)) and math.isclose(written, priced, rel_tol=_PRICE_TOLERANCE)

@@ -1,0 +1,113 @@
+"""What every test runs under, and one small world that several test modules share: a table, its schema, its run."""
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # one thread a worker, so that workers do not fight for the processors
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import doublure as db
+
+DECLARED = """
+doublure: 1
+kind: table
+units: 300
+columns:
+  row: {type: id}
+  age: {type: integer, bounds: [17, 90], missing: false}
+  hours: {type: real, bounds: [0, 99.9], precision: 1, missing: true}
+  height: {type: real, bounds: [1, 2.5], missing: false}
+  gain: {type: integer, bounds: [0, 9999], zero_inflated: true, missing: false}
+  job: {type: category, values: [cook, nurse, "=cmd"], other: Other, missing: ["?"]}
+  code: {type: category, values: ["01", "02"], missing: false}
+  member: {type: boolean, missing: false}
+  day: {type: date, bounds: [2020-01-01, 2023-12-31], missing: false}
+  sex: {type: category, values: [Female, Male], missing: false, roles: [condition], shares: {Female: 0.3, Male: 0.7}}
+  income: {type: category, values: [low, high], missing: false, roles: [target, condition],
+           shares: {low: 0.8, high: 0.2}}
+"""
+BOUGHT = (
+    DECLARED.replace("bounds: [0, 99.9]", "bounds: {learn: 0.05}")
+    .replace("shares: {low: 0.8, high: 0.2}", "shares: {learn: 0.05}")
+    .replace('values: [cook, nurse, "=cmd"]', "values: {learn: 0.1}")
+)
+TINY: dict[str, Any] = {
+    "steps": 6, "lot_size": 32, "width": 8, "critic_width": 8, "noise_width": 4, "generator_batch": 32,
+    "checkpoints": 3,
+}  # fmt: skip
+EPSILON, DELTA = 2.0, 1e-4
+
+
+@dataclass(frozen=True)
+class Small:
+    """The small world. ``run`` is a finished run with its ledger beside it; it is only read, or copied."""
+
+    run: Path
+    ledger: Path
+    declared: db.Schema
+    bought: db.Schema
+    plan: db.Plan
+    tiny = TINY
+    epsilon, delta = EPSILON, DELTA
+    declared_text, bought_text = DECLARED, BOUGHT
+
+    @staticmethod
+    def frame(rows: int = 300) -> pd.DataFrame:
+        """Return private records."""
+        draw = np.random.default_rng(3)
+        hours = np.round(draw.random(rows) * 80, 1)
+        return pd.DataFrame(
+            {
+                "row": np.arange(rows),
+                "age": draw.integers(17, 91, rows),
+                "hours": np.where(draw.random(rows) < 0.1, np.nan, hours),
+                "height": 1.5 + draw.random(rows) / 2,
+                "gain": np.where(draw.random(rows) < 0.8, 0, draw.integers(1, 9999, rows)),
+                "job": draw.choice(["cook", "nurse", "=cmd", "clown", "?"], rows),
+                "code": draw.choice(["01", "02"], rows),
+                "member": draw.random(rows) < 0.5,
+                "day": [str(np.datetime64("2020-01-01") + int(days)) for days in draw.integers(0, 1400, rows)],
+                "sex": draw.choice(["Female", "Male"], rows),
+                "income": draw.choice(["low", "high"], rows, p=[0.8, 0.2]),
+            }
+        )
+
+    @classmethod
+    def csv(cls, folder: Path, rows: int = 300) -> Path:
+        """Write private records."""
+        path = folder / "people.csv"
+        cls.frame(rows).to_csv(path, index=False)
+        return path
+
+    def copies(self, folder: Path) -> tuple[Path, Path]:
+        """Return copies of the run and of its ledger, to be changed."""
+        shutil.copytree(self.run, folder / "run")
+        shutil.copy(self.ledger, folder / "people.ledger")
+        run_json = folder / "run" / "run.json"
+        facts = json.loads(run_json.read_text())
+        facts["ledger"]["path"] = str(folder / "people.ledger")
+        run_json.write_text(json.dumps(facts))
+        return folder / "run", folder / "people.ledger"
+
+    @staticmethod
+    def book(folder: Path, epsilon: float = 10.0, delta: float = 1e-3) -> db.Ledger:
+        """Return a new ledger."""
+        return db.Ledger.create(folder / "people.ledger", dataset="people", epsilon=epsilon, delta=delta)
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Small:
+    folder = tmp_path_factory.mktemp("small")
+    declared, bought = db.Schema.parse(DECLARED), db.Schema.parse(BOUGHT)
+    plan = db.plan(declared, method="dpgan", epsilon=EPSILON, delta=DELTA, accountant="rdp", **TINY)  # rdp is quick
+    ledger = Small.book(folder)
+    db.fit(Small.frame(), plan, ledger=ledger, out=folder / "run", seed=1)
+    return Small(run=folder / "run", ledger=ledger.path, declared=declared, bought=bought, plan=plan)

@@ -1,0 +1,152 @@
+"""Rule 1: bounds, categories, class shares, counts and missingness are declared or bought (rows 1 and 2)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from doublure import fitting, planning
+from doublure.errors import SchemaError
+from doublure.private import accounting, facts, statistics
+from doublure.schema import Schema
+
+DPGAN = {"method": "dpgan", "epsilon": 3.0, "delta": 1e-3}
+
+
+def check_encoder_is_public(lab, schema):
+    base = lab.people()
+    kept = lab.train(base, schema)
+    for record in lab.ODD_RECORDS.values():
+        found = lab.train(lab.with_unit(base, record), schema, like=kept)
+        assert found.public["resolved"] == kept.public["resolved"]
+        one, other = (lab.encoder(trace.public["resolved"]) for trace in (kept, found))
+        assert repr((one.columns, one.blocks, one._encodings)) == repr((other.columns, other.blocks, other._encodings))
+        assert found.queries[0].shape == kept.queries[0].shape
+
+
+@pytest.mark.parametrize("schema", ["PUBLIC", "BOUGHT"])
+def test_no_record_changes_schema_or_encoder(lab, schema):
+    check_encoder_is_public(lab, getattr(lab, schema))
+
+
+OWN = {
+    "bounds": ("pay", "{'bounds': (0.0, float(table.frame['pay'].max()))}"),
+    "missingness": ("age", "{'missing': bool(table.frame['age'].isna().any())}"),
+    "categories": ("job", "{'values': tuple(f'{n}' for n in range(len(table.frame)))}"),
+}
+
+
+@pytest.mark.parametrize("mutant", OWN)
+def test_a_fact_taken_from_the_data_is_caught(lab, mutant):
+    name, update = OWN[mutant]
+    resolved = "resolved = schema.resolve(learned)"
+    columns = f"{{**resolved.columns, '{name}': resolved.columns['{name}'].model_copy(update={update})}}"
+    taken = f"{resolved}\n    resolved = resolved.model_copy(update={{'columns': {columns}}})"
+    lab.plant(fitting._Run, "_resolve", (resolved, taken))
+    with lab.caught():
+        check_encoder_is_public(lab, lab.PUBLIC)
+
+
+class Counts:
+    """What each bought fact hands to its noise."""
+
+    def __init__(self, patch):
+        self.asked = []
+        noisy, threshold = statistics._noisy, statistics._laplace_threshold
+
+        def recorded(counts, *, epsilon, max_records):
+            self.asked.append((np.asarray(counts), epsilon, max_records))
+            return noisy(counts, epsilon=epsilon, max_records=max_records)
+
+        def thresholded(epsilon, delta, max_records):
+            measure = threshold(epsilon, delta, max_records)
+
+            def measured(counts):
+                self.asked.append((np.sort(list(counts.values()))[::-1], epsilon, max_records))
+                return measure(counts)
+
+            return measured
+
+        patch.setattr(statistics, "_noisy", recorded)
+        patch.setattr(statistics, "_laplace_threshold", thresholded)
+
+
+def check_counts_fit_their_noise(lab, patch):
+    """One unit of three records moves what is noised by no more than the noise was made for, at the plan's price."""
+    schema = lab.BOUGHT.replace("units: {", "unit: {name: person, id: who, max_records: 3}\nunits: {").replace(
+        "columns:", "columns:\n  who: {type: id}"
+    )
+    base = lab.people(records=2)
+    moved = []
+    with patch.context() as inner:
+        counts = Counts(inner)
+        kept = lab.train(base, schema)
+        lab.train(lab.with_unit(base, lab.ODD_RECORDS["missing"], records=5), schema, like=kept)
+    half = len(counts.asked) // 2
+    assert half == len(Schema.parse(schema).questions)
+    assert [epsilon for _, epsilon, _ in counts.asked] == [1.0] * (2 * half)
+    for (one, _, most), (other, _, _) in zip(counts.asked[:half], counts.asked[half:], strict=True):
+        size = max(one.size, other.size)
+        gap = np.abs(np.pad(one, (0, size - one.size)) - np.pad(other, (0, size - other.size))).sum()
+        assert gap <= most
+        moved.append(int(gap))
+    assert max(moved) == 3
+
+
+def test_what_is_bought_moves_by_no_more_than_its_noise_allows(lab, monkeypatch):
+    check_counts_fit_their_noise(lab, monkeypatch)
+
+
+MISSING = "cells.isna().to_numpy(), epsilon=epsilon, max_records=max_records"
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        ("table.n_units, epsilon=epsilon", "len(table.frame), epsilon=epsilon"),
+        (MISSING, MISSING.replace("max_records=max_records", "max_records=1")),
+        (MISSING, MISSING.replace("epsilon=epsilon", "epsilon=2 * epsilon")),
+        ("return _bounds(cells,", "return _bounds(type(cells)([*cells, *cells]),"),
+    ],
+    ids=["records counted as units", "one record assumed", "less noise than paid for", "every record twice"],
+)
+def test_a_fact_bought_too_cheaply_is_caught(lab, monkeypatch, edit):
+    lab.plant(facts, "learn", edit)
+    with lab.caught():
+        check_counts_fit_their_noise(lab, monkeypatch)
+
+
+OPEN = {
+    "units": ("units: 24", "units: undeclared"),
+    "columns.pay.bounds": ("bounds: [0, 1000], ", ""),
+    "columns.age.missing": (", missing: true}", "}"),
+    "columns.job.values": ("values: [cook, nurse], ", ""),
+}
+
+
+def check_plan_refuses(lab):
+    for path, (old, new) in OPEN.items():
+        text = lab.PUBLIC.replace(old, new)
+        assert text != lab.PUBLIC
+        error = lab.refusal(SchemaError, lambda text=text: planning.plan(Schema.parse(text), **DPGAN))
+        assert error.field == path
+        assert "learn" in error.remedy
+
+
+def test_a_plan_refuses_what_nobody_has_decided(lab):
+    check_plan_refuses(lab)
+
+
+def test_a_plan_that_lets_it_pass_is_caught(lab, monkeypatch):
+    monkeypatch.setattr(Schema, "undeclared", ())
+    monkeypatch.setattr(accounting, "calibrate", lambda *arguments, **named: 1.0)
+    with lab.caught():
+        check_plan_refuses(lab)
+
+
+def test_what_is_bought_is_among_the_accesses_and_in_the_price(plan):
+    bought = [access.path for access in plan.learned]
+    assert bought == [question.path for question in plan.schema.questions]
+    assert len(bought) == 6
+    assert all(access.epsilon == 1.0 for access in plan.learned)
+    assert plan.touches[: len(bought)] == plan.learned

@@ -1,0 +1,224 @@
+"""Rule 2: sampler, clip, noise and accountant are one object, and nobody assembles them by hand (rows 6 and 8)."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from itertools import repeat
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from torch import nn
+
+import doublure
+from doublure.methods.dpgan import Dpgan
+from doublure.private import clipping, mechanism
+from doublure.private.clipping import Constant
+from doublure.private.gradients import CriticLoss
+from doublure.private.noise import OsKeyedNoise, ReplayNoise
+from doublure.private.records import PrivateRecords
+
+SOURCE = Path(doublure.__file__).parent
+ALPHA = 1e-6
+# What code outside private/ may name; everything else in there gives away a number that was not noised.
+PARTS = {
+    "accounting": None,
+    "mechanism": {"Partner", "PrivateStep", "StepSettings"},
+    "gradients": {"CriticLoss", "Records", "refuse_cross_record"},
+    "clipping": {"Constant", "Geometric", "Schedule", "Steps"},
+    "records": {"PrivateRecords"},
+    "noise": {"source", "SourceName", "NoiseSource"},
+    "facts": {"learn"},
+}
+IN_USE = {"noise": {"source"}, "facts": {"learn"}, "statistics": set()}
+
+
+def breaches(text):
+    """Return what a module outside private/ takes from it and may not."""
+    found, modules = [], {}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("doublure.private"):
+            part = node.module.split(".")[2] if node.module.count(".") > 1 else None
+            for alias in node.names:
+                if part is None:
+                    modules[alias.asname or alias.name] = alias.name
+                elif part not in PARTS or (PARTS[part] is not None and alias.name not in PARTS[part]):
+                    found.append(f"{node.module}.{alias.name}")
+        elif isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names if alias.name.startswith("doublure.private.")]
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
+            part = modules[node.value.id]
+            allowed = IN_USE.get(part, PARTS.get(part))
+            if allowed is not None and node.attr not in allowed:
+                found.append(f"{part}.{node.attr}")
+    return found
+
+
+def test_code_outside_the_core_takes_whole_steps_and_no_parts():
+    # doctor makes noise on made-up numbers, and attack/ plays against the mechanism: neither releases anything.
+    files = [path for path in SOURCE.rglob("*.py") if not {"private", "attack", "doctor.py"} & set(path.parts)]
+    assert len(files) > 40
+    assert {str(path): found for path in files if (found := breaches(path.read_text()))} == {}
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "from doublure.private.clipping import clipped_sum",
+        "from doublure.private.sampling import FixedSizeSampler",
+        "from doublure.private.noise import ReplayNoise",
+        "from doublure.private.statistics import noisy_count",
+        "from doublure.private import noise\nx = noise.OsKeyedNoise()",
+        "from doublure.private import statistics\nstatistics.noisy_count(3, epsilon=1)",
+        "from doublure.private.gradients import batch_gradient",
+        "import doublure.private.clipping as c",
+    ],
+)
+def test_a_part_taken_out_is_caught(planted):
+    assert breaches(planted)
+
+
+def check_records_are_opened_by_the_mechanism_alone(lab, patch):
+    lot, openers = PrivateRecords.lot, set()
+
+    def watched(records, units):
+        caller = inspect.currentframe().f_back
+        openers.add((Path(caller.f_code.co_filename).name, caller.f_code.co_name, len(units) == 0))
+        return lot(records, units)
+
+    with patch.context() as inner:
+        inner.setattr(PrivateRecords, "lot", watched)
+        lab.train(lab.people())
+    assert ("mechanism.py", "gradient", False) in openers
+    assert {(file, name) for file, name, empty in openers if not empty} == {("mechanism.py", "gradient")}
+
+
+def test_records_are_opened_by_the_mechanism_alone(lab, monkeypatch):
+    check_records_are_opened_by_the_mechanism_alone(lab, monkeypatch)
+
+
+def test_a_method_that_peeks_is_caught(lab, monkeypatch):
+    lab.plant(
+        Dpgan, "train", ("return train(job,", "job.records.lot(__import__('numpy').arange(3))\n    return train(job,")
+    )
+    with lab.caught():
+        check_records_are_opened_by_the_mechanism_alone(lab, monkeypatch)
+
+
+class TwoLayers(nn.Module):
+    def __init__(self, inputs=6):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(inputs, 40), nn.LeakyReLU(0.2), nn.Linear(40, 1))
+
+    def forward(self, x, condition=None):
+        return self.body(x).squeeze(1)
+
+
+def settings(**changes):
+    given = {
+        "loss": CriticLoss(kind="wgan"), "schedule": Constant(max_grad_norm=0.5), "noise_multiplier": 2.0,
+        "sample_rate": 1.0, "steps": 400, "expected_units": 4.0,
+    } | changes  # fmt: skip
+    return mechanism.StepSettings(**given)
+
+
+def partner(size, condition):
+    return torch.zeros(size, 6)
+
+
+def huge(rows=1):
+    return torch.full((rows, 6), 1e4)
+
+
+def check_one_huge_record_counts_for_exactly_one_clip(lab):
+    critic = TwoLayers()
+    size = sum(p.numel() for p in critic.parameters())
+    step = lab.mechanism(huge(), settings(), noise=ReplayNoise(repeat(torch.zeros(size))))
+    norm = float((step.gradient(critic, partner) * 4.0).norm())
+    assert norm == pytest.approx(0.5, rel=3e-6)
+    assert norm <= 0.5
+
+
+def check_noise_is_added_after_the_clip(lab):
+    critic = TwoLayers()
+    step, plain = (lab.mechanism(huge(), settings(), noise=source) for source in (OsKeyedNoise(), Zero()))
+    residual = torch.cat([step.gradient(critic, partner) - plain.gradient(critic, partner) for _ in range(60)])
+    assert stats.kstest((residual * 4.0).numpy(), stats.norm(scale=1.0).cdf).pvalue > ALPHA
+
+
+class Zero:
+    name, for_tests = "zero", True
+
+    def normal(self, size, std, *, device="cpu"):
+        return torch.zeros(size)
+
+
+def test_clip_then_sum_then_noise(lab):
+    check_one_huge_record_counts_for_exactly_one_clip(lab)
+    check_noise_is_added_after_the_clip(lab)
+
+
+RETURNED = "return (clipped.total + noise) / self.settings.expected_units"
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        (RETURNED, "made = clipped.total + noise\n    made *= min(1.0, clipped.sensitivity / float(made.norm()))\n"
+                   "    return made / self.settings.expected_units"),
+        (RETURNED, "return (clipped.total + noise * torch.rand(()) * 2) / self.settings.expected_units"),
+        ("clipped.total.numel(), std)", "1, std).expand(clipped.total.numel())"),
+    ],
+    ids=["clip after noise", "noise scaled by chance", "one draw for all weights"],
+)  # fmt: skip
+def test_noise_in_the_wrong_place_is_caught(lab, edit):
+    lab.plant(mechanism.PrivateStep, "gradient", edit)
+    with lab.caught():
+        check_noise_is_added_after_the_clip(lab)
+
+
+@pytest.mark.parametrize("layers", [2, 4])
+def test_bounds_by_layer_that_are_not_composed_are_caught(lab, monkeypatch, layers):
+    factors = clipping.clip_factors
+    # Each of L layers clipped to C on its own: a record counts for up to C·√L.
+    monkeypatch.setattr(clipping, "clip_factors", lambda norms, bound: factors(norms / np.sqrt(layers), bound))
+    with lab.caught():
+        check_one_huge_record_counts_for_exactly_one_clip(lab)
+
+
+def check_sensitivity_is_that_of_add_remove(lab):
+    """Adding a unit moves the sum by at most C, and by C where it is clipped; the noise is made for that."""
+    critic = TwoLayers()
+    size = sum(p.numel() for p in critic.parameters())
+    sums = []
+    for rows in (2, 3):
+        noise = ReplayNoise([torch.zeros(size)])
+        sums.append(lab.mechanism(huge(rows), settings(), noise=noise).gradient(critic, partner) * 4.0)
+        assert noise.asked == [(size, 2.0 * 0.5)]
+    assert float((sums[1] - sums[0]).norm()) == pytest.approx(0.5, rel=1e-5)
+
+
+def test_sensitivity_is_that_of_add_remove(lab):
+    check_sensitivity_is_that_of_add_remove(lab)
+
+
+@pytest.mark.parametrize("share", [0.5, 2.0])
+def test_another_sensitivity_is_caught(lab, share):
+    lab.plant(clipping, "clipped_sum", ("sensitivity=max_grad_norm", f"sensitivity={share} * max_grad_norm"))
+    lab._patch.setattr(mechanism, "clipped_sum", clipping.clipped_sum)
+    with lab.caught():
+        check_sensitivity_is_that_of_add_remove(lab)
+
+
+def test_the_relation_stands_in_plan_claim_and_event(plan):
+    assert plan.relation == plan.guarantee.relation == "add-remove"
+    assert "add/remove neighbours" in plan.guarantee.sentence
+
+
+def test_noise_for_tests_is_refused(lab):
+    with pytest.raises(doublure.errors.SettingError, match="tests only"):
+        lab.mechanism(huge(), settings(), noise=ReplayNoise([]), allow_test_noise=False)

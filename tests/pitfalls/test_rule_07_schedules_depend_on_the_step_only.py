@@ -1,0 +1,167 @@
+"""Rule 7: clipping schedules and the end of training depend on the step only; noise stays σ·C_t (rows 13 and 14)."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from torch import nn
+
+from doublure.methods import adversarial
+from doublure.methods.adversarial import train
+from doublure.private import clipping, mechanism
+from doublure.private.clipping import Geometric
+from doublure.private.gradients import CriticLoss
+from doublure.private.noise import ChaCha20Noise, OsKeyedNoise
+
+ALPHA = 1e-6
+SIGMA, EXPECTED, WEIGHTS, STEPS = 1.7, 12.5, 2_500, 60
+SCHEDULE = Geometric(max_grad_norm=0.8, decay=0.96, floor=0.3)
+
+
+class Wide(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(WEIGHTS, 1, bias=False)
+
+    def forward(self, x, condition=None):
+        return self.body(x).squeeze(1)
+
+
+def partner(size, condition):
+    return torch.zeros(size, WEIGHTS)
+
+
+def settings(**changes):
+    given = {
+        "loss": CriticLoss(kind="wgan"), "schedule": SCHEDULE, "noise_multiplier": SIGMA, "sample_rate": 1e-12,
+        "steps": STEPS, "expected_units": EXPECTED, "n_critic": 2,
+    } | changes  # fmt: skip
+    return mechanism.StepSettings(**given)
+
+
+def check_noise_is_sigma_times_the_clip_over_the_expected_lot(lab, noise, tolerance=0.02):
+    """150,000 draws: a deviation off by 2 % would be seen, were the true one to be called wrong once in a million."""
+    step, critic = lab.mechanism(torch.zeros(3, WEIGHTS), settings(), noise=noise), Wide()
+    standard = np.concatenate(
+        [
+            step.gradient(critic, partner).double().numpy() * EXPECTED / (SIGMA * SCHEDULE.at(number // 2))
+            for number in range(STEPS)
+        ]
+    )
+    freedom = standard.size
+    assert freedom >= 113_000  # (2 · 4.753)² / (2 r²) draws see a relative error r = 2 % at α = β = 1e-6
+    tail = stats.chi2.cdf((standard**2).sum(), freedom)
+    assert min(tail, 1 - tail) > ALPHA / 2
+    assert abs(standard.std() - 1) < tolerance
+    assert abs(standard.mean()) < stats.norm.isf(ALPHA / 2) / np.sqrt(freedom)
+    by_step = (standard.reshape(STEPS, -1) ** 2).sum(1)
+    assert min(stats.chi2.cdf(by_step, WEIGHTS).min(), stats.chi2.sf(by_step, WEIGHTS).min()) > ALPHA / STEPS
+
+
+@pytest.mark.parametrize("source", [OsKeyedNoise, ChaCha20Noise])
+def test_noise_is_sigma_times_the_clip_over_the_expected_lot(lab, source):
+    check_noise_is_sigma_times_the_clip_over_the_expected_lot(lab, source())
+
+
+STD = "std = self.settings.noise_multiplier * clipped.sensitivity"
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        (STD, f"{STD} * clipped.sensitivity / self.settings.schedule.at(0)"),
+        (STD, "std = self.settings.noise_multiplier * self.settings.schedule.at(0)"),
+        (STD, "std = self.settings.noise_multiplier"),
+        (STD, f"{STD} * 0.98"),
+        (STD, f"{STD} * 1.02"),
+        (STD, f"{STD} / self.settings.expected_units ** 0.5"),
+        ("step // self.settings.n_critic", "step"),
+        ("clipped.total.numel(), std)", "clipped.total.numel() // 2, std).repeat(2)"),
+    ],
+    ids=[
+        "σ decays too",
+        "C of the start",
+        "no C",
+        "2 % less",
+        "2 % more",
+        "averaged",
+        "C by critic step",
+        "used twice",
+    ],
+)
+def test_noise_of_another_size_is_caught(lab, edit):
+    lab.plant(mechanism.PrivateStep, "gradient", edit)
+    with lab.caught():
+        check_noise_is_sigma_times_the_clip_over_the_expected_lot(lab, OsKeyedNoise())
+        check_noise_is_drawn_once_for_all_weights(lab)
+
+
+def check_noise_is_drawn_once_for_all_weights(lab):
+    asked = []
+
+    class Noise:
+        name, for_tests = "watched", True
+
+        def normal(self, size, std, *, device="cpu"):
+            asked.append((size, std))
+            return torch.zeros(size)
+
+    step, critic = lab.mechanism(torch.ones(3, WEIGHTS), settings(sample_rate=0.5, n_critic=3), noise=Noise()), Wide()
+    for _ in range(STEPS):
+        step.gradient(critic, partner)
+    assert asked == [(WEIGHTS, SIGMA * SCHEDULE.at(number // 3)) for number in range(STEPS)]
+
+
+def test_noise_is_drawn_once_for_all_weights(lab):
+    check_noise_is_drawn_once_for_all_weights(lab)
+
+
+def check_labels_change_no_schedule_and_no_end(lab):
+    base = lab.people()
+    other = base.assign(out=base["out"].map({"no": "yes", "yes": "no"}), pay=base["pay"] * 0, age=base["age"] * 0 + 100)
+    given = {"clipping_decay": 0.5, "steps": 9, "max_grad_norm": 0.5}
+    kept = lab.train(base, **given)
+    found = lab.train(other, like=kept, **given)
+    lab.assert_same_public(kept, found)
+    assert len(set(kept.allowed)) == 5  # C falls with each iteration of the generator
+
+
+def test_labels_change_no_schedule_and_no_end(lab):
+    check_labels_change_no_schedule_and_no_end(lab)
+
+
+MEDIAN = "float(torch.cat([part.norms() for part in lot] or [torch.ones(1).double()]).median())"
+LARGEST = "float(norms.nan_to_num().max()) if len(norms) else max_grad_norm"
+WHILE = "while teacher.taken < teacher.steps"
+EARLY = f"{WHILE} and (teacher.taken < 4 or float(teacher._records._compact[:, 0].sum()) < 60):"
+PRIVATE = "float(adversaries.critic(*teacher._records.lot(np.arange(9))[:2]).mean())"
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "edit"),
+    [
+        (mechanism.PrivateStep, "gradient", ("self.settings.schedule.at(step // self.settings.n_critic)", MEDIAN)),
+        (mechanism, "clipped_sum", ("sensitivity=max_grad_norm", f"sensitivity={LARGEST}")),
+        (adversarial, "train", (f"{WHILE}:", EARLY)),
+        (adversarial, "train", ("'generator_loss': round(loss, 6)", f"'critic_loss': {PRIVATE}")),
+    ],
+    ids=["C from the gradients", "sensitivity from the gradients", "early stopping", "private loss logged"],
+)  # fmt: skip
+def test_a_schedule_that_looks_at_the_data_is_caught(lab, owner, name, edit):
+    lab.plant(owner, name, edit)
+    with lab.caught():
+        check_labels_change_no_schedule_and_no_end(lab)
+
+
+@pytest.mark.parametrize("schedule", [clipping.Constant, clipping.Geometric, clipping.Steps])
+def test_a_schedule_is_asked_by_step_and_by_nothing_else(schedule):
+    assert list(inspect.signature(schedule.at).parameters) == ["self", "step"]
+    assert schedule.__dataclass_params__.frozen
+
+
+def test_training_takes_no_validation_data():
+    assert list(inspect.signature(train).parameters) == ["job", "settings", "teacher", "adversaries"]

@@ -1,0 +1,236 @@
+"""Rule 8: noise comes from the operating system and is never stored, logged or repeated; a seed governs initial weights
+and sampling only (rows 16, 18 and 19; the ledger's part is in ``test_ledger_lost_steps_count.py``)."""
+
+from __future__ import annotations
+
+import secrets
+from itertools import count
+
+import numpy as np
+import pytest
+import torch
+from safetensors import safe_open
+
+from doublure import fitting
+from doublure.errors import Interrupted
+from doublure.methods import adversarial
+from doublure.methods.adversarial import Adversaries
+from doublure.methods.dpgan import Dpgan
+from doublure.private import mechanism
+from doublure.private.noise import OsKeyedNoise
+from doublure.private.sampling import PoissonSampler
+
+KEPT = ("generator.", "average.", "critic_optimizer.", "generator_optimizer.")
+
+
+def bytes_of(trace):
+    return b"".join(value.numpy().tobytes() for value in trace.public["generator"].values())
+
+
+def runs(lab, patch, *, noiseless=False, rows=24):
+    """Return two runs of the same seed on the same table."""
+    with patch.context() as inner:
+        if noiseless:
+            inner.setattr(OsKeyedNoise, "normal", lambda self, size, std, device="cpu": torch.zeros(size))
+        return [lab.train(lab.people()[:rows], real=True, seed=7) for _ in range(2)]
+
+
+def check_equal_seeds_do_not_repeat_the_noise(lab, patch):
+    # Nobody is in the table, so nothing but the noise and what the seed governs is left.
+    one, other = runs(lab, patch, rows=0)
+    assert bytes_of(one) != bytes_of(other)
+    one, other = runs(lab, patch, rows=0, noiseless=True)
+    assert bytes_of(one) == bytes_of(other)
+    with patch.context() as inner:
+        inner.setattr(Adversaries, "partner", lambda self, size, condition: torch.zeros(size, 12))
+        inner.setattr(mechanism.PrivateStep, "_mix", lambda self, size: torch.zeros(size))
+        one, other = runs(lab, patch, noiseless=True)
+    assert bytes_of(one) != bytes_of(other)  # other lots
+
+
+def test_equal_seeds_do_not_repeat_the_noise(lab, monkeypatch):
+    check_equal_seeds_do_not_repeat_the_noise(lab, monkeypatch)
+
+
+def seeded(size, std, seed):
+    return torch.from_numpy(np.random.default_rng(seed).standard_normal(size, dtype=np.float32)) * std
+
+
+@pytest.mark.parametrize("what", ["noise", "lots", "seed governs nothing"])
+def test_a_seed_that_governs_too_much_or_too_little_is_caught(lab, monkeypatch, what):
+    numbers = count()
+    if what == "noise":  # a generator seeded from the configuration, as published code has it
+        monkeypatch.setattr(OsKeyedNoise, "normal", lambda self, size, std, device="cpu": seeded(size, std, 7))
+    elif what == "lots":
+
+        def lot(sampler):
+            draw = np.random.default_rng(next(numbers) % 6)
+            return np.flatnonzero(draw.random(sampler._population) < sampler.sample_rate)
+
+        monkeypatch.setattr(PoissonSampler, "lot", lot)
+    else:
+        monkeypatch.setattr(adversarial, "_mixed", lambda *numbers: secrets.randbits(63))
+    with lab.caught():
+        check_equal_seeds_do_not_repeat_the_noise(lab, monkeypatch)
+
+
+def check_what_meets_private_records_is_secret(lab, patch):
+    """The rows paired with records, and where between them the slope is taken, follow from no public number."""
+    seen = []
+    made, built = mechanism.PrivateStep.__init__, Adversaries.__init__
+
+    def step(self, *arguments, mixing, **named):
+        seen[-1]["mixing"] = mixing.initial_seed()
+        made(self, *arguments, mixing=mixing, **named)
+
+    def adversaries(self, *arguments):
+        built(self, *arguments)
+        seen[-1] |= {"paired": self._paired.initial_seed(), "public": self._random.initial_seed()}
+
+    with patch.context() as inner:
+        inner.setattr(mechanism.PrivateStep, "__init__", step)
+        inner.setattr(Adversaries, "__init__", adversaries)
+        for _ in range(2):
+            seen.append({})
+            lab.train(lab.people(), real=True, seed=7, steps=1)
+    one, other = seen
+    assert one["public"] == other["public"]
+    assert one["paired"] != other["paired"]
+    assert one["mixing"] != other["mixing"]
+    assert len({*one.values(), *other.values()}) == 5
+
+
+def test_what_meets_private_records_is_secret(lab, monkeypatch):
+    check_what_meets_private_records_is_secret(lab, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "edit"),
+    [
+        (adversarial, "_paired_stream", ("secrets.randbits(63) if private else ", "")),
+        (Dpgan, "train", ("secrets.randbits(63)", "job.seed + job.taken")),
+    ],
+    ids=["paired rows", "mixing numbers"],
+)
+def test_a_public_stream_beside_private_records_is_caught(lab, monkeypatch, owner, name, edit):
+    lab.plant(owner, name, edit)
+    with lab.caught():
+        check_what_meets_private_records_is_secret(lab, monkeypatch)
+
+
+def check_lots_move_no_public_stream(lab):
+    base = lab.people()
+    kept = lab.train(base)
+    lab.assert_same_public(kept, lab.train(lab.without_unit(base, "p3"), like=kept))
+
+
+def test_a_public_stream_that_lots_use_up_is_caught(lab):
+    """How far it has got would tell the lots' sizes to whoever knows the seed."""
+    check_lots_move_no_public_stream(lab)
+    lab.plant(Adversaries, "partner", ("self._paired", "self._random"))
+    with lab.caught():
+        check_lots_move_no_public_stream(lab)
+
+
+# -- on disk -----------------------------------------------------------------------------------------------------------
+
+
+def spellings(number):
+    """Return how a key of 63 to 128 bits could stand in a file."""
+    size = -(-number.bit_length() // 8)
+    return [str(number).encode(), f"{number:x}".encode(), number.to_bytes(size, "little"), number.to_bytes(size, "big")]
+
+
+def check_no_key_and_no_state_is_kept(lab, patch, plan, folder):
+    keys, randbits = [], secrets.randbits
+
+    def recorded(bits):
+        keys.append(randbits(bits))
+        return keys[-1]
+
+    with patch.context() as inner:
+        inner.setattr(secrets, "randbits", recorded)
+        lab.fit(lab.people(), plan, folder, real=True)
+    assert len(keys) >= 2 * plan.steps + 2  # a key a lot, one a draw, the paired rows', the mixing numbers'
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    written = {"checkpoint.safetensors", "generator.safetensors", "run.json", "log.jsonl", "ledger"}
+    assert {path.name for path in files} >= written
+    for path in files:
+        content = path.read_bytes()
+        for key in keys:
+            assert not any(spelling in content for spelling in spellings(key)), path.name
+    with safe_open(folder / "run/internal/checkpoint.safetensors", "pt") as file:
+        names = set(file.keys())
+        assert {name for name in names if not name.startswith(KEPT)} == {"critic", "iterations"}
+        kinds = {file.get_tensor(name).dtype for name in names if name != "iterations"}
+    assert kinds == {torch.float32}
+
+
+def test_no_key_and_no_state_is_kept(lab, monkeypatch, declared_plan, tmp_path):
+    check_no_key_and_no_state_is_kept(lab, monkeypatch, declared_plan, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "edit"),
+    [
+        (Dpgan, "train", ("(secrets.randbits(63))", "((k := secrets.randbits(63), job.log({'mixing': k}))[0])")),
+        (Adversaries, "state", ("{'critic'", "{'rng': self._paired.get_state(), 'critic'")),
+        (Adversaries, "state", ("{'critic'", "{'critic_optimizer.s': torch.ones(9, dtype=torch.uint8), 'critic'")),
+        (OsKeyedNoise, "normal", ("secrets.randbits(128)", "(k := secrets.randbits(128), _KEYS.append(k))[0]")),
+    ],
+    ids=["key logged", "state kept", "bytes under another name", "key in run.json"],
+)  # fmt: skip
+def test_a_key_or_a_state_that_is_kept_is_caught(lab, monkeypatch, declared_plan, tmp_path, owner, name, edit):
+    if owner is OsKeyedNoise:
+        from doublure.private import noise
+
+        monkeypatch.setattr(noise, "_KEYS", [], raising=False)
+        save = fitting._Run._save
+
+        def leaking(run, *arguments):
+            run._folder.update_run(noise=[str(key) for key in noise._KEYS])
+            return save(run, *arguments)
+
+        monkeypatch.setattr(fitting._Run, "_save", leaking)
+    lab.plant(owner, name, edit)
+    with lab.caught():
+        check_no_key_and_no_state_is_kept(lab, monkeypatch, declared_plan, tmp_path)
+
+
+def check_a_resumed_run_draws_fresh_noise_and_fewer_steps(lab, patch, plan, folder):
+    """Cut off in the third step, of which four were authorised: two are left, not three, and nothing is repeated."""
+    draws, normal, alive = [], OsKeyedNoise.normal, [True]
+
+    def watched(self, size, std, *, device="cpu"):
+        if len(draws) == 3 and alive:
+            alive.clear()
+            raise KeyboardInterrupt
+        draws.append(normal(self, size, std, device=device))
+        return draws[-1]
+
+    with patch.context() as inner:
+        inner.setattr(OsKeyedNoise, "normal", watched)
+        with pytest.raises(Interrupted):
+            lab.fit(lab.people(), plan, folder, real=True)
+        before = len(draws)
+        lab.fit(lab.people(), plan, folder, real=True, ledger=folder / "ledger", resume=True)
+    assert before == 3
+    assert len(draws) == before + plan.steps - 4
+    assert len({draw.numpy().tobytes() for draw in draws}) == len(draws)
+
+
+def test_a_resumed_run_draws_fresh_noise_and_fewer_steps(lab, monkeypatch, declared_plan, tmp_path):
+    check_a_resumed_run_draws_fresh_noise_and_fewer_steps(lab, monkeypatch, declared_plan, tmp_path)
+
+
+@pytest.mark.parametrize("mutant", ["lost steps taken again", "noise repeated"])
+def test_a_resumed_run_that_takes_more_is_caught(lab, monkeypatch, declared_plan, tmp_path, mutant):
+    if mutant == "noise repeated":
+        numbers = count()
+        monkeypatch.setattr(
+            OsKeyedNoise, "normal", lambda self, size, std, device="cpu": seeded(size, std, next(numbers) % 3)
+        )
+    else:
+        lab.plant(fitting._Run, "_train", ("taken=self._reservation.authorised", "taken=0"))
+    with lab.caught():
+        check_a_resumed_run_draws_fresh_noise_and_fewer_steps(lab, monkeypatch, declared_plan, tmp_path)

@@ -1,0 +1,223 @@
+"""Rule 10: no row, count or category that was not public or bought in any byte that is written; no pickle
+(rows 2, 3 and 16)."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import json
+import pickle
+import struct
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from safetensors import safe_open
+
+import doublure as db
+from doublure import fitting
+from doublure.data.tables import open_table
+from doublure.encode.columns import Discrete
+from doublure.methods import adversarial
+from doublure.private.noise import ChaCha20Noise, OsKeyedNoise
+from doublure.private.records import PrivateRecords
+from doublure.private.sampling import PoissonSampler
+from doublure.run_folder import RunFolder
+
+SOURCE = Path(db.__file__).parent
+WHO, JOB, PAY = "who-Zq81-Sentinel", "Sentinelle of Qaanaaq", 731.26513728
+SIZE = 137
+
+
+def table(lab):
+    """Return a table of 137 units of which one is like no other."""
+    odd = {"who": WHO, "age": 77.0, "pay": PAY, "job": JOB, "out": "yes"}
+    frame = lab.with_unit(lab.people(SIZE - 1), odd, place=40)
+    return frame.assign(who=[name if name != "one more" else WHO for name in frame["who"]])
+
+
+def needles(lab, plan, frame):
+    """Return every way in which the odd record could stand in a file."""
+    texts = [JOB, WHO, str(PAY), f"{PAY:.6g}", f"{PAY:.8g}"]
+    found = [text.encode(coding) for text in texts for coding in ("utf-8", "utf-16-le", "utf-32-le")]
+    found += [struct.pack(form, PAY) for form in ("<d", ">d", "<f", ">f")]
+    loaded = open_table(frame).load(plan.schema)
+    encoder = lab.encoder(plan.schema.to_yaml())
+    compact = encoder.compact(loaded.frame)[40:41]
+    for row in (compact, encoder.expand(compact)):
+        found += [row.numpy().tobytes(), row.numpy().astype("float64").tobytes(), row.numpy().astype("int64").tobytes()]
+    return found
+
+
+def contents(path):
+    """Return a file's bytes, and what they mean where they are compressed."""
+    yield path.read_bytes()
+    if path.suffix == ".parquet":
+        found = pq.read_table(path)
+        yield repr(found.to_pylist()).encode()
+        chunks = [chunk for column in found.columns for chunk in column.chunks]
+        yield repr([chunk.dictionary for chunk in chunks if hasattr(chunk, "dictionary")]).encode()
+        yield repr(found.schema.metadata).encode()
+
+
+def numbers(value):
+    """Yield every number in JSON or YAML."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for entry in value:
+            yield from numbers(entry)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield value
+
+
+def parsed(path):
+    text = path.read_text()
+    if path.suffix == ".json":
+        return [json.loads(text)]
+    if path.suffix == ".yaml":
+        return [yaml.safe_load(text)]
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def check_nothing_written_holds_a_record(lab, plan, folder):
+    frame = table(lab)
+    lab.fit(frame, plan, folder, real=True)
+    syn = db.load(folder / "run")
+    db.release(syn, folder / "bundle", n=60, seed=1)
+    syn.save(folder / "copy")
+    looked_for = needles(lab, plan, frame)
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    written = {"checkpoint.safetensors", "generator.safetensors", "log.jsonl", "data.csv", "data.parquet", "ledger"}
+    assert {path.name for path in files} >= written
+    for path in files:
+        for content in contents(path):
+            assert not any(needle in content for needle in looked_for), path.name
+        if path.suffix in (".json", ".yaml", ".jsonl") or path.name == "ledger":
+            assert not {SIZE, SIZE - 1, float(SIZE)} & set(numbers(parsed(path))), path.name
+    with safe_open(folder / "run/generator.safetensors", "pt") as file:
+        assert set(file.metadata()) == {"doublure", "schema", "plan", "watermark"}
+    assert set(syn.sample(200, seed=3)["job"].astype(str)) <= {"cook", "nurse", "Other"}
+
+
+def test_the_needles_are_found_where_they_are(lab, declared_plan, tmp_path):
+    """The scan itself can fail: it finds the record in the private data."""
+    frame = table(lab)
+    frame.to_csv(tmp_path / "data.csv")
+    frame.to_parquet(tmp_path / "data.parquet")
+    looked_for = needles(lab, declared_plan, frame)
+    for name in ("data.csv", "data.parquet"):
+        assert any(needle in content for content in contents(tmp_path / name) for needle in looked_for)
+
+
+def test_nothing_written_holds_a_record(lab, declared_plan, tmp_path):
+    check_nothing_written_holds_a_record(lab, declared_plan, tmp_path)
+
+
+ENCODED = "encoder = encoder_for(schema, plan.settings)"
+KEPT = "\n    job.checkpoints.save(teacher.taken, adversaries.state()"
+COMPACT = "teacher._records._compact"
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "edit"),
+    [
+        (fitting._Run, "_train", (ENCODED, f"{ENCODED}\n    self._folder.log(table.frame.iloc[40].to_dict())")),
+        (fitting._Run, "_train", (ENCODED, f"{ENCODED}\n    self._folder.update_run(rows=len(table.frame))")),
+        (fitting._Run, "_train", (ENCODED, f"{ENCODED}\n    self._folder.log({{'pay': table.frame['pay'].tolist()}})")),
+        (adversarial, "train", (KEPT, f"{KEPT} | {{'real': {COMPACT}}}")),
+        (adversarial, "train", (KEPT, f"{KEPT} | {{'rows': adversaries._encoder.expand({COMPACT})}}")),
+        (RunFolder, "save_generator", ("'watermark':", "'rows': '24', 'watermark':")),
+    ],
+    ids=["a row logged", "a count", "a column logged", "records kept", "rows kept", "more in the generator file"],
+)
+def test_a_file_that_holds_more_is_caught(lab, declared_plan, tmp_path, owner, name, edit):
+    lab.plant(owner, name, edit)
+    with lab.caught():
+        check_nothing_written_holds_a_record(lab, declared_plan, tmp_path)
+
+
+def test_a_category_that_was_not_public_is_caught(lab, monkeypatch, declared_plan, tmp_path):
+    seen = open_table(table(lab)).load(declared_plan.schema)
+    assert JOB not in set(seen.frame["job"])  # already on loading, it is Other
+    resolved = "resolved = schema.resolve(learned)"
+    values = f"resolved.columns['job'].model_copy(update={{'values': ('cook', 'nurse', {JOB!r})}})"
+    columns = f"{{**resolved.columns, 'job': {values}}}"
+    changed = f"{resolved}\n    resolved = resolved.model_copy(update={{'columns': {columns}}})"
+    lab.plant(fitting._Run, "_resolve", (resolved, changed))
+    with lab.caught():
+        check_nothing_written_holds_a_record(lab, declared_plan, tmp_path)
+
+
+def test_an_unseen_category_has_a_public_place(lab, declared_plan):
+    """Row 2: what is not in the list goes to ``other``, in the loader and in the encoder alike."""
+    column = declared_plan.schema.columns["job"]
+    cells = table(lab)["job"]
+    codes = Discrete(column=column).compact(cells)[0]
+    assert codes[40] == list(column.domain).index("Other")
+
+
+# -- pickle ------------------------------------------------------------------------------------------------------------
+
+PICKLES = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "joblib", "shelve", "marshal", "jsonpickle", "skops"}
+CALLS = {"torch.load", "torch.save", "torch.jit.load", "torch.jit.save", "yaml.load", "yaml.full_load"}
+METHODS = {"read_pickle", "to_pickle", "unsafe_load"}
+
+
+def pickles(text):
+    """Return what a module does that reads or writes code as data."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names if alias.name.split(".")[0] in PICKLES]
+        elif isinstance(node, ast.ImportFrom):
+            named = [f"{node.module}.{alias.name}" for alias in node.names]
+            found += [name for name in named if name.split(".")[0] in PICKLES or name in CALLS]
+        elif isinstance(node, ast.Attribute) and (ast.unparse(node) in CALLS or node.attr in METHODS):
+            found.append(ast.unparse(node))
+        elif isinstance(node, ast.keyword) and node.arg == "allow_pickle" and ast.unparse(node.value) != "False":
+            found.append("allow_pickle")
+        elif isinstance(node, ast.keyword) and node.arg == "weights_only":
+            found.append("weights_only")
+        elif isinstance(node, ast.Constant) and node.value in PICKLES:
+            found.append(str(node.value))
+    return found
+
+
+def test_no_pickle_anywhere():
+    files = list(SOURCE.rglob("*.py"))
+    assert len(files) > 60
+    found = {path.name: found for path in files if (found := pickles(path.read_text()))}
+    assert found == {"yaml_text.py": ["yaml.load"]}  # with a loader of its own, below
+
+
+def test_schemas_are_read_as_data():
+    for text in ("!!python/object/apply:builtins.print [x]", "!!python/name:builtins.eval", "a: !!python/tuple [1]"):
+        with pytest.raises(db.errors.SchemaError):
+            db.Schema.parse(text)
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "import pickle", "from joblib import dump", "import torch\ntorch.save(x, f)", "from torch import load",
+        "np.load(f, allow_pickle=True)", "pd.read_pickle(f)", "frame.to_pickle(f)",
+        "importlib.import_module('cloudpickle')", "yaml.load(f)", "torch.load(f, weights_only=False)",
+    ],
+)  # fmt: skip
+def test_a_pickle_is_caught(planted):
+    assert pickles(planted)
+
+
+def test_private_objects_refuse_to_be_pickled(lab):
+    table_of = open_table(lab.people()).load(db.Schema.parse(lab.PUBLIC))
+    compact = lab.encoder(lab.PUBLIC).compact(table_of.frame)
+    records = PrivateRecords(compact, table_of.unit, table_of.n_units, lambda rows: (rows, None))
+    for kept in (records, OsKeyedNoise(), ChaCha20Noise(), PoissonSampler(24, 0.5)):
+        with pytest.raises(TypeError):
+            pickle.dumps(kept)
+        with pytest.raises(TypeError):
+            copy.deepcopy(kept)
+    assert repr(records) == "PrivateRecords(private)"
+    assert repr(table_of) == "Table(private)"

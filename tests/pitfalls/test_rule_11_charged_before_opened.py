@@ -1,0 +1,144 @@
+"""Rule 11: the charge is on disk before the first record is opened; a fit that the cap does not allow opens nothing
+(rows 23 and 25; the ledger alone is in ``test_ledger_charge_before_data.py``)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from doublure import fitting
+from doublure.data import tables
+from doublure.errors import BudgetRefused, DataError
+from doublure.ledger import Ledger, disk
+from doublure.ledger.amounts import Amount
+from doublure.methods.dpgan import Dpgan
+from doublure.private.noise import OsKeyedNoise
+
+
+class Watch:
+    """What happened to the ledger's file and to the private table, in order."""
+
+    def __init__(self, patch):
+        self.acts = []
+        fsync, chunks, normal = disk._fsync, tables._FrameSource.chunks, OsKeyedNoise.normal
+
+        def synced(fd):
+            fsync(fd)
+            self.acts.append("durable")
+
+        def opened(source, columns):
+            self.acts.append("opened")
+            return chunks(source, columns)
+
+        def drawn(source, size, std, *, device="cpu"):
+            self.acts.append("noise")
+            return normal(source, size, std, device=device)
+
+        patch.setattr(disk, "_fsync", synced)
+        patch.setattr(tables._FrameSource, "chunks", opened)
+        patch.setattr(OsKeyedNoise, "normal", drawn)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return Ledger.create(tmp_path / "ledger", dataset="people", epsilon=4.0, delta=0.5)
+
+
+def check_the_charge_comes_first(lab, patch, plan, ledger, folder):
+    with patch.context() as inner:
+        watch = Watch(inner)
+        lab.fit(lab.people(), plan, folder, real=True, ledger=ledger)
+    assert watch.acts.index("durable") < watch.acts.index("opened") < watch.acts.index("noise")
+    # After the charge, each draw was authorised durably before it was taken, two steps at a time.
+    noisy = [place for place, act in enumerate(watch.acts) if act == "noise"]
+    assert len(noisy) == plan.steps
+    for step, place in enumerate(noisy):
+        assert watch.acts[:place].count("durable") >= 1 + 1 + step // 2
+    assert ledger.spent.epsilon == plan.epsilon
+    body = next(record.body for record in ledger.entries if record.kind == "reserve")
+    assert body["charge"] == {"epsilon": plan.epsilon, "delta": plan.delta}
+
+
+def test_the_charge_comes_first(lab, monkeypatch, declared_plan, ledger, tmp_path):
+    check_the_charge_comes_first(lab, monkeypatch, declared_plan, ledger, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "edit"),
+    [
+        (fitting, "fit", ("source.check(plan.schema)", "source.load(plan.schema)")),
+        (fitting._Run, "_authorise", ("self._reservation.advance(", "(lambda step: None)(")),
+    ],
+    ids=["data before charge", "steps not authorised"],
+)
+def test_a_charge_that_comes_later_is_caught(lab, monkeypatch, declared_plan, ledger, tmp_path, owner, name, edit):
+    lab.plant(owner, name, edit)
+    with pytest.raises((AssertionError, lab.REFUSED)):
+        check_the_charge_comes_first(lab, monkeypatch, declared_plan, ledger, tmp_path)
+
+
+def check_the_cap_stops_the_second_fit(lab, patch, plan, ledger, folder):
+    lab.fit(lab.people(), plan, folder / "one", real=True, ledger=ledger)
+    before = ledger.path.read_bytes()
+    with patch.context() as inner:
+        watch = Watch(inner)
+        again = partial(lab.fit, lab.people(), plan, folder / "two", real=True, ledger=ledger)
+        error = lab.refusal(BudgetRefused, again)
+    assert (error.exit_code, error.field) == (3, "epsilon")
+    assert "opened" not in watch.acts
+    assert "noise" not in watch.acts
+    assert ledger.path.read_bytes() == before
+    assert ledger.spent.epsilon <= ledger.cap.epsilon
+
+
+def test_the_cap_stops_the_second_fit(lab, monkeypatch, declared_plan, ledger, tmp_path):
+    check_the_cap_stops_the_second_fit(lab, monkeypatch, declared_plan, ledger, tmp_path)
+
+
+def test_a_cap_that_is_not_kept_is_caught(lab, monkeypatch, declared_plan, ledger, tmp_path):
+    monkeypatch.setattr(Amount, "fits", lambda self, cap: True)
+    monkeypatch.setattr(fitting, "_refuse_unaffordable", lambda *arguments: None, raising=False)
+    with lab.caught():
+        check_the_cap_stops_the_second_fit(lab, monkeypatch, declared_plan, ledger, tmp_path)
+
+
+def check_what_an_early_end_costs(lab, patch, plan, ledger, folder):
+    """An error in the data before any noise is free; an error after the first draw costs the whole charge."""
+    with pytest.raises(DataError):
+        lab.fit(lab.people().assign(pay="much"), plan, folder / "one", real=True, ledger=ledger)
+    assert ledger.spent.epsilon == 0
+    assert ledger.entries[-1].body.get("status") == "no-noise-drawn"
+    with patch.context() as inner:
+        normal, draws = OsKeyedNoise.normal, []
+
+        def second_fails(self, size, std, *, device="cpu"):
+            draws.append(size)
+            if len(draws) == 2:
+                raise MemoryError
+            return normal(self, size, std, device=device)
+
+        inner.setattr(OsKeyedNoise, "normal", second_fails)
+        with pytest.raises(MemoryError):
+            lab.fit(lab.people(), plan, folder / "two", real=True, ledger=ledger)
+    assert ledger.spent.epsilon == plan.epsilon
+    assert ledger.entries[-1].body.get("status") == "aborted"
+
+
+def test_what_an_early_end_costs(lab, monkeypatch, declared_plan, ledger, tmp_path):
+    check_what_an_early_end_costs(lab, monkeypatch, declared_plan, ledger, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "edit"),
+    [
+        (fitting._Run, "_close", ("reservation.authorised == 0", "True")),
+        (fitting._Run, "_close", ("reservation.authorised == 0", "False")),
+        (Dpgan, "train", ("authorise=job.authorise", "authorise=lambda step: None")),
+    ],
+    ids=["a later end for nothing", "an early end at full price", "noise without leave"],
+)
+def test_another_price_is_caught(lab, monkeypatch, declared_plan, ledger, tmp_path, owner, name, edit):
+    lab.plant(owner, name, edit)
+    with lab.caught():
+        check_what_an_early_end_costs(lab, monkeypatch, declared_plan, ledger, tmp_path)

@@ -1,0 +1,151 @@
+"""What may be claimed, in the design's words, and no figure that claims more than was paid for."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from doublure.errors import RunFolderError
+from doublure.guarantee import WATERMARKS, Guarantee, figure
+
+DP = {
+    "kind": "dp", "epsilon": 1.0, "delta": 1e-5, "accountant": "pld", "sample_rate": 0.01, "noise_multiplier": 1.1,
+    "steps": 600, "noise_source": "os-keyed",
+}  # fmt: skip
+BAYESIAN = {
+    "kind": "bayesian-dp", "epsilon_mu": 0.8, "delta_mu": 1e-10, "epsilon": 3.0, "delta": 1e-5, "gamma": 1e-15,
+    "distances": 20, "bound": "Student-t",
+}  # fmt: skip
+EMPIRICAL = {"kind": "empirical", "mu": 0.4, "gamma": 0.01}
+NONE = {"kind": "none"}
+ALL = [DP, BAYESIAN, EMPIRICAL, NONE]
+
+
+def test_dp_in_the_designs_words():
+    assert Guarantee(**DP).sentence == (
+        "(ε=1, δ=1e-05)-differentially private for one person, add/remove neighbours, Poisson lots q=0.01, "
+        "600 noisy steps, accountant pld; given the declared schema. "
+        "Not covered: floating-point and timing side channels, internal reports."
+    )
+
+
+def test_bayesian_in_the_designs_words():
+    assert Guarantee(**BAYESIAN).sentence == (
+        "(ε_μ=0.8, δ_μ=1e-10)-Bayesian DP for records drawn from the data's own distribution, estimated from 20 "
+        "gradient distances per step at confidence 1−1e-15 (Student-t; heuristic); a record from elsewhere is covered "
+        "only by the worst-case (ε=3, δ=1e-05) of the same run."
+    )
+    assert "heuristic" not in Guarantee(**BAYESIAN | {"bound": "empirical Bernstein"}).sentence
+    assert "at confidence 0.95 (" in Guarantee(**BAYESIAN | {"gamma": 0.05}).sentence
+
+
+def test_empirical_in_the_designs_words():
+    assert Guarantee(**EMPIRICAL).sentence == (
+        "Empirical estimate for this data set only: expected privacy loss μ=0.4 at γ=0.01. "
+        "This is not ε and bounds no individual's risk."
+    )
+
+
+def test_none_in_the_designs_words():
+    assert Guarantee(**NONE).sentence == "No privacy guarantee. Do not publish."
+    assert "do not publish" in Guarantee(**NONE).watermark
+
+
+def test_several_records_of_a_unit_are_said():
+    several = Guarantee(**DP | {"unit": "patient", "max_records": 3})
+    assert "for one patient (with at most 3 records)," in several.sentence
+
+
+def test_a_full_batch_is_no_poisson_lot():
+    assert "full batch" in Guarantee(**DP | {"sample_rate": 1.0}).sentence
+
+
+@pytest.mark.parametrize("fields", ALL)
+def test_every_kind_has_its_own_mark_and_no_forbidden_word(fields):
+    guarantee = Guarantee(**fields)
+    assert guarantee.watermark == WATERMARKS[guarantee.kind]
+    said = (guarantee.sentence + guarantee.watermark).lower()
+    assert "anonym" not in said
+    assert "safe" not in said
+    assert len(set(WATERMARKS.values())) == 4
+
+
+@pytest.mark.parametrize("fields", ALL)
+def test_it_comes_back_from_json(fields):
+    guarantee = Guarantee(**fields)
+    text = json.dumps(guarantee.to_json(), allow_nan=False)
+    assert Guarantee.from_json(json.loads(text)) == guarantee
+
+
+@pytest.mark.parametrize("fields", [DP, BAYESIAN, EMPIRICAL])
+def test_a_claim_without_its_figures_is_none(fields):
+    for name in set(fields) & {"epsilon", "delta", "mu", "gamma", "epsilon_mu", "delta_mu"}:
+        with pytest.raises(ValidationError):
+            Guarantee(**{key: value for key, value in fields.items() if key != name})
+
+
+@pytest.mark.parametrize("kind", [EMPIRICAL, NONE])
+@pytest.mark.parametrize("figures", [{"epsilon": 1.0}, {"delta": 1e-5}, {"epsilon_mu": 1.0}])
+def test_what_is_no_dp_states_no_epsilon(kind, figures):
+    with pytest.raises(ValidationError):
+        Guarantee(**kind | figures)
+
+
+@pytest.mark.parametrize(
+    "figures",
+    [
+        {"epsilon": float("nan")},
+        {"epsilon": float("inf")},
+        {"epsilon": -1.0},
+        {"delta": 1.5},
+        {"delta": -1e-9},
+        {"extra": 1},
+    ],
+)
+def test_figures_that_are_none_are_refused(figures):
+    with pytest.raises(ValidationError):
+        Guarantee(**DP | figures)
+
+
+def test_a_guarantee_cannot_be_changed():
+    with pytest.raises(ValidationError):
+        Guarantee(**DP).epsilon = 0.1
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"epsilon": 0.1},
+        {"sentence": "Perfectly private."},
+        {"kind": "none"},
+        {"more": 1},
+        {"kind": "perfect"},
+        {"steps": "x"},
+    ],
+)
+def test_an_edited_claim_is_refused(edit):
+    with pytest.raises(RunFolderError):
+        Guarantee.from_json(Guarantee(**DP).to_json() | edit)
+
+
+@given(st.floats(min_value=1e-300, max_value=1e300))
+def test_a_printed_figure_never_claims_less_than_it_is(value):
+    printed = float(figure(value))
+    assert printed >= value
+    assert printed <= value * 1.001
+
+
+def test_round_figures_stay_round():
+    assert [figure(value) for value in (1.0, 3.0, 1e-5, 0.5, 99.99, None)] == [
+        "1",
+        "3",
+        "1e-05",
+        "0.5",
+        "99.99",
+        "unknown",
+    ]
+    assert figure(2.99612) == "2.997"

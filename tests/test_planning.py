@@ -1,0 +1,332 @@
+"""A plan: what a run will do and cost, from public facts alone, in a file that cannot be edited into another one."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+
+import doublure as db
+from doublure import planning
+from doublure.data import tables
+from doublure.errors import DoublureError, InputError, SchemaError, SettingError
+from doublure.plan_budget import events
+from doublure.private import accounting
+
+KEYS = {
+    "version", "method", "kind", "schema_sha256", "epsilon", "delta", "unit", "relation", "accountant", "settings",
+    "touches", "sample_rate", "noise_multiplier", "max_grad_norm", "steps", "memory_bytes", "seconds_estimate",
+    "warnings", "guarantee",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def bought(small):
+    return make(small, small.bought_text)
+
+
+def make(small, text=None, **changes):
+    asked = (
+        {"method": "dpgan", "epsilon": small.epsilon, "delta": small.delta, "accountant": "rdp"} | small.tiny | changes
+    )
+    return db.plan(db.Schema.parse(text or small.declared_text), **asked)
+
+
+# -- what it holds -----------------------------------------------------------------------------------------------------
+
+
+def test_the_file_holds_these_keys_and_the_schema(small, bought, tmp_path):
+    for plan in (small.plan, bought, db.plan(small.declared, method="gan", **small.tiny)):
+        plan.save(tmp_path / "plan.json")
+        written = json.loads((tmp_path / "plan.json").read_text())
+        assert set(written) == KEYS | {"schema"}
+        for touch in written["touches"]:
+            assert set(touch) == {"purpose", "event", "epsilon", "delta"}
+        assert written["schema_sha256"] == plan.schema.sha256
+
+
+def test_a_saved_plan_comes_back_whole(small, bought, tmp_path):
+    for plan in (small.plan, bought, db.plan(small.declared, method="gan", **small.tiny)):
+        plan.save(tmp_path / "plan.json")
+        again = db.Plan.load(tmp_path / "plan.json")
+        assert again.to_json() == plan.to_json()
+        assert again.touches == plan.touches
+        assert again == plan
+
+
+def test_every_setting_is_decided(small):
+    undecided = {name for name, value in small.plan.settings.model_dump().items() if value is None}
+    assert undecided <= {"chunk_size"}  # changes memory and nothing else
+
+
+def test_what_is_learned_is_listed_first_with_its_price(bought):
+    learned = bought.learned
+    assert bought.touches[: len(learned)] == learned
+    prices = {access.path: access.epsilon for access in learned}
+    assert prices == {"columns.job.values": 0.1, "columns.hours.bounds": 0.05, "columns.income.shares": 0.05}
+    assert [access.purpose for access in bought.touches][-1] == "train the critic"
+    assert sum(access.delta for access in bought.touches) == pytest.approx(bought.delta)
+
+
+@pytest.mark.parametrize("accountant", ["pld", "rdp"])
+def test_the_noise_is_just_enough_for_everything_together(small, accountant):
+    plan = make(small, small.bought_text, accountant=accountant)
+    spent = accounting.epsilon_of(events(plan.touches), plan.delta, accountant=accountant)
+    assert 0.98 * plan.epsilon < spent <= plan.epsilon
+    training = plan.touches[-1].event
+    assert training.noise_multiplier == plan.noise_multiplier
+    assert training.steps == plan.steps == 6
+    assert training.sample_rate == plan.sample_rate == 32 / 300
+
+
+def test_less_epsilon_needs_more_noise(small):
+    assert make(small, epsilon=0.5).noise_multiplier > 1.5 * make(small, epsilon=4.0).noise_multiplier
+
+
+def test_facts_leave_less_for_training(small):
+    assert make(small, small.bought_text).noise_multiplier > make(small).noise_multiplier
+
+
+def test_no_data_is_read(small, monkeypatch):
+    def opened(*_: object) -> None:
+        raise AssertionError("a plan opened the data")
+
+    for name in ("open_table", "_CsvSource", "_FrameSource", "_ParquetSource"):
+        monkeypatch.setattr(tables, name, opened)
+    assert make(small).explain()
+
+
+def test_the_same_request_gives_the_same_plan(small):
+    first, second = make(small).to_json(), make(small).to_json()
+    for machine in ("seconds_estimate",):
+        first.pop(machine), second.pop(machine)
+    assert first == second
+
+
+def test_numbers_of_numpy_are_numbers(small):
+    plan = make(small, epsilon=np.float32(2), delta=np.float64(1e-4))
+    assert type(plan.epsilon) is float
+    json.dumps(plan.to_json())
+
+
+def test_a_plan_for_gan_claims_nothing(small):
+    plan = db.plan(small.declared, method="gan", **small.tiny)
+    assert plan.guarantee.kind == "none"
+    assert (plan.epsilon, plan.delta, plan.accountant, plan.noise_multiplier) == (None, None, None, None)
+    assert plan.touches[-1].to_json() == {"purpose": "train the critic", "event": None, "epsilon": None, "delta": None}
+    assert any("must not be published" in warning for warning in plan.warnings)
+    assert "not protected" in plan.explain()
+    assert "ε =" not in plan.explain()
+
+
+def test_it_explains_itself(bought):
+    text = bought.explain()
+    for access in bought.touches:
+        assert access.purpose in text
+    assert bought.guarantee.sentence in text
+    assert "composed, not added up" in text
+    assert f"T = {bought.steps}" in text
+    assert "one person" in text
+    assert all(f"Warning: {warning}" in text for warning in bought.warnings)
+
+
+def test_it_warns_of_what_is_weak(small):
+    text = small.declared_text.replace("roles: [condition], shares: {Female: 0.3, Male: 0.7}", "roles: [condition]")
+    warnings = " / ".join(make(small, text, epsilon=20.0, delta=3e-3).warnings)
+    for part in ("above a tenth of 1/units", "attacker's odds", "rdp is looser", "sex is a condition without shares"):
+        assert part in warnings
+    dear = make(small, small.bought_text, epsilon=0.3)
+    assert any("more than half of epsilon" in warning for warning in dear.warnings)
+
+
+# -- refusals ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "hint"),
+    [
+        ({"epsilon": None}, "epsilon", "has no default"),
+        ({"delta": None}, "delta", "has no default"),
+        ({"epsilon": 0}, "epsilon", "above 0"),
+        ({"epsilon": -1.0}, "epsilon", "above 0"),
+        ({"epsilon": math.nan}, "epsilon", "above 0"),
+        ({"epsilon": math.inf}, "epsilon", "above 0"),
+        ({"epsilon": 10**400}, "epsilon", "above 0"),
+        ({"epsilon": True}, "epsilon", "above 0"),
+        ({"epsilon": "1"}, "epsilon", "above 0"),
+        ({"delta": 0.0}, "delta", "between 0 and 1"),
+        ({"delta": 1.0}, "delta", "between 0 and 1"),
+        ({"delta": math.nan}, "delta", "between 0 and 1"),
+        ({"delta": 1 / 300}, "delta", "at least 1/units"),
+        ({"method": "magic"}, "method", "there is no method"),
+        ({"accountant": "moments"}, "accountant", "is not an accountant"),
+        ({"colour": 3}, "colour", "is not a setting"),
+        ({"steps": 0}, "steps", ""),
+        ({"steps": 2.5}, "steps", ""),
+        ({"critic_lr": math.nan}, "critic_lr", "finite"),
+        ({"critic_lr": "fast"}, "critic_lr", "number"),
+        ({"loss": "wgan", "gradient_penalty": 10.0}, None, "weights"),
+        ({"max_grad_norm": 0.0}, "max_grad_norm", ""),
+    ],
+)
+def test_what_cannot_be_planned_is_refused_in_one_line(small, changes, field, hint):
+    with pytest.raises(SettingError) as caught:
+        make(small, **changes)
+    line = str(caught.value)
+    assert "\n" not in line
+    assert caught.value.remedy
+    assert hint in line
+    assert field is None or caught.value.field == field
+
+
+@pytest.mark.parametrize("figures", [{"epsilon": 1.0}, {"delta": 1e-5}, {"epsilon": 1.0, "delta": 1e-5}])
+def test_gan_takes_no_budget(small, figures):
+    with pytest.raises(SettingError, match="gives no guarantee"):
+        db.plan(small.declared, method="gan", **figures)
+
+
+def test_an_undeclared_fact_is_named_with_the_ways_out(small):
+    text = small.declared_text.replace("bounds: [17, 90]", "bounds: undeclared").replace(
+        "units: 300", "units: undeclared"
+    )
+    with pytest.raises(SchemaError) as caught:
+        make(small, text)
+    assert caught.value.field == "units"
+    assert "1 more" in str(caught.value)
+    assert "{learn: epsilon}" in str(caught.value)
+
+
+def test_facts_that_cost_more_than_epsilon_are_refused_with_what_would_do(small):
+    with pytest.raises(SettingError) as caught:
+        make(small, small.bought_text, epsilon=0.15)
+    assert caught.value.field == "epsilon"
+    feasible = float(re.search(r"above ([0-9.]+),", caught.value.remedy)[1])
+    assert 0.15 < feasible <= 0.2
+    assert make(small, small.bought_text, epsilon=1.2 * feasible).noise_multiplier
+
+
+def test_many_facts_may_cost_less_together_than_added_up(small):
+    columns = "".join(f"  more{i}: {{type: boolean, missing: {{learn: 0.02}}}}\n" for i in range(60))
+    plan = make(small, small.declared_text + columns, epsilon=1.1, accountant="rdp")
+    assert sum(access.epsilon for access in plan.learned) > plan.epsilon
+    assert accounting.epsilon_of(events(plan.touches), plan.delta, accountant="rdp") <= plan.epsilon
+
+
+def test_a_delta_too_small_for_pld_falls_back_to_rdp_and_says_so(small):
+    plan = make(small, delta=1e-18, accountant="auto")
+    assert plan.accountant == "rdp"
+    assert any("rdp is looser" in warning for warning in plan.warnings)
+    with pytest.raises(SettingError, match="rdp"):
+        make(small, delta=1e-18, accountant="pld")
+
+
+# -- the file ----------------------------------------------------------------------------------------------------------
+
+
+def edits(path, value):
+    def change(data):
+        *way, last = path
+        for key in way:
+            data = data[key]
+        data[last] = value
+
+    return change
+
+
+EDITS = {
+    "version": edits(["version"], 2),
+    "method": edits(["method"], "gan"),
+    "another method": edits(["method"], "magic"),
+    "epsilon": edits(["epsilon"], 0.1),
+    "no epsilon": edits(["epsilon"], None),
+    "delta": edits(["delta"], 1e-6),
+    "unit": edits(["unit", "max_records"], 5),
+    "relation": edits(["relation"], "replace-one"),
+    "accountant": edits(["accountant"], "moments"),
+    "kind": edits(["kind"], "images"),
+    "schema": edits(["schema", "units"], 30_000),
+    "schema hash": edits(["schema_sha256"], "0" * 64),
+    "steps": edits(["steps"], 60),
+    "steps in the settings": edits(["settings", "steps"], 60),
+    "unknown setting": edits(["settings", "colour"], 1),
+    "sample rate": edits(["sample_rate"], 0.001),
+    "noise": edits(["noise_multiplier"], 0.1),
+    "no noise": edits(["noise_multiplier"], None),
+    "endless noise": edits(["noise_multiplier"], math.inf),
+    "noise as text": edits(["noise_multiplier"], "much"),
+    "norm": edits(["max_grad_norm"], 100.0),
+    "event": edits(["touches", 0, "event", "steps"], 1),
+    "price": edits(["touches", 0, "epsilon"], 0.5),
+    "price as text": edits(["touches", 0, "epsilon"], "cheap"),
+    "no touches": edits(["touches"], []),
+    "touches as text": edits(["touches"], "all"),
+    "claim": edits(["guarantee", "epsilon"], 0.1),
+    "sentence": edits(["guarantee", "sentence"], "Perfectly private."),
+    "warnings": edits(["warnings"], ["all is well"]),
+    "memory": edits(["memory_bytes"], "much"),
+    "time": edits(["seconds_estimate"], -1),
+    "endless time": edits(["seconds_estimate"], math.nan),
+    "more": edits(["more"], 1),
+    "settings as text": edits(["settings"], "fast"),
+    "schema as text": edits(["schema"], "adult"),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edited_file_is_refused(small, tmp_path, name):
+    data = json.loads(json.dumps(small.plan.to_json()))
+    EDITS[name](data)
+    (tmp_path / "plan.json").write_text(json.dumps(data))
+    with pytest.raises(DoublureError) as caught:
+        db.Plan.load(tmp_path / "plan.json")
+    assert caught.value.exit_code == 2
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", sorted(KEYS | {"schema"}))
+def test_a_file_without_a_key_is_refused(small, key):
+    data = json.loads(json.dumps(small.plan.to_json()))
+    del data[key]
+    with pytest.raises(DoublureError):
+        db.Plan.from_json(data)
+
+
+def test_less_noise_that_is_consistently_written_is_still_too_dear(small):
+    """The composition is computed again: a file whose every figure agrees, but which costs more than it says."""
+    data = small.plan.to_json()
+    cheaper = 0.5 * small.plan.noise_multiplier
+    text = json.dumps(data).replace(json.dumps(small.plan.noise_multiplier), json.dumps(cheaper))
+    edited = json.loads(text)
+    event = accounting.event_from_json(edited["touches"][0]["event"])
+    edited["touches"][0]["epsilon"] = accounting.epsilon_of([event], small.delta, accountant="rdp")
+    with pytest.raises(InputError, match="cost"):
+        db.Plan.from_json(edited)
+
+
+def test_a_price_of_another_machine_is_accepted(small):
+    """Prices are floating-point results; a last digit that differs is no edit."""
+    data = json.loads(json.dumps(small.plan.to_json()))
+    data["touches"][0]["epsilon"] *= 1 - 1e-9
+    assert db.Plan.from_json(data).touches[0].epsilon == data["touches"][0]["epsilon"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '"plan"', "{}", '{"version": 1}', '{"version": NaN}', "\x00"])
+def test_what_is_no_plan_is_refused(tmp_path, text):
+    (tmp_path / "plan.json").write_text(text)
+    with pytest.raises(InputError) as caught:
+        db.Plan.load(tmp_path / "plan.json")
+    assert "plan" in str(caught.value)
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(InputError, match="no such file"):
+        db.Plan.load(tmp_path / "plan.json")
+
+
+def test_a_plan_cannot_be_changed(small):
+    with pytest.raises(AttributeError):
+        small.plan.epsilon = 0.1
+    assert planning.VERSION == 1
