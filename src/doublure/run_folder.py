@@ -165,7 +165,7 @@ class RunFolder:
         try:
             return ResolvedSchema.load(path)
         except InputError as error:
-            raise RunFolderError(error.message, field=path, remedy="the run folder is damaged") from None
+            raise RunFolderError(error.message, field=_short(path), remedy="the run folder is damaged") from None
 
     def save_schema(self, schema: ResolvedSchema) -> None:
         """Keep the resolved schema."""
@@ -207,7 +207,9 @@ class RunFolder:
             raise _damaged(path)
         for name, written in _described(schema, plan).items():
             if metadata.get(name) != written:
-                raise RunFolderError(f"was made with another {name}", field=path, remedy="the run folder was edited")
+                raise RunFolderError(
+                    f"was made with another {name}", field=_short(path), remedy="the run folder was edited"
+                )
         generator = table.method(plan.method).build(encoder_for(schema, plan.settings), plan.settings, seed=0)
         try:
             generator.load_state_dict(tensors)
@@ -278,7 +280,9 @@ class RunFolder:
         plan, guarantee = self.plan, self.guarantee
         if plan.guarantee.kind in ("dp", "none") and guarantee != plan.guarantee:
             raise RunFolderError(
-                "is not what the plan gives", field=self.path / "guarantee.json", remedy="the run folder was edited"
+                "is not what the plan gives",
+                field=_short(self.path / "guarantee.json"),
+                remedy="the run folder was edited",
             )
         generator = self.load_generator(schema, plan)
         facts = {key: value for key, value in run.items() if key not in ("version", "status")}
@@ -288,7 +292,9 @@ class RunFolder:
         try:
             return files.read_json(self.path / name, "run folder")
         except InputError as error:
-            raise RunFolderError(error.message, field=self.path / name, remedy="the run folder is damaged") from None
+            raise RunFolderError(
+                error.message, field=_short(self.path / name), remedy="the run folder is damaged"
+            ) from None
 
 
 def load(path: str | Path) -> Synthesizer:
@@ -337,4 +343,9 @@ def _described(schema: ResolvedSchema, plan: Plan) -> dict[str, str]:
 
 
 def _damaged(path: Path) -> RunFolderError:
-    return RunFolderError("is missing or damaged", field=path, remedy="fit again, or go on with --resume")
+    return RunFolderError("is missing or damaged", field=_short(path), remedy="fit again, or go on with --resume")
+
+
+def _short(path: Path) -> str:
+    """Return a file's name with its folder's: the end of a long path would be cut off."""
+    return f"{path.parent.name}/{path.name}"
