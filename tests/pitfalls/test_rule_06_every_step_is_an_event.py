@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 
 import pytest
 import torch
@@ -41,7 +42,7 @@ def test_events_are_steps_are_draws(lab, n_critic):
     check_events_are_steps_are_draws(lab, n_critic)
 
 
-COUNTED = "step, self.taken = (self.taken, self.taken + 1)"
+COUNTED = "self.taken, self.taken + 1"
 LOT = "self._records.lot(self._sampler.lot())"
 
 
@@ -49,8 +50,7 @@ LOT = "self._records.lot(self._sampler.lot())"
     ("owner", "name", "edits"),
     [
         (mechanism.PrivateStep, "gradient",
-         [(COUNTED, "self._n = getattr(self, '_n', 0) + 1\n"
-                    "    step, self.taken = self.taken, self.taken + (self._n % self.settings.n_critic == 0)")]),
+         [(COUNTED, "self.taken, self.taken + (next(self._calls) % self.settings.n_critic == 0)")]),
         (mechanism.PrivateStep, "gradient",
          [(LOT, "self._records.lot(self._kept if step % self.settings.n_critic else"
                 " self.__dict__.update(_kept=self._sampler.lot()) or self._kept)")]),
@@ -64,7 +64,8 @@ LOT = "self._records.lot(self._sampler.lot())"
     ids=["an event an iteration", "one lot for n_critic steps", "a second lot", "a second draw", "priced by iteration",
          "not authorised"],
 )  # fmt: skip
-def test_a_step_that_is_not_counted_is_caught(lab, owner, name, edits):
+def test_a_step_that_is_not_counted_is_caught(lab, monkeypatch, owner, name, edits):
+    monkeypatch.setattr(mechanism.PrivateStep, "_calls", itertools.count(1), raising=False)
     lab.plant(owner, name, *edits)
     with pytest.raises((AssertionError, lab.REFUSED)):
         check_events_are_steps_are_draws(lab, 5)

@@ -346,6 +346,8 @@ def test_orders_that_dp_accounting_leaves_out_are_not_logged(caplog: pytest.LogC
         (lambda: gaussian(1.0, 1.1), "sample_rate"),
         (lambda: gaussian(1.0, 0.1, -1), "steps"),
         (lambda: gaussian(1.0, 0.1, 2.0), "steps"),
+        (lambda: gaussian(1.0, 0.1, 10**12), "steps"),
+        (lambda: accounting.epsilon(1e-3, 0.01, 1_000_000, 1e-5), "noise_multiplier"),
         (lambda: GaussianEvent(noise_multiplier=1.0, sampling="shuffle"), "sampling"),
         (lambda: PureEvent(epsilon=0.0), "epsilon"),
         (lambda: PureEvent(epsilon=True), "epsilon"),

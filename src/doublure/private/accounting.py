@@ -42,12 +42,15 @@ Accountant = Literal["pld", "rdp"]
 Relation = Literal["add-remove", "replace-one"]
 Sampling = Literal["poisson", "without-replacement"]
 
+_LEAST_MULTIPLIER = 1e-6  # whose square still has all its digits
 _LEAST_NOISE = 1e-2  # calibration does not look below or above these noise multipliers
 _MOST_NOISE = 1e8
 _TOLERANCE = 1e-3  # relative, of a calibrated noise multiplier
 _LARGEST_PLD_EPSILON = 700.0  # of one pure or approximate event; exp() overflows in float64 above
 _BLOCK = 1000  # steps composed at a time, from 20,000 steps on
 _ROUNDING = 2e-16  # of δ, per power taken in Fourier space; measured for 1 to 1e8 steps: at most 6e-17
+_MOST_STEPS = 10**9
+_COARSEST_INTERVAL = 10.0  # a grid for an ε above about 1e5, beyond which exp() overflows
 _FINEST_STEP_POINTS = 4e5  # grid points of one step's and of the composed privacy loss
 _FINEST_TOTAL_POINTS = 4e6
 
@@ -57,9 +60,9 @@ class GaussianEvent:
     """Sums of clipped contributions with Gaussian noise, each over a freshly drawn lot.
 
     Attributes:
-        noise_multiplier: Standard deviation of the noise over the clipping norm C (not 2C), > 0.
+        noise_multiplier: Standard deviation of the noise over the clipping norm C (not 2C), >= 1e-6.
         sample_rate: Probability q of a unit being in a lot, in (0, 1]; 1 is the full batch.
-        steps: Number of noisy sums, >= 0.
+        steps: Number of noisy sums, 0 to 1e9.
         sampling: Independent ("poisson") or fixed-size lots drawn "without-replacement".
     """
 
@@ -69,7 +72,7 @@ class GaussianEvent:
     sampling: Sampling = "poisson"
 
     def __post_init__(self) -> None:
-        _number(self.noise_multiplier, "noise_multiplier", above=0.0)
+        _number(self.noise_multiplier, "noise_multiplier", least=_LEAST_MULTIPLIER)
         _number(self.sample_rate, "sample_rate", above=0.0, most=1.0)
         _whole(self.steps, "steps", least=0)
         _choice(self.sampling, "sampling", get_args(Sampling))
@@ -536,6 +539,12 @@ def _grid_interval(events: Sequence[_Counted], relation: Relation) -> float:
     whole = scale**2 + 20.0 * scale + widest
     bounds = (widest / _FINEST_STEP_POINTS, whole / _FINEST_TOTAL_POINTS, math.sqrt(2e-15 * widest * steps))
     interval = max(wanted, *bounds)
+    if not interval < _COARSEST_INTERVAL:
+        raise SettingError(
+            "is too small for accountant pld over so many steps",
+            field="noise_multiplier",
+            remedy='use accountant="rdp" or more noise',
+        )
     # a round number, so that an ε of few digits lies on the grid and is not rounded up at all
     decade = 10.0 ** math.floor(math.log10(interval))
     return max(digit * decade for digit in (1.0, 2.0, 5.0) if digit * decade <= interval * (1 + 1e-12))
@@ -649,8 +658,8 @@ def _number(
 
 
 def _whole(value: object, field: str, *, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise SettingError("must be a whole number", field=field, remedy=f"give {least} or more")
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST_STEPS:
+        raise SettingError("must be a whole number", field=field, remedy=f"give {least} to {_MOST_STEPS}")
 
 
 def _choice(value: object, field: str, known: tuple[str, ...]) -> None:

@@ -91,6 +91,8 @@ def clip_factors(norms: Tensor, max_grad_norm: float) -> Tensor:
     """
     _require_bound(max_grad_norm)
     shrunk = (1 - _MARGIN) * max_grad_norm / norms.double()
+    # A subnormal quotient may be rounded up by more than the margin.
+    shrunk = torch.where(shrunk < torch.finfo(torch.float64).tiny, 0.0, shrunk)
     factors = torch.where(norms <= max_grad_norm, 1.0, shrunk)
     return torch.where(norms.isfinite(), factors, 0.0)
 

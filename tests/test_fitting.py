@@ -1,0 +1,547 @@
+"""fit(): what it charges and when, what it leaves behind, and how it goes on after having been cut off."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import threading
+
+import pytest
+import torch
+
+import doublure as db
+from doublure import fitting, progress, stopping
+from doublure.data.tables import TableSource
+from doublure.errors import (
+    BudgetRefused,
+    DataError,
+    DoublureError,
+    Interrupted,
+    LedgerError,
+    RunFolderError,
+    SettingError,
+)
+from doublure.ledger import disk
+from doublure.private import facts
+from doublure.private.noise import OsKeyedNoise
+from doublure.run_folder import RunFolder
+
+
+@pytest.fixture(scope="module")
+def bought(small):
+    return db.plan(
+        small.bought, method="dpgan", epsilon=small.epsilon, delta=small.delta, accountant="rdp", **small.tiny
+    )
+
+
+@pytest.fixture(scope="module")
+def gan(small):
+    return db.plan(small.declared, method="gan", **small.tiny)
+
+
+@pytest.fixture
+def book(small, tmp_path):
+    return small.book(tmp_path)
+
+
+class Draws:
+    """Counts noisy steps, and ends the run before one of them."""
+
+    def __init__(self, monkeypatch, ledger=None):
+        self.count, self.end, self.ledger = 0, None, ledger
+        self.authorised = []
+        normal = OsKeyedNoise.normal
+
+        def counted(noise, size, std, **rest):
+            if self.end is not None and self.count == self.end[0]:
+                error, self.end = self.end[1], None
+                raise error
+            self.count += 1
+            if self.ledger is not None:
+                self.authorised.append(self.ledger.entries[-1].body.get("through_step"))
+            return normal(noise, size, std, **rest)
+
+        monkeypatch.setattr(OsKeyedNoise, "normal", counted)
+
+    def before(self, step, error):
+        self.end = (step - 1, error)
+
+
+def kinds(ledger):
+    return [record.kind for record in ledger.entries]
+
+
+def closed(ledger):
+    return [record.body["status"] for record in ledger.entries if record.kind == "close"]
+
+
+def status(run):
+    return json.loads((run / "run.json").read_text())["status"]
+
+
+# -- a run that comes to its end -----------------------------------------------------------------------------------------
+
+
+def test_a_run_is_charged_marked_and_closed(small, bought, book, tmp_path):
+    syn = db.fit(small.csv(tmp_path), bought, ledger=book, out=tmp_path / "run")
+    assert kinds(book) == ["open", "reserve", "noise", "noise", "noise", "advance", "advance", "advance", "close"]
+    assert [record.body["what"] for record in book.entries[2:5]] == [access.purpose for access in bought.learned]
+    assert [record.body["through_step"] for record in book.entries[5:8]] == [2, 4, 6]
+    assert closed(book) == ["done"]
+    assert book.spent.epsilon == bought.epsilon
+    assert syn.guarantee == bought.guarantee
+    assert syn.schema.undeclared == ()
+    assert set(syn.sample(200)["job"].dropna()) <= set(syn.schema.columns["job"].domain)
+    again = db.load(tmp_path / "run")
+    assert again.schema == syn.schema
+    assert again.sample(5, seed=1).equals(syn.sample(5, seed=1))
+
+
+def test_without_a_folder_it_is_kept_in_memory(small, book, tmp_path):
+    syn = db.fit(small.frame(), small.plan, ledger=book.path)
+    assert len(syn.sample(3)) == 3
+    assert [path.name for path in tmp_path.iterdir()] == ["people.ledger"]
+    with pytest.raises(SettingError, match="run folder"):
+        db.fit(small.frame(), small.plan, ledger=book, resume=True)
+
+
+def test_a_run_without_privacy_is_recorded_and_costs_nothing(small, gan, book, tmp_path):
+    syn = db.fit(small.frame(), gan, ledger=book, out=tmp_path / "run")
+    assert syn.guarantee.kind == "none"
+    assert book.spent.epsilon == 0
+    assert kinds(book) == ["open", "reserve", "advance", "advance", "advance", "close"]
+
+
+def test_the_charge_and_the_leave_come_before_the_noise(small, book, monkeypatch):
+    draws = Draws(monkeypatch, book)
+    db.fit(small.frame(), small.plan, ledger=book)
+    assert draws.count == 6
+    assert all(authorised >= step for step, authorised in enumerate(draws.authorised, start=1))
+
+
+def test_noise_is_new_with_the_same_seed(small, book):
+    first = db.fit(small.frame(), small.plan, ledger=book, seed=1).generator.state_dict()
+    second = db.fit(small.frame(), small.plan, ledger=book, seed=1).generator.state_dict()
+    assert any(not torch.equal(first[name], second[name]) for name in first)
+
+
+def test_progress_is_told(small, book):
+    told = []
+
+    class Listener(progress.Silent):
+        def stage(self, name, total=None):
+            told.append((name, total))
+
+        def at(self, done):
+            told.append(done)
+
+    db.fit(small.frame(), small.plan, ledger=book, progress=Listener())
+    assert told[0] == ("check the data's header", None)
+    assert ("train", 6) in told
+    assert told[-1] == ("save", None)
+    assert 6 in told
+
+
+# -- refusals ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_budget_that_is_spent_stops_the_fit_before_the_data_is_opened(small, tmp_path, monkeypatch):
+    ledger = small.book(tmp_path, epsilon=small.epsilon / 2)
+    monkeypatch.setattr(fitting, "open_table", lambda *_: pytest.fail("the data was opened"))
+    with pytest.raises(BudgetRefused) as caught:
+        db.fit("/nowhere/people.csv", small.plan, ledger=ledger, out=tmp_path / "run")
+    assert caught.value.field == "epsilon"
+    assert "left (ε=1" in str(caught.value)
+    assert not (tmp_path / "run").exists()
+    assert kinds(ledger) == ["open"]
+
+
+def test_delta_is_a_budget_too(small, tmp_path):
+    ledger = small.book(tmp_path, delta=small.delta / 2)
+    with pytest.raises(BudgetRefused) as caught:
+        db.fit(small.frame(), small.plan, ledger=ledger)
+    assert caught.value.field == "delta"
+
+
+def test_the_reservation_has_the_last_word(small, tmp_path, monkeypatch):
+    """Another process may have spent the rest since the first look: then the folder goes too."""
+    ledger = small.book(tmp_path, epsilon=small.epsilon / 2)
+    monkeypatch.setattr(fitting, "_refuse_unaffordable", lambda *_: None)
+    monkeypatch.setattr(TableSource, "load", lambda *_: pytest.fail("the records were read"))
+    with pytest.raises(BudgetRefused):
+        db.fit(small.frame(), small.plan, ledger=ledger, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_plan_for_exactly_what_is_left_fits(small, tmp_path):
+    ledger = small.book(tmp_path, epsilon=small.epsilon, delta=small.delta)
+    db.fit(small.frame(), small.plan, ledger=ledger)
+    assert ledger.remaining.epsilon == 0
+
+
+BAD = {
+    "a cell that is no number": lambda frame: frame.assign(age="old"),
+    "a value that is not in the list": lambda frame: frame.assign(code="99"),
+    "missing cells": lambda frame: frame.assign(age=None),
+    "infinite cells": lambda frame: frame.assign(hours=float("inf")),
+    "no records": lambda frame: frame[:0],
+    "one record": lambda frame: frame[:1],
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_records_cost_nothing_and_leave_nothing(small, book, tmp_path, name):
+    with pytest.raises(DataError):
+        db.fit(BAD[name](small.frame()), small.plan, ledger=book, out=tmp_path / "run", seed=1)
+    assert book.spent.epsilon == 0
+    assert closed(book) == ["no-noise-drawn"]
+    assert not (tmp_path / "run").exists()
+    db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run")  # nothing stands in the way of the next try
+    assert book.spent.epsilon == small.epsilon
+
+
+def test_a_bad_header_reserves_nothing(small, book, tmp_path):
+    with pytest.raises(DataError, match="age: is not a column"):
+        db.fit(small.frame().drop(columns="age"), small.plan, ledger=book, out=tmp_path / "run")
+    with pytest.raises(DataError, match="no such file"):
+        db.fit(tmp_path / "none.csv", small.plan, ledger=book, out=tmp_path / "run")
+    assert kinds(book) == ["open"]
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"seed": -1}, "seed"),
+        ({"device": "abacus"}, "device"),
+        ({"device": "meta"}, "device"),
+        ({"threads": 0}, "threads"),
+    ],
+)
+def test_bad_arguments_reserve_nothing(small, book, changes, field):
+    with pytest.raises(SettingError) as caught:
+        db.fit(small.frame(), small.plan, ledger=book, **changes)
+    assert caught.value.field == field
+    assert kinds(book) == ["open"]
+
+
+def test_a_folder_that_is_taken_reserves_nothing(small, book, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "thesis.txt").write_text("precious")
+    with pytest.raises(RunFolderError, match="not empty"):
+        db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run")
+    assert kinds(book) == ["open"]
+
+
+def test_a_run_that_was_only_planned_is_named_as_such(small, book, tmp_path):
+    RunFolder.create(tmp_path / "run", small.plan)
+    with pytest.raises(RunFolderError, match="before it could begin; remove it"):
+        db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run")
+    with pytest.raises(RunFolderError, match="before it could begin; remove it"):
+        db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run", resume=True)
+
+
+def test_a_full_disk_before_noise_costs_nothing(small, book, tmp_path, monkeypatch):
+    def full(self, *_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(RunFolder, "save_schema", full)
+    with pytest.raises(OSError):
+        db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run")
+    assert book.spent.epsilon == 0
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_ledger_that_cannot_be_written_ends_the_run_before_noise(small, book, tmp_path, monkeypatch):
+    draws, fsync = Draws(monkeypatch), disk._fsync
+    calls = []
+
+    def fails(fd):
+        calls.append(fd)
+        if len(calls) > 1:
+            raise OSError(5, "I/O error")
+        fsync(fd)
+
+    monkeypatch.setattr(disk, "_fsync", fails)
+    with pytest.raises(LedgerError, match="nothing may be drawn"):
+        db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run")
+    assert draws.count == 0
+    assert (tmp_path / "run" / "run.json").is_file()  # the charge stands, so what could be resumed is kept
+    assert db.Ledger.open(book.path).spent.epsilon == small.epsilon
+
+
+# -- cut off and resumed -------------------------------------------------------------------------------------------------
+
+
+def begun(small, plan, book, folder, step, monkeypatch, error=None):
+    """Fit, and fall over before this noisy step."""
+    draws = Draws(monkeypatch)
+    draws.before(step, error or MemoryError())
+    with pytest.raises((MemoryError, DoublureError)):
+        db.fit(small.frame(), plan, ledger=book, out=folder / "run", seed=1)
+    return draws
+
+
+def test_a_resumed_run_goes_on_and_its_lost_steps_count(small, book, tmp_path, monkeypatch):
+    draws = begun(small, small.plan, book, tmp_path, 4, monkeypatch)
+    assert draws.count == 3  # steps 1 and 2 are kept, step 3 is lost, step 4 was authorised
+    assert status(tmp_path / "run") == "aborted"
+    assert closed(book) == ["aborted"]
+    syn = db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run", resume=True)
+    assert draws.count == 3 + 2
+    assert closed(book) == ["aborted", "done"]
+    assert book.spent.epsilon == small.epsilon
+    log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    assert {"resumed_at": 4, "from_state_of": 2} in log
+    assert len(syn.sample(3)) == 3
+    assert db.load(tmp_path / "run").run["seed"] == 1
+
+
+def test_a_resumed_run_takes_up_what_was_learned(small, bought, book, tmp_path, monkeypatch):
+    draws = begun(small, bought, book, tmp_path, 5, monkeypatch)
+    before = (tmp_path / "run" / "schema.yaml").read_bytes()
+    monkeypatch.setattr(facts, "learn", lambda *_, **__: pytest.fail("a fact was bought twice"))
+    db.fit(small.frame(), bought, ledger=book, out=tmp_path / "run", resume=True)
+    assert (tmp_path / "run" / "schema.yaml").read_bytes() == before
+    assert draws.count == 4 + 2
+
+
+def test_before_the_first_state_the_networks_begin_again(small, book, tmp_path, monkeypatch):
+    draws = begun(small, small.plan, book, tmp_path, 2, monkeypatch)
+    assert not (tmp_path / "run" / "internal" / "checkpoint.safetensors").exists()
+    db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run", resume=True)
+    assert draws.count == 1 + 4  # step 1 drawn, step 2 authorised: both are spent
+
+
+def test_a_run_with_no_steps_and_no_state_left_is_refused(small, book, tmp_path, monkeypatch):
+    """An untrained generator is never passed off as a fitted one."""
+    plan = db.plan(
+        small.declared,
+        method="dpgan",
+        epsilon=2.0,
+        delta=small.delta,
+        accountant="rdp",
+        **small.tiny | {"checkpoints": 1},
+    )
+    begun(small, plan, book, tmp_path, 6, monkeypatch)
+    with pytest.raises(RunFolderError, match="no steps left"):
+        db.fit(small.frame(), plan, ledger=book, out=tmp_path / "run", resume=True)
+    assert book.spent.epsilon == plan.epsilon
+
+
+def test_facts_that_were_drawn_and_lost_are_not_drawn_again(small, bought, book, tmp_path, monkeypatch):
+    learn = facts.learn
+    told = []
+
+    def second_fails(question, *rest, **more):
+        told.append(question.path)
+        if len(told) == 2:
+            raise MemoryError
+        return learn(question, *rest, **more)
+
+    monkeypatch.setattr(facts, "learn", second_fails)
+    with pytest.raises(MemoryError):
+        db.fit(small.frame(), bought, ledger=book, out=tmp_path / "run")
+    assert book.spent.epsilon == bought.epsilon
+    with pytest.raises(RunFolderError, match="their price covers one draw; fit into a new folder"):
+        db.fit(small.frame(), bought, ledger=book, out=tmp_path / "run", resume=True)
+    assert len(told) == 2
+
+
+def test_bad_data_on_resuming_keeps_the_run(small, book, tmp_path, monkeypatch):
+    begun(small, small.plan, book, tmp_path, 4, monkeypatch)
+    with pytest.raises(DataError):
+        db.fit(small.frame().assign(age="old"), small.plan, ledger=book, out=tmp_path / "run", resume=True)
+    db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run", resume=True)
+    assert status(tmp_path / "run") == "done"
+
+
+def test_of_two_copies_one_can_be_resumed(small, book, tmp_path, monkeypatch):
+    begun(small, small.plan, book, tmp_path, 3, monkeypatch)
+    shutil.copytree(tmp_path / "run", tmp_path / "copy")
+    db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run", resume=True)
+    with pytest.raises((LedgerError, RunFolderError)):
+        db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "copy", resume=True)
+
+
+def test_of_two_copies_the_second_is_refused_while_the_first_is_unfinished(small, book, tmp_path, monkeypatch):
+    draws = begun(small, small.plan, book, tmp_path, 3, monkeypatch)
+    shutil.copytree(tmp_path / "run", tmp_path / "copy")
+    draws.before(draws.count + 2, MemoryError())
+    with pytest.raises(MemoryError):
+        db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run", resume=True)
+    with pytest.raises(LedgerError, match="resumed elsewhere"):
+        db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "copy", resume=True)
+    db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run", resume=True)
+    assert draws.count <= 6
+
+
+def test_a_crash_while_resuming_loses_no_session(small, book, tmp_path, monkeypatch):
+    """The ledger has the new session and the folder only the promise of it, again and again."""
+    begun(small, small.plan, book, tmp_path, 3, monkeypatch)
+    note = fitting._Run._note
+    monkeypatch.setattr(fitting._Run, "_note", lambda *_, **__: (_ for _ in ()).throw(SystemExit))
+    for _ in range(3):
+        with pytest.raises(SystemExit):
+            db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run", resume=True)
+    resume = db.Ledger.resume
+    monkeypatch.setattr(db.Ledger, "resume", lambda *_, **__: (_ for _ in ()).throw(SystemExit))
+    with pytest.raises(SystemExit):
+        db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run", resume=True)
+    monkeypatch.setattr(db.Ledger, "resume", resume)
+    monkeypatch.setattr(fitting._Run, "_note", note)
+    db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run", resume=True)
+    assert status(tmp_path / "run") == "done"
+    assert "next_sessions" not in json.loads((tmp_path / "run" / "run.json").read_text())["ledger"]
+
+
+def test_a_run_that_ended_in_the_ledger_alone_is_found_finished(small, tmp_path):
+    run, ledger = small.copies(tmp_path)
+    facts_of_run = json.loads((run / "run.json").read_text())
+    weights = facts_of_run.pop("generator_sha256")
+    (run / "run.json").write_text(json.dumps(facts_of_run | {"status": "reserved"}))
+    with pytest.raises(RunFolderError, match="is not finished"):
+        db.load(run)
+    syn = db.fit("/nowhere/people.csv", small.plan, ledger=ledger, out=run, resume=True)
+    assert syn.run["generator_sha256"] == weights
+    assert status(run) == "done"
+
+
+@pytest.mark.parametrize("what", ["done", "another plan", "another ledger", "no folder", "damaged"])
+def test_what_cannot_be_resumed_is_refused(small, book, tmp_path, monkeypatch, what):
+    begun(small, small.plan, book, tmp_path, 3, monkeypatch)
+    run, plan, ledger = tmp_path / "run", small.plan, book
+    if what == "done":
+        db.fit(small.frame(), plan, ledger=book, out=run, resume=True)
+    elif what == "another plan":
+        plan = db.plan(small.declared, method="dpgan", epsilon=1.0, delta=1e-4, accountant="rdp", **small.tiny)
+    elif what == "another ledger":
+        ledger = db.Ledger.create(tmp_path / "other", dataset="people", epsilon=10.0, delta=1e-3)
+    elif what == "no folder":
+        run = tmp_path / "none"
+    else:
+        (run / "internal" / "checkpoint.safetensors").write_bytes(b"x")
+    before = book.spent.epsilon
+    with pytest.raises(DoublureError) as caught:
+        db.fit(small.frame(), plan, ledger=ledger, out=run, resume=True)
+    assert caught.value.exit_code == 2
+    assert caught.value.remedy
+    assert book.spent.epsilon == before
+
+
+def test_a_run_without_privacy_is_resumed_too(small, gan, book, tmp_path, monkeypatch):
+    from doublure.methods.plain_teacher import PlainTeacher
+
+    taken, gradient = [], PlainTeacher.gradient
+
+    def counted(self, *rest):
+        if len(taken) == 3:
+            taken.append(None)
+            raise MemoryError
+        result = gradient(self, *rest)
+        taken.append(self.taken)
+        return result
+
+    monkeypatch.setattr(PlainTeacher, "gradient", counted)
+    with pytest.raises(MemoryError):
+        db.fit(small.frame(), gan, ledger=book, out=tmp_path / "run")
+    assert status(tmp_path / "run") == "aborted"
+    db.fit(small.frame(), gan, ledger=book, out=tmp_path / "run", resume=True)
+    assert taken == [1, 2, 3, None, 5, 6]
+
+
+# -- stopped by the user ---------------------------------------------------------------------------------------------------
+
+
+class StopAt(progress.Silent):
+    """Sends a signal when a stage begins, or when so many steps are done."""
+
+    def __init__(self, name, done=None, number=signal.SIGINT):
+        self.name, self.done, self.number, self.stage_now = name, done, number, None
+
+    def stage(self, name, total=None):
+        self.stage_now = name
+        if name == self.name and self.done is None:
+            os.kill(os.getpid(), self.number)
+
+    def at(self, done):
+        if self.stage_now == self.name and done == self.done:
+            os.kill(os.getpid(), self.number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_run_keeps_its_state_and_goes_on(small, book, tmp_path, monkeypatch, number):
+    draws = Draws(monkeypatch)
+    handlers = [signal.getsignal(watched) for watched in (signal.SIGINT, signal.SIGTERM)]
+    with pytest.raises(Interrupted) as caught:
+        db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run", progress=StopAt("train", 3, number))
+    assert caught.value.exit_code == 130
+    assert "--resume" in str(caught.value)
+    assert [signal.getsignal(watched) for watched in (signal.SIGINT, signal.SIGTERM)] == handlers
+    assert (status(tmp_path / "run"), draws.count) == ("interrupted", 3)
+    assert RunFolder(tmp_path / "run").kept_step == 3  # what was learned since the last kept state is not lost
+    db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run", resume=True)
+    assert draws.count <= 6
+    assert closed(book) == ["interrupted", "done"]
+
+
+def test_stopped_before_any_noise_costs_nothing(small, bought, book, tmp_path):
+    for plan in (small.plan, bought):
+        with pytest.raises(Interrupted, match="nothing was spent"):
+            db.fit(small.frame(), plan, ledger=book, out=tmp_path / "run", progress=StopAt("read the records"))
+        assert book.spent.epsilon == 0
+        assert not (tmp_path / "run").exists()
+
+
+def test_stopped_while_facts_are_learned_the_run_can_go_on(small, bought, book, tmp_path):
+    with pytest.raises(Interrupted, match="--resume"):
+        db.fit(small.frame(), bought, ledger=book, out=tmp_path / "run", progress=StopAt("learn what was bought", 1))
+    assert (tmp_path / "run" / "schema.yaml").is_file()
+    db.fit(small.frame(), bought, ledger=book, out=tmp_path / "run", resume=True)
+
+
+def test_a_run_without_privacy_can_be_stopped(small, gan, book, tmp_path):
+    with pytest.raises(Interrupted):
+        db.fit(small.frame(), gan, ledger=book, out=tmp_path / "run", progress=StopAt("train", 2))
+    db.fit(small.frame(), gan, ledger=book, out=tmp_path / "run", resume=True)
+    assert status(tmp_path / "run") == "done"
+
+
+def test_without_a_folder_there_is_no_way_to_go_on(small, book):
+    with pytest.raises(Interrupted) as caught:
+        db.fit(small.frame(), small.plan, ledger=book, progress=StopAt("train", 3))
+    assert "--resume" not in str(caught.value)
+    assert book.spent.epsilon == small.epsilon
+
+
+def test_a_second_signal_ends_the_run_at_once(small, book, tmp_path):
+    class Twice(StopAt):
+        def at(self, done):
+            super().at(done)
+            super().at(done)
+
+    with pytest.raises(Interrupted):
+        db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run", progress=Twice("train", 4))
+    assert closed(book) == ["interrupted"]
+
+
+def test_a_thread_that_is_not_the_main_one_can_fit(small, book):
+    made = []
+    worker = threading.Thread(target=lambda: made.append(db.fit(small.frame(), small.plan, ledger=book)))
+    worker.start()
+    worker.join()
+    assert len(made) == 1
+
+
+def test_listening_puts_every_handler_back():
+    before = signal.getsignal(signal.SIGTERM)
+    stop = stopping.StopSignal()
+    with stop.listening():
+        stop.check()
+        os.kill(os.getpid(), signal.SIGTERM)
+        with pytest.raises(Interrupted):
+            stop.check()
+        assert signal.getsignal(signal.SIGTERM) == before  # the second one is not ours any more
+    assert signal.getsignal(signal.SIGTERM) == before
