@@ -81,7 +81,7 @@ def status(run):
     return json.loads((run / "run.json").read_text())["status"]
 
 
-# -- a run that comes to its end -----------------------------------------------------------------------------------------
+# -- a run that comes to its end ---------------------------------------------------------------------------------------
 
 
 def test_a_run_is_charged_marked_and_closed(small, bought, book, tmp_path):
@@ -144,7 +144,7 @@ def test_progress_is_told(small, book):
     assert 6 in told
 
 
-# -- refusals ------------------------------------------------------------------------------------------------------------
+# -- refusals ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_budget_that_is_spent_stops_the_fit_before_the_data_is_opened(small, tmp_path, monkeypatch):
@@ -272,7 +272,22 @@ def test_a_ledger_that_cannot_be_written_ends_the_run_before_noise(small, book, 
     assert db.Ledger.open(book.path).spent.epsilon == small.epsilon
 
 
-# -- cut off and resumed -------------------------------------------------------------------------------------------------
+def test_learned_bounds_are_always_bounds(small, monkeypatch):
+    """However few the records and however loud the noise, an answer that was paid for can be used."""
+    from doublure.data.tables import open_table
+    from doublure.private import statistics
+
+    table = open_table(small.frame()).load(small.bought)
+    question = next(question for question in small.bought.questions if question.fact == "bounds")
+    for answer in [(-2e16, -1e16), (1e16, 2e16), (-1e16, 1e16), (0.0, 50.0), (-5.0, 0.0)]:
+        monkeypatch.setattr(statistics, "noisy_bounds", lambda *_, answer=answer, **__: answer)
+        learned = {question.path: facts.learn(question, table, small.bought, delta=0.0, learned={})}
+        others = {"columns.job.values": ("cook",), "columns.income.shares": {"low": 0.5, "high": 0.5}}
+        lower, upper = small.bought.resolve(learned | others).columns["hours"].bounds
+        assert lower < upper
+
+
+# -- cut off and resumed -----------------------------------------------------------------------------------------------
 
 
 def begun(small, plan, book, folder, step, monkeypatch, error=None):
@@ -300,12 +315,12 @@ def test_a_resumed_run_goes_on_and_its_lost_steps_count(small, book, tmp_path, m
 
 
 def test_a_resumed_run_takes_up_what_was_learned(small, bought, book, tmp_path, monkeypatch):
-    draws = begun(small, bought, book, tmp_path, 5, monkeypatch)
+    draws = begun(small, bought, book, tmp_path, 4, monkeypatch)
     before = (tmp_path / "run" / "schema.yaml").read_bytes()
     monkeypatch.setattr(facts, "learn", lambda *_, **__: pytest.fail("a fact was bought twice"))
     db.fit(small.frame(), bought, ledger=book, out=tmp_path / "run", resume=True)
     assert (tmp_path / "run" / "schema.yaml").read_bytes() == before
-    assert draws.count == 4 + 2
+    assert draws.count == 3 + 2
 
 
 def test_before_the_first_state_the_networks_begin_again(small, book, tmp_path, monkeypatch):
@@ -452,7 +467,7 @@ def test_a_run_without_privacy_is_resumed_too(small, gan, book, tmp_path, monkey
     assert taken == [1, 2, 3, None, 5, 6]
 
 
-# -- stopped by the user ---------------------------------------------------------------------------------------------------
+# -- stopped by the user -----------------------------------------------------------------------------------------------
 
 
 class StopAt(progress.Silent):

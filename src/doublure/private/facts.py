@@ -7,6 +7,7 @@ Every answer is one access of the plan, marked in the ledger before it is drawn.
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +18,7 @@ from doublure.data.tables import Table
 from doublure.private import statistics
 from doublure.schema import Question, Schema
 from doublure.schema.columns import Column, DateColumn, DatetimeColumn, IntegerColumn, RealColumn, label
+from doublure.schema.scalars import EXACT
 
 _CALENDAR_YEARS = range(1850, 2151)
 
@@ -67,7 +69,17 @@ def _bounds(cells: pd.Series[Any], column: Column, question: Question, max_recor
         precision=precision,
         magnitude=question.magnitude,
     )
-    return (int(first), int(last)) if whole else (float(first), float(last))
+    unit = column.unit if isinstance(column, (IntegerColumn, RealColumn)) else 0.0
+    first, last = _countable(float(first), float(last), EXACT * unit if unit else math.inf)
+    return (int(first), int(last)) if whole else (first, last)
+
+
+def _countable(lower: float, upper: float, most: float) -> tuple[float, float]:
+    """Cut bounds off at what float64 can count; where noise has put both beyond it, keep that side of zero."""
+    lower, upper = max(-most, min(lower, most)), max(-most, min(upper, most))
+    if lower < upper:
+        return lower, upper
+    return (lower, 0.0) if lower < 0 else (0.0, upper)
 
 
 def _shares(
