@@ -69,8 +69,8 @@ def _bounds(cells: pd.Series[Any], column: Column, question: Question, max_recor
         precision=precision,
         magnitude=question.magnitude,
     )
-    unit = column.unit if isinstance(column, (IntegerColumn, RealColumn)) else 0.0
-    first, last = _countable(float(first), float(last), EXACT * unit if unit else math.inf)
+    apart = column.unit if isinstance(column, (IntegerColumn, RealColumn)) else 0.0
+    first, last = _countable(float(first), float(last), EXACT * apart if apart else math.inf)
     return (int(first), int(last)) if whole else (first, last)
 
 
