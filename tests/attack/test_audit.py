@@ -10,34 +10,38 @@ from doublure.errors import SettingError
 from doublure.private import clipping, mechanism
 
 RUNS = 150
-# Claims at ε = 4 and a mutant that doubles the signal: an attacker then shows far more than μ allows (notes on power).
+# At ε = 4, μ is about 0.92. A mutant that triples the signal lets the attacker err in 8 % of the runs either way, of
+# which 150 runs show at most 21 % at this confidence, where the claim allows no less than 45 %: it is caught always, for
+# all practical purposes, and the honest mechanism is accused once in a million. Finer faults need the long audit.
+CONFIDENCE = 1 - 1e-6
+FAULT = 3.0
 
 
 def audit(n_critic: int = 1) -> TrainerAudit:
-    return audit_trainer(epsilon=4.0, delta=1e-5, iterations=1, n_critic=n_critic, runs=RUNS, confidence=0.999)
+    return audit_trainer(epsilon=4.0, delta=1e-5, iterations=1, n_critic=n_critic, runs=RUNS, confidence=CONFIDENCE)
 
 
 def test_production_mechanism_is_not_violated() -> None:
     found = audit()
     assert not found.violated
-    assert 0.5 < found.gaussian_lower_bound < found.claimed_epsilon
-    assert found.lower_bound <= found.claimed_epsilon
+    assert found.gaussian_lower_bound < found.claimed_epsilon
+    assert found.lower_bound < found.claimed_epsilon
     assert "no violation" in found.sentence
 
 
-def test_halved_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     from doublure.private.noise import OsKeyedNoise
 
     honest = OsKeyedNoise.normal
-    monkeypatch.setattr(OsKeyedNoise, "normal", lambda self, size, std, **rest: honest(self, size, std / 2.5, **rest))
+    monkeypatch.setattr(OsKeyedNoise, "normal", lambda self, size, std, **rest: honest(self, size, std / FAULT, **rest))
     assert audit().violated
 
 
-def test_doubled_clip_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_wide_a_clip_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = clipping.clipped_sum
 
     def wide(lot: clipping.Lot, *, max_grad_norm: float) -> clipping.ClippedSum:
-        return replace(honest(lot, max_grad_norm=2.5 * max_grad_norm), sensitivity=max_grad_norm)
+        return replace(honest(lot, max_grad_norm=FAULT * max_grad_norm), sensitivity=max_grad_norm)
 
     monkeypatch.setattr(mechanism, "clipped_sum", wide)
     assert audit().violated
@@ -56,7 +60,7 @@ def test_uncounted_critic_steps_are_caught(monkeypatch: pytest.MonkeyPatch) -> N
         before = self.taken
         gradient = honest(self, *args)  # type: ignore[arg-type]
         calls["made"] += 1
-        self.taken = before + (calls["made"] % 8 == 0)
+        self.taken = before + (calls["made"] % 9 == 0)
         return gradient
 
     monkeypatch.setattr(mechanism.PrivateStep, "gradient", uncounted)
