@@ -20,7 +20,7 @@ from doublure.run_folder import sha256_of
 
 VERSION = 1
 CARD = "card.json"
-_WRITTEN_LATER = ("ledger", "files")
+_PAGE = "card.html"
 
 
 def verify(bundle: str | Path, *, ledger: Ledger | str | Path | None = None) -> dict[str, Any]:
@@ -50,7 +50,8 @@ def verify(bundle: str | Path, *, ledger: Ledger | str | Path | None = None) -> 
 
 def claims_sha256(card: Mapping[str, Any]) -> str:
     """Return the SHA-256 of what a card says, apart from what is only known once the ledger has recorded it."""
-    claims = {key: value for key, value in card.items() if key not in _WRITTEN_LATER}
+    claims = {key: value for key, value in card.items() if key != "ledger"}
+    claims["files"] = [file for file in card["files"] if file.get("path") != _PAGE]
     return hashlib.sha256(canonical(claims)).hexdigest()
 
 

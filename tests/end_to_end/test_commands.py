@@ -244,3 +244,23 @@ def test_the_same_commands_on_other_tables(
     assert (code, sampled["result"]["rows"]) == (0, 40)
     assert doublure("release", "run", "-n", 40, "-o", "bundle")[0] == 0
     assert doublure("verify", "bundle", "--ledger", "L")[0] == 0
+
+
+def test_an_internal_page_cannot_land_among_what_is_kept_or_published(census: Path) -> None:
+    assert fit()[0] == 0
+    assert doublure("release", "run", "-n", 20, "-o", "bundle")[0] == 0
+    before = Path("run/plan.json").read_bytes()
+    for place in ("run/plan.html", "bundle/page.html", "page.json"):
+        code, refused = doublure("evaluate", "run", "--real", "adult.csv", "-o", place)
+        assert (code, refused["error"]["field"]) == (2, place)
+    assert Path("run/plan.json").read_bytes() == before
+    assert doublure("verify", "bundle", "--ledger", "L")[0] == 0
+
+
+def test_edited_row_counts_on_a_card_are_noticed(census: Path) -> None:
+    assert fit()[0] == 0
+    assert doublure("release", "run", "-n", 20, "-o", "bundle")[0] == 0
+    card = json.loads(Path("bundle/card.json").read_text())
+    card["files"][0]["rows"] = 999_999
+    Path("bundle/card.json").write_text(json.dumps(card))
+    assert doublure("verify", "bundle", "--ledger", "L")[0] == 4

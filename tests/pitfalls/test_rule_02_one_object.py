@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import inspect
+from dataclasses import replace
+from functools import partial
 from itertools import repeat
 from pathlib import Path
 
@@ -14,8 +16,12 @@ from scipy import stats
 from torch import nn
 
 import doublure
+from doublure import fitting
+from doublure.errors import InputError
+from doublure.ledger import Ledger
 from doublure.methods.dpgan import Dpgan
 from doublure.private import clipping, mechanism
+from doublure.private.accounting import GaussianEvent
 from doublure.private.clipping import Constant
 from doublure.private.gradients import CriticLoss
 from doublure.private.noise import OsKeyedNoise, ReplayNoise
@@ -222,3 +228,36 @@ def test_the_relation_stands_in_plan_claim_and_event(plan):
 def test_noise_for_tests_is_refused(lab):
     with pytest.raises(doublure.errors.SettingError, match="tests only"):
         lab.mechanism(huge(), settings(), noise=ReplayNoise([]), allow_test_noise=False)
+
+
+def check_a_plan_changed_by_hand_is_refused(lab, plan, folder):
+    """σ, q, T and the claim are one calibration: a plan in which one was changed buys nothing and opens nothing."""
+    ledger = Ledger.create(folder / "ledger", dataset="people", epsilon=100.0, delta=0.5)
+    (training,) = [access for access in plan.touches if isinstance(access.event, GaussianEvent)]
+    weaker = replace(training, event=replace(training.event, noise_multiplier=0.01))
+    forged = {
+        "noise": replace(plan, noise_multiplier=0.01),
+        "rate": replace(plan, sample_rate=1.0),
+        "steps": replace(plan, settings=plan.settings.model_copy(update={"steps": 600})),
+        "claim": replace(plan, guarantee=plan.guarantee.model_copy(update={"epsilon": 0.1})),
+        "total": replace(plan, epsilon=0.1, guarantee=plan.guarantee.model_copy(update={"epsilon": 0.1})),
+        "noise, event and claim": replace(
+            plan,
+            noise_multiplier=0.01,
+            touches=(*plan.learned, weaker),
+            guarantee=plan.guarantee.model_copy(update={"noise_multiplier": 0.01}),
+        ),
+    }
+    for name, made in forged.items():
+        lab.refusal(InputError, partial(lab.fit, lab.people(), made, folder / name, real=True, ledger=ledger))
+        assert [record.kind for record in ledger.entries] == ["open"], name
+
+
+def test_a_plan_changed_by_hand_is_refused(lab, declared_plan, tmp_path):
+    check_a_plan_changed_by_hand_is_refused(lab, declared_plan, tmp_path)
+
+
+def test_a_fit_that_takes_it_is_caught(lab, monkeypatch, declared_plan, tmp_path):
+    monkeypatch.setattr(fitting, "_refuse_forged", lambda plan: None)
+    with lab.caught():
+        check_a_plan_changed_by_hand_is_refused(lab, declared_plan, tmp_path)

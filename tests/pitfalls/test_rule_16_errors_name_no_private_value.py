@@ -216,18 +216,18 @@ def check_the_command_line_tells_nothing(capsys, folder, plan):
     Ledger.create(folder / "ledger", dataset="people", epsilon=50.0, delta=0.1)
     data = folder / "data.csv"
     good = "age,pay,job,out\n" + "30,100,cook,yes\n" * 5
-    for row in (f"30,{TEXT},cook,yes\n", f"30,100,cook,{TEXT}\n", f"{NUMBER},100,cook,no\n", f"1,2,3,4,{TEXT}\n"):
+    paths = {"--plan": "plan.json", "--ledger": "ledger", "-o": "run"}
+    words = [word for flag, name in paths.items() for word in (flag, str(folder / name))]
+    bad = [f"30,{TEXT},cook,yes\n", f"{NUMBER},100,cook,no\n", f"{TEXT},100,cook,yes\n", f"1,2,3,4,{TEXT}\n"]
+    for row, flags in zip(bad, ([], ["--json"]) * 2, strict=True):
         data.write_text(good + row)
-        for flags in ((), ("--json",)):
-            paths = {"--plan": "plan.json", "--ledger": "ledger", "-o": "run"}
-            words = [word for flag, name in paths.items() for word in (flag, str(folder / name))]
-            code = run_guarded(app, ["fit", str(data), *words, *flags])
-            shown = capsys.readouterr()
-            assert code in (1, 2)
-            assert not any(secret in shown.out + shown.err for secret in SECRETS), shown
-            assert "Traceback" not in shown.out + shown.err
-            if flags:
-                assert json.loads(shown.out)["ok"] is False
+        code = run_guarded(app, ["fit", str(data), *words, *flags])
+        shown = capsys.readouterr()
+        assert code in (1, 2)
+        assert not any(secret in shown.out + shown.err for secret in SECRETS), shown
+        assert "Traceback" not in shown.out + shown.err
+        if flags:
+            assert json.loads(shown.out)["ok"] is False
 
 
 def test_the_command_line_tells_nothing(capsys, declared_plan, tmp_path):

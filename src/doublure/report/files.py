@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from doublure.errors import InputError
 from doublure.evaluate.table import TableEvaluation
 from doublure.evaluate.understudy import Report
 from doublure.files import write_atomic
@@ -16,11 +17,23 @@ def write_internal(report: Report | TableEvaluation, html: str | Path, json: str
     Both hold figures computed on real data without noise: never publish them, never put them into a bundle.
 
     Raises:
-        InputError: A file cannot be written there.
+        InputError: A file cannot be written there, or would lie where it is published or replaces part of a run.
     """
+    for path in (Path(html), None if json is None else Path(json)):
+        if path is not None:
+            _refuse_public_place(path)
+    if json is not None and Path(json) == Path(html):
+        raise InputError("would hold both page and figures", field=html, remedy="end the page's name in .html")
     if json is not None:
         write_private(json, report.to_json() + "\n")
     write_private(html, internal_page(report))
+
+
+def _refuse_public_place(path: Path) -> None:
+    """Refuse a run folder (its internal/ aside) and a bundle: what lies there is kept or published."""
+    for name, what in (("run.json", "a run folder"), ("dictionary.json", "a bundle")):
+        if (path.parent / name).exists():
+            raise InputError(f"lies in {what}, and the page is internal", field=path, remedy="choose another -o")
 
 
 def write_private(path: str | Path, text: str) -> None:
