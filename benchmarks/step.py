@@ -2,7 +2,7 @@
 
 A step takes a lot to an updated critic: gradients, clipping, sum, optimiser. Sampling and noise are left out, as they
 are the same for all. Before anything is timed, all ways are shown to compute the same gradient. Contenders run in
-turns, so that a busy machine slows all of them; ratios are medians over rounds.
+turns of a few steps, so that a busy machine slows all of them; ratios are medians over rounds.
 
     python benchmarks/step.py                    all tables, one thread
     python benchmarks/step.py --threads 2 --case conv --rounds 40
@@ -39,6 +39,8 @@ from doublure.private.gradients.terms import Units
 
 CLIP = 1.0
 SAME = 1e-3
+TURN = 3
+"""Steps in a turn: a trainer, too, makes several steps of the critic before anything else."""
 
 Step = Callable[[Records], Tensor | None]
 """One step; returns the flat gradient where that costs nothing, for the comparison."""
@@ -288,8 +290,9 @@ def timed(case: Case, rounds: int, clock: Callable[[], float]) -> None:
     for turn in range(rounds):
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
             start = clock()
-            steps[name](records)
-            times[name].append(clock() - start)
+            for _ in range(TURN):
+                steps[name](records)
+            times[name].append((clock() - start) / TURN)
     base = min(("no privacy", "no privacy, one pass"), key=lambda name: statistics.median(times.get(name, [math.inf])))
     print(f"\n{case.name}\n\n| way | ms | of the step without privacy |\n|---|---:|---:|")
     for name, each in times.items():
@@ -306,10 +309,10 @@ def _resident() -> float:
 def _peak(case_name: str, way: str, threads: int, results: multiprocessing.Queue) -> None:
     torch.set_num_threads(threads)
     (case,) = (case for case in CASES["memory"] if case.name == case_name)
+    make = {"no privacy": together, "doublure": doublure}[way]
+    # The libraries' own first-use memory is not the step's: a small critic goes ahead.
+    make(mlp(120, 8), case.loss)(case.records().take(slice(0, 2)))
     records = case.records()
-    step = {"no privacy": together, "doublure": doublure}[way](case.critic(), case.loss)
-    # The libraries' own first-use memory is not the step's: a lot of two goes ahead.
-    step(records.take(slice(0, 2)))
     before, seen, done = _resident(), [0.0], threading.Event()
 
     def watch() -> None:
@@ -318,6 +321,7 @@ def _peak(case_name: str, way: str, threads: int, results: multiprocessing.Queue
 
     watcher = threading.Thread(target=watch)
     watcher.start()
+    step = make(case.critic(), case.loss)
     for _ in range(3):
         step(records)
     done.set()
@@ -326,7 +330,7 @@ def _peak(case_name: str, way: str, threads: int, results: multiprocessing.Queue
 
 
 def memory(case: Case, threads: int) -> None:
-    """Print the peak memory of three steps over that of a step with two records, each way in its own process."""
+    """Print the peak memory of a critic, its optimiser and three steps, each way in its own process."""
     context = multiprocessing.get_context("spawn")
     peaks = {}
     for way in ("no privacy", "doublure"):

@@ -19,6 +19,7 @@ folder's
 from __future__ import annotations
 
 import contextlib
+import json
 import secrets
 import tempfile
 from pathlib import Path
@@ -79,6 +80,7 @@ def fit(
         Interrupted: Stopped by a signal; the state is kept and the run can be resumed.
     """
     listener = progress or Silent()
+    _refuse_forged(plan)
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     public_seed = seeding.chosen(seed)
     check_device(device)
@@ -100,6 +102,11 @@ def fit(
         source.check(plan.schema)
         run = _Run.resumed(path, plan, book) if resume else _Run.begun(path, plan, book, public_seed)
         return run.finish(source, device, listener, keeps=out is not None)
+
+
+def _refuse_forged(plan: Plan) -> None:
+    """Refuse a plan that was changed by hand: σ, q, T and the claim are one calibration (design §5, rule 2)."""
+    Plan.from_json(json.loads(json.dumps(plan.to_json())), name="plan")
 
 
 def _refuse_unaffordable(ledger: Ledger, plan: Plan) -> None:

@@ -11,7 +11,7 @@ from doublure.private import clipping, mechanism
 
 RUNS = 150
 # At ε = 4, μ is about 0.92. A mutant that triples the signal lets the attacker err in 8 % of the runs either way, of
-# which 150 runs show at most 21 % at this confidence, where the claim allows no less than 45 %: it is caught always, for
+# which 150 runs show at most 21 % at this confidence, where the claim allows no less than 45 %: it is always caught for
 # all practical purposes, and the honest mechanism is accused once in a million. Finer faults need the long audit.
 CONFIDENCE = 1 - 1e-6
 FAULT = 3.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -53,6 +54,8 @@ def run_guarded(app: Callable[..., Any], arguments: list[str] | None = None) -> 
         if as_json and words and "--json" not in words:
             words.append("--json")
         outcome = app(args=words, prog_name="doublure", standalone_mode=False)
+        if outcome == Interrupted.exit_code:  # what newer typers make of a KeyboardInterrupt
+            return _report(_BY_USER, command, as_json)
         if isinstance(outcome, int):  # --help and --version end with an exit code
             return outcome
         _tell(outcome if isinstance(outcome, Outcome) else Outcome(), command, as_json)
@@ -62,9 +65,10 @@ def run_guarded(app: Callable[..., Any], arguments: list[str] | None = None) -> 
     except KeyboardInterrupt:
         return _report(_BY_USER, command, as_json)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_stdout()
         return 0
     except OSError as error:
+        as_json = not _stdout_is_full() and as_json
         reason = (error.strerror or "failed").lower()
         full = error.errno == errno.ENOSPC
         remedy = "free some space" if full else "check the path and its permissions"
@@ -81,6 +85,21 @@ def _speak_any_encoding() -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if callable(reconfigure):
             reconfigure(errors="backslashreplace")
+
+
+def _drop_stdout() -> None:
+    """Send what is still to be written nowhere, so that the interpreter's end does not stumble over it."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _stdout_is_full() -> bool:
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        _drop_stdout()
+        return True
+    return False
 
 
 def _write_object(body: dict[str, Any]) -> None:
@@ -105,8 +124,11 @@ def _tell(outcome: Outcome, command: str, as_json: bool) -> None:
 def _report(error: DoublureError, command: str, as_json: bool) -> int:
     if as_json:
         facts = {"code": error.code, "field": error.field, "message": error.message, "remedy": error.remedy}
-        _write_object({"ok": False, "command": command, "error": facts})
-    else:
+        try:
+            _write_object({"ok": False, "command": command, "error": facts})
+        except OSError:
+            as_json = not _stdout_is_full()
+    if not as_json:
         console(stderr=True).print(f"doublure: {error}", style="bold red")
     return error.exit_code
 

@@ -157,7 +157,7 @@ def epsilon_of(
         relation: Neighbouring relation; see the table at the top.
 
     Returns:
-        The smallest ε >= 0 that the accountant can show.
+        The smallest ε >= 0 that the accountant can show; without Gaussian events never above the sum of their ε.
 
     Raises:
         SettingError: A value is out of range, the pair is unsupported, or δ is spent by the events themselves.
@@ -168,13 +168,7 @@ def epsilon_of(
         (2.033, 2.208)
     """
     _number(delta, "delta", above=0.0, below=1.0)
-    ready = _ready(events, accountant, relation)
-    _refuse_spent_delta(ready, delta)
-    if not ready:
-        return 0.0
-    if accountant == "rdp":
-        return _RenyiCurve(ready, relation).epsilon(delta)
-    return _LossDistribution(ready, relation).epsilon(delta)
+    return _cost(events, delta, accountant, relation)
 
 
 def delta_of(
@@ -190,6 +184,8 @@ def delta_of(
     ready = _ready(events, accountant, relation)
     if not ready:
         return 0.0
+    if epsilon >= _sum_of_epsilons(ready):
+        return min(1.0, _sum_of_deltas(ready))
     if accountant == "rdp":
         return _RenyiCurve(ready, relation).delta(epsilon)
     return _LossDistribution(ready, relation).delta(epsilon)
@@ -231,13 +227,7 @@ def calibrate(
     _number(delta, "delta", above=0.0, below=1.0)
 
     def cost(noise: float, *, rough: bool = False) -> float:
-        ready = _ready(events_at(noise), accountant, relation)
-        _refuse_spent_delta(ready, delta)
-        if not ready:
-            return 0.0
-        if accountant == "rdp":
-            return _RenyiCurve(ready, relation).epsilon(delta)
-        return _LossDistribution(ready, relation, coarser=8 if rough else 1).epsilon(delta)
+        return _cost(events_at(noise), delta, accountant, relation, coarser=8 if rough else 1)
 
     def bracketing_cost(noise: float) -> float:
         ready = _ready(events_at(noise), accountant, relation)
@@ -350,6 +340,36 @@ def group_epsilon_of(
     raise SettingError("is too large for this delta", field="size", remedy="use a smaller group or more noise")
 
 
+def _cost(
+    events: Sequence[Event], delta: float, accountant: Accountant, relation: Relation, *, coarser: int = 1
+) -> float:
+    """Return the accountant's ε, or the plain sum where nothing but pure and approximate events makes it smaller."""
+    ready = _ready(events, accountant, relation)
+    spent = _sum_of_deltas(ready)
+    if spent >= delta:
+        raise SettingError(
+            f"{delta:g} is already spent by the events' own delta of {spent:.4g}",
+            field="delta",
+            remedy="raise it, or give those events a smaller one",
+        )
+    if not ready:
+        return 0.0
+    if accountant == "rdp":
+        found = _RenyiCurve(ready, relation).epsilon(delta)
+    else:
+        found = _LossDistribution(ready, relation, coarser=coarser).epsilon(delta)
+    return min(found, _sum_of_epsilons(ready))
+
+
+def _sum_of_epsilons(events: Sequence[_Counted]) -> float:
+    """Return the ε of basic composition, which is infinite with a Gaussian among the events."""
+    return math.fsum(math.inf if isinstance(event, GaussianEvent) else event.epsilon * count for event, count in events)
+
+
+def _sum_of_deltas(events: Sequence[_Counted]) -> float:
+    return math.fsum(event.delta * count for event, count in events if isinstance(event, ApproximateEvent))
+
+
 class _RenyiCurve:
     """The Rényi curve of a composition, after dp-accounting. Approximate events count as pure, their δ set aside.
 
@@ -364,7 +384,7 @@ class _RenyiCurve:
 
         replace_one = dp_accounting.NeighboringRelation.REPLACE_ONE
         add_remove = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
-        self.set_aside = math.fsum(event.delta * n for event, n in events if isinstance(event, ApproximateEvent))
+        self.set_aside = _sum_of_deltas(events)
         total: Any = None
         for event, count in events:
             if isinstance(event, GaussianEvent):
@@ -535,13 +555,13 @@ def _grid_interval(events: Sequence[_Counted], relation: Relation) -> float:
     coarse, fine = scale * math.sqrt(4.8e-3 / steps), scale * math.sqrt(1.2e-4 / steps)  # 0.04 % and 0.001 % of ε
     wanted = max(fine, min(1e-4, coarse))
     if discrete:
-        wanted = min(wanted, 1e-4, 2e-3 * scale / discrete)
+        wanted = min(wanted, 1e-4 * max(1.0, scale), 2e-3 * scale / discrete)
     whole = scale**2 + 20.0 * scale + widest
     bounds = (widest / _FINEST_STEP_POINTS, whole / _FINEST_TOTAL_POINTS, math.sqrt(2e-15 * widest * steps))
     interval = max(wanted, *bounds)
     if not interval < _COARSEST_INTERVAL:
         raise SettingError(
-            "is too small for accountant pld over so many steps",
+            "is too small for accountant pld, which ends at an epsilon of about 1e5",
             field="noise_multiplier",
             remedy='use accountant="rdp" or more noise',
         )
@@ -626,16 +646,6 @@ def _refuse_unsupported(event: GaussianEvent, accountant: Accountant, relation: 
             "is not supported for Poisson lots under replace-one",
             field="accountant rdp",
             remedy='use accountant="pld"',
-        )
-
-
-def _refuse_spent_delta(events: Sequence[_Counted], delta: float) -> None:
-    spent = math.fsum(event.delta * count for event, count in events if isinstance(event, ApproximateEvent))
-    if spent >= delta:
-        raise SettingError(
-            f"{delta:g} is already spent by the events' own delta of {spent:.4g}",
-            field="delta",
-            remedy="raise it, or give those events a smaller one",
         )
 
 

@@ -65,40 +65,38 @@ class Convolution:
 
     def terms(self, pairs: Sequence[Pair], records: int) -> list[Term]:
         """Return the terms of the gradients of B records."""
-        left: list[Tensor] = []
-        right: list[Tensor] = []
-        straight: list[bool] = []
-        for pair in pairs:
-            rows = len(pair.inputs) // records
-            left += self._by_row(self._places(pair.cotangent), rows)
-            right += self._by_row(self._windows(pair.inputs, tuple(pair.cotangent.shape[2:])), rows)
-            straight += [pair.straight] * rows
-        return Outer(self.weight, self.bias, self.groups, tuple(left), tuple(right), tuple(straight)).shortest()
+        left = tuple(self._places(pair.cotangent, records) for pair in pairs)
+        right = tuple(self._windows(pair.inputs, pair.cotangent.shape[2:], records) for pair in pairs)
+        straight = tuple(pair.straight for pair in pairs)
+        outputs, inputs = pairs[0].cotangent.shape[1], pairs[0].inputs.shape[1] // self.groups
+        shape = (outputs, *self.kernel, inputs)
+        return Outer(self.weight, self.bias, self.groups, left, right, straight, shape).shortest()
 
-    @staticmethod
-    def _by_row(factor: Tensor, rows: int) -> list[Tensor]:
-        """Return, from (B · rows, g, n, T), for each of a record's rows (B · g, T, n)."""
-        return [factor[row::rows].flatten(0, 1).transpose(1, 2) for row in range(rows)]
+    def _places(self, cotangent: Tensor, records: int) -> Tensor:
+        """Return (B · g, T, n): what came back to each of the T places of a record's rows."""
+        outputs = cotangent.shape[1] // self.groups
+        grouped = cotangent.reshape(records, -1, self.groups, outputs, math.prod(cotangent.shape[2:]))
+        return grouped.permute(0, 2, 3, 1, 4).flatten(3).flatten(0, 1).transpose(1, 2)
 
-    def _places(self, cotangent: Tensor) -> Tensor:
-        """Return (R, g, n, T): what came back to each of the T places."""
-        return cotangent.reshape(len(cotangent), self.groups, cotangent.shape[1] // self.groups, -1)
-
-    def _windows(self, inputs: Tensor, places: tuple[int, ...]) -> Tensor:
-        """Return (R, g, m, T): what the kernel sees from each of the T places."""
+    def _windows(self, inputs: Tensor, places: tuple[int, ...], records: int) -> Tensor:
+        """Return (B · g, T, kernel · m): what the kernel sees from each of the T places, channels last."""
         sides = [side for padding in reversed(self.padding) for side in (padding, padding)]
-        padded = functional.pad(inputs, sides) if any(sides) else inputs.contiguous()
-        rows, channels, *steps = padded.stride()
+        # Channels last, because then whole rows of a window are copied at a time.
+        padded = functional.pad(inputs.movedim(1, -1), [0, 0, *sides]).contiguous()
+        row, *steps, channel = padded.stride()
+        rows, channels = len(inputs) // records, inputs.shape[1] // self.groups
         windows = padded.as_strided(
-            (*inputs.shape[:2], *self.kernel, *places),
+            (records, self.groups, rows, *places, *self.kernel, channels),
             (
-                rows,
-                channels,
-                *(step * apart for step, apart in zip(steps, self.dilation, strict=True)),
+                rows * row,
+                channels * channel,
+                row,
                 *(step * along for step, along in zip(steps, self.stride, strict=True)),
+                *(step * apart for step, apart in zip(steps, self.dilation, strict=True)),
+                channel,
             ),
         )
-        return windows.reshape(len(inputs), self.groups, -1, math.prod(places))
+        return windows.reshape(records * self.groups, rows * math.prod(places), -1)
 
 
 @dataclass(frozen=True)

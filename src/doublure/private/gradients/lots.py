@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -84,7 +85,9 @@ class RecordGradients:
         """Yield the gradients of records that are their own units."""
         if not len(records):
             return
-        size = chunk_size or self._room(records)
+        # Batches of equal size: a small last one would cost nearly as much as a full one.
+        batches = math.ceil(len(records) / (chunk_size or self._room(records)))
+        size = math.ceil(len(records) / batches)
         for start in range(0, len(records), size):
             part = records if size >= len(records) else records.take(slice(start, start + size))
             units = torch.arange(start, start + len(part), device=part.real.device)

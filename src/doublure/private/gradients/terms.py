@@ -105,10 +105,17 @@ class Term(Protocol):
 
 @dataclass(frozen=True)
 class Dense:
-    """A gradient written out: for each record as many numbers as the parameter has, in its order, (B, N)."""
+    """A gradient written out: for each record as many numbers as the parameter has, (B, N).
+
+    Args:
+        parameter: The parameter's place.
+        values: The gradients.
+        channels_last: (outputs, *kernel, inputs) if that is how a convolution's numbers come.
+    """
 
     parameter: int
     values: Tensor
+    channels_last: tuple[int, ...] = ()
 
     def measure(self, units: Units) -> tuple[Tensor, Tensor]:
         """See :class:`Term`."""
@@ -124,11 +131,21 @@ class Dense:
 
     def add_to(self, into: Sequence[Tensor], weights: Tensor) -> None:
         """See :class:`Term`."""
-        into[self.parameter].addmv_(_as(self.values, weights).t(), weights)
+        values = _as(self.values, weights).t()
+        if self.channels_last:
+            _add_channels_last(into[self.parameter], values @ weights, self.channels_last)
+        else:
+            into[self.parameter].addmv_(values, weights)
 
     def numbers(self) -> int:
         """See :class:`Term`."""
         return self.values.numel()
+
+
+def _add_channels_last(buffer: Tensor, total: Tensor, shape: tuple[int, ...]) -> None:
+    """Add (outputs, *kernel, inputs) to a parameter of torch's order, (outputs, inputs, *kernel)."""
+    outputs, *kernel, inputs = shape
+    buffer.view(outputs, inputs, *kernel).movedim(1, -1).add_(total.view(shape))
 
 
 def _as(values: Tensor, other: Tensor) -> Tensor:
@@ -162,6 +179,7 @@ class Outer:
         right: (B · g, T, m) for each pair.
         straight: For each pair whether the bias shares in it. A pair from the differentiated backward pass, where
             the layer acts without its bias, has no part in it.
+        channels_last: (outputs, *kernel, inputs) if that is how a convolution's weight comes of the products.
     """
 
     weight: int
@@ -170,6 +188,7 @@ class Outer:
     left: tuple[Tensor, ...]
     right: tuple[Tensor, ...]
     straight: tuple[bool, ...]
+    channels_last: tuple[int, ...] = ()
 
     def shortest(self) -> list[Term]:
         """Return the gradient written out where that takes less room than its factors, and hence less work."""
@@ -177,14 +196,15 @@ class Outer:
         wide, narrow = self.left[0].shape[2], self.right[0].shape[2]
         if wide * narrow > steps * (wide + narrow):
             return [self]
-        written, *others = (left.transpose(1, 2) @ right for left, right in zip(self.left, self.right, strict=True))
-        for other in others:
-            written += other
-        terms: list[Term] = [Dense(self.weight, written.view(-1, self.groups * wide * narrow))]
+        written = self.left[0].transpose(1, 2) @ self.right[0]
+        for left, right in zip(self.left[1:], self.right[1:], strict=True):
+            written.baddbmm_(left.transpose(1, 2), right)
+        whole = written.view(-1, self.groups * wide * narrow)
+        terms: list[Term] = [Dense(self.weight, whole, self.channels_last)]
         if self.bias is not None:
             shared = [x.sum(1) for x, straight in zip(self.left, self.straight, strict=True) if straight]
-            whole = shared[0] if len(shared) == 1 else torch.stack(shared).sum(0)
-            terms.append(Dense(self.bias, whole.view(-1, self.groups * wide)))
+            total = shared[0] if len(shared) == 1 else torch.stack(shared).sum(0)
+            terms.append(Dense(self.bias, total.view(-1, self.groups * wide)))
         return terms
 
     def measure(self, units: Units) -> tuple[Tensor, Tensor]:
@@ -236,13 +256,16 @@ class Outer:
     def add_to(self, into: Sequence[Tensor], weights: Tensor) -> None:
         """See :class:`Term`."""
         each = weights if self.groups == 1 else weights.repeat_interleave(self.groups)
+        buffer = into[self.weight]
+        total = torch.zeros_like(buffer) if self.channels_last else buffer
         for left, right, straight in zip(self.left, self.right, self.straight, strict=True):
             scaled = self._by_group(_as(left, weights) * each[:, None, None])
             rights = self._by_group(_as(right, weights))
-            total = into[self.weight].view(self.groups, scaled.shape[2], rights.shape[2])
-            total.baddbmm_(scaled.transpose(1, 2), rights)
+            total.view(self.groups, scaled.shape[2], rights.shape[2]).baddbmm_(scaled.transpose(1, 2), rights)
             if straight and self.bias is not None:
                 into[self.bias].add_(scaled.sum(1).view(-1))
+        if self.channels_last:
+            _add_channels_last(buffer, total, self.channels_last)
 
     def _by_group(self, factor: Tensor) -> Tensor:
         """Return (groups, B · T, n), from (B · groups, T, n)."""

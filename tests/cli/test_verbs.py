@@ -1,0 +1,177 @@
+"""Every verb says what it did to a person, and to a program with --json: one object on stdout and nothing else."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+
+import doublure as db
+
+TINY = [
+    "--set", "steps=6", "--set", "lot_size=32", "--set", "width=8", "--set", "critic_width=8", "--set", "noise_width=4",
+    "--set", "generator_batch=32", "--set", "checkpoints=3", "--set", "accountant=rdp",
+]  # fmt: skip
+
+
+@pytest.fixture
+def schema(small, tmp_path):
+    path = tmp_path / "people.schema.yaml"
+    path.write_text(small.declared_text)
+    return path
+
+
+@pytest.fixture
+def plan(small, tmp_path):
+    small.plan.save(tmp_path / "plan.json")
+    return tmp_path / "plan.json"
+
+
+def test_schema_draft(doublure, small, tmp_path):
+    data, out = small.csv(tmp_path), tmp_path / "draft.yaml"
+    found = doublure("schema", "draft", data, "-o", out, "--json").result
+    assert found["command"] == "schema draft"
+    assert found["result"]["path"] == str(out)
+    assert found["result"]["columns"] == 11
+    assert "columns.age.bounds" in found["result"]["undeclared"]
+    assert "age" in db.Schema.load(out).columns
+    said = doublure("schema", "draft", data, "-o", out)
+    assert "facts still undeclared" in said.out
+    assert f"doublure schema check {out}" in said.out
+
+
+def test_schema_draft_with_a_codebook(doublure, small, tmp_path):
+    (tmp_path / "codebook.csv").write_text("column,type,values,lower,upper,missing\nage,integer,,17,90,false\n")
+    out = tmp_path / "draft.yaml"
+    doublure("schema", "draft", small.csv(tmp_path), "--codebook", tmp_path / "codebook.csv", "-o", out)
+    assert db.Schema.load(out).columns["age"].bounds == (17, 90)
+
+
+def test_schema_check(doublure, schema, small, tmp_path):
+    found = doublure("schema", "check", schema, "--data", small.csv(tmp_path), "--json").result
+    assert found["command"] == "schema check"
+    assert found["result"]["ok"] is True
+    schema.write_text(schema.read_text().replace("bounds: [17, 90]", "bounds: undeclared"))
+    said = doublure("schema", "check", schema)
+    assert said.code == 0
+    assert "age: {type: integer, bounds: [LOWER, UPPER]" in said.out
+    assert doublure("schema", "check", schema, "--json").result["result"]["ok"] is False
+
+
+def test_budget(doublure, tmp_path):
+    ledger = tmp_path / "people.ledger"
+    made = doublure("budget", "init", ledger, "--dataset", "people", "--epsilon", 3, "--delta", 1e-4, "--json").result
+    assert made["command"] == "budget init"
+    assert made["result"]["cap"] == {"epsilon": 3.0, "delta": 1e-4}
+    shown = doublure("budget", "show", ledger, "--json").result
+    assert shown["result"]["remaining"] == {"epsilon": 3.0, "delta": 1e-4}
+    said = doublure("budget", "show", ledger)
+    assert "remaining  ε = 3" in said.out
+    assert "covers all recorded releases" in said.out
+    assert doublure("budget", "verify", ledger, "--json").result["result"]["sequence"] == 1
+
+
+def test_plan(doublure, schema, small, tmp_path):
+    out = tmp_path / "plan.json"
+    words = ["plan", schema, "--method", "dpgan", "--epsilon", 2, "--delta", 1e-4, *TINY, "-o", out]
+    found = doublure(*words, "--json").result
+    assert found["command"] == "plan"
+    assert found["result"] == json.loads(out.read_text())
+    assert db.Plan.load(out).settings == small.plan.settings
+    said = doublure(*words)
+    assert "train the critic" in said.out
+    assert f"Wrote {out}" in said.out
+
+
+def test_fit_sample_release_verify(doublure, plan, small, tmp_path):
+    data, ledger, run, bundle = small.csv(tmp_path), small.book(tmp_path).path, tmp_path / "run", tmp_path / "bundle"
+    found = doublure("fit", data, "--plan", plan, "--ledger", ledger, "-o", run, "--seed", 1, "--threads", 1, "--json")
+    assert found.result["result"]["run"] == str(run)
+    assert found.result["result"]["guarantee"]["sentence"] == small.plan.guarantee.sentence
+    assert set(found.result["result"]["ledger"]) == {"dataset", "path", "reservation", "sequence"}
+    assert "train" in found.err
+
+    rows = tmp_path / "rows.csv"
+    words = ["sample", run, "-n", 25, "--given", "sex=Female", "--given", "age=40", "--seed", 3, "-o"]
+    sampled = doublure(*words, rows, "--json").result["result"]
+    assert (sampled["rows"], sampled["path"]) == (25, str(rows))
+    assert set(pd.read_csv(rows)["age"]) == {40}
+    said = doublure(*words, tmp_path / "rows.parquet")
+    assert "Wrote 25 artificial rows" in said.out
+    assert pd.read_parquet(tmp_path / "rows.parquet")["age"].tolist() == pd.read_csv(rows)["age"].tolist()
+    assert doublure("sample", run, "-n", 0, "-o", rows).code == 0
+
+    card = doublure("release", run, "-n", 40, "-o", bundle, "--title", "People", "--json").result["result"]["card"]
+    assert card == json.loads((bundle / "card.json").read_text())
+    assert doublure("verify", bundle, "--ledger", ledger, "--json").result["result"]["files"] == 4
+    said = doublure("verify", bundle)
+    assert "is intact" in said.out
+    assert "the ledger was not given" in said.out
+    for form in (["--format", "csv"], ["--format", "csv,parquet"], ["--format", "csv", "--format", "parquet"]):
+        target = tmp_path / f"bundle{len(form)}{len(form[1])}"
+        said = doublure("release", run, "-n", 5, "-o", target, "--spreadsheet-safe", *form)
+        assert said.code == 0
+        assert small.plan.guarantee.sentence in said.out
+
+
+def test_fit_from_a_schema(doublure, schema, small, tmp_path):
+    ledger = small.book(tmp_path).path
+    words = ["fit", small.csv(tmp_path), "--schema", schema, "--method", "gan", *TINY[:-2], "--ledger", ledger]
+    said = doublure(*words, "-o", tmp_path / "run")
+    assert said.code == 0
+    assert "No privacy guarantee. Do not publish." in said.out
+
+
+def test_evaluate_is_internal(doublure, small, tmp_path):
+    run, _ = small.copies(tmp_path)
+    found = doublure("evaluate", run, "--real", small.csv(tmp_path), "--json").result["result"]
+    assert found["internal"] is True
+    assert found["page"] == str(run / "internal" / "report.html")
+    assert (run / "internal" / "report.json").is_file()
+    said = doublure("evaluate", run, "--real", small.csv(tmp_path), "-o", tmp_path / "page.html")
+    assert "do not publish" in said.out
+    assert (tmp_path / "page.html").is_file()
+
+
+def test_datasets(doublure):
+    found = doublure("datasets", "list", "--json").result
+    assert "adult" in {entry["name"] for entry in found["result"]["datasets"]}
+    assert "adult" in doublure("datasets", "list").out
+
+
+def test_doctor(doublure):
+    found = doublure("doctor", "--json").result["result"]
+    assert found["doublure"] == db.__version__
+    assert found["problems"] == []
+    assert "Everything works." in doublure("doctor").out
+
+
+def test_version_and_help(doublure):
+    assert doublure("--version").out.strip() == db.__version__
+    said = doublure("--help")
+    assert said.code == 0
+    for verb in (
+        "schema",
+        "budget",
+        "plan",
+        "fit",
+        "sample",
+        "evaluate",
+        "release",
+        "verify",
+        "datasets",
+        "doctor",
+        "demo",
+    ):
+        assert verb in said.out
+        assert doublure(verb, "--help").code == 0
+    for words in ([], ["schema"], ["budget"]):
+        said = doublure(*words)
+        assert (said.code, said.out) == (2, "")
+        assert "Usage:" in said.err
+
+
+def test_json_before_the_verb_means_the_same(doublure, tmp_path, small):
+    ledger = small.book(tmp_path).path
+    assert doublure("--json", "budget", "show", ledger).result == doublure("budget", "show", ledger, "--json").result
