@@ -90,11 +90,11 @@ def clip_factors(norms: Tensor, max_grad_norm: float) -> Tensor:
         SettingError: C is not positive.
     """
     _require_bound(max_grad_norm)
+    double = torch.finfo(torch.float64)
     shrunk = (1 - _MARGIN) * max_grad_norm / norms.double()
-    # A subnormal quotient may be rounded up by more than the margin.
-    shrunk = torch.where(shrunk < torch.finfo(torch.float64).tiny, 0.0, shrunk)
-    factors = torch.where(norms <= max_grad_norm, 1.0, shrunk)
-    return torch.where(norms.isfinite(), factors, 0.0)
+    # A subnormal quotient may be rounded up by more than the margin; neither it nor NaN is at least ``tiny``.
+    shrunk = torch.where(shrunk >= double.tiny, shrunk, 0.0)
+    return torch.where(norms <= min(max_grad_norm, double.max), 1.0, shrunk)
 
 
 def clipped_sum(lot: Lot, *, max_grad_norm: float) -> ClippedSum:

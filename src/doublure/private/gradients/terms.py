@@ -237,6 +237,9 @@ class Outer:
     def _gram(self, factors: tuple[Tensor, ...], units: Units, some: slice) -> Tensor:
         """Return the inner products (g · groups, S, S) among all factors of each of some units, in float64."""
         rows = [units.side_by_side(factor, self.groups, some) for factor in factors]
+        if sum(x.shape[1] for x in rows) == 1:
+            norms: Tensor = torch.linalg.vector_norm(rows[0], dim=2, keepdim=True, dtype=torch.float64)
+            return norms.square()
         if len(rows) == 1:
             stacked = rows[0].double()
         else:
