@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -88,6 +88,7 @@ def test_hostile_records(engines, kind, lot):
 
 @pytest.mark.parametrize("kind", ["plain", "smooth"])
 @few
+@example(lot=torch.tensor([[0.0, 0.0, 1e+20, 0.0, 0.0, 1e+20],[0.0, 0.0, 0.0, 0.0, 0.0, 1e+20],[0.0, 0.0, 1e+20, 0.0, 0.0, 1e+20]]), group=[0,0,1,0,0,0])
 @given(lot=lots(3), group=st.lists(st.integers(0, 2), min_size=6, max_size=6))
 def test_hostile_units_of_several_records(engines, kind, lot, group):
     require_bounded(engines[kind], split(lot, (3,)), torch.tensor(group)[: len(lot)])

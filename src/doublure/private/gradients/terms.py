@@ -7,6 +7,7 @@ arXiv:2210.00038). A convolution is a linear layer applied to windows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,12 +16,15 @@ from typing import Protocol, Self
 import torch
 from torch import Tensor
 
-# Norms of long rows are taken block by block, so that little accumulates before float64 takes over.
-_BLOCK = 64
+# Norms of long rows are taken block by block, so that little accumulates before float64 takes over: summed in 8 lanes
+# or more, some thirty roundings, which :meth:`UnitGradients.norms` allows for.
+_BLOCK = 256
 # More than what squares below the smallest float32 can take from the norm of a block.
-_UNDERFLOW = 2.0**-62
+_UNDERFLOW = 2.0**-58
 # Float64 copies are made of this many numbers at a time: they stay in the cache and in memory already at hand.
 _SCRATCH = 2**18
+# Batched products of matrices with as few rows as this cost more than the same numbers one row at a time.
+_FEW_STEPS = 2
 
 
 @dataclass(frozen=True)
@@ -148,6 +152,17 @@ def _add_channels_last(buffer: Tensor, total: Tensor, shape: tuple[int, ...]) ->
     buffer.view(outputs, inputs, *kernel).movedim(1, -1).add_(total.view(shape))
 
 
+def _written(left: Tensor, right: Tensor) -> Tensor:
+    """Return Σ_t left_t ⊗ right_t, (B, n, m)."""
+    if left.shape[1] > _FEW_STEPS:
+        return left.transpose(1, 2) @ right
+    written = left[:, 0, :, None] * right[:, 0, None, :]
+    for step in range(1, left.shape[1]):
+        # Not fused with the addition: what is equal and opposite has to cancel exactly.
+        written += left[:, step, :, None] * right[:, step, None, :]
+    return written
+
+
 def _as(values: Tensor, other: Tensor) -> Tensor:
     """Return the values in the other's precision."""
     return values if values.dtype == other.dtype else values.to(other.dtype)
@@ -155,14 +170,18 @@ def _as(values: Tensor, other: Tensor) -> Tensor:
 
 def _norms(values: Tensor) -> Tensor:
     """Return the norms of rows, float64 from (B, N), without a float64 copy of many numbers."""
-    if values.numel() <= _SCRATCH:
-        norms: Tensor = torch.linalg.vector_norm(values, dim=1, dtype=torch.float64)
-        return norms
-    whole = values.shape[1] // _BLOCK * _BLOCK
-    blocks = torch.linalg.vector_norm(values[:, :whole].view(len(values), -1, _BLOCK), dim=2).double()
-    norms = (blocks.add_(_UNDERFLOW).square().sum(1) + values[:, whole:].double().square().sum(1)).sqrt()
-    wide = ~norms.isfinite()
-    if wide.any():
+    if values.dtype != torch.float32:
+        exact: Tensor = torch.linalg.vector_norm(values, dim=1, dtype=torch.float64)
+        return exact
+    if values.shape[1] <= _BLOCK:
+        norms: Tensor = torch.linalg.vector_norm(values, dim=1).double().add_(_UNDERFLOW)
+    else:
+        whole = values.shape[1] // _BLOCK * _BLOCK
+        blocks = torch.linalg.vector_norm(values[:, :whole].view(len(values), -1, _BLOCK), dim=2).double()
+        rest = torch.linalg.vector_norm(values[:, whole:], dim=1).double()
+        norms = (blocks.add_(_UNDERFLOW).square().sum(1) + rest.add_(_UNDERFLOW).square()).sqrt()
+    if not math.isfinite(norms.sum().item()):
+        wide = ~norms.isfinite()
         norms[wide] = torch.linalg.vector_norm(values[wide], dim=1, dtype=torch.float64)
     return norms
 
@@ -196,9 +215,9 @@ class Outer:
         wide, narrow = self.left[0].shape[2], self.right[0].shape[2]
         if wide * narrow > steps * (wide + narrow):
             return [self]
-        written = self.left[0].transpose(1, 2) @ self.right[0]
+        written = _written(self.left[0], self.right[0])
         for left, right in zip(self.left[1:], self.right[1:], strict=True):
-            written.baddbmm_(left.transpose(1, 2), right)
+            written += _written(left, right)
         whole = written.view(-1, self.groups * wide * narrow)
         terms: list[Term] = [Dense(self.weight, whole, self.channels_last)]
         if self.bias is not None:
@@ -210,6 +229,10 @@ class Outer:
     def measure(self, units: Units) -> tuple[Tensor, Tensor]:
         """See :class:`Term`."""
         steps = [x.shape[1] * units.largest for x in self.left]
+        if sum(steps) == 1 and self.groups == 1:
+            inputs = _norms(self.right[0][:, 0]).square()
+            squares = _norms(self.left[0][:, 0]).square() * (inputs + float(self.bias is not None))
+            return squares, squares
         widest = max(self.left[0].shape[2], self.right[0].shape[2])
         pace = max(1, _SCRATCH // (self.groups * sum(steps) * widest))
         measured = []
@@ -237,9 +260,6 @@ class Outer:
     def _gram(self, factors: tuple[Tensor, ...], units: Units, some: slice) -> Tensor:
         """Return the inner products (g · groups, S, S) among all factors of each of some units, in float64."""
         rows = [units.side_by_side(factor, self.groups, some) for factor in factors]
-        if sum(x.shape[1] for x in rows) == 1:
-            norms: Tensor = torch.linalg.vector_norm(rows[0], dim=2, keepdim=True, dtype=torch.float64)
-            return norms.square()
         if len(rows) == 1:
             stacked = rows[0].double()
         else:

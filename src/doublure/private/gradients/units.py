@@ -10,9 +10,10 @@ from torch import Tensor
 
 from doublure.private.gradients.terms import Term, Units
 
-# Two roundings of float32, of a weighted factor and of a sum. A gradient added up in float32 differs from the exact
-# one by up to this share of what is added up, which is more than this share of the result where summands cancel.
-_ROUNDING = 2.0**-23
+# Roundings of float32: of a weighted factor, of a sum, and of the some thirty squares that are added before float64
+# takes over. A gradient added up in float32 differs from the exact one by up to this share of what is added up, which
+# is more than this share of the result where summands cancel.
+_ROUNDING = 2.0**-20
 # Below this, a weight times a factor may leave float32's range although the product with the other factor does not.
 _SMALL_WEIGHT = 2.0**-60
 
@@ -38,7 +39,7 @@ class UnitGradients:
         """Return for each unit a bound on the norm of its summed gradient, (G,) float64.
 
         It is the norm, taken in float64 from the very factors that :meth:`weighted_sum` uses, plus what rounding can
-        add to their float32 sum: some 1e-7 of the norm, more only where a gradient is a small difference of large
+        add to their float32 sum: some 1e-6 of the norm, more only where a gradient is a small difference of large
         terms. NaN or infinite for a unit with any gradient that is not finite.
         """
         if not self.terms:
