@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import doublure as db
-from doublure import planning
 from doublure.data import tables
 from doublure.errors import DoublureError, InputError, SchemaError, SettingError
-from doublure.plan_budget import events
+from doublure.planning import plans
+from doublure.planning.budget import events
 from doublure.private import accounting
 
 KEYS = {
@@ -329,4 +329,4 @@ def test_a_missing_file_is_refused(tmp_path):
 def test_a_plan_cannot_be_changed(small):
     with pytest.raises(AttributeError):
         small.plan.epsilon = 0.1
-    assert planning.VERSION == 1
+    assert plans.VERSION == 1

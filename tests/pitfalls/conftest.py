@@ -25,14 +25,14 @@ import pandas as pd
 import pytest
 import torch
 
-from doublure import fitting, planning
+from doublure import fitting
 from doublure.data.tables import open_table
 from doublure.encode.table import TableEncoder
 from doublure.errors import DoublureError, LedgerError
 from doublure.ledger import Ledger
 from doublure.methods import adversarial
 from doublure.methods.dpgan import DpganSettings
-from doublure.planning import Plan
+from doublure.planning import Plan, plans
 from doublure.private import facts, mechanism
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.records import PrivateRecords
@@ -395,13 +395,13 @@ def _plain(value: object) -> object:
 @pytest.fixture(scope="session")
 def plan() -> Plan:
     """A plan that buys every kind of fact and takes six noisy steps."""
-    return planning.plan(Schema.parse(BOUGHT), method="dpgan", epsilon=9.0, delta=1e-3, accountant="rdp", **TINY)
+    return plans.plan(Schema.parse(BOUGHT), method="dpgan", epsilon=9.0, delta=1e-3, accountant="rdp", **TINY)
 
 
 @pytest.fixture(scope="session")
 def declared_plan() -> Plan:
     """A plan in which every fact is declared."""
-    return planning.plan(Schema.parse(PUBLIC), method="dpgan", epsilon=3.0, delta=1e-3, accountant="rdp", **TINY)
+    return plans.plan(Schema.parse(PUBLIC), method="dpgan", epsilon=3.0, delta=1e-3, accountant="rdp", **TINY)
 
 
 @pytest.fixture

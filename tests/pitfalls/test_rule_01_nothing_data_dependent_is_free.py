@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from doublure import fitting, planning
+from doublure import fitting
 from doublure.errors import SchemaError
+from doublure.planning import plans
 from doublure.private import accounting, facts, statistics
 from doublure.schema import Schema
 
@@ -128,7 +129,7 @@ def check_plan_refuses(lab):
     for path, (old, new) in OPEN.items():
         text = lab.PUBLIC.replace(old, new)
         assert text != lab.PUBLIC
-        error = lab.refusal(SchemaError, lambda text=text: planning.plan(Schema.parse(text), **DPGAN))
+        error = lab.refusal(SchemaError, lambda text=text: plans.plan(Schema.parse(text), **DPGAN))
         assert error.field == path
         assert "learn" in error.remedy
 

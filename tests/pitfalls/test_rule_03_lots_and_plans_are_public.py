@@ -15,9 +15,9 @@ import torch
 from scipy import stats
 from torch import nn
 
-from doublure import planning
 from doublure.errors import SettingError
 from doublure.methods.dpgan import Dpgan
+from doublure.planning import plans
 from doublure.private import accounting, facts, mechanism
 from doublure.private.clipping import Constant
 from doublure.private.gradients import CriticLoss
@@ -235,7 +235,7 @@ def check_a_plan_opens_nothing(lab, patch):
     with patch.context() as inner:
         inner.setattr(builtins, "open", lambda file, *a, **k: (opened.append(str(file)), real(file, *a, **k))[1])
         inner.setattr("io.open", builtins.open)
-        made = planning.plan(
+        made = plans.plan(
             Schema.parse(lab.PUBLIC), method="dpgan", epsilon=3.0, delta=1e-3, accountant="rdp", **lab.TINY
         )
         made.explain()
@@ -251,7 +251,7 @@ def test_a_plan_that_looks_at_a_file_is_caught(lab, monkeypatch, tmp_path):
     data = tmp_path / "data.csv"
     data.write_text("age\n3\n")
     look = f"open({str(data)!r}).close()\n    chosen = table.method(method)"
-    lab.plant(planning, "plan", ("chosen = table.method(method)", look))
+    lab.plant(plans, "plan", ("chosen = table.method(method)", look))
     with lab.caught():
         check_a_plan_opens_nothing(lab, monkeypatch)
 
@@ -259,7 +259,7 @@ def test_a_plan_that_looks_at_a_file_is_caught(lab, monkeypatch, tmp_path):
 def check_delta_is_the_users_and_below_one_in_the_public_units(lab, patch):
     with patch.context() as inner:
         inner.setattr(accounting, "calibrate", lambda *arguments, **named: 1.0)
-        made = partial(planning.plan, Schema.parse(lab.PUBLIC), method="dpgan", epsilon=1.0, accountant="rdp", steps=1)
+        made = partial(plans.plan, Schema.parse(lab.PUBLIC), method="dpgan", epsilon=1.0, accountant="rdp", steps=1)
         for delta in (None, 0.5, 1 / 24):
             assert lab.refusal(SettingError, partial(made, delta=delta)).field == "delta"
         large = made(delta=0.04)

@@ -10,8 +10,8 @@ from typing import Any
 
 from doublure.errors import InputError, SettingError
 from doublure.methods import table
-from doublure.plan_budget import Budget, events
-from doublure.planning import VERSION, Plan, assemble, with_prices
+from doublure.planning.budget import Budget, events
+from doublure.planning.plans import VERSION, Plan, assemble, with_prices
 from doublure.private import accounting
 from doublure.schema import Schema
 

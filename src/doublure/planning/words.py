@@ -8,7 +8,7 @@ from doublure.guarantee import figure
 from doublure.methods import table
 
 if TYPE_CHECKING:
-    from doublure.planning import Plan
+    from doublure.planning.plans import Plan
 
 
 def explain(made: Plan) -> str:

@@ -19,8 +19,8 @@ from doublure.errors import SettingError, printable
 from doublure.guarantee import Guarantee
 from doublure.methods import table
 from doublure.methods.base import Method, MethodSettings
-from doublure.plan_budget import Budget, events, learned_facts, refuse_undeclared, refuse_used_up
-from doublure.plan_words import explain
+from doublure.planning.budget import Budget, events, learned_facts, refuse_undeclared, refuse_used_up
+from doublure.planning.words import explain
 from doublure.private import accounting
 from doublure.schema import Schema
 
@@ -136,7 +136,7 @@ class Plan:
             reprice: Compose the accesses again. A run folder leaves it out: its plan was paid for when it was
                 reserved, the ledger has its own record of it, and loading has to be quick.
         """
-        from doublure.plan_file import read
+        from doublure.planning.plan_file import read
 
         return read(data, name, reprice=reprice)
 
