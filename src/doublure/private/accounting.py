@@ -46,6 +46,7 @@ _LEAST_MULTIPLIER = 1e-6  # whose square still has all its digits
 _LEAST_NOISE = 1e-2  # calibration does not look below or above these noise multipliers
 _MOST_NOISE = 1e8
 _TOLERANCE = 1e-3  # relative, of a calibrated noise multiplier
+_BRACKET = 0.03  # of the first guess by RDP, which is some per cent off anyway
 _LARGEST_PLD_EPSILON = 700.0  # of one pure or approximate event; exp() overflows in float64 above
 _BLOCK = 1000  # steps composed at a time, from 20,000 steps on
 _ROUNDING = 2e-16  # of δ, per power taken in Fourier space; measured for 1 to 1e8 steps: at most 6e-17
@@ -236,7 +237,7 @@ def calibrate(
     if accountant == "rdp":
         return _smallest_feasible(cost, 1.0, 1.0, epsilon, _TOLERANCE)[0]
     try:
-        found = _smallest_feasible(bracketing_cost, 1.0, 1.0, epsilon, _TOLERANCE)
+        found = _smallest_feasible(bracketing_cost, 1.0, 1.0, epsilon, _BRACKET)
     except SettingError:  # RDP is looser: the accountant asked for has the last word
         found = (_MOST_NOISE, 1.0)
     found = _smallest_feasible(lambda noise: cost(noise, rough=True), *found, epsilon, _TOLERANCE / 4.0)
