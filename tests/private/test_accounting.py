@@ -10,6 +10,7 @@ import math
 from decimal import Decimal, localcontext
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,10 +19,12 @@ from doublure.errors import SettingError
 from doublure.private import accounting
 from doublure.private.accounting import (
     ApproximateEvent,
+    DiscreteGaussianEvent,
     Event,
     GaussianEvent,
     PureEvent,
     calibrate,
+    curves,
     delta_of,
     epsilon_of,
     event_from_json,
@@ -144,7 +147,7 @@ def test_randomised_response_pays_its_exact_delta(accountant: str) -> None:
 
 @pytest.mark.parametrize("epsilon", [1e-6, 0.05, 0.9999e-4, 1.0001e-4, 3.0, 29.99, 30.01, 200.0])
 def test_renyi_of_pure_events_is_an_upper_bound_everywhere(epsilon: float) -> None:
-    curve = accounting._RenyiCurve([(PureEvent(epsilon=epsilon), 1)], "add-remove")
+    curve = curves.RenyiCurve([(PureEvent(epsilon=epsilon), 1)], "add-remove")
     with localcontext(prec=300):  # the divergence of randomised response, with the digits that float64 lacks
         kept = 1 / (1 + (-Decimal(epsilon)).exp())
         lost = 1 - kept
@@ -421,3 +424,62 @@ def test_a_group_costs_more_the_larger_it_is_and_its_bound_holds_for_a_gaussian(
 
 def test_the_examples_in_the_documentation_hold() -> None:
     assert doctest.testmod(accounting).failed == 0
+
+
+# -- tables of counts -----------------------------------------------------------------------------------------------
+
+
+def exact_delta(scale: float, tables: int, epsilon: float) -> float:
+    """Return δ(ε) by adding up over every outcome: one cell of each table moves by one."""
+    reach = np.arange(-math.ceil(12 * scale), math.ceil(12 * scale) + 1)
+    mass = np.exp(-(reach.astype(float) ** 2) / (2 * scale**2))
+    mass /= mass.sum()
+    # The loss of an outcome (y_1, …, y_k) is Σ (1 + 2 y_i) / (2 σ²), a function of Σ y_i alone.
+    total, places = mass, reach
+    for _ in range(tables - 1):
+        total = np.convolve(total, mass)
+        places = np.arange(places[0] + reach[0], places[-1] + reach[-1] + 1)
+    loss = (tables + 2 * places) / (2 * scale**2)
+    return float(np.sum(total * np.maximum(0, -np.expm1(epsilon - loss))))
+
+
+@pytest.mark.parametrize(("scale", "tables"), [(0.6, 1), (2.0, 3), (7.5, 10), (40.0, 2)])
+def test_discrete_gaussian_tables_are_exact(scale, tables):
+    event = DiscreteGaussianEvent(scale=scale, tables=tables)
+    for epsilon in (0.05, 0.3, 1.0):
+        exact = exact_delta(scale, tables, epsilon)
+        found = accounting.delta_of([event], epsilon)
+        assert exact * (1 - 1e-9) <= found <= exact * 1.005 + 1e-12
+        assert accounting.delta_of([event], epsilon, accountant="rdp") >= exact * (1 - 1e-9)
+
+
+def test_discrete_gaussian_costs_no_more_than_a_continuous_one_of_the_same_size():
+    tables = DiscreteGaussianEvent(scale=30.0, tables=100)
+    together = GaussianEvent(noise_multiplier=3.0)
+    for accountant in ("pld", "rdp"):
+        one, other = (accounting.epsilon_of([event], 1e-6, accountant=accountant) for event in (tables, together))
+        assert one == pytest.approx(other, rel=1e-3)
+
+
+def test_tables_in_which_a_unit_has_several_records_are_priced_by_their_length():
+    several = DiscreteGaussianEvent(scale=30.0, tables=100, records=3)
+    found = accounting.epsilon_of([several], 1e-6, accountant="rdp")
+    assert found == pytest.approx(accounting.epsilon_of([GaussianEvent(noise_multiplier=1.0)], 1e-6, accountant="rdp"))
+    with pytest.raises(SettingError, match="rdp"):
+        accounting.epsilon_of([several], 1e-6)
+
+
+def test_replacing_moves_two_cells():
+    event = DiscreteGaussianEvent(scale=12.0, tables=4)
+    double = DiscreteGaussianEvent(scale=12.0, tables=8)
+    for accountant in ("pld", "rdp"):
+        replaced = accounting.epsilon_of([event], 1e-6, accountant=accountant, relation="replace-one")
+        assert replaced == pytest.approx(accounting.epsilon_of([double], 1e-6, accountant=accountant), rel=1e-3)
+
+
+def test_tables_are_written_and_read_and_refused():
+    event = DiscreteGaussianEvent(scale=12.5, tables=4, records=2)
+    assert accounting.event_from_json(accounting.event_to_json(event)) == event
+    for wrong in ({"scale": 0.0}, {"scale": math.inf}, {"scale": 1.0, "tables": -1}, {"scale": 1.0, "records": 0}):
+        with pytest.raises(SettingError):
+            DiscreteGaussianEvent(**wrong)
