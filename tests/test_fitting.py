@@ -149,7 +149,7 @@ def test_progress_is_told(small, book):
 
 def test_a_budget_that_is_spent_stops_the_fit_before_the_data_is_opened(small, tmp_path, monkeypatch):
     ledger = small.book(tmp_path, epsilon=small.epsilon / 2)
-    monkeypatch.setattr(fitting, "open_table", lambda *_: pytest.fail("the data was opened"))
+    monkeypatch.setattr(fitting, "open_data", lambda *_: pytest.fail("the data was opened"))
     with pytest.raises(BudgetRefused) as caught:
         db.fit("/nowhere/people.csv", small.plan, ledger=ledger, out=tmp_path / "run")
     assert caught.value.field == "epsilon"

@@ -81,15 +81,33 @@ def test_it_comes_back_from_json(fields):
     assert Guarantee.from_json(json.loads(text)) == guarantee
 
 
+@pytest.mark.parametrize("fields", ALL)
+def test_its_keys_are_those_of_the_contract(fields):
+    written = Guarantee(**fields).to_json()
+    assert set(written) == {
+        "kind", "epsilon", "delta", "epsilon_mu", "delta_mu", "mu", "gamma", "unit", "max_records", "relation",
+        "accountant", "sample_rate", "noise_multiplier", "steps", "noise_source", "assumptions", "excluded", "sentence",
+    }  # fmt: skip
+    with pytest.raises(RunFolderError):
+        Guarantee.from_json(written | {"distances": None})
+
+
+def test_what_an_estimate_rests_on_is_among_the_assumptions():
+    assert Guarantee(**BAYESIAN).to_json()["assumptions"] == ["20 gradient distances per step, bound Student-t"]
+    edited = Guarantee(**BAYESIAN | {"distances": 2000}).to_json()["assumptions"]
+    with pytest.raises(RunFolderError):
+        Guarantee.from_json(Guarantee(**BAYESIAN).to_json() | {"assumptions": edited})
+
+
 @pytest.mark.parametrize("fields", [DP, BAYESIAN, EMPIRICAL])
 def test_a_claim_without_its_figures_is_none(fields):
-    for name in set(fields) & {"epsilon", "delta", "mu", "gamma", "epsilon_mu", "delta_mu"}:
+    for name in set(fields) & {"epsilon", "delta", "mu", "gamma", "epsilon_mu", "delta_mu", "distances", "bound"}:
         with pytest.raises(ValidationError):
             Guarantee(**{key: value for key, value in fields.items() if key != name})
 
 
 @pytest.mark.parametrize("kind", [EMPIRICAL, NONE])
-@pytest.mark.parametrize("figures", [{"epsilon": 1.0}, {"delta": 1e-5}, {"epsilon_mu": 1.0}])
+@pytest.mark.parametrize("figures", [{"epsilon": 1.0}, {"delta": 1e-5}, {"epsilon_mu": 1.0}, {"distances": 20}])
 def test_what_is_no_dp_states_no_epsilon(kind, figures):
     with pytest.raises(ValidationError):
         Guarantee(**kind | figures)
@@ -125,6 +143,8 @@ def test_a_guarantee_cannot_be_changed():
         {"more": 1},
         {"kind": "perfect"},
         {"steps": "x"},
+        {"assumptions": 5},
+        {"assumptions": [5]},
     ],
 )
 def test_an_edited_claim_is_refused(edit):

@@ -12,7 +12,7 @@ import pytest
 import doublure as db
 from doublure.data import tables
 from doublure.errors import DoublureError, InputError, SchemaError, SettingError
-from doublure.planning import plans
+from doublure.planning import machine, plans
 from doublure.planning.budget import events
 from doublure.private import accounting
 
@@ -101,8 +101,8 @@ def test_no_data_is_read(small, monkeypatch):
 
 def test_the_same_request_gives_the_same_plan(small):
     first, second = make(small).to_json(), make(small).to_json()
-    for machine in ("seconds_estimate",):
-        first.pop(machine), second.pop(machine)
+    for figure in ("seconds_estimate",):
+        first.pop(figure), second.pop(figure)
     assert first == second
 
 
@@ -330,3 +330,60 @@ def test_a_plan_cannot_be_changed(small):
     with pytest.raises(AttributeError):
         small.plan.epsilon = 0.1
     assert plans.VERSION == 1
+
+
+# -- what a machine can hold -------------------------------------------------------------------------------------------
+
+
+def listing(values: int, units: int = 30_000) -> db.Schema:
+    column = {"type": "category", "values": [f"v{number}" for number in range(values)], "missing": False}
+    small_one = {"type": "boolean", "missing": False}
+    return db.Schema.from_plain(
+        {"doublure": 1, "kind": "table", "units": units, "columns": {"small": small_one, "wide": column}}
+    )
+
+
+@pytest.mark.parametrize("method", ["gan", "dpgan"])
+def test_a_run_that_cannot_be_held_is_refused_by_the_column_that_makes_it_wide(monkeypatch, method):
+    monkeypatch.setattr(machine, "memory_bytes", lambda: 8_000_000_000)
+    asked = {} if method == "gan" else {"epsilon": 1.0, "delta": 1e-6, "accountant": "rdp"}
+    with pytest.raises(SettingError) as caught:
+        db.plan(listing(100_000), method=method, lot_size=4096, **asked)
+    assert caught.value.field == "columns.wide"
+    assert re.fullmatch(
+        r"it has 100000 values: a run would need about [\d.]+ GB, and this machine has 8 GB", caught.value.message
+    )
+    assert "group rare values under other" in caught.value.remedy
+    assert db.plan(listing(100_000), method=method, lot_size=256, **asked).memory_bytes < 8_000_000_000
+    monkeypatch.setattr(machine, "memory_bytes", lambda: 10**12)
+    assert db.plan(listing(100_000), method=method, lot_size=4096, **asked).memory_bytes > 8_000_000_000
+
+
+def test_where_no_column_is_wide_the_lot_is_to_blame(monkeypatch):
+    monkeypatch.setattr(machine, "memory_bytes", lambda: 1_000_000_000)
+    with pytest.raises(SettingError, match="smaller lot_size") as caught:
+        db.plan(listing(3, units=10**6), method="gan", lot_size=10**6)
+    assert caught.value.field == "memory"
+    monkeypatch.setattr(machine, "memory_bytes", lambda: None)  # nobody knows
+    db.plan(listing(3, units=10**6), method="gan", lot_size=10**6)
+
+
+def test_what_a_larger_machine_planned_is_refused_before_it_is_charged(small, tmp_path, monkeypatch):
+    book = small.book(tmp_path)
+    monkeypatch.setattr(machine, "memory_bytes", lambda: 1_000)
+    with pytest.raises(SettingError, match="this machine has"):
+        db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run")
+    assert book.spent.epsilon == 0
+    assert [record.kind for record in book.entries] == ["open"]
+    assert not (tmp_path / "run").exists()
+
+
+def test_this_machine_has_memory():
+    assert machine.memory_bytes() is None or machine.memory_bytes() > 10**8
+
+
+@pytest.mark.parametrize("name", ["steps", "critic_lr", "lot_size", "width"])
+def test_true_is_no_number(small, name):
+    with pytest.raises(SettingError, match="true or false") as caught:
+        make(small, **{name: True})
+    assert caught.value.field == name

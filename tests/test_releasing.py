@@ -249,7 +249,7 @@ def test_an_interrupted_release_leaves_nothing(small, tmp_path, monkeypatch, pla
         raise error
 
     owner, name = {
-        "data": (releasing, "write_table"),
+        "data": (releasing, "write_sample"),
         "dictionary": (releasing, "dictionary"),
         "ledger": (db.Ledger, "record_release"),
         "card": (releasing, "_write_card"),

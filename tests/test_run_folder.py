@@ -93,7 +93,7 @@ def test_a_save_that_fails_leaves_nothing(small, tmp_path, monkeypatch):
     syn = db.load(small.run)
 
     def full(self, *_: object) -> None:
-        raise files.unwritable(self.path, OSError(28, "No space left on device"))
+        raise files.Unwritable(self.path, OSError(28, "No space left on device"))
 
     monkeypatch.setattr(RunFolder, "save_generator", full)
     with pytest.raises(InputError, match="no space left"):

@@ -1,6 +1,6 @@
 """``python -m doublure`` is ``doublure``."""
 
-from doublure.cli.main import run
+from doublure.cli import run
 
 if __name__ == "__main__":
     run()

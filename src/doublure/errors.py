@@ -19,6 +19,7 @@ Every message is one line that names the field and the remedy, and never a priva
 from __future__ import annotations
 
 import unicodedata
+from pathlib import PurePath
 from typing import ClassVar
 
 _LONGEST_NAME = 80
@@ -28,17 +29,24 @@ def printable(name: object) -> str:
     r"""Return a public name (a column, a file, a key) fit for one line of a terminal.
 
     Control, bidirectional and other invisible characters are escaped, so that a hostile column name can neither
-    move the cursor nor reverse the text around it; long names are shortened.
+    move the cursor nor reverse the text around it; long names are shortened, paths at their beginning.
 
     Example:
         >>> printable("age\u202e")
         'age\\u202e'
     """
-    text = "".join(
+    text = escaped(str(name))
+    if len(text) <= _LONGEST_NAME:
+        return text
+    return "…" + text[1 - _LONGEST_NAME :] if isinstance(name, PurePath) else text[: _LONGEST_NAME - 1] + "…"
+
+
+def escaped(text: str) -> str:
+    """Return a text with every control, bidirectional and other invisible character escaped."""
+    return "".join(
         char if unicodedata.category(char)[0] not in "CZ" or char == " " else char.encode("unicode_escape").decode()
-        for char in str(name)
+        for char in text
     )
-    return text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 1] + "…"
 
 
 class DoublureError(Exception):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
@@ -13,14 +14,28 @@ from doublure.errors import InputError
 
 _LARGEST_JSON = 100_000_000
 _PART = ".part"
+_REMEDIES = {
+    errno.ENOSPC: "free some space or choose another folder",
+    errno.EDQUOT: "free some of your quota or choose another folder",
+    errno.EFBIG: "write less, or choose a folder that holds larger files",
+    errno.ENOENT: "make its folder first",
+    errno.ENOTDIR: "choose a path that does not lead through a file",
+    errno.EISDIR: "give the name of a file, not of a folder",
+    errno.EACCES: "choose a folder that you may write to",
+    errno.EPERM: "choose a folder that you may write to",
+    errno.EROFS: "choose a folder that is not read-only",
+    errno.ENOTEMPTY: "choose another -o",
+    errno.ENAMETOOLONG: "choose a shorter name",
+}
 
 
 def write_atomic(path: Path, write: Callable[[BinaryIO], object], *, mode: int = 0o644) -> None:
     """Write a file through ``write`` and put it in place in one step.
 
     Raises:
-        InputError: The disk is full or the folder cannot be written; the old file, if any, is untouched.
+        Unwritable: The disk is full or the folder cannot be written; the old file, if any, is untouched.
     """
+    refuse_unwritable(path)
     temporary = part_of(path)
     try:
         with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
@@ -31,10 +46,21 @@ def write_atomic(path: Path, write: Callable[[BinaryIO], object], *, mode: int =
         sync_folder(path.parent)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise unwritable(path, error) from None
+        raise Unwritable(path, error) from None
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def refuse_overwriting(out: Path, *inputs: Path | None) -> None:
+    """Refuse to write over a file that is read: the data, or the schema that a plan is made from.
+
+    Raises:
+        InputError: ``out`` is one of the inputs.
+    """
+    for given in inputs:
+        if given is not None and out.exists() and given.exists() and out.samefile(given):
+            raise InputError("is read, and would be written over", field=out, remedy="choose another -o")
 
 
 def part_of(path: Path) -> Path:
@@ -48,10 +74,41 @@ def sweep(folder: Path) -> None:
         left.unlink(missing_ok=True)
 
 
-def unwritable(path: Path, error: OSError) -> InputError:
-    """Return the one line that a failed write deserves."""
-    reason = (error.strerror or "the write failed").lower()
-    return InputError(f"cannot be written: {reason}", field=path, remedy="free some space or choose another folder")
+class Unwritable(InputError):
+    """A file or folder that could not be written.
+
+    Args:
+        path: What the user asked for, which need not be the file that was being written.
+        error: Why not.
+    """
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        self.reason = error
+        said = (error.strerror or "the write failed").lower()
+        super().__init__(f"cannot be written: {said}", field=path, remedy=remedy_of(error))
+
+
+def remedy_of(error: OSError) -> str:
+    """Return what to do about a failed write."""
+    return _REMEDIES.get(error.errno or 0, "check the path and the disk")
+
+
+def refuse_unwritable(path: Path) -> None:
+    """Refuse a file that cannot be written, before the work that would fill it.
+
+    Raises:
+        Unwritable: Its folder is missing or may not be written, or a folder has its name.
+    """
+    try:
+        path.parent.stat()
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not path.parent.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise Unwritable(path, error) from None
 
 
 def sync_folder(folder: Path) -> None:

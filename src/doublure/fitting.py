@@ -26,13 +26,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from doublure import seeding
-from doublure.data.tables import Table, TableSource, open_table
+from doublure.data.opening import Given, Loaded, Source, open_data
 from doublure.errors import BudgetRefused, Interrupted, LedgerError, RunFolderError, SettingError, printable
 from doublure.ledger import Budget, Ledger, Reservation
 from doublure.ledger.request import charge
 from doublure.methods import table as methods
 from doublure.methods.base import Job, encoder_for
 from doublure.planning import Plan
+from doublure.planning.machine import refuse_too_large
 from doublure.private import facts
 from doublure.progress import Progress, Silent
 from doublure.run_folder import RunFolder
@@ -40,13 +41,11 @@ from doublure.schema import ResolvedSchema
 from doublure.stopping import StopSignal
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from doublure.synthesizer import Synthesizer
 
 
 def fit(
-    data: str | Path | pd.DataFrame,
+    data: Given,
     plan: Plan,
     *,
     ledger: Ledger | str | Path,
@@ -60,7 +59,7 @@ def fit(
     """Fit a plan to private data.
 
     Args:
-        data: CSV, Parquet, or a DataFrame.
+        data: A table: CSV, Parquet, or a DataFrame. Images: NPZ, IDX, Parquet, a folder, or a mapping of arrays.
         plan: From :func:`doublure.plan`.
         ledger: What the run is charged to, durably, before the data is opened.
         out: A new run folder; without one the understudy is kept in memory and cannot be resumed.
@@ -81,6 +80,7 @@ def fit(
     """
     listener = progress or Silent()
     _refuse_forged(plan)
+    refuse_too_large(methods.method(plan.method), plan.schema, plan.settings)
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     public_seed = seeding.chosen(seed)
     check_device(device)
@@ -98,7 +98,7 @@ def fit(
         elif (finished := _finished(path, book)) is not None:
             return finished
         listener.stage("check the data's header")
-        source = open_table(data)
+        source = open_data(data, plan.kind)
         source.check(plan.schema)
         run = _Run.resumed(path, plan, book) if resume else _Run.begun(path, plan, book, public_seed)
         return run.finish(source, device, listener, keeps=out is not None)
@@ -131,6 +131,7 @@ def _finished(path: Path, ledger: Ledger) -> Synthesizer | None:
     reservation = folder.reservation.get("reservation")
     for record in ledger.entries:
         if record.kind == "close" and record.body["id"] == reservation and record.body["status"] == "done":
+            folder.sweep()
             folder.update_run(status="done", generator_sha256=record.body["artefact_sha256"])
             return folder.synthesizer()
     return None
@@ -196,7 +197,7 @@ class _Run:
 
     # -- the way through -----------------------------------------------------------------------------------------
 
-    def finish(self, source: TableSource, device: str, progress: Progress, *, keeps: bool) -> Synthesizer:
+    def finish(self, source: Source, device: str, progress: Progress, *, keeps: bool) -> Synthesizer:
         """Load, learn, train, save; close the reservation whatever happens.
 
         Args:
@@ -240,7 +241,7 @@ class _Run:
         if reservation.authorised:
             folder.log({"resumed_at": reservation.authorised, "from_state_of": kept or 0})
 
-    def _resolve(self, table: Table, progress: Progress) -> ResolvedSchema:
+    def _resolve(self, table: Loaded, progress: Progress) -> ResolvedSchema:
         kept = self._folder.schema
         if kept is not None:
             return kept
@@ -257,14 +258,14 @@ class _Run:
         self._folder.save_schema(resolved)
         return resolved
 
-    def _train(self, table: Table, schema: ResolvedSchema, device: str, progress: Progress) -> Any:
+    def _train(self, table: Loaded, schema: ResolvedSchema, device: str, progress: Progress) -> Any:
         from doublure.private.records import PrivateRecords
 
         plan = self._plan
         progress.stage("encode")
         encoder = encoder_for(schema, plan.settings)
         records = PrivateRecords(
-            encoder.compact(table.frame),
+            encoder.compact(table.content),
             table.unit,
             table.n_units,
             lambda rows: encoder.split(encoder.expand(rows)),

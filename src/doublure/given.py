@@ -28,7 +28,7 @@ from doublure.schema.columns import (
 )
 
 if TYPE_CHECKING:
-    from doublure.encode.table import TableEncoder
+    from doublure.encode.encoder import Encoder
 
 Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 _Fits: TypeAlias = Callable[["pd.Series[Any]"], "pd.Series[Any]"]
@@ -47,14 +47,14 @@ class Given:
     fixed: Mapping[str, int]
     waited: Mapping[str, _Fits]
 
-    def fitting(self, frame: pd.DataFrame) -> pd.DataFrame:
+    def fitting(self, frame: Any) -> Any:
         """Return the rows that fit."""
         for name, fits in self.waited.items():
             frame = frame[fits(frame[name]).fillna(False).to_numpy(dtype=bool)]
         return frame
 
 
-def read(given: Mapping[str, object], schema: ResolvedSchema, encoder: TableEncoder) -> Given:
+def read(given: Mapping[str, object], schema: ResolvedSchema, encoder: Encoder) -> Given:
     """Check what is asked for.
 
     Raises:

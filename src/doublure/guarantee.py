@@ -5,9 +5,10 @@ Four kinds that never add up with one another: ``dp``, ``bayesian-dp``, ``empiri
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from doublure.errors import RunFolderError
 
@@ -30,6 +31,8 @@ _FIGURES_OF: dict[Kind, frozenset[str]] = {
 _FIGURES = ("epsilon", "delta", "epsilon_mu", "delta_mu", "mu", "gamma")
 _CHANCES = frozenset({"delta", "delta_mu", "gamma"})
 _VISIBLE = 1e-6
+_ESTIMATE = "{distances} gradient distances per step, bound {bound}"
+_ESTIMATED = re.compile(r"([1-9][0-9]*) gradient distances per step, bound (.+)")
 
 
 class Guarantee(BaseModel):
@@ -53,6 +56,9 @@ class Guarantee(BaseModel):
         noise_source: Where the noise comes from.
         assumptions: What the claim rests on.
         excluded: What it does not cover.
+        distances: How many gradient distances a step was estimated from (``bayesian-dp``). A card's keys are a
+            contract, so that this and ``bound`` are written among its assumptions.
+        bound: What bounds their mean (``bayesian-dp``).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -74,8 +80,8 @@ class Guarantee(BaseModel):
     noise_source: str | None = None
     assumptions: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
-    distances: int | None = None
-    bound: str | None = None
+    distances: int | None = Field(default=None, ge=1)
+    bound: str | None = Field(default=None, min_length=1)
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -87,6 +93,9 @@ class Guarantee(BaseModel):
                 raise ValueError(f"a guarantee of kind {self.kind} never states {name}")
             if value is not None and (value < 0 or (name in _CHANCES and value >= 1)):
                 raise ValueError(f"{name} is out of range")
+        for name in ("distances", "bound"):
+            if (getattr(self, name) is not None) != (self.kind == "bayesian-dp"):
+                raise ValueError(f"{name} belongs to a guarantee of kind bayesian-dp, and to no other")
         return self
 
     @property
@@ -100,8 +109,11 @@ class Guarantee(BaseModel):
         return _SENTENCES[self.kind](self)
 
     def to_json(self) -> dict[str, Any]:
-        """Return every field and the sentence, as a card and ``guarantee.json`` hold them."""
-        return {**self.model_dump(mode="json"), "sentence": self.sentence}
+        """Return the keys of the contract, as a card and ``guarantee.json`` hold them."""
+        fields = self.model_dump(mode="json", exclude={"distances", "bound"})
+        if self.distances is not None:
+            fields["assumptions"].append(_ESTIMATE.format(distances=self.distances, bound=self.bound))
+        return {**fields, "sentence": self.sentence}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Guarantee:
@@ -113,12 +125,25 @@ class Guarantee(BaseModel):
         fields = dict(data)
         sentence = fields.pop("sentence", None)
         try:
-            guarantee = cls.model_validate(fields)
+            if {"distances", "bound"} & fields.keys():
+                raise ValueError("no keys of the contract")
+            guarantee = cls.model_validate(_with_estimate(fields))
         except ValueError:
             raise RunFolderError("is not a guarantee", field="guarantee", remedy="make the run again") from None
         if sentence is not None and sentence != guarantee.sentence:
             raise RunFolderError("the sentence was edited", field="guarantee.sentence", remedy="make the run again")
         return guarantee
+
+
+def _with_estimate(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields with what :meth:`Guarantee.to_json` wrote among the assumptions back in its place."""
+    written = fields.get("assumptions")
+    if fields.get("kind") != "bayesian-dp" or not isinstance(written, list) or not written:
+        return fields
+    found = _ESTIMATED.fullmatch(str(written[-1]))
+    if found is None:
+        return fields
+    return {**fields, "assumptions": written[:-1], "distances": int(found[1]), "bound": found[2]}
 
 
 def figure(value: float | None) -> str:
@@ -162,13 +187,12 @@ def _confidence(gamma: float) -> str:
 
 
 def _bayesian(guarantee: Guarantee) -> str:
-    bound = guarantee.bound or "Student-t"
-    heuristic = "; heuristic" if bound.lower().startswith("student") else ""
+    heuristic = "; heuristic" if str(guarantee.bound).lower().startswith("student") else ""
     return (
         f"(ε_μ={figure(guarantee.epsilon_mu)}, δ_μ={figure(guarantee.delta_mu)})-Bayesian DP for records drawn from "
         f"the data's own distribution, estimated from {guarantee.distances} gradient distances per step at confidence "
-        f"{_confidence(guarantee.gamma or 0.0)} ({bound}{heuristic}); a record from elsewhere is covered only by the "
-        f"worst-case (ε={figure(guarantee.epsilon)}, δ={figure(guarantee.delta)}) of the same run."
+        f"{_confidence(guarantee.gamma or 0.0)} ({guarantee.bound}{heuristic}); a record from elsewhere is covered "
+        f"only by the worst-case (ε={figure(guarantee.epsilon)}, δ={figure(guarantee.delta)}) of the same run."
     )
 
 

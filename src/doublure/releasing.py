@@ -1,7 +1,8 @@
 """What leaves the house: a bundle of artificial data, its card and its data dictionary.
 
-A bundle holds ``data.parquet`` and ``data.csv`` (or one of them), ``card.json``, ``card.html`` and ``dictionary.json``,
-and nothing else. It is made from the generator, the plan and the resolved schema alone; ``internal/`` is never read.
+A bundle holds ``data.parquet`` and ``data.csv`` (or one of them), for images ``data.npz``; ``card.json``,
+``card.html`` and ``dictionary.json``; and nothing else. It is made from the generator, the plan and the resolved
+schema alone; ``internal/`` is never read.
 The ledger records the release before the bundle appears, and the card proves it: :func:`doublure.verifying.verify`
 finds that record again.
 """
@@ -17,24 +18,32 @@ from typing import Any, SupportsIndex
 
 from doublure import files, seeding
 from doublure._version import __version__
-from doublure.data.writing import write_table
 from doublure.errors import InputError, LedgerError, RunFolderError, SettingError
 from doublure.ledger import Ledger
 from doublure.ledger.chain import canonical
 from doublure.ledger.request import facts
 from doublure.run_folder import sha256_of
+from doublure.sampling import FORMS, write_sample
 from doublure.schema import ResolvedSchema
 from doublure.schema.columns import label
+from doublure.schema.images import ImageSchema
 from doublure.synthesizer import Synthesizer
 from doublure.verifying import CARD, VERSION, claims_sha256, verify
 
-FORMATS = ("csv", "parquet")
 _PAGE, _DICTIONARY = "card.html", "dictionary.json"
 _REVIEW_YEARS = 2
 _EDITED = "the run folder was edited; fit again"
+_FIRST_LIMITS = {
+    "table": (
+        "Every row is artificial; none describes a real person or thing.",
+        "Rare combinations and small groups are approximated worst; check them before relying on them.",
+    ),
+    "images": (
+        "Every image is artificial; none was taken of a real person or thing.",
+        "Rare classes and unusual images are approximated worst; look at them before relying on them.",
+    ),
+}
 _LIMITS = (
-    "Every row is artificial; none describes a real person or thing.",
-    "Rare combinations and small groups are approximated worst; check them before relying on them.",
     "Figures computed from this data carry the error of the generator besides that of sampling.",
     "The guarantee covers what the unit's records add to the release, not what is known about a group from elsewhere.",
 )
@@ -47,7 +56,7 @@ def release(
     n: SupportsIndex,
     seed: SupportsIndex | None = None,
     ledger: Ledger | str | Path | None = None,
-    formats: Sequence[str] = FORMATS,
+    formats: Sequence[str] | None = None,
     spreadsheet_safe: bool = False,
     title: str | None = None,
     contact: str | None = None,
@@ -57,10 +66,10 @@ def release(
     Args:
         syn: A fitted understudy.
         out: A folder that does not exist yet, or is empty.
-        n: Artificial rows.
-        seed: Makes the rows repeatable.
+        n: Artificial rows, or images.
+        seed: Makes them repeatable.
         ledger: Where the release is recorded; found through the run when left out.
-        formats: ``csv``, ``parquet`` or both.
+        formats: ``csv``, ``parquet`` or both for a table, ``npz`` for images; all of them if left out.
         spreadsheet_safe: Defuse text that a spreadsheet would run as a formula.
         title: The card's title.
         contact: Whom to ask.
@@ -71,34 +80,41 @@ def release(
     Raises:
         InputError: The folder is not empty, or the ledger is not found.
     """
-    target = Path(out).absolute()
-    rows, forms = _check_arguments(target, n, formats)
+    asked = Path(out)
+    target = asked.absolute()
+    rows, forms = _check_arguments(asked, n, formats, FORMS[syn.schema.kind])
     book, reservation = _ledger_of(syn, ledger)
     staging = files.part_of(target)
     try:
         staging.mkdir(parents=True)
     except OSError as error:
-        raise files.unwritable(target, error) from None
+        raise files.Unwritable(asked, error) from None
     try:
-        _write_data(syn, staging, rows, seeding.chosen(seed), forms, spreadsheet_safe)
+        entropy = seeding.chosen(seed)
+        for form in forms:
+            write_sample(syn, staging / f"data.{form}", rows, seed=entropy, spreadsheet_safe=spreadsheet_safe)
         files.write_json(staging / _DICTIONARY, {"watermark": syn.guarantee.watermark, **dictionary(syn.schema)})
         listed = [_entry(staging / f"data.{form}", rows) for form in forms] + [_entry(staging / _DICTIONARY, None)]
         card = _card(syn, listed, book.dataset, title, contact)
         recorded = {file["path"]: file["sha256"] for file in listed} | {CARD: claims_sha256(card)}
         card["ledger"] = book.record_release(reservation, recorded, syn.guarantee.kind).to_json()
-        _write_card(staging, card)
+        _write_card(staging, card, _sheet(syn, rows, entropy))
         if target.exists():
             target.rmdir()
         staging.rename(target)
         files.sync_folder(target.parent)
     except OSError as error:
-        raise files.unwritable(target, error) from None
+        raise files.Unwritable(asked, error) from None
+    except files.Unwritable as error:  # names a file of the staging folder, which nobody asked for
+        raise files.Unwritable(asked, error.reason) from None
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return card
 
 
-def _check_arguments(target: Path, n: SupportsIndex, formats: Sequence[str]) -> tuple[int, list[str]]:
+def _check_arguments(
+    target: Path, n: SupportsIndex, formats: Sequence[str] | None, known: Sequence[str]
+) -> tuple[int, list[str]]:
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InputError("is not empty", field=target, remedy="choose another -o")
     try:
@@ -107,9 +123,9 @@ def _check_arguments(target: Path, n: SupportsIndex, formats: Sequence[str]) -> 
         rows = 0
     if isinstance(n, bool) or rows < 1:
         raise SettingError("must be a whole number of at least 1", field="n", remedy="say how many rows to release")
-    forms = [formats] if isinstance(formats, str) else list(dict.fromkeys(formats))
-    if not forms or any(form not in FORMATS for form in forms):
-        raise SettingError("has an unknown format", field="format", remedy=f"use {' or '.join(FORMATS)}")
+    forms = [formats] if isinstance(formats, str) else list(dict.fromkeys(known if formats is None else formats))
+    if not forms or any(form not in known for form in forms):
+        raise SettingError("has an unknown format", field="format", remedy=f"use {' or '.join(known)}")
     return rows, forms
 
 
@@ -130,26 +146,23 @@ def _ledger_of(syn: Synthesizer, ledger: Ledger | str | Path | None) -> tuple[Le
         mine = [record for record in book.entries if record.body.get("id") == kept["reservation"]]
     except (LedgerError, KeyError) as error:
         found = error if isinstance(error, LedgerError) else LedgerError("is not named", field="ledger")
-        remedy = f"{found.remedy or 'put it back'}, or name it with --ledger"
-        raise LedgerError(found.message, field=found.field or "ledger", remedy=remedy) from None
+        remedy = found.remedy if ledger is not None else "put it back as it was, or name it with --ledger"
+        raise LedgerError(found.message, field=found.field, remedy=remedy) from None
     for record in mine:
         if record.kind == "reserve" and canonical(record.body["plan"]) != canonical(facts(syn.plan)):
             raise RunFolderError("is not the plan that the ledger paid for", field="plan.json", remedy=_EDITED)
     return book, kept["reservation"]
 
 
-def _write_data(
-    syn: Synthesizer, folder: Path, n: int, seed: int, formats: Sequence[str], spreadsheet_safe: bool
-) -> None:
-    metadata = {"doublure": __version__, "watermark": syn.guarantee.watermark, "guarantee": syn.guarantee.sentence}
-    for form in formats:
-        write_table(
-            syn.sample_chunks(n, seed=seed),
-            folder / f"data.{form}",
-            syn.schema,
-            spreadsheet_safe=spreadsheet_safe,
-            metadata=metadata,
-        )
+def _sheet(syn: Synthesizer, n: int, seed: int) -> bytes | None:
+    """Return a contact sheet of some of the released images, for the card's page; None for a table."""
+    if not isinstance(syn.schema, ImageSchema):
+        return None
+    from doublure.data.images.sheets import examples, png
+    from doublure.data.images.writing import sheet_of
+
+    shown = examples(next(syn.sample_chunks(n, seed=seed)), syn.schema)
+    return png(sheet_of(shown, syn.schema, {"watermark": syn.guarantee.watermark}))
 
 
 def dictionary(schema: ResolvedSchema) -> dict[str, Any]:
@@ -170,7 +183,12 @@ def dictionary(schema: ResolvedSchema) -> dict[str, Any]:
             }
         )
     constraints = [constraint.model_dump(mode="json") for constraint in schema.constraints]
-    return {"version": VERSION, "kind": schema.kind, "columns": columns, "constraints": constraints}
+    described = {"version": VERSION, "kind": schema.kind, "columns": columns, "constraints": constraints}
+    if isinstance(schema, ImageSchema):
+        arrays = {"images": "(n, height, width, channels), uint8", "labels": "(n,)"}
+        shape = list(schema.shape)
+        described |= {"images": {"shape": shape, "range": [0, 255], "arrays": arrays if columns else arrays["images"]}}
+    return described
 
 
 def _plain(value: Any) -> Any:
@@ -186,10 +204,6 @@ def _card(
 ) -> dict[str, Any]:
     """Return the card, its ledger entry and its page still to come."""
     now = datetime.datetime.now(datetime.UTC)
-    guarantee = syn.guarantee.to_json()
-    for estimate in ("distances", "bound"):
-        if guarantee[estimate] is None:
-            del guarantee[estimate]
     return {
         "version": VERSION,
         "doublure_version": __version__,
@@ -198,22 +212,22 @@ def _card(
         "contact": contact,
         "method": syn.plan.method,
         "watermark": syn.guarantee.watermark,
-        "guarantee": guarantee,
+        "guarantee": syn.guarantee.to_json(),
         "touches": [access.to_json() for access in syn.plan.touches],
         "schema_sha256": syn.plan.schema_sha256,
         "public_sources": [],
         "ledger": None,
         "files": listed,
-        "limits": list(_LIMITS),
+        "limits": [*_FIRST_LIMITS[syn.schema.kind], *_LIMITS],
         "review_by": now.replace(year=now.year + _REVIEW_YEARS, day=min(now.day, 28)).date().isoformat(),
     }
 
 
-def _write_card(folder: Path, card: dict[str, Any]) -> None:
+def _write_card(folder: Path, card: dict[str, Any], sheet: bytes | None) -> None:
     """Write the page first, so that the card can list its hash."""
     from doublure.report import card_page
 
-    page = card_page(card).encode()
+    page = card_page(card, sheet).encode()
     files.write_atomic(folder / _PAGE, lambda file: file.write(page))
     card["files"] = [*card["files"], _entry(folder / _PAGE, None)]
     files.write_json(folder / CARD, card)

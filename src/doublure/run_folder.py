@@ -72,7 +72,7 @@ class RunFolder:
         except FileExistsError:
             raise folder._taken() from None
         except OSError as error:
-            raise files.unwritable(path, error) from None
+            raise files.Unwritable(path, error) from None
         try:
             plan.save(path / "plan.json")
             now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
@@ -248,7 +248,7 @@ class RunFolder:
             with (self.path / "log.jsonl").open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
         except OSError as error:
-            raise files.unwritable(self.path / "log.jsonl", error) from None
+            raise files.Unwritable(self.path / "log.jsonl", error) from None
 
     # -- whole synthesizers --------------------------------------------------------------------------------------
 
@@ -275,8 +275,10 @@ class RunFolder:
 
         run = self.run
         schema = self.schema
-        if run.get("status") != "done" or schema is None:
+        if run.get("status") != "done":
             raise RunFolderError("is not finished", field=self.path, remedy="go on with doublure fit --resume")
+        if schema is None:
+            raise _damaged(self.path / "schema.yaml")
         plan, guarantee = self.plan, self.guarantee
         if plan.guarantee.kind in ("dp", "none") and guarantee != plan.guarantee:
             raise RunFolderError(

@@ -22,9 +22,10 @@ from doublure.schema import ResolvedSchema
 if TYPE_CHECKING:
     import torch
 
-    from doublure.encode.table import TableEncoder
+    from doublure.encode.encoder import Encoder
 
 CHUNK_ROWS = 50_000
+CHUNK_IMAGES = 500
 _MOST_ROWS_IN_VAIN = 1_000_000
 
 
@@ -48,38 +49,46 @@ class Synthesizer:
 
     def sample(
         self, n: SupportsIndex, given: Mapping[str, object] | None = None, seed: SupportsIndex | None = None
-    ) -> pd.DataFrame:
-        """Return exactly ``n`` artificial rows.
+    ) -> Any:
+        """Return exactly ``n`` artificial records.
 
         Args:
             n: How many, at least 0.
-            given: Column -> value that every row must have.
-            seed: Makes the rows repeatable; without one they are new each time.
+            given: Column -> value that every record must have; for images, ``{"label": value}``.
+            seed: Makes the records repeatable; without one they are new each time.
+
+        Returns:
+            A ``pandas.DataFrame`` of the schema's own types; for images :class:`doublure.data.images.Images`, which has
+            ``images`` ``(n, H, W, C)`` uint8 and ``labels``.
 
         Raises:
             SettingError: A column or value is not in the schema, or the combination is too rare to sample.
         """
-        frames = list(self.sample_chunks(n, given=given, seed=seed))
-        return pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
+        parts = list(self.sample_chunks(n, given=given, seed=seed))
+        if len(parts) == 1:
+            return parts[0]
+        return pd.concat(parts, ignore_index=True) if isinstance(parts[0], pd.DataFrame) else parts[0].joined(parts)
 
     def sample_chunks(
         self,
         n: SupportsIndex,
         given: Mapping[str, object] | None = None,
         seed: SupportsIndex | None = None,
-        chunk_rows: int = CHUNK_ROWS,
-    ) -> Iterator[pd.DataFrame]:
-        """Yield ``n`` rows a chunk at a time, at bounded memory; at least one chunk, which may be empty.
+        chunk_rows: int | None = None,
+    ) -> Iterator[Any]:
+        """Yield ``n`` records a chunk at a time, at bounded memory; at least one chunk, which may be empty.
 
-        The rows depend on ``seed`` and ``chunk_rows``.
+        The records depend on ``seed`` and ``chunk_rows`` (50,000 rows of a table, or 500 images, if not given).
 
         Raises:
             SettingError: As :meth:`sample`; all but the rarity is found out before the first chunk is asked for.
         """
+        if chunk_rows is None:
+            chunk_rows = CHUNK_IMAGES if self.schema.kind == "images" else CHUNK_ROWS
         if chunk_rows < 1:
             raise SettingError("must be at least 1", field="chunk_rows", remedy="leave it out")
         wanted = asking.read(given or {}, self.schema, self._encoder)
-        return self._chunks(_count(n), wanted, seeding.chosen(seed), chunk_rows)
+        return self._chunks(counted(n), wanted, seeding.chosen(seed), chunk_rows)
 
     def save(self, path: str | Path) -> None:
         """Write a run folder that :func:`doublure.load` reads."""
@@ -90,17 +99,17 @@ class Synthesizer:
     # -- inside --------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _encoder(self) -> TableEncoder:
+    def _encoder(self) -> Encoder:
         from doublure.methods.base import encoder_for
 
         return encoder_for(self.schema, self.plan.settings)
 
-    def _chunks(self, n: int, wanted: asking.Given, entropy: int, chunk_rows: int) -> Iterator[pd.DataFrame]:
+    def _chunks(self, n: int, wanted: asking.Given, entropy: int, chunk_rows: int) -> Iterator[Any]:
         done = number = in_vain = 0
         while done < n or number == 0:
             size = chunk_rows if wanted.waited and n else min(chunk_rows, n - done)
             frame = wanted.fitting(self._draw(size, wanted.fixed, np.random.default_rng([entropy, number])))
-            frame = frame.iloc[: n - done].reset_index(drop=True)
+            frame = _first(frame, n - done)
             in_vain = 0 if len(frame) else in_vain + size
             if in_vain >= _MOST_ROWS_IN_VAIN:
                 raise SettingError(
@@ -113,7 +122,7 @@ class Synthesizer:
                 yield self._numbered(frame, done)
                 done += len(frame)
 
-    def _draw(self, size: int, fixed: Mapping[str, int], rng: np.random.Generator) -> pd.DataFrame:
+    def _draw(self, size: int, fixed: Mapping[str, int], rng: np.random.Generator) -> Any:
         import torch
 
         encoder = self._encoder
@@ -122,18 +131,28 @@ class Synthesizer:
         condition = encoder.draw_conditions(size, rng, fixed) if encoder.condition_width else None
         self.generator.eval()
         with torch.inference_mode():
-            rows = self.generator(torch.randn(size, width, generator=source), condition)
+            rows = self.generator(torch.randn(size, width, generator=source), condition).flatten(1)
             rows = rows if condition is None else torch.cat([rows, condition], dim=1)
         return encoder.decode(rows, rng)
 
-    def _numbered(self, frame: pd.DataFrame, done: int) -> pd.DataFrame:
+    def _numbered(self, frame: Any, done: int) -> Any:
         for name, column in self.schema.columns.items():
             if column.type == "id":
                 frame[name] = np.arange(done + 1, done + len(frame) + 1, dtype=np.int64)
         return frame
 
 
-def _count(n: SupportsIndex) -> int:
+def _first(records: Any, n: int) -> Any:
+    """Return the first ``n`` records of a frame or of images."""
+    return records.iloc[:n].reset_index(drop=True) if isinstance(records, pd.DataFrame) else records.take(slice(n))
+
+
+def counted(n: SupportsIndex) -> int:
+    """Return how many records are asked for.
+
+    Raises:
+        SettingError: It is no whole number of at least 0.
+    """
     try:
         number = operator.index(n)
     except TypeError:

@@ -48,6 +48,19 @@ def test_the_file_may_come_before_the_verb(doublure, config, schema):
     assert (found["ok"], found["command"]) == (True, "plan")
 
 
+def test_short_flags_and_values_like_flags(doublure, config, small, tmp_path):
+    file = config(f"n: 4\no: {tmp_path / 'bundle'}\ntitle: --json\n")
+    (tmp_path / "copies").mkdir()
+    run, _ = small.copies(tmp_path / "copies")
+    said = doublure("release", run, "--config", file)
+    assert (said.code, said.out.startswith("Wrote")) == (0, True)
+    assert json.loads((tmp_path / "bundle" / "card.json").read_text())["title"] == "--json"
+
+
+def test_a_config_file_in_a_config_file_is_refused(doublure, config, schema):
+    assert "--config: cannot stand in a config file" in doublure("plan", schema, "--config", config("config: x")).line
+
+
 def test_every_verb_takes_one(doublure, config, small, tmp_path):
     ledger = small.book(tmp_path).path
     assert doublure("budget", "show", ledger, "--config", config("json: true\n")).result["command"] == "budget show"

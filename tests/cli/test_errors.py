@@ -9,14 +9,17 @@ import io
 import json
 import os
 import resource
+import signal
 import sys
 
 import pytest
 
 import doublure as db
-from doublure import files, fitting, run_folder
+from doublure import cli, files, fitting, run_folder
+from doublure.cli import main
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
+from doublure.report import files as report_files
 
 SECRET = "Sentinelle"
 
@@ -203,6 +206,35 @@ BAD_FLAGS = {
     "a setting that is no YAML": ["plan", "{schema}", "--method", "gan", "--set", "steps=["],
     "a setting twice": ["plan", "{schema}", "--method", "gan", "--set", "steps=1", "--set", "steps=2"],
     "a setting that is a flag": ["plan", "{schema}", "--method", "gan", "--set", "method=dpgan"],
+    "a setting of true": ["plan", "{schema}", "--method", "gan", "--set", "steps=true"],
+    "a plan over its schema": ["plan", "{schema}", "--method", "gan", "-o", "{schema}"],
+    "a draft over its data": ["schema", "draft", "{data}", "-o", "{data}"],
+    "a page over its data": ["evaluate", "{made}", "--real", "{data}", "-o", "{data}"],
+    "a page in no folder": ["evaluate", "{made}", "--real", "{data}", "-o", "nowhere/page.html"],
+    "a page of no name": ["evaluate", "{made}", "--real", "{data}", "-o", ""],
+    "two config files": ["plan", "{schema}", "--config", "a.yaml", "--config", "b.yaml"],
+    "a data set of an invisible name": [
+        "budget",
+        "init",
+        "new.ledger",
+        "--dataset",
+        "a\u202eb",
+        "--epsilon",
+        "1",
+        "--delta",
+        "0",
+    ],
+    "a ledger in no folder": [
+        "budget",
+        "init",
+        "nowhere/new.ledger",
+        "--dataset",
+        "people",
+        "--epsilon",
+        "1",
+        "--delta",
+        "0",
+    ],
     "a schema as a setting": ["plan", "{schema}", "--method", "gan", "--set", "schema=x"],
     "a plan and a method": [
         "fit",
@@ -233,6 +265,7 @@ BAD_FLAGS = {
     "nothing to resume": ["fit", "{data}", "--ledger", "{ledger}", "-o", "{run}", "--resume"],
     "no run folder": ["sample", "{run}", "-n", "5", "-o", "rows.csv"],
     "rows of no format": ["sample", "{made}", "-n", "5", "-o", "rows.xlsx"],
+    "no rows": ["sample", "{made}", "-n", "0", "-o", "rows.csv"],
     "rows below 0": ["sample", "{made}", "-n", "-5", "-o", "rows.csv"],
     "rows in no folder": ["sample", "{made}", "-n", "5", "-o", "nowhere/rows.csv"],
     "given nothing": ["sample", "{made}", "-n", "5", "-o", "rows.csv", "--given", "sex"],
@@ -331,6 +364,53 @@ def test_a_gate_that_failed_is_exit_4(doublure, world, small, tmp_path):
     assert said.line
 
 
+USAGE = {
+    "": (None, "a command is missing"),
+    "schema": (None, "a command is missing"),
+    "fly": (None, "no such command 'fly'"),
+    "plan s.yaml --colour red": ("--colour", "is not an option of this command"),
+    "sample run -n x -o rows.csv": ("--rows", "input should be a valid integer"),
+    "sample run -n 5": ("--out", "is missing"),
+    "sample": ("run", "is missing"),
+}
+
+
+@pytest.mark.parametrize("words", USAGE)
+def test_a_usage_error_names_the_flag(doublure, words):
+    error = doublure(*words.split(), "--json").result["error"]
+    field, message = USAGE[words]
+    assert error["field"] == field
+    assert message in error["message"] or "valid" in error["message"]  # click and typer word it in their own ways
+    assert error["remedy"].startswith("see doublure")
+    assert "fly" not in error["remedy"]
+
+
+def test_termination_ends_a_command_as_an_interrupt_does(doublure, small, tmp_path, monkeypatch):
+    draw = db.Synthesizer._draw
+
+    def terminated(self, *arguments):
+        signal.raise_signal(signal.SIGTERM)
+        return draw(self, *arguments)
+
+    monkeypatch.setattr(db.Synthesizer, "_draw", terminated)
+    before = signal.getsignal(signal.SIGTERM)
+    said = doublure("sample", small.run, "-n", 5, "-o", tmp_path / "rows.csv")
+    assert (said.code, "stopped by the user" in said.line) == (130, True)
+    assert list(tmp_path.iterdir()) == []
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_an_interrupt_while_loading_is_one_line(monkeypatch, capsys):
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main, "run", stopped)
+    with pytest.raises(SystemExit) as ended:
+        cli.run()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "doublure: stopped by the user\n"
+
+
 def test_an_interrupt_is_exit_130(doublure, small, monkeypatch):
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
@@ -398,7 +478,9 @@ def test_a_write_that_is_cut_off_leaves_nothing(doublure, small, tmp_path, small
 def test_a_release_that_is_cut_off_leaves_nothing(doublure, copies, tmp_path, small_files):
     run, _ = copies
     before = {path.name for path in tmp_path.iterdir()}
-    assert doublure("release", run, "-n", 5000, "-o", tmp_path / "bundle").code == 2
+    said = doublure("release", run, "-n", 5000, "-o", tmp_path / "bundle")
+    assert said.code == 2
+    assert f"{str(tmp_path / 'bundle')[-60:]}: cannot be written: file too large" in said.line  # not the hidden place
     assert {path.name for path in tmp_path.iterdir()} == before
 
 
@@ -421,7 +503,7 @@ def test_a_disk_that_fills_up_while_training_keeps_the_charge_and_the_run(doublu
     def fills_up(self, step, tensors):
         taken.append(step)
         if len(taken) == 2:
-            raise files.unwritable(self.path, OSError(errno.ENOSPC, "No space left on device"))
+            raise files.Unwritable(self.path, OSError(errno.ENOSPC, "No space left on device"))
         save(self, step, tensors)
 
     monkeypatch.setattr(run_folder.RunFolder, "save", fills_up)
@@ -441,6 +523,36 @@ def test_a_full_stdout_is_an_error(world, capsys, monkeypatch, as_json):
         monkeypatch.undo()
     assert code == 2
     assert "no space left on device" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")  # noqa: PTH110
+def test_a_full_stderr_changes_nothing(world, small, capsys, monkeypatch):
+    with contextlib.suppress(OSError), open("/dev/full", "w") as full:  # noqa: PTH123 - closing it fails too
+        monkeypatch.setattr(sys, "stderr", full)
+        refused = run_guarded(app, ["verify", "nowhere"])
+        fitted = run_guarded(app, [str(word) for word in world.fit()])
+        monkeypatch.undo()
+    assert (refused, fitted) == (2, 0)
+    assert db.Ledger.open(world.ledger).spent.epsilon == small.epsilon
+
+
+@pytest.mark.parametrize("as_json", [[], ["--json"]])
+def test_a_closed_stdout_is_no_error(world, capsys, monkeypatch, as_json):
+    monkeypatch.setattr(sys, "stdout", None)
+    assert run_guarded(app, ["budget", "show", str(world.ledger), *as_json]) == 0
+    sys.stdout.close()
+
+
+def test_a_page_without_its_figures_is_not_left(doublure, small, tmp_path, monkeypatch):
+    def full(report):
+        raise files.Unwritable(tmp_path / "page.html", OSError(errno.ENOSPC, "No space left on device"))
+
+    monkeypatch.setattr(report_files, "internal_page", full)
+    (tmp_path / "data").mkdir()
+    said = doublure("evaluate", small.run, "--real", small.csv(tmp_path / "data"), "-o", tmp_path / "page.html")
+    assert said.code == 2
+    assert "no space left" in said.line
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
 # -- terminals ---------------------------------------------------------------------------------------------------------

@@ -100,7 +100,6 @@ def test_fit_sample_release_verify(doublure, plan, small, tmp_path):
     said = doublure(*words, tmp_path / "rows.parquet")
     assert "Wrote 25 artificial rows" in said.out
     assert pd.read_parquet(tmp_path / "rows.parquet")["age"].tolist() == pd.read_csv(rows)["age"].tolist()
-    assert doublure("sample", run, "-n", 0, "-o", rows).code == 0
 
     card = doublure("release", run, "-n", 40, "-o", bundle, "--title", "People", "--json").result["result"]["card"]
     assert card == json.loads((bundle / "card.json").read_text())

@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -78,3 +80,23 @@ def drawn():
 @pytest.fixture(scope="session")
 def shuffle_columns():
     return shuffle
+
+
+class Understudy:
+    """What fit() returns, as far as an evaluation looks at it."""
+
+    def __init__(self, schema, rows):
+        self.schema = schema
+        self.rows = rows
+        self.asked = None
+        self.guarantee = SimpleNamespace(kind="none", sentence="No privacy guarantee. Do not publish.")
+        self.plan = SimpleNamespace(method="gan")
+
+    def sample(self, n, given=None, seed=None):
+        self.asked = (n, seed)
+        return self.rows.sample(n, replace=True, random_state=seed).reset_index(drop=True)
+
+
+@pytest.fixture
+def make_understudy(schema):
+    return lambda rows, under=schema: Understudy(under, rows)

@@ -7,7 +7,7 @@ import pytest
 
 from doublure.errors import DataError
 from doublure.evaluate import TableEvaluation, evaluate_table, verdict
-from doublure.evaluate.table import _quarter
+from doublure.evaluate.table import held_back
 from doublure.schema import Schema
 
 
@@ -105,7 +105,7 @@ def test_a_kept_aside_holdout_is_not_apologised_for(good):
 
 def test_a_units_rows_stay_together():
     unit = np.repeat(np.arange(20), 3)
-    aside = _quarter(unit, np.random.default_rng(0))
+    aside = held_back(unit, np.random.default_rng(0))
     assert aside.sum() == 15
     assert all(len(set(aside[unit == number])) == 1 for number in range(20))
 

@@ -1,5 +1,3 @@
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,24 +9,9 @@ from doublure.schema import Schema
 SENTENCE = "No privacy guarantee. Do not publish."
 
 
-class Understudy:
-    """What fit() returns, as far as an evaluation looks at it."""
-
-    def __init__(self, schema, rows):
-        self.schema = schema
-        self.rows = rows
-        self.asked = None
-        self.guarantee = SimpleNamespace(kind="none", sentence=SENTENCE)
-        self.plan = SimpleNamespace(method="gan")
-
-    def sample(self, n, given=None, seed=None):
-        self.asked = (n, seed)
-        return self.rows.sample(n, replace=True, random_state=seed).reset_index(drop=True)
-
-
 @pytest.fixture
-def understudy(schema, drawn):
-    return Understudy(schema=schema, rows=drawn(500, 3))
+def understudy(make_understudy, drawn):
+    return make_understudy(drawn(500, 3))
 
 
 def test_a_report_from_files(tmp_path, understudy, real, holdout):
@@ -70,7 +53,7 @@ def test_missing_cells_that_a_noisy_answer_denied_are_counted_not_refused(unders
     assert number.missing[1] == 0
 
 
-def test_the_rows_of_a_unit_are_split_together():
+def test_the_rows_of_a_unit_are_split_together(make_understudy):
     schema = Schema.parse(
         """
         doublure: 1
@@ -85,7 +68,7 @@ def test_the_rows_of_a_unit_are_split_together():
     ).resolve({})
     keys = np.repeat(np.arange(50), 4)
     real = pd.DataFrame({"key": keys, "x": keys, "y": keys % 2 == 0})
-    understudy = Understudy(schema=schema, rows=pd.DataFrame({"key": 1, "x": keys, "y": keys % 2 == 0}))
+    understudy = make_understudy(pd.DataFrame({"key": 1, "x": keys, "y": keys % 2 == 0}), schema)
     report = evaluate.report(understudy, real)
     assert (report.table.rows.train, report.table.rows.holdout) == (152, 48)
     x = next(column for column in report.table.fidelity.columns if column.name == "x")

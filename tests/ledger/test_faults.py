@@ -254,10 +254,20 @@ def test_a_failing_disk_stops_everything_and_is_not_asked_again(path, make_plan,
     assert after[0] >= before[0] or name == "close"
 
 
-def test_a_failing_disk_refuses_creation(path, monkeypatch):
+@pytest.mark.parametrize("at", ["write", "fsync"])
+def test_a_failing_disk_refuses_creation_and_leaves_nothing(path, monkeypatch, at):
     recorder = Disk(monkeypatch)
-    recorder.fail("write", OSError(errno.ENOSPC, "full"), 20)
+    recorder.fail(at, OSError(errno.ENOSPC, "full"), 20)
     with pytest.raises(LedgerError, match="No space left"):
+        Ledger.create(path, dataset="d", epsilon=1.0, delta=0.0)
+    assert not path.exists()
+    recorder.fail("never", OSError())
+    Ledger.create(path, dataset="d", epsilon=1.0, delta=0.0)
+
+
+def test_a_power_cut_while_it_is_created_leaves_what_says_so(path, monkeypatch):
+    Disk(monkeypatch).fail("write", PowerCut(), 20)
+    with pytest.raises(PowerCut):
         Ledger.create(path, dataset="d", epsilon=1.0, delta=0.0)
     with pytest.raises(LedgerError, match="never completed"):
         Ledger.open(path)

@@ -33,7 +33,7 @@ from doublure.ledger import Ledger
 from doublure.methods import adversarial
 from doublure.methods.dpgan import DpganSettings
 from doublure.planning import Plan, plans
-from doublure.private import facts, mechanism
+from doublure.private import facts, mechanism, statistics
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.records import PrivateRecords
 from doublure.private.sampling import PoissonSampler
@@ -67,6 +67,8 @@ TINY = {
     "steps": 6, "n_critic": 2, "checkpoints": 3, "width": 8, "depth": 1, "critic_width": 8, "critic_depth": 1,
     "noise_width": 4, "generator_batch": 8, "bins": 4, "max_grad_norm": 0.1, "lot_size": 8,
 }  # fmt: skip
+
+FEW = {"components": 4, "fit_steps": 5, "bins": 4, "groups": 2}  # of ``statistics``
 
 # One unit that is unlike all others: every value that is known to get round somebody's clipping or encoding.
 ODD_RECORDS = {
@@ -286,6 +288,51 @@ class Lab:
         trace.public |= {"generator": generator.state_dict(), "resolved": resolved.to_yaml(), "steps": own.steps}
         return trace
 
+    @staticmethod
+    def counting_plan(schema: str = PUBLIC, **settings: object) -> Plan:
+        """Return a plan of ``statistics``: four columns, three of them counted within ``out``.
+
+        Its noise is so large that it will not leave a table as it was, or come twice, by chance.
+        """
+        return plans.plan(
+            Schema.parse(schema), method="statistics", epsilon=0.1, delta=1e-3, accountant="rdp", **(FEW | settings)
+        )
+
+    def count(
+        self, frame: pd.DataFrame, schema: str = PUBLIC, *, like: Trace | None = None, seed: int = 1, **settings: object
+    ) -> Trace:
+        """Run ``statistics`` as ``fit`` does, and return what happened.
+
+        A query is a table before its noise, and what is allowed is the noise's parameter σ.
+
+        Args:
+            frame: The private table, with ``who``.
+            schema: The schema's text.
+            like: A trace whose noisy tables are used instead of this run's own.
+            seed: The public seed.
+            settings: Changes to the settings.
+        """
+        plan = self.counting_plan(schema, **settings)
+        trace = Trace()
+        memory = Memory(trace, plan.steps)
+        noisy = statistics.noisy_histogram
+
+        def drawn(counts: np.ndarray, *, sigma: float) -> np.ndarray:
+            trace.order.append("noise")
+            trace.queries.append(torch.from_numpy(counts).double().flatten())
+            trace.allowed.append(sigma)
+            made = torch.from_numpy(noisy(counts, sigma=sigma))
+            trace.outputs.append(made if like is None else like.outputs[len(trace.outputs)])
+            return trace.outputs[-1].numpy()
+
+        with self._patch.context() as patch:
+            patch.setattr(statistics, "noisy_histogram", drawn)
+            run = fitting._Run(memory, plan, memory, seed)
+            table = open_table(frame).load(plan.schema, at_least=0)
+            generator = run._train(table, run._resolve(table, Silent()), "cpu", Silent())
+        trace.public |= {"generator": generator.state_dict(), "noise_multiplier": plan.noise_multiplier}
+        return trace
+
     def fit(
         self,
         frame: pd.DataFrame,
@@ -402,6 +449,12 @@ def plan() -> Plan:
 def declared_plan() -> Plan:
     """A plan in which every fact is declared."""
     return plans.plan(Schema.parse(PUBLIC), method="dpgan", epsilon=3.0, delta=1e-3, accountant="rdp", **TINY)
+
+
+@pytest.fixture(scope="session")
+def counting_plan() -> Plan:
+    """A plan that counts, in which every fact is declared."""
+    return Lab.counting_plan()
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import pytest
 
 from doublure import fitting
 from doublure.errors import SchemaError
+from doublure.methods import marginals
 from doublure.planning import plans
 from doublure.private import accounting, facts, statistics
 from doublure.schema import Schema
@@ -151,3 +152,42 @@ def test_what_is_bought_is_among_the_accesses_and_in_the_price(plan):
     assert len(bought) == 6
     assert all(access.epsilon == 1.0 for access in plan.learned)
     assert plan.touches[: len(bought)] == plan.learned
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+
+
+def check_all_follows_from_released_tables(lab):
+    """With the noisy tables frozen, groups, log, kept state and generator are the same for every neighbour."""
+    base = lab.people()
+    kept = lab.count(base)
+    for frame in (*(lab.with_unit(base, record) for record in lab.ODD_RECORDS.values()), lab.without_unit(base, "p3")):
+        lab.assert_same_public(kept, lab.count(frame, like=kept))
+
+
+def test_all_follows_from_released_tables(lab):
+    check_all_follows_from_released_tables(lab)
+
+
+EXACT = "self._tables._counted([(Axis.of_codes(part, block.size),)])[0].astype(np.float64)"
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "edit"),
+    [
+        (marginals._NoisyTables, "count_singles", ("self._grouping(block, self._singles[part])",
+                                                   f"self._grouping(block, {EXACT})")),
+        (marginals._NoisyTables, "_released", ("counted = self._tables.release(wanted)",
+                                               "counted = (self._tables.release(wanted), "
+                                               "self._tables._counted(wanted))[1]")),
+        (marginals._NoisyTables, "_count_rows", ("np.maximum(totals / precision, _FEWEST_ROWS)",
+                                                 "np.full(self.classes, self._job.records.n_units / self.classes)")),
+        (marginals, "taught", ("job.log({", "job.log({'rows': job.records.n_units, ")),
+        (marginals, "taught", ("manual_seed(job.seed)", "manual_seed(job.records.n_units)")),
+    ],
+    ids=["groups", "tables", "rows", "log", "seed"],
+)  # fmt: skip
+def test_what_follows_from_exact_counts_is_caught(lab, owner, name, edit):
+    lab.plant(owner, name, edit)
+    with lab.caught():
+        check_all_follows_from_released_tables(lab)

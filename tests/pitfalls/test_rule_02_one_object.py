@@ -17,15 +17,19 @@ from torch import nn
 
 import doublure
 from doublure import fitting
+from doublure.data import tables as data_tables
 from doublure.errors import InputError
 from doublure.ledger import Ledger
+from doublure.methods import marginals
 from doublure.methods.dpgan import Dpgan
+from doublure.methods.statistics import Statistics
 from doublure.private import clipping, mechanism
 from doublure.private.accounting import GaussianEvent
 from doublure.private.clipping import Constant
 from doublure.private.gradients import CriticLoss
 from doublure.private.noise import OsKeyedNoise, ReplayNoise
 from doublure.private.records import PrivateRecords
+from doublure.private.tabulation import PrivateTables
 
 SOURCE = Path(doublure.__file__).parent
 ALPHA = 1e-6
@@ -36,6 +40,7 @@ PARTS = {
     "gradients": {"CriticLoss", "Records", "refuse_cross_record"},
     "clipping": {"Constant", "Geometric", "Schedule", "Steps"},
     "records": {"PrivateRecords"},
+    "tabulation": {"Axis", "PrivateTables", "Table"},
     "noise": {"source", "SourceName", "NoiseSource"},
     "facts": {"learn"},
 }
@@ -82,6 +87,7 @@ def test_code_outside_the_core_takes_whole_steps_and_no_parts():
         "from doublure.private import statistics\nstatistics.noisy_count(3, epsilon=1)",
         "from doublure.private.gradients import batch_gradient",
         "import doublure.private.clipping as c",
+        "from doublure.private.tabulation import statistics",
     ],
 )
 def test_a_part_taken_out_is_caught(planted):
@@ -261,3 +267,124 @@ def test_a_fit_that_takes_it_is_caught(lab, monkeypatch, declared_plan, tmp_path
     monkeypatch.setattr(fitting, "_refuse_forged", lambda plan: None)
     with lab.caught():
         check_a_plan_changed_by_hand_is_refused(lab, declared_plan, tmp_path)
+
+
+# -- tables: counting, noise and event are one object too --------------------------------------------------------------
+
+
+def check_records_are_counted_by_their_mechanism_alone(lab, patch):
+    openers, chunks = set(), PrivateRecords.chunks
+
+    def watched(records, rows):
+        caller = inspect.currentframe().f_back
+        openers.add((Path(caller.f_code.co_filename).name, caller.f_code.co_name))
+        return chunks(records, rows)
+
+    with patch.context() as inner:
+        inner.setattr(PrivateRecords, "chunks", watched)
+        lab.count(lab.people())
+    assert openers == {("tabulation.py", "_counted")}
+
+
+def test_records_are_counted_by_their_mechanism_alone(lab, monkeypatch):
+    check_records_are_counted_by_their_mechanism_alone(lab, monkeypatch)
+
+
+def test_a_method_that_counts_by_itself_is_caught(lab, monkeypatch):
+    lab.plant(
+        marginals, "taught", ("tables.count_singles()", "list(job.records.chunks(9))\n    tables.count_singles()")
+    )
+    with lab.caught():
+        check_records_are_counted_by_their_mechanism_alone(lab, monkeypatch)
+
+
+def price(one, other):
+    """Return how far two traces are apart in units of their noise: what ε is made of."""
+    pairs = zip(one.queries, other.queries, one.allowed, strict=True)
+    return sum(float((mine - theirs).norm() / scale) ** 2 for mine, theirs, scale in pairs) ** 0.5
+
+
+def check_tables_move_by_no_more_than_is_paid_for(lab):
+    """One unit more or less moves all tables together by 1/σ in units of their noise, and by no more."""
+    base = lab.people()
+    kept = lab.count(base)
+    paid = 1 / kept.public["noise_multiplier"]
+    for record in lab.ODD_RECORDS.values():
+        assert price(kept, lab.count(lab.with_unit(base, record), like=kept)) == pytest.approx(paid, rel=1e-9)
+    assert price(kept, lab.count(lab.without_unit(base, "p7"), like=kept)) == pytest.approx(paid, rel=1e-9)
+    base = lab.people(records=2)
+    kept = lab.count(base, lab.SEVERAL)
+    paid = 1 / kept.public["noise_multiplier"]
+    for records, share in ((1, 1 / 3), (3, 1.0), (5, 1.0)):
+        more = lab.with_unit(base, lab.ODD_RECORDS["duplicate"], records=records)
+        assert price(kept, lab.count(more, lab.SEVERAL, like=kept)) == pytest.approx(paid * share, rel=1e-9)
+    fewer = price(kept, lab.count(lab.without_unit(base, "p7"), lab.SEVERAL, like=kept))
+    assert paid / 3 < fewer <= paid * (1 + 1e-9)
+
+
+def test_tables_move_by_no_more_than_is_paid_for(lab):
+    check_tables_move_by_no_more_than_is_paid_for(lab)
+
+
+LIMIT = ("if len(tables) > event.tables:", "if False:")
+BOUND = ("if self._records.most_records > event.records:", "if False:")
+WANTED = ("self._released('pair', 2, wanted)", "self._released('pair', 2, wanted + wanted)[:len(wanted)]")
+TABLES = {
+    "a record counted twice": [(PrivateTables, "_counted", ("total += np", "total += 2 * np"))],
+    "half the noise": [(Statistics, "train", ("job.noise_multiplier or 0.0", "0.5 * job.noise_multiplier"))],
+    "less noise than the event says": [(PrivateTables, "release", ("sigma=event.scale", "sigma=0.9 * event.scale"))],
+    "more tables than planned": [(PrivateTables, "release", LIMIT), (marginals._NoisyTables, "count_pairs", WANTED)],
+    "priced as one record": [
+        (Statistics, "accesses", ("records = schema.unit.max_records", "records = 1")),
+        (PrivateTables, "release", BOUND),
+    ],
+    "a unit not bounded": [
+        (data_tables, "_bounded", (".cumcount() < max_records)", ".cumcount() >= 0)")),
+        (PrivateTables, "release", BOUND),
+    ],
+    "the last records counted again": [
+        (PrivateRecords, "chunks", ("yield chunk.cpu()", "yield torch.cat([chunk, chunk[-30:]]).cpu()"))
+    ],
+}
+
+
+@pytest.mark.parametrize("mutant", TABLES)
+def test_tables_that_move_by_more_are_caught(lab, mutant):
+    for owner, name, edit in TABLES[mutant]:
+        lab.plant(owner, name, edit)
+    with lab.caught():
+        check_tables_move_by_no_more_than_is_paid_for(lab)
+
+
+@pytest.mark.parametrize("mutant", ["more tables than planned", "a unit not bounded"])
+def test_each_of_them_is_refused_by_a_second_lock(lab, mutant):
+    """A method that asks for more tables, or a loader that lets too many records through, gets nothing."""
+    owner, name, edit = next(part for part in TABLES[mutant] if part[0] is not PrivateTables)
+    lab.plant(owner, name, edit)
+    five = lab.with_unit(lab.people(records=2), lab.ODD_RECORDS["duplicate"], records=5)
+    with pytest.raises(doublure.errors.SettingError, match=r"tables|max_records"):
+        lab.count(five, lab.SEVERAL)
+
+
+def check_tables_of_a_forged_plan_are_refused(lab, plan, folder):
+    ledger = Ledger.create(folder / "ledger", dataset="people", epsilon=100.0, delta=0.5)
+    single, pair = plan.touches
+    forged = {
+        "noise": replace(plan, noise_multiplier=0.01),
+        "scale": replace(plan, touches=(single, replace(pair, event=replace(pair.event, scale=0.1)))),
+        "tables": replace(plan, touches=(single, replace(pair, event=replace(pair.event, tables=1)))),
+        "share": replace(plan, settings=plan.settings.model_copy(update={"single_share": 0.9})),
+    }
+    for name, made in forged.items():
+        lab.refusal(InputError, partial(lab.fit, lab.people(), made, folder / name, real=True, ledger=ledger))
+        assert [record.kind for record in ledger.entries] == ["open"], name
+
+
+def test_tables_of_a_forged_plan_are_refused(lab, counting_plan, tmp_path):
+    check_tables_of_a_forged_plan_are_refused(lab, counting_plan, tmp_path)
+
+
+def test_a_fit_that_counts_by_a_forged_plan_is_caught(lab, monkeypatch, counting_plan, tmp_path):
+    monkeypatch.setattr(fitting, "_refuse_forged", lambda plan: None)
+    with lab.caught():
+        check_tables_of_a_forged_plan_are_refused(lab, counting_plan, tmp_path)

@@ -16,7 +16,9 @@ from scipy import stats
 from torch import nn
 
 from doublure.errors import SettingError
+from doublure.methods import marginals
 from doublure.methods.dpgan import Dpgan
+from doublure.methods.statistics import Statistics
 from doublure.planning import plans
 from doublure.private import accounting, facts, mechanism
 from doublure.private.clipping import Constant
@@ -230,7 +232,7 @@ def test_a_skipped_empty_lot_is_caught(lab, edit):
 
 
 def check_a_plan_opens_nothing(lab, patch):
-    """A plan is made, explained and hashed with no file opened but the library's own."""
+    """A plan is made, explained and hashed with no file opened but the library's own, and the kernel's on memory."""
     opened, real = [], builtins.open
     with patch.context() as inner:
         inner.setattr(builtins, "open", lambda file, *a, **k: (opened.append(str(file)), real(file, *a, **k))[1])
@@ -239,7 +241,7 @@ def check_a_plan_opens_nothing(lab, patch):
             Schema.parse(lab.PUBLIC), method="dpgan", epsilon=3.0, delta=1e-3, accountant="rdp", **lab.TINY
         )
         made.explain()
-    assert [name for name in opened if not name.endswith((".py", ".pyc"))] == []
+    assert [name for name in opened if not name.endswith((".py", ".pyc")) and not name.startswith("/sys/")] == []
     return made
 
 
@@ -275,3 +277,35 @@ def test_a_large_delta_let_through_is_caught(lab, monkeypatch):
     monkeypatch.setattr(Schema, "public_units", 1)
     with lab.caught():
         check_delta_is_the_users_and_below_one_in_the_public_units(lab, monkeypatch)
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+
+
+def check_tables_and_their_noise_are_public(lab):
+    """As many tables of the same shape and noise, whoever is in them: nobody, one unit, or one more."""
+    base = lab.people()
+    kept = lab.count(base)
+    for frame in (lab.with_unit(base, lab.ODD_RECORDS["duplicate"]), base[:1], base[:0]):
+        found = lab.count(frame, like=kept)
+        lab.assert_same_public(kept, found)
+        assert [query.shape for query in found.queries] == [query.shape for query in kept.queries]
+
+
+def test_tables_and_their_noise_are_public(lab):
+    check_tables_and_their_noise_are_public(lab)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "edit"),
+    [
+        (Statistics, "train", ("job.noise_multiplier or 0.0", "job.noise_multiplier * job.records.n_units / 24")),
+        (marginals._NoisyTables, "count_pairs", ("if wanted:", "if wanted and self._job.records.n_units > 3:")),
+        (marginals, "taught", ("settings.within or None,", "settings.within if job.records.n_units else None,")),
+    ],
+    ids=["noise from n", "small tables left out", "shape from n"],
+)  # fmt: skip
+def test_tables_that_depend_on_the_data_are_caught(lab, owner, name, edit):
+    lab.plant(owner, name, edit)
+    with pytest.raises((AssertionError, RuntimeError)):
+        check_tables_and_their_noise_are_public(lab)

@@ -11,12 +11,15 @@ from torch import nn
 
 from doublure import fitting
 from doublure.errors import SettingError
+from doublure.methods import marginals
 from doublure.methods.dpgan import METHOD, Dpgan, DpganSettings
+from doublure.methods.statistics import Statistics
 from doublure.private import accounting, mechanism
 from doublure.private.accounting import GaussianEvent
 from doublure.private.clipping import Constant
 from doublure.private.gradients import CriticLoss
 from doublure.private.sampling import PoissonSampler
+from doublure.private.tabulation import PrivateTables
 from doublure.schema import Schema
 
 STEPS = 11  # no multiple of n_critic: the last iteration is cut short
@@ -180,3 +183,61 @@ def test_a_step_beyond_the_plan_is_refused_by_the_ledger_too(lab, plan, tmp_path
     lab.plant(mechanism.PrivateStep, "steps", ("return self.settings.steps", "return self.settings.steps + 1"))
     with pytest.raises(lab.REFUSED):
         lab.fit(lab.people(), plan, tmp_path)
+
+
+# -- releases of tables ------------------------------------------------------------------------------------------------
+
+
+def check_releases_are_events_are_draws(lab, patch, plan):
+    made, built = [], PrivateTables.__init__
+
+    def kept(tables, *arguments, **named):
+        built(tables, *arguments, **named)
+        made.append(tables)
+
+    with patch.context() as inner:
+        inner.setattr(PrivateTables, "__init__", kept)
+        trace = lab.count(lab.people())
+    (tables,) = made
+    events = [access.event for access in plan.touches]
+    assert list(tables.events) == events
+    assert trace.public["authorised"] == list(range(1, plan.steps + 1))
+    scales = [event.scale for event in events for _ in range(event.tables)]
+    assert trace.allowed == scales
+    expected = [act for event in events for act in ["authorise", *["noise"] * event.tables]]
+    assert trace.order == expected  # leave first, then one draw a table
+    assert accounting.epsilon_of(events, plan.delta, accountant=plan.accountant) <= plan.epsilon
+
+
+def test_releases_are_events_are_draws(lab, monkeypatch, counting_plan):
+    check_releases_are_events_are_draws(lab, monkeypatch, counting_plan)
+
+
+RELEASED = "return [statistics.noisy_histogram(counts, sigma=event.scale) for counts in self._counted(tables)]"
+TWICE = RELEASED.replace("return ", "made = ").replace(
+    "[statistics", "[statistics.noisy_histogram(counts, sigma=event.scale) + 0 * statistics"
+)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "edits"),
+    [
+        (PrivateTables, "release", [("self.taken += 1", "pass")]),
+        (PrivateTables, "release", [("self._authorise(self.taken + 1)", "pass")]),
+        (PrivateTables, "release", [("self._authorise(self.taken + 1)", "pass"),
+                                    (RELEASED, RELEASED.replace("return ", "made = ")
+                                     + "\n    self._authorise(self.taken)\n    return made")]),
+        (PrivateTables, "release", [(RELEASED, TWICE + "\n    return made")]),
+        (PrivateTables, "release", [("event = self._releases[self.taken]", "event = self._releases[-1]")]),
+        (marginals._NoisyTables, "_released", [("counted = self._tables.release(wanted)",
+                                                "self._tables.release(wanted)\n"
+                                                "        counted = self._tables.release(wanted)")]),
+        (Statistics, "accesses", [("tables=tables", "tables=tables - 1")]),
+    ],
+    ids=["not counted", "not authorised", "authorised afterwards", "two draws", "another release's noise",
+         "released twice", "priced as fewer"],
+)  # fmt: skip
+def test_a_release_that_is_not_counted_is_caught(lab, monkeypatch, counting_plan, owner, name, edits):
+    lab.plant(owner, name, *edits)
+    with pytest.raises((AssertionError, lab.REFUSED, SettingError)):
+        check_releases_are_events_are_draws(lab, monkeypatch, counting_plan)

@@ -12,13 +12,14 @@ import torch
 from safetensors import safe_open
 
 from doublure import fitting
-from doublure.errors import Interrupted
-from doublure.methods import adversarial
+from doublure.errors import Interrupted, RunFolderError
+from doublure.methods import adversarial, marginals
 from doublure.methods.adversarial import Adversaries
 from doublure.methods.dpgan import Dpgan
-from doublure.private import mechanism
+from doublure.private import mechanism, statistics
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.sampling import PoissonSampler
+from doublure.run_folder import RunFolder
 
 KEPT = ("generator.", "average.", "critic_optimizer.", "generator_optimizer.")
 
@@ -234,3 +235,144 @@ def test_a_resumed_run_that_takes_more_is_caught(lab, monkeypatch, declared_plan
         lab.plant(fitting._Run, "_train", ("taken=self._reservation.authorised", "taken=0"))
     with lab.caught():
         check_a_resumed_run_draws_fresh_noise_and_fewer_steps(lab, monkeypatch, declared_plan, tmp_path)
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+
+
+def check_equal_seeds_do_not_repeat_the_tables_noise(lab, patch):
+    one, other = (lab.count(lab.people(), seed=7) for _ in range(2))
+    drawn = [(noisy - exact.reshape(noisy.shape)).flatten() for each in (one, other)
+             for noisy, exact in zip(each.outputs, each.queries, strict=True)]  # fmt: skip
+    wide = [tuple(noise.tolist()) for noise in drawn if len(noise) > 3]
+    assert len(wide) >= 8
+    assert len({*wide}) == len(wide)
+    assert bytes_of(one) != bytes_of(other)
+    again = lab.count(lab.people(), seed=7, like=one)
+    assert bytes_of(one) == bytes_of(again)  # the seed governs all the rest
+    assert bytes_of(one) != bytes_of(lab.count(lab.people(), seed=8, like=one))
+
+
+def test_equal_seeds_do_not_repeat_the_tables_noise(lab, monkeypatch):
+    check_equal_seeds_do_not_repeat_the_tables_noise(lab, monkeypatch)
+
+
+def repeated(counts, *, sigma):
+    return counts + np.rint(np.random.default_rng(7).normal(0, sigma, counts.shape)).astype(np.int64)
+
+
+def test_seeded_noise_on_tables_is_caught(lab, monkeypatch):
+    monkeypatch.setattr(statistics, "noisy_histogram", repeated)
+    with lab.caught():
+        check_equal_seeds_do_not_repeat_the_tables_noise(lab, monkeypatch)
+
+
+class Killed(BaseException):
+    """The process is gone: nothing is cleaned up after it but what ``fit`` does for any end."""
+
+
+def check_a_lost_release_is_not_drawn_again(lab, patch, plan, folder, release):
+    """Killed between a release and its keeping: the tables are lost, and with them what was paid for."""
+    draws, noisy, save = [], statistics.noisy_histogram, RunFolder.save
+
+    def drawn(counts, *, sigma):
+        draws.append(noisy(counts, sigma=sigma))
+        return draws[-1]
+
+    def dies(kept, step, tensors):
+        if step == release:
+            raise Killed
+        save(kept, step, tensors)
+
+    def go_on():
+        return lab.fit(lab.people(), plan, folder, real=True, ledger=folder / "ledger", resume=True)
+
+    with patch.context() as inner:
+        inner.setattr(statistics, "noisy_histogram", drawn)
+        inner.setattr(RunFolder, "save", dies)
+        with pytest.raises(Killed):
+            lab.fit(lab.people(), plan, folder, real=True)
+        before = len(draws)
+        inner.setattr(RunFolder, "save", save)
+        for _ in range(2):
+            lab.refusal(RunFolderError, go_on)
+    assert before == sum(access.event.tables for access in plan.touches[:release])
+    assert len(draws) == before
+
+
+@pytest.mark.parametrize("release", [1, 2])
+def test_a_lost_release_is_not_drawn_again(lab, monkeypatch, counting_plan, tmp_path, release):
+    check_a_lost_release_is_not_drawn_again(lab, monkeypatch, counting_plan, tmp_path, release)
+
+
+@pytest.mark.parametrize("release", [1, 2])
+@pytest.mark.parametrize(
+    ("owner", "name", "edit"),
+    [
+        (marginals._NoisyTables, "_released", ("if self._tables.taken >= number:", "if False:")),
+        (fitting._Run, "_train", ("taken=self._reservation.authorised", "taken=0")),
+    ],
+    ids=["not refused", "not remembered"],
+)
+def test_a_lost_release_that_is_drawn_again_is_caught(
+    lab, monkeypatch, counting_plan, tmp_path, owner, name, edit, release
+):
+    lab.plant(owner, name, edit)
+    with lab.caught():
+        check_a_lost_release_is_not_drawn_again(lab, monkeypatch, counting_plan, tmp_path, release)
+
+
+def check_kept_releases_are_taken_up(lab, patch, plan, folder, cut):
+    """Stopped after a release was kept, or in the fit: what was drawn is used, and what was not is drawn once."""
+    draws, noisy = [], statistics.noisy_histogram
+    save, fit_mixture = RunFolder.save, marginals.fit_mixture
+
+    def drawn(counts, *, sigma):
+        made = noisy(counts, sigma=sigma)
+        draws.append((sigma, made.tobytes(), made.size))
+        return made
+
+    def stops_after(kept, step, tensors):
+        save(kept, step, tensors)
+        if step == cut:
+            raise KeyboardInterrupt
+
+    def stops_within(*arguments, at, **named):
+        def told(step):
+            if step == 0:
+                raise KeyboardInterrupt
+            at(step)
+
+        return fit_mixture(*arguments, at=told, **named)
+
+    with patch.context() as inner:
+        inner.setattr(statistics, "noisy_histogram", drawn)
+        inner.setattr(RunFolder, "save", stops_after)
+        if cut == "fit":
+            inner.setattr(marginals, "fit_mixture", stops_within)
+        with pytest.raises(Interrupted):
+            lab.fit(lab.people(), plan, folder, real=True)
+        inner.setattr(RunFolder, "save", save)
+        inner.setattr(marginals, "fit_mixture", fit_mixture)
+        before = {path.name: path.read_bytes() for path in (folder / "run/internal").iterdir()}
+        lab.fit(lab.people(), plan, folder, real=True, ledger=folder / "ledger", resume=True)
+    assert set(before) == {"checkpoint.safetensors"}
+    scales = [access.event.scale for access in plan.touches for _ in range(access.event.tables)]
+    assert [sigma for sigma, _, _ in draws] == scales
+    with safe_open(folder / "run/internal/checkpoint.safetensors", "pt") as file:
+        kept = {file.get_tensor(name).numpy().tobytes() for name in file.keys()}  # noqa: SIM118
+    assert kept == {content for _, content, _ in draws}
+
+
+@pytest.mark.parametrize("cut", [1, 2, "fit"])
+def test_kept_releases_are_taken_up(lab, monkeypatch, counting_plan, tmp_path, cut):
+    check_kept_releases_are_taken_up(lab, monkeypatch, counting_plan, tmp_path, cut)
+
+
+@pytest.mark.parametrize("cut", [1, 2, "fit"])
+def test_kept_releases_that_are_drawn_again_are_caught(lab, monkeypatch, counting_plan, tmp_path, cut):
+    found = "if not all((each in self._kept for each in names)):"
+    lab.plant(marginals._NoisyTables, "_released", (found, "if True:"), ("self._tables.taken >= number", "False"))
+    lab.plant(fitting._Run, "_train", ("taken=self._reservation.authorised", "taken=0"))
+    with lab.caught():
+        check_kept_releases_are_taken_up(lab, monkeypatch, counting_plan, tmp_path, cut)

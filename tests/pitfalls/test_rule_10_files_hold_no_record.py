@@ -10,6 +10,7 @@ import pickle
 import struct
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -19,10 +20,11 @@ import doublure as db
 from doublure import fitting
 from doublure.data.tables import open_table
 from doublure.encode.columns import Discrete
-from doublure.methods import adversarial
+from doublure.methods import adversarial, marginals
 from doublure.private.noise import ChaCha20Noise, OsKeyedNoise
 from doublure.private.records import PrivateRecords
 from doublure.private.sampling import PoissonSampler
+from doublure.private.tabulation import PrivateTables
 from doublure.run_folder import RunFolder
 
 SOURCE = Path(db.__file__).parent
@@ -156,6 +158,69 @@ def test_an_unseen_category_has_a_public_place(lab, declared_plan):
     cells = table(lab)["job"]
     codes = Discrete(column=column).compact(cells)[0]
     assert codes[40] == list(column.domain).index("Other")
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+
+
+def check_no_exact_count_is_written(lab, patch, plan, folder):
+    """Of the tables that were counted, no file holds one as it is, in any form that numbers are written in."""
+    exact, counted = [], PrivateTables._counted
+
+    def kept(tables, wanted):
+        found = counted(tables, wanted)
+        exact.extend(table.copy() for table in found)
+        return found
+
+    with patch.context() as inner:
+        inner.setattr(PrivateTables, "_counted", kept)
+        check_nothing_written_holds_a_record(lab, plan, folder)
+    assert len(exact) == sum(access.event.tables for access in plan.touches)
+    looked_for = []
+    for table in exact:
+        if table.size > 3:
+            shares = table / table.sum()
+            forms = [table.astype(form) for form in ("<i8", "<i4", "<f8", "<f4", ">i8")]
+            forms += [shares.astype(form) for form in ("<f8", "<f4")]
+            looked_for += [array.tobytes() for array in forms]
+            looked_for += [json.dumps(values.tolist()).encode() for values in (table, table.ravel())]
+    assert len(looked_for) >= 9 * 5
+    for path in folder.rglob("*"):
+        if path.is_file():
+            for content in contents(path):
+                assert not any(needle in content for needle in looked_for), path.name
+    with safe_open(folder / "run/internal/checkpoint.safetensors", "pt") as file:
+        noisy = [file.get_tensor(name).numpy() for name in file.keys()]  # noqa: SIM118
+    assert sorted(table.size for table in noisy) == sorted(table.size for table in exact)
+    same = [np.array_equal(one, other) for one in noisy for other in exact if one.shape == other.shape and one.size > 3]
+    assert not any(same)
+    assert all(set(line) == {"class", "fit_steps", "misfit"} for line in parsed(folder / "run/log.jsonl"))
+
+
+def test_no_exact_count_is_written(lab, monkeypatch, counting_plan, tmp_path):
+    check_no_exact_count_is_written(lab, monkeypatch, counting_plan, tmp_path)
+
+
+TAKEN = "counted = self._tables.release(wanted)"
+BARE = "self._tables._counted(wanted)"
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "edit"),
+    [
+        (marginals._NoisyTables, "_released", (TAKEN, f"counted = ({TAKEN[10:]}, {BARE})[1]")),
+        (marginals._NoisyTables, "_released",
+         (TAKEN, f"{TAKEN}\n        self._job.log({{'counts': [t.tolist() for t in {BARE}]}})")),
+        (marginals._NoisyTables, "_released",
+         (TAKEN, f"{TAKEN}\n        self._kept['rows'] = torch.tensor([sum({BARE}[0].ravel())])")),
+        (marginals, "taught", ("job.log({", "job.log({'rows': job.records.n_units, ")),
+    ],
+    ids=["exact tables kept", "exact tables logged", "a total kept", "rows logged"],
+)  # fmt: skip
+def test_an_exact_count_that_is_written_is_caught(lab, monkeypatch, counting_plan, tmp_path, owner, name, edit):
+    lab.plant(owner, name, edit)
+    with lab.caught():
+        check_no_exact_count_is_written(lab, monkeypatch, counting_plan, tmp_path)
 
 
 # -- pickle ------------------------------------------------------------------------------------------------------------

@@ -9,11 +9,14 @@ import pytest
 
 from doublure import fitting
 from doublure.data import tables
-from doublure.errors import BudgetRefused, DataError
+from doublure.errors import BudgetRefused, DataError, SettingError
 from doublure.ledger import Ledger, disk
 from doublure.ledger.amounts import Amount
 from doublure.methods.dpgan import Dpgan
+from doublure.private import statistics
 from doublure.private.noise import OsKeyedNoise
+from doublure.private.records import PrivateRecords
+from doublure.private.tabulation import PrivateTables
 
 
 class Watch:
@@ -142,3 +145,84 @@ def test_another_price_is_caught(lab, monkeypatch, declared_plan, ledger, tmp_pa
     lab.plant(owner, name, edit)
     with lab.caught():
         check_what_an_early_end_costs(lab, monkeypatch, declared_plan, ledger, tmp_path)
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+
+
+def check_tables_are_charged_before_they_are_counted(lab, patch, plan, ledger, folder):
+    with patch.context() as inner:
+        watch = Watch(inner)
+        counted, noisy = PrivateRecords.chunks, statistics.noisy_histogram
+        inner.setattr(
+            PrivateRecords, "chunks", lambda kept, rows: (watch.acts.append("counted"), counted(kept, rows))[1]
+        )
+        inner.setattr(
+            statistics,
+            "noisy_histogram",
+            lambda counts, sigma: (watch.acts.append("noise"), noisy(counts, sigma=sigma))[1],
+        )
+        lab.fit(lab.people(), plan, folder, real=True, ledger=ledger)
+    acts = watch.acts
+    assert acts.index("durable") < acts.index("opened") < acts.index("counted") < acts.index("noise")
+    opened = acts.index("opened")
+    counts = [place for place, act in enumerate(acts) if act == "counted"]
+    assert len(counts) == plan.steps
+    for release, place in enumerate(counts):  # each had its own leave, durably, after the charge
+        assert acts[opened:place].count("durable") == release + 1
+    assert ledger.spent.epsilon == plan.epsilon
+
+
+def test_tables_are_charged_before_they_are_counted(lab, monkeypatch, counting_plan, tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger", dataset="people", epsilon=8.0, delta=0.5)
+    check_tables_are_charged_before_they_are_counted(lab, monkeypatch, counting_plan, ledger, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "edits"),
+    [
+        (fitting, "fit", [("source.check(plan.schema)", "source.load(plan.schema)")]),
+        (fitting._Run, "_authorise", [("self._reservation.advance(", "(lambda step: None)(")]),
+        (PrivateTables, "release", [("self._authorise(self.taken + 1)", "pass")]),
+        (PrivateTables, "release", [("self._authorise(self.taken + 1)", "made = self._counted(tables)\n"
+                                     "    self._authorise(self.taken + 1)"),
+                                    ("self._counted(tables)]", "made]")]),
+    ],
+    ids=["data before charge", "releases not authorised", "releases without leave", "counted before leave"],
+)  # fmt: skip
+def test_tables_that_are_charged_later_are_caught(lab, monkeypatch, counting_plan, tmp_path, owner, name, edits):
+    ledger = Ledger.create(tmp_path / "ledger", dataset="people", epsilon=8.0, delta=0.5)
+    lab.plant(owner, name, *edits)
+    with pytest.raises((AssertionError, lab.REFUSED)):
+        check_tables_are_charged_before_they_are_counted(lab, monkeypatch, counting_plan, ledger, tmp_path)
+
+
+def check_what_an_early_end_of_counting_costs(lab, patch, plan, folder):
+    """A table that cannot be counted as planned costs nothing; noise that was drawn costs all."""
+    ledger = Ledger.create(folder / "ledger", dataset="people", epsilon=80.0, delta=0.5)
+    with patch.context() as inner:
+        inner.setattr(PrivateRecords, "most_records", 9)
+        refused = partial(lab.fit, lab.people(), plan, folder / "one", real=True, ledger=ledger)
+        assert lab.refusal(SettingError, refused).field == "max_records"
+    assert ledger.spent.epsilon == 0
+    assert ledger.entries[-1].body.get("status") == "no-noise-drawn"
+    with patch.context() as inner:
+
+        def fails(counts, *, sigma):
+            raise MemoryError
+
+        inner.setattr(statistics, "noisy_histogram", fails)
+        with pytest.raises(MemoryError):
+            lab.fit(lab.people(), plan, folder / "two", real=True, ledger=ledger)
+    assert ledger.spent.epsilon == plan.epsilon
+    assert ledger.entries[-1].body.get("status") == "aborted"
+
+
+def test_what_an_early_end_of_counting_costs(lab, monkeypatch, counting_plan, tmp_path):
+    check_what_an_early_end_of_counting_costs(lab, monkeypatch, counting_plan, tmp_path)
+
+
+def test_counting_without_leave_is_caught(lab, monkeypatch, counting_plan, tmp_path):
+    lab.plant(PrivateTables, "release", ("self._authorise(self.taken + 1)", "pass"))
+    with lab.caught():
+        check_what_an_early_end_of_counting_costs(lab, monkeypatch, counting_plan, tmp_path)

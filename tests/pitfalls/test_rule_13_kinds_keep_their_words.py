@@ -23,6 +23,7 @@ KINDS = {
     ),
     "bayesian-dp": Guarantee(
         kind="bayesian-dp", epsilon_mu=0.31, delta_mu=1e-6, epsilon=4.7, delta=1e-5, gamma=1e-9, distances=32,
+        bound="Student-t",
     ),
     "empirical": Guarantee(kind="empirical", mu=0.42, gamma=1e-5),
     "none": Guarantee(kind="none"),

@@ -366,7 +366,7 @@ def test_shares_of_nothing_are_even(codes):
 @settings(max_examples=200, deadline=None)
 def test_the_projection_is_the_nearest_point_of_the_simplex(point):
     point = np.array(point)
-    projected = statistics._onto_simplex(point)
+    projected = statistics.onto_simplex(point)
     assert projected.min() >= 0
     assert projected.sum() == pytest.approx(1)
     towards = np.eye(len(point)) - projected  # no corner lies on the point's side of it

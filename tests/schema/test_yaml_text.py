@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
+
 import pytest
 import yaml
 from hypothesis import given, settings
@@ -118,3 +121,22 @@ def test_what_is_written_is_read_back(value: object) -> None:
 )
 def test_readers_of_yaml_1_1_see_text_too(word: str) -> None:
     assert yaml.safe_load(yaml_text.inline({word: [word]})) == {word: [word]}
+
+
+@pytest.mark.parametrize("text", ["[a, b]", "[a"])
+def test_the_garbage_collector_is_left_as_it_was(text):
+    for begin in (gc.enable, gc.disable):
+        begin()
+        before = gc.isenabled()
+        with contextlib.suppress(SchemaError):
+            yaml_text.parse(text, "x")
+        after = gc.isenabled()
+        gc.enable()
+        assert after == before
+
+
+def test_text_is_text_however_it_is_written():
+    text = "{plain: a b, single: '5', double: \"tab\\t\", anchor: &x word, alias: *x, tag: !!str 7}"
+    assert yaml_text.parse(text, "x") == {
+        "plain": "a b", "single": "5", "double": "tab\t", "anchor": "word", "alias": "word", "tag": "7",
+    }  # fmt: skip

@@ -12,6 +12,7 @@ ratio of a subsampled Gaussian (Nasr et al. 2023), which for full batches is the
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -118,11 +119,13 @@ def audit_trainer(
     listener.stage("audit the trainer", 4 * runs)
     worlds = []
     for world, planted in enumerate((True, False)):
-        scores = []
+        observed = _observations(planted, event, max_grad_norm, n_critic, 2 * runs)
+        scores = np.empty(2 * runs)
         for number in range(2 * runs):
-            scores.append(_observe(planted, event, max_grad_norm, n_critic))
-            listener.at(world * 2 * runs + number + 1)
-        worlds.append(np.array(scores))
+            scores[number] = next(observed)
+            if number % 50 == 49:
+                listener.at(world * 2 * runs + number + 1)
+        worlds.append(scores)
     inside, outside = worlds
     threshold = _best_threshold(inside[:runs], outside[:runs], confidence)
     rates = bounds.error_rates(inside[runs:], outside[runs:], threshold, confidence)
@@ -145,8 +148,14 @@ def audit_trainer(
     )
 
 
-def _observe(planted: bool, event: GaussianEvent, max_grad_norm: float, n_critic: int) -> float:
-    """Run the production mechanism once and return the attacker's log-likelihood ratio."""
+def _observations(
+    planted: bool, event: GaussianEvent, max_grad_norm: float, n_critic: int, runs: int
+) -> Iterator[float]:
+    """Run the production mechanism again and again and yield the attacker's log-likelihood ratio of each run.
+
+    One mechanism makes all runs, a run being T of the steps that it counts: it keeps nothing from one step to the next
+    but their number, and to set it up takes longer than to run it.
+    """
     import torch
 
     from doublure.private.clipping import Constant
@@ -167,7 +176,7 @@ def _observe(planted: bool, event: GaussianEvent, max_grad_norm: float, n_critic
             schedule=Constant(max_grad_norm=max_grad_norm),
             noise_multiplier=event.noise_multiplier,
             sample_rate=event.sample_rate,
-            steps=event.steps,
+            steps=event.steps * runs,
             expected_units=1.0,
             n_critic=n_critic,
         ),
@@ -175,11 +184,12 @@ def _observe(planted: bool, event: GaussianEvent, max_grad_norm: float, n_critic
         authorise=lambda _: None,
         mixing=torch.Generator().manual_seed(0),
     )
-    score = 0.0
-    while step.taken < step.steps:
-        gradient = step.gradient(critic, lambda size, _: torch.zeros(size, _WIDTH))
-        score += _likelihood_ratio(float(gradient[0]) / max_grad_norm, event)
-    return score
+    for run in range(1, runs + 1):
+        score = 0.0
+        while step.taken < run * event.steps:
+            gradient = step.gradient(critic, lambda size, _: torch.zeros(size, _WIDTH))
+            score += _likelihood_ratio(float(gradient[0]) / max_grad_norm, event)
+        yield score
 
 
 def _linear_critic() -> Any:

@@ -9,7 +9,7 @@ import typer
 
 from doublure.cli.options import Config, Json
 from doublure.cli.terminal import Outcome
-from doublure.errors import GateFailed, LedgerError
+from doublure.errors import GateFailed, LedgerError, printable
 
 LedgerPath = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger file.")]
 
@@ -46,7 +46,7 @@ def show(ledger: LedgerPath, as_json: Json = False, config: Config = None) -> Ou
     book = Ledger.open(ledger)
     summary = book.show()
     lines = [
-        f"Data set {summary['dataset']}",
+        f"Data set {printable(summary['dataset'])}",
         f"  cap        ε = {book.cap.epsilon:<10g} δ = {book.cap.delta:g}",
         f"  spent      ε = {book.spent.epsilon:<10g} δ = {book.spent.delta:g}",
         f"  remaining  ε = {book.remaining.epsilon:<10g} δ = {book.remaining.delta:g}",

@@ -25,9 +25,12 @@ def with_config(arguments: list[str]) -> list[str]:
     Raises:
         SettingError: The file is not a mapping of flags.
     """
-    place = next((i for i, word in enumerate(arguments) if word == _FLAG or word.startswith(f"{_FLAG}=")), None)
-    if place is None:
+    places = [i for i, word in enumerate(arguments) if word == _FLAG or word.startswith(f"{_FLAG}=")]
+    if not places:
         return arguments
+    if len(places) > 1:
+        raise SettingError("is given twice", field=_FLAG, remedy="put all flags in one file")
+    place = places[0]
     if arguments[place] == _FLAG:
         if place + 1 == len(arguments):
             raise SettingError("needs a file", field=_FLAG, remedy="write --config run.yaml")
@@ -50,7 +53,9 @@ def _as_flags(name: str, given: list[str]) -> list[str]:
     taken = {word.partition("=")[0] for word in given} | {word[:2] for word in given if word[:2] in _SHORT}
     flags: list[str] = []
     for key, value in data.items():
-        flag = f"--{str(key).replace('_', '-')}"
+        flag = _SHORT.get(f"-{key}", f"--{str(key).replace('_', '-')}")
+        if flag == _FLAG:
+            raise SettingError("cannot stand in a config file", field=flag, remedy="put all flags in one file")
         if flag not in taken and not any(_SHORT[short] == flag for short in taken & _SHORT.keys()):
             flags += _one(flag, value)
     return flags
@@ -62,10 +67,10 @@ def _one(flag: str, value: Any) -> list[str]:
     if value is True:
         return [flag]
     if isinstance(value, dict):
-        return [word for key, entry in value.items() for word in (flag, f"{key}={_text(entry)}")]
+        return [f"{flag}={key}={_text(entry)}" for key, entry in value.items()]
     if isinstance(value, list):
-        return [word for entry in value for word in (flag, _text(entry))]
-    return [flag, _text(value)]
+        return [f"{flag}={_text(entry)}" for entry in value]
+    return [f"{flag}={_text(value)}"]  # one word: a value may begin like a flag
 
 
 def _text(value: Any) -> str:

@@ -27,10 +27,17 @@ def evaluate(
 ) -> Outcome:
     """Compare the understudy with the real data. Internal: the page is not to be published."""
     from doublure import evaluate as measures
+    from doublure.files import refuse_overwriting
+    from doublure.report import check_places
     from doublure.run_folder import load
 
-    report = measures.report(load(run), real, holdout)
+    syn = load(run)
     page = out or run / "internal" / "report.html"
-    report.save(page, page.with_suffix(".json"))
+    figures = page.with_name(f"{page.stem}.json") if page.name else page
+    check_places(page, figures)
+    for path in (page, figures):
+        refuse_overwriting(path, real, holdout)
+    report = measures.report(syn, real, holdout)
+    report.save(page, figures)
     text = f"{report}\nWrote {page} (internal: computed on real data, do not publish)."
     return Outcome(data={"page": str(page), "internal": True, "report": json.loads(report.to_json())}, text=text)

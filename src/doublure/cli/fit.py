@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
 
 
 def fit(
-    data: Annotated[Path, typer.Argument(help="CSV or Parquet: the private data.")],
+    data: Annotated[Path, typer.Argument(help="The private data: a table, or images; see docs/images.md.")],
     ledger: Annotated[Path, typer.Option(help="The ledger that pays.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="The run folder to make.")],
     plan: Annotated[Path | None, typer.Option(help="A plan; or give schema, method, epsilon and delta.")] = None,

@@ -7,6 +7,7 @@ stdout and progress to stderr.
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
 from typing import Any
 
@@ -32,6 +33,7 @@ VERBS = (
     "fit",
     "sample",
     "evaluate",
+    "compare",
     "release",
     "verify",
     "datasets",
@@ -58,7 +60,10 @@ for _verb in VERBS:
 
 
 def run(arguments: list[str] | None = None) -> Any:
-    """Run the command line; the console script's entry."""
+    """Run the command line and end the process with its exit code."""
     from doublure.cli.terminal import run_guarded
 
-    sys.exit(run_guarded(app, arguments))
+    code = run_guarded(app, arguments)
+    # Nothing is left to be stopped: a second Ctrl-C would only show a traceback from how the libraries end.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.exit(code)

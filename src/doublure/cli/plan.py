@@ -28,10 +28,13 @@ def plan(
     config: Config = None,
 ) -> Outcome:
     """Say what a run will do and cost, without reading data."""
+    from doublure.files import refuse_overwriting
     from doublure.planning import plan as make
 
     if method is None:
         raise SettingError("is needed", field="--method", remedy="see docs/methods.md")
+    if out is not None:
+        refuse_overwriting(out, schema)
     made = make(schema, method=method, epsilon=epsilon, delta=delta, **settings(set_))
     if out is not None:
         made.save(out)

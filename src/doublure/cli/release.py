@@ -18,11 +18,12 @@ def register(app: typer.Typer) -> None:
 
 def release(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
-    rows: Annotated[int, typer.Option("-n", "--rows", min=1, help="How many rows.")],
+    rows: Annotated[int, typer.Option("-n", "--rows", min=1, help="How many rows, at least 1.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="The bundle's folder.")],
     ledger: Annotated[Path | None, typer.Option(help="The ledger, if it has moved since the fit.")] = None,
     formats: Annotated[
-        list[str] | None, typer.Option("--format", metavar="FORMAT", help="csv or parquet; both if left out.")
+        list[str] | None,
+        typer.Option("--format", metavar="FORMAT", help="csv or parquet, npz for images; all if left out."),
     ] = None,
     spreadsheet_safe: Annotated[bool, typer.Option("--spreadsheet-safe", help="Defuse formulas in text.")] = False,
     title: Annotated[str | None, typer.Option(help="The card's title.")] = None,
@@ -35,17 +36,19 @@ def release(
     from doublure.releasing import release as write
     from doublure.run_folder import load
 
-    wanted = [form.strip() for word in formats or ["csv,parquet"] for form in word.split(",") if form.strip()]
+    wanted = [form.strip() for word in formats or () for form in word.split(",") if form.strip()]
+    syn = load(run)
     card = write(
-        load(run),
+        syn,
         out,
         n=rows,
         seed=seed,
         ledger=ledger,
-        formats=wanted,
+        formats=None if formats is None else wanted,
         spreadsheet_safe=spreadsheet_safe,
         title=title,
         contact=contact,
     )
-    text = f"Wrote {out} with {rows} artificial rows.\n{card['guarantee']['sentence']}"
+    records = "images" if syn.schema.kind == "images" else "rows"
+    text = f"Wrote {out} with {rows} artificial {records}.\n{card['guarantee']['sentence']}"
     return Outcome(data={"bundle": str(out), "card": card}, text=text)

@@ -18,8 +18,8 @@ def register(app: typer.Typer) -> None:
 
 def sample(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
-    rows: Annotated[int, typer.Option("-n", "--rows", min=0, help="How many rows.")],
-    out: Annotated[Path, typer.Option("-o", "--out", help="A .parquet or .csv file.")],
+    rows: Annotated[int, typer.Option("-n", "--rows", min=1, help="How many rows, at least 1.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="A .parquet or .csv file; images: .npz, .png or a folder.")],
     given: Given = None,
     seed: Seed = None,
     spreadsheet_safe: Annotated[bool, typer.Option("--spreadsheet-safe", help="Defuse formulas in text.")] = False,
@@ -27,13 +27,12 @@ def sample(
     config: Config = None,
 ) -> Outcome:
     """Make artificial rows; it costs nothing."""
-    from doublure.data.writing import check_ending, write_table
     from doublure.run_folder import load
+    from doublure.sampling import write_sample
 
-    check_ending(out)
     syn = load(run)
-    chunks = syn.sample_chunks(rows, given=pairs(given, "--given"), seed=seed)
-    metadata = {"watermark": syn.guarantee.watermark, "guarantee": syn.guarantee.sentence}
-    count = write_table(chunks, out, syn.schema, spreadsheet_safe=spreadsheet_safe, metadata=metadata)
+    asked = pairs(given, "--given")
+    count = write_sample(syn, out, rows, given=asked, seed=seed, spreadsheet_safe=spreadsheet_safe)
     result = {"path": str(out), "rows": count, "watermark": syn.guarantee.watermark}
-    return Outcome(data=result, text=f"Wrote {count} artificial rows to {out}. {syn.guarantee.watermark}.")
+    records = "images" if syn.schema.kind == "images" else "rows"
+    return Outcome(data=result, text=f"Wrote {count} artificial {records} to {out}. {syn.guarantee.watermark}.")

@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
 
 
 def draft(
-    data: Annotated[Path, typer.Argument(help="CSV or Parquet.")],
+    data: Annotated[Path, typer.Argument(help="A table (CSV or Parquet) or images.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="Where to write the schema.")],
     codebook: Annotated[
         Path | None, typer.Option(help="A codebook CSV: column,type,values,lower,upper,missing,…")
@@ -29,13 +29,15 @@ def draft(
     config: Config = None,
 ) -> Outcome:
     """Draft a schema: names and storage types from the data, the rest from a codebook."""
-    from doublure.files import write_atomic
+    from doublure.files import refuse_overwriting, write_atomic
     from doublure.schema.draft import drafted
 
+    refuse_overwriting(out, data, codebook)
     made = drafted(data, codebook)
     text, left = made.to_yaml().encode(), made.schema.undeclared
     write_atomic(out, lambda file: file.write(text))
-    done = f"Wrote {out}: {len(made.schema.columns)} columns, {len(left)} facts still undeclared."
+    what = "images" if made.schema.kind == "images" else f"{len(made.schema.columns)} columns"
+    done = f"Wrote {out}: {what}, {len(left)} facts still undeclared."
     advice = f"\nNext: doublure schema check {out}" if left else ""
     found = {"path": str(out), "columns": len(made.schema.columns), "undeclared": list(left)}
     return Outcome(data=found, text=done + advice)

@@ -6,13 +6,15 @@ import contextlib
 import errno
 import json
 import os
+import signal
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from doublure.errors import DoublureError, InputError, Interrupted, SettingError
 
@@ -35,7 +37,20 @@ def console(*, stderr: bool = False) -> Console:
     """Return a terminal that respects ``NO_COLOR`` and never interprets markup in what it is given."""
     from rich.console import Console
 
-    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    class Screen(Console):
+        def on_broken_pipe(self) -> None:
+            raise  # rich would end the process here, with an exit code that means something else
+
+    return Screen(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+@contextlib.contextmanager
+def on_stderr() -> Iterator[None]:
+    """Go on without a word where stderr cannot be written: what is said there decides nothing."""
+    try:
+        yield
+    except (OSError, ValueError):  # full or closed
+        _drop(sys.stderr)
 
 
 def run_guarded(app: Callable[..., Any], arguments: list[str] | None = None) -> int:
@@ -53,7 +68,8 @@ def run_guarded(app: Callable[..., Any], arguments: list[str] | None = None) -> 
         as_json, command = as_json or "--json" in words, " ".join(_words(words))
         if as_json and words and "--json" not in words:
             words.append("--json")
-        outcome = app(args=words, prog_name="doublure", standalone_mode=False)
+        with _termination_interrupts():
+            outcome = app(args=words, prog_name="doublure", standalone_mode=False)
         if outcome == Interrupted.exit_code:  # what newer typers make of a KeyboardInterrupt
             return _report(_BY_USER, command, as_json)
         if isinstance(outcome, int):  # --help and --version end with an exit code
@@ -65,7 +81,7 @@ def run_guarded(app: Callable[..., Any], arguments: list[str] | None = None) -> 
     except KeyboardInterrupt:
         return _report(_BY_USER, command, as_json)
     except BrokenPipeError:
-        _drop_stdout()
+        _drop(sys.stdout)
         return 0
     except OSError as error:
         as_json = not _stdout_is_full() and as_json
@@ -79,25 +95,41 @@ def run_guarded(app: Callable[..., Any], arguments: list[str] | None = None) -> 
         return _unforeseen(error, command, as_json)
 
 
+@contextlib.contextmanager
+def _termination_interrupts() -> Iterator[None]:
+    """Let SIGTERM end a command as Ctrl-C does: with one line, and with nothing half-written left behind."""
+    ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    if ours:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        if ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
 def _speak_any_encoding() -> None:
-    """Let a terminal that knows no ε show an escape in its place, rather than end with an error."""
+    """Let a terminal that knows no ε show an escape in its place, and one that was closed show nothing."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - it stays open as long as the process
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if callable(reconfigure):
             reconfigure(errors="backslashreplace")
 
 
-def _drop_stdout() -> None:
+def _drop(stream: TextIO) -> None:
     """Send what is still to be written nowhere, so that the interpreter's end does not stumble over it."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _stdout_is_full() -> bool:
     try:
         sys.stdout.flush()
     except (OSError, ValueError):
-        _drop_stdout()
+        _drop(sys.stdout)
         return True
     return False
 
@@ -129,19 +161,19 @@ def _report(error: DoublureError, command: str, as_json: bool) -> int:
         except OSError:
             as_json = not _stdout_is_full()
     if not as_json:
-        console(stderr=True).print(f"doublure: {error}", style="bold red")
+        with on_stderr():
+            console(stderr=True).print(f"doublure: {error}", style="bold red")
     return error.exit_code
 
 
 def _unforeseen(error: Exception, command: str, as_json: bool) -> int:
     """Report a usage error of the command line, or a defect: its message may hold private values, so it is cut."""
-    message = getattr(error, "format_message", None)
     if type(error).__name__ == "NoArgsIsHelpError" and not as_json:
-        sys.stderr.write(f"{error}\n")
+        with on_stderr():
+            sys.stderr.write(f"{error}\n")
         return SettingError.exit_code
-    if callable(message):
-        usage = SettingError(str(message()).rstrip("."), remedy=f"see doublure {command} --help".replace("  ", " "))
-        return _report(usage, command, as_json)
+    if callable(getattr(error, "format_message", None)):
+        return _report(_usage(error), command, as_json)
     if type(error).__name__ == "Exit":
         return int(getattr(error, "exit_code", 1))
     if type(error).__name__ == "Abort":  # what click makes of a KeyboardInterrupt
@@ -154,6 +186,22 @@ def _unforeseen(error: Exception, command: str, as_json: bool) -> int:
     )
     _report(defect, command, as_json)
     return _INTERNAL
+
+
+def _usage(error: Any) -> SettingError:
+    """Return a usage error of the command line in our own words, with its flag as the field."""
+    kind, context = type(error).__name__, getattr(error, "ctx", None)
+    names = getattr(getattr(error, "param", None), "opts", None) or ()
+    field = getattr(error, "option_name", None) or max(names, key=len, default=None)
+    if kind == "NoArgsIsHelpError" or field == "--json":  # every command takes --json, so that there is none
+        kind, field = "NoArgsIsHelpError", None
+    said = str(error.message).strip().rstrip(".")
+    message = {
+        "NoArgsIsHelpError": "a command is missing",
+        "NoSuchOption": "is not an option of this command",
+        "MissingParameter": "is missing",
+    }.get(kind) or said[:1].lower() + said[1:]
+    return SettingError(message, field=field, remedy=f"see {getattr(context, 'command_path', 'doublure')} --help")
 
 
 def _place(traceback: TracebackType | None) -> str:
@@ -197,33 +245,38 @@ class TerminalProgress:
         self._began = self._said = time.monotonic()
 
     def __enter__(self) -> Self:
-        if self._live:
-            self._bars.start()
+        with on_stderr():
+            if self._live:
+                self._bars.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._finish()
-        if self._live:
-            self._bars.stop()
+        with on_stderr():
+            self._finish()
+            if self._live:
+                self._bars.stop()
 
     def stage(self, name: str, total: int | None = None) -> None:
         """Begin a stage."""
         self._finish()
         self._name, self._total = name, total
         self._began = self._said = time.monotonic()
-        if self._live and total:
-            self._task = self._bars.add_task(name, total=total)
-        else:
-            self._console.print(f"  {name}", style="dim")
+        with on_stderr():
+            if self._live and total:
+                self._task = self._bars.add_task(name, total=total)
+            else:
+                self._console.print(f"  {name}", style="dim")
 
     def at(self, done: int) -> None:
         """Show how far the stage is."""
         if self._task is not None:
-            self._bars.update(self._task, completed=done)
+            with on_stderr():
+                self._bars.update(self._task, completed=done)
         elif self._total and time.monotonic() - self._said > 10:
             self._said = time.monotonic()
             left = (self._said - self._began) * (self._total - done) / max(1, done)
-            self._console.print(f"  {self._name}: {done} of {self._total}, about {left:.0f} s left", style="dim")
+            with on_stderr():
+                self._console.print(f"  {self._name}: {done} of {self._total}, about {left:.0f} s left", style="dim")
 
     def _finish(self) -> None:
         if self._task is not None:

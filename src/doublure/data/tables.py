@@ -41,6 +41,11 @@ class Table:
     unit: np.ndarray[Any, np.dtype[np.int64]]
     n_units: int
 
+    @property
+    def content(self) -> pd.DataFrame:
+        """What the encoder reads: the frame."""
+        return self.frame
+
     def __repr__(self) -> str:
         return "Table(private)"
 

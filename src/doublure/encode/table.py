@@ -19,11 +19,11 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from doublure.encode import constraints
+from doublure.encode import conditions, constraints
 from doublure.encode.columns import ColumnEncoding, Floats, Numerics, encoding
-from doublure.errors import InputError, SettingError
+from doublure.errors import InputError
 from doublure.schema import ResolvedSchema
-from doublure.schema.columns import Column, IdColumn, label
+from doublure.schema.columns import IdColumn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,15 +57,20 @@ class TableEncoder:
 
     def __init__(self, schema: ResolvedSchema, *, numerics: Numerics = "bins", bins: int = 32) -> None:
         self.schema = schema
-        conditions = schema.with_role("condition")
+        steering = schema.with_role("condition")
         modelled = [n for n, c in schema.columns.items() if not isinstance(c, IdColumn) and n not in schema.derived]
-        self.columns = [*(n for n in modelled if n not in conditions), *(n for n in modelled if n in conditions)]
+        self.columns = [*(n for n in modelled if n not in steering), *(n for n in modelled if n in steering)]
         self._encodings = {name: encoding(schema.columns[name], numerics, bins) for name in self.columns}
         self.blocks = tuple(_blocks(self._encodings))
         self.width = sum(block.size for block in self.blocks)
-        self.condition_blocks = tuple(block for block in self.blocks if block.column in conditions)
+        self.condition_blocks = tuple(block for block in self.blocks if block.column in steering)
         self.condition_width = sum(block.size for block in self.condition_blocks)
         self.body_blocks = self.blocks[: len(self.blocks) - len(self.condition_blocks)]
+
+    @property
+    def body_shape(self) -> tuple[int, ...]:
+        """``(D,)``: the row without its conditions."""
+        return (self.width - self.condition_width,)
 
     # -- encoding ------------------------------------------------------------------------------------------------
 
@@ -131,45 +136,18 @@ class TableEncoder:
         Raises:
             SettingError: There is no such column, it has no list of values, or the value is not in its list.
         """
-        codes = {}
-        for name, value in given.items():
-            field = f"given {name}"
-            if name not in self.schema.columns:
-                raise SettingError("is not a column of the schema", field=field, remedy="see schema.yaml")
-            column = self.schema.columns[name]
-            labels = [label(entry) for entry in getattr(column, "domain", ())]
-            asked = label(value).lower() if column.type == "boolean" else label(value)
-            if not labels:
-                raise SettingError(
-                    "has no list of values", field=field, remedy="ask for a category, ordinal or boolean"
-                )
-            if asked not in labels:
-                raise SettingError("has no such value", field=field, remedy="give a value that the schema lists")
-            codes[name] = labels.index(asked)
-        return codes
+        return conditions.condition_codes(self.schema, given)
 
     def draw_conditions(self, n: int, rng: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Tensor:
         """Return ``(n, K)`` one-hot conditions from public or bought shares, uniform where there are none."""
         fixed = fixed or {}
-        conditions = np.zeros((n, self.condition_width), dtype=np.float32)
+        drawn = np.zeros((n, self.condition_width), dtype=np.float32)
         start = self.width - self.condition_width
         for block in self.condition_blocks:
-            if block.column in fixed:
-                codes = np.full(n, fixed[block.column])
-            else:
-                codes = rng.choice(block.size, size=n, p=shares_of(self.schema.columns[block.column], block.size))
-            conditions[np.arange(n), block.start - start + codes] = 1.0
-        return torch.from_numpy(conditions)
-
-
-def shares_of(column: Column, size: int) -> Floats:
-    """Return the class shares of a condition, in the order of its codes."""
-    shares = getattr(column, "shares", None)
-    if not isinstance(shares, Mapping):
-        return np.full(size, 1.0 / size)
-    weights: Floats = np.array([shares[label(value)] for value in column.domain])  # type: ignore[union-attr]
-    shared: Floats = weights / weights.sum()
-    return shared
+            column, asked = self.schema.columns[block.column], fixed.get(block.column)
+            codes = conditions.drawn_codes(column, block.size, n, rng, asked)
+            drawn[np.arange(n), block.start - start + codes] = 1.0
+        return torch.from_numpy(drawn)
 
 
 def _blocks(encodings: Mapping[str, ColumnEncoding]) -> Iterator[Block]:

@@ -3,21 +3,29 @@
 Every figure stands beside that of independent columns (the least to expect) and of real rows (the most).
 """
 
-from doublure.evaluate import baseline, fidelity, utility
+from doublure.evaluate import baseline, fidelity, students, utility
+from doublure.evaluate.comparison import Comparison, compare
+from doublure.evaluate.images import ImageEvaluation, evaluate_images
 from doublure.evaluate.scores import Score
 from doublure.evaluate.table import TableEvaluation, evaluate_table
-from doublure.evaluate.understudy import Report, report
+from doublure.evaluate.understudy import ImageReport, Report, report
 from doublure.evaluate.words import Verdict, verdict
 
 __all__ = [
+    "Comparison",
+    "ImageEvaluation",
+    "ImageReport",
     "Report",
     "Score",
     "TableEvaluation",
     "Verdict",
     "baseline",
+    "compare",
+    "evaluate_images",
     "evaluate_table",
     "fidelity",
     "report",
+    "students",
     "utility",
     "verdict",
 ]

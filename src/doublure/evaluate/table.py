@@ -113,7 +113,7 @@ def evaluate_table(
     if holdout is None:
         if len(real) < 2:
             raise DataError("has fewer than 2 rows", field="the real table", remedy="give more, or a holdout")
-        aside = _quarter(np.arange(len(real)) if unit is None else unit, rng)
+        aside = held_back(np.arange(len(real)) if unit is None else unit, rng)
         real, test = real.take(np.flatnonzero(~aside)), real.take(np.flatnonzero(aside))
     else:
         test = coder.read(holdout, "the holdout")
@@ -131,11 +131,11 @@ def evaluate_table(
         frequencies=frequencies(coder, real_counts, artificial_counts),
         densities=densities(coder, real, artificial),
         notes=_notes(coder, fidelity, utility, holdout is not None),
-        versions=_versions(),
+        versions=versions(),
     )
 
 
-def _quarter(unit: Whole, rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def held_back(unit: Whole, rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return which rows are set aside: those of a quarter of the units, and of one at least."""
     units = np.unique(unit)
     if len(units) < 2:
@@ -178,6 +178,7 @@ def _notes(coder: Coder, fidelity: Fidelity, utility: Utility | None, kept_aside
     return tuple(notes)
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Return the versions that the figures were made with."""
     found = {"doublure": __version__, "python": platform.python_version()}
     return found | {name: metadata.version(name) for name in ("numpy", "pandas", "scikit-learn")}

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import datetime
+from abc import abstractmethod
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-import pandas as pd
-
-from doublure.data.tables import open_table
+from doublure.data.opening import Given, open_data
 from doublure.errors import SettingError
+from doublure.evaluate.images import MOST_IMAGES, ImageEvaluation, evaluate_images
 from doublure.evaluate.scores import Result, Score
 from doublure.evaluate.table import INTERNAL, TableEvaluation, evaluate_table
 from doublure.evaluate.words import Verdict, verdict
 from doublure.schema import ResolvedSchema
+from doublure.schema.images import ImageSchema
 
 MOST_SAMPLED = 200_000
 """The most artificial rows that are drawn unless asked otherwise."""
@@ -47,8 +48,8 @@ class Understudy(Protocol):
     def plan(self) -> _Plan:
         """What was done."""
 
-    def sample(self, n: int, *, seed: int | None = None) -> pd.DataFrame:
-        """Return ``n`` artificial rows."""
+    def sample(self, n: int, *, seed: int | None = None) -> Any:
+        """Return ``n`` artificial records."""
 
 
 class About(Result):
@@ -62,26 +63,24 @@ class About(Result):
     created: str
 
 
-class Report(Result):
-    """An understudy's evaluation. Computed on real data: internal.
+class Internal(Result):
+    """An understudy's evaluation, whatever the kind of data. Computed on real data: internal.
 
     Attributes:
-        about: Whose rows these are; null for a table of unknown origin.
-        table: Everything that was measured.
+        about: Whose records these are; null for some of unknown origin.
     """
 
     about: About | None = None
-    table: TableEvaluation
 
     @property
+    @abstractmethod
     def scores(self) -> tuple[Score, ...]:
         """The headline figures."""
-        return self.table.scores
 
     @property
+    @abstractmethod
     def verdict(self) -> Verdict:
         """The evaluation in plain words."""
-        return verdict(self.table)
 
     def to_json(self) -> str:
         """Return JSON text; what is not known is null."""
@@ -98,7 +97,7 @@ class Report(Result):
         write_internal(self, html, json)
 
     def __repr__(self) -> str:
-        return f"Report({INTERNAL})"
+        return f"{type(self).__name__}({INTERNAL})"
 
     def __str__(self) -> str:
         said = self.verdict
@@ -106,33 +105,69 @@ class Report(Result):
         return "\n".join([f"INTERNAL: {INTERNAL}", said.headline, *said.lines, *warnings])
 
 
+class Report(Internal):
+    """A table's evaluation. Computed on real data: internal.
+
+    Attributes:
+        table: Everything that was measured.
+    """
+
+    table: TableEvaluation
+
+    @property
+    def scores(self) -> tuple[Score, ...]:
+        """The headline figures."""
+        return self.table.scores
+
+    @property
+    def verdict(self) -> Verdict:
+        """The evaluation in plain words."""
+        return verdict(self.table)
+
+
+class ImageReport(Internal):
+    """The evaluation of a set of images. Computed on real data: internal.
+
+    Attributes:
+        images: Everything that was measured.
+    """
+
+    images: ImageEvaluation
+
+    @property
+    def scores(self) -> tuple[Score, ...]:
+        """The headline figures."""
+        return self.images.scores
+
+    @property
+    def verdict(self) -> Verdict:
+        """The evaluation in plain words."""
+        return self.images.verdict
+
+
 def report(
-    syn: Understudy,
-    real: str | Path | pd.DataFrame,
-    holdout: str | Path | pd.DataFrame | None = None,
-    *,
-    rows: int | None = None,
-    seed: int = 0,
-) -> Report:
-    """Compare what an understudy says with real rows. The result is internal: do not publish it.
+    syn: Understudy, real: Given, holdout: Given | None = None, *, rows: int | None = None, seed: int = 0
+) -> Report | ImageReport:
+    """Compare what an understudy says with real records. The result is internal: do not publish it.
 
     Args:
         syn: A fitted synthesizer.
-        real: The table it was fitted on.
-        holdout: Real rows it has never seen. Without them a fixed quarter of ``real`` is used for testing.
-        rows: How many artificial rows to draw; as many as ``real`` has, at most 200,000, if not given.
+        real: The data it was fitted on.
+        holdout: Real records it has never seen. Without them a fixed quarter of ``real`` is used for testing.
+        rows: How many artificial records to draw; as many as ``real`` has, at most 200,000 rows or 5,000 images, if
+            not given.
         seed: Fixes the sample and every random choice of the evaluation.
 
     Raises:
-        DataError: A table does not fit the schema.
+        DataError: The data does not fit the schema.
         SettingError: ``rows`` is not positive.
     """
     if rows is not None and rows < 1:
         raise SettingError("must be at least 1", field="rows", remedy="leave it out to draw as many as the real table")
-    schema = _lenient(syn.schema)
-    train = open_table(real).load(schema)
-    kept = None if holdout is None else open_table(holdout).load(schema, at_least=1).frame
-    wanted = rows if rows is not None else min(len(train.frame), MOST_SAMPLED)
+    schema, images = _lenient(syn.schema), isinstance(syn.schema, ImageSchema)
+    train = open_data(real, schema.kind).load(schema)
+    kept = None if holdout is None else open_data(holdout, schema.kind).load(schema, at_least=1).content
+    wanted = rows if rows is not None else min(len(train.unit), MOST_IMAGES if images else MOST_SAMPLED)
     artificial = syn.sample(wanted, seed=seed)
     about = About(
         method=syn.plan.method,
@@ -142,12 +177,17 @@ def report(
         schema_sha256=syn.schema.sha256,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )
+    if isinstance(syn.schema, ImageSchema):
+        found = evaluate_images(syn.schema, artificial, train.content, kept, unit=train.unit, seed=seed)
+        return ImageReport(about=about, images=found)
     table = evaluate_table(syn.schema, artificial, train.frame, kept, unit=train.unit, seed=seed)
     return Report(about=about, table=table)
 
 
 def _lenient(schema: ResolvedSchema) -> ResolvedSchema:
     """Allow missing cells where a noisy answer said that there are none: the measure counts them as missing."""
+    if schema.kind != "table":
+        return schema
     columns = {
         name: column if column.may_be_missing else column.model_copy(update={"missing": True})
         for name, column in schema.columns.items()

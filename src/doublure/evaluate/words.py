@@ -9,6 +9,7 @@ from doublure.evaluate.table import TableEvaluation
 from doublure.evaluate.utility import Utility
 
 _AS_PERCENT = frozenset({"accuracy", "columns", "pairs", "wasserstein", "variation", "share", "recall"})
+_FINE = frozenset({"wasserstein", "pixel_mean", "pixel_spread"})
 # Independent columns are nearly the real columns by construction, one at a time: they can be beaten only elsewhere.
 _CAN_BE_BEATEN = frozenset({"accuracy", "auc", "macro_f1", "pairs", "association"})
 _HARDLY = 0.01
@@ -54,7 +55,7 @@ def figure(score: Score, value: float | None) -> str:
     """Return one of a score's figures as its kind is usually written."""
     if value is None:
         return "–"
-    if score.key == "wasserstein":
+    if score.key in _FINE:
         return percent(value, digits=2)
     return percent(value) if score.key in _AS_PERCENT else f"{value:.3f}"
 

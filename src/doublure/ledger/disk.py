@@ -10,10 +10,11 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from doublure.errors import LedgerError
+from doublure.files import remedy_of
 
 try:
     import fcntl
@@ -47,14 +48,17 @@ def create(path: Path, data: bytes) -> None:
             "already exists and is never overwritten", field=path.name, remedy="open it, or choose another path"
         ) from None
     except OSError as error:
-        raise _failure(path, "cannot be created", error) from error
+        raise _failure(path, "cannot be created", error, remedy_of(error)) from error
     with _lock(fd, path):
         try:
             os.fchmod(fd, 0o600)
+            _write(fd, data)
+            _fsync(fd)
+            _sync_directory(path)
         except OSError as error:
-            raise _failure(path, "cannot be created", error) from error
-        append(fd, data, path)
-        _sync_directory(path)
+            with suppress(OSError):
+                path.unlink()  # nothing has been charged yet; left half-written, it would stand in the way
+            raise _failure(path, "cannot be created", error, remedy_of(error)) from error
 
 
 @contextmanager
@@ -92,7 +96,8 @@ def append(fd: int, data: bytes, path: Path) -> None:
         _write(fd, data)
         _fsync(fd)
     except OSError as error:
-        raise _failure(path, "could not be written durably, so nothing may be drawn", error) from error
+        what = "could not be written durably, so nothing may be drawn and what was charged stays charged"
+        raise _failure(path, what, error, remedy_of(error)) from error
 
 
 def refuse_network_file_system(path: Path) -> None:
@@ -181,14 +186,11 @@ def _fsync(fd: int) -> None:
 
 
 def _sync_directory(path: Path) -> None:
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            _fsync(directory)
-        finally:
-            os.close(directory)
-    except OSError as error:
-        raise _failure(path, "could not be made durable in its directory", error) from error
+        _fsync(directory)
+    finally:
+        os.close(directory)
 
 
 def _require_flock() -> None:
@@ -200,9 +202,5 @@ def _require_flock() -> None:
         )
 
 
-def _failure(path: Path, what: str, error: OSError) -> LedgerError:
-    return LedgerError(
-        f"{what} ({os.strerror(error.errno or errno.EIO)})",
-        field=path.name,
-        remedy="mend the disk or the path; what was charged stays charged",
-    )
+def _failure(path: Path, what: str, error: OSError, remedy: str = "check the path and its permissions") -> LedgerError:
+    return LedgerError(f"{what} ({os.strerror(error.errno or errno.EIO)})", field=path.name, remedy=remedy)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from doublure.errors import GateFailed, LedgerError, SettingError
+from doublure.errors import GateFailed, LedgerError, SettingError, escaped
 from doublure.ledger import disk
 from doublure.ledger.account import FORMAT, Account
 from doublure.ledger.amounts import Budget, is_figure
@@ -99,6 +99,8 @@ class Ledger:
         """
         if not isinstance(dataset, str) or not 0 < len(dataset) <= _LONGEST_ID:
             raise SettingError(f"must be 1 to {_LONGEST_ID} characters", field="dataset", remedy="give a short id")
+        if escaped(dataset) != dataset:
+            raise SettingError("has an invisible character", field="dataset", remedy="give a plain word")
         if not is_figure(epsilon) or epsilon == 0:
             raise SettingError("must be a finite number above 0", field="epsilon", remedy="give the cap on ε")
         if not is_figure(delta) or delta >= 1:

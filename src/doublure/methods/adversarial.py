@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from doublure.encode.encoder import Encoder
 from doublure.errors import Interrupted, RunFolderError
 from doublure.methods.adversarial_settings import AdversarialSettings
 from doublure.methods.base import Job
-from doublure.networks.mlp import MlpCritic, MlpGenerator
 from doublure.private.mechanism import Partner
 
 _WARMUP = 10.0
@@ -53,17 +53,11 @@ class Adversaries:
         initial = torch.Generator().manual_seed(_mixed(job.seed, 0, 0))
         self.generator = build_generator(job.encoder, settings, initial).to(self._device)
         self.average = copy.deepcopy(self.generator)
-        self.critic = MlpCritic(
-            job.encoder.width - job.encoder.condition_width,
-            condition_width=job.encoder.condition_width,
-            width=settings.critic_width,
-            depth=settings.critic_depth,
-            generator=initial,
-        ).to(self._device)
+        self.critic = settings.critic(job.encoder, initial).to(self._device)
         self.flat = _flatten(self.critic)
         self._critic_optimizer = _optimizer(settings, self.flat)
         self._generator_optimizer = torch.optim.Adam(
-            self.generator.parameters(), settings.generator_lr, betas=(0.5, 0.9)
+            self.generator.parameters(), settings.generator_lr, betas=settings.betas
         )
         self.iterations = 0
 
@@ -106,6 +100,8 @@ class Adversaries:
         weight = min(self._settings.generator_average, (1 + self.iterations) / (_WARMUP + self.iterations))
         for kept, new in zip(self.average.parameters(), self.generator.parameters(), strict=True):
             kept.lerp_(new, 1 - weight)
+        for buffer, latest in zip(self.average.buffers(), self.generator.buffers(), strict=True):
+            buffer.copy_(latest)  # averages of batch normalisation already
 
     def _noise(self, size: int, stream: torch.Generator) -> Tensor:
         return torch.randn(size, self._settings.noise_width, generator=stream).to(self._device)
@@ -178,16 +174,9 @@ def prepare(job: Job, settings: AdversarialSettings) -> Adversaries:
     return adversaries
 
 
-def build_generator(encoder: object, settings: AdversarialSettings, initial: torch.Generator) -> MlpGenerator:
-    """Return an untrained generator for an encoder's rows."""
-    return MlpGenerator(
-        encoder.body_blocks,  # type: ignore[attr-defined]
-        condition_width=encoder.condition_width,  # type: ignore[attr-defined]
-        noise_width=settings.noise_width,
-        width=settings.width,
-        depth=settings.depth,
-        generator=initial,
-    )
+def build_generator(encoder: Encoder, settings: AdversarialSettings, initial: torch.Generator) -> nn.Module:
+    """Return an untrained generator for an encoder's records."""
+    return settings.generator(encoder, initial)
 
 
 def _paired_stream(job: Job) -> torch.Generator:
@@ -204,7 +193,7 @@ def _paired_stream(job: Job) -> torch.Generator:
 
 def _optimizer(settings: AdversarialSettings, flat: nn.Parameter) -> torch.optim.Optimizer:
     if settings.critic_optimizer == "adam":
-        return torch.optim.Adam([flat], settings.critic_lr, betas=(0.5, 0.9))
+        return torch.optim.Adam([flat], settings.critic_lr, betas=settings.betas)
     if settings.critic_optimizer == "rmsprop":
         return torch.optim.RMSprop([flat], settings.critic_lr)
     return torch.optim.SGD([flat], settings.critic_lr)

@@ -1,26 +1,35 @@
-"""The settings that every GAN on tables shares."""
+"""The settings that every GAN shares, and those of a GAN on tables."""
 
 from __future__ import annotations
 
-from typing import Literal
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from doublure.encode.columns import Numerics, estimated_width
+from doublure.errors import SettingError
 from doublure.methods.base import MethodSettings, Work
 from doublure.schema import Schema
 
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    from doublure.encode.encoder import Encoder
+
 _BYTES = 4
 _PASSES = 12  # forward, backward, penalty, per-record factors: passes over the critic for one paired record
+_HELD = 8  # a lot's rows at the peak, and the like of them: real, generated, mixed, their gradients
 
 
 class AdversarialSettings(MethodSettings):
-    """Networks, losses and optimisers.
+    """Losses, optimisers and sizes, whatever the kind of data.
 
     Attributes:
         loss: The critic's loss: ``wgan-gp`` and ``logistic`` with a gradient penalty, ``wgan`` with weight clipping,
             ``hinge``.
-        gradient_penalty: λ; None: 5 for ``wgan-gp``, 1 for ``logistic`` and ``hinge``, 0 for ``wgan``.
+        gradient_penalty: λ; None: chosen for the loss.
         weight_clip: Bound on each weight of the critic, for ``wgan``.
         n_critic: Critic steps in one iteration of the generator.
         lot_size: Expected units in a lot; None: chosen from the public number of units.
@@ -30,15 +39,12 @@ class AdversarialSettings(MethodSettings):
         generator_lr: The generator's learning rate (Adam).
         generator_batch: Generated rows in a generator step.
         generator_average: Weight of the past in the moving average of the generator's weights that is released.
-        width: Hidden units a layer of the generator.
-        depth: Hidden layers of the generator.
-        critic_width: Hidden units a layer of the critic.
-        critic_depth: Hidden layers of the critic.
-        noise_width: Z, numbers of noise a row.
-        numerics: Numbers as public bins or as scaled values.
-        bins: The most bins a number is cut into.
+        noise_width: Z, numbers of noise a record.
         checkpoints: How many times a run keeps its state.
     """
+
+    penalties: ClassVar[dict[str, float]] = {"wgan-gp": 5.0, "logistic": 1.0, "hinge": 1.0, "wgan": 0.0}
+    betas: ClassVar[tuple[float, float]] = (0.5, 0.9)
 
     loss: Literal["wgan-gp", "wgan", "logistic", "hinge"] = "wgan-gp"
     gradient_penalty: float | None = Field(default=None, ge=0)
@@ -51,21 +57,21 @@ class AdversarialSettings(MethodSettings):
     generator_lr: float = Field(default=5e-4, gt=0)
     generator_batch: int = Field(default=512, ge=1)
     generator_average: float = Field(default=0.9, ge=0, lt=1)
-    width: int = Field(default=128, ge=1, le=8192)
-    depth: int = Field(default=2, ge=0, le=10)
-    critic_width: int = Field(default=128, ge=1, le=8192)
-    critic_depth: int = Field(default=2, ge=0, le=10)
     noise_width: int = Field(default=64, ge=1, le=4096)
-    numerics: Numerics = "bins"
-    bins: int = Field(default=32, ge=2, le=1000)
     checkpoints: int = Field(default=50, ge=1, le=1000)
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.loss == "wgan" and self.gradient_penalty:
+            raise ValueError("loss wgan clips weights instead of a penalty; use wgan-gp, or gradient_penalty=0")
+        return self
 
     @property
     def penalty(self) -> float:
         """λ, decided."""
         if self.gradient_penalty is not None:
             return self.gradient_penalty
-        return {"wgan-gp": 5.0, "logistic": 1.0, "hinge": 1.0, "wgan": 0.0}[self.loss]
+        return self.penalties[self.loss]
 
     @property
     def checkpoint_every(self) -> int:
@@ -76,12 +82,82 @@ class AdversarialSettings(MethodSettings):
     def with_public_sizes(
         self, schema: Schema, *, lot_share: float, smallest_lot: int, largest_lot: int, steps: int
     ) -> AdversarialSettings:
-        """Return the settings with λ, the lot size and the number of steps decided, from the public number of units."""
+        """Return the settings with λ, the lot size and the number of steps decided, from the public number of units.
+
+        Raises:
+            SettingError: There is no column to generate.
+        """
+        given = {*schema.with_role("condition"), *schema.derived}
+        if schema.kind == "table" and all(n in given or c.type == "id" for n, c in schema.columns.items()):
+            raise SettingError(
+                "has no column to generate: all are conditions, ids, or follow from others",
+                field="columns",
+                remedy="take the role condition from one, or use method statistics",
+            )
         units = schema.public_units
         chosen = min(largest_lot, max(smallest_lot, round(lot_share * units)))
         lot = chosen if self.lot_size is None else self.lot_size
         decided = {"lot_size": min(lot, units), "steps": self.steps or steps, "gradient_penalty": self.penalty}
         return self.model_copy(update=decided)
+
+    # -- what the kind of data decides ---------------------------------------------------------------------------
+
+    @abstractmethod
+    def work(self, schema: Schema) -> Work:
+        """Return what a fit computes and holds, from public facts."""
+
+    @abstractmethod
+    def generator(self, encoder: Encoder, initial: torch.Generator) -> nn.Module:
+        """Return an untrained generator, ``(noise (B, Z), condition (B, K) or None) -> (B, *body_shape)``."""
+
+    @abstractmethod
+    def critic(self, encoder: Encoder, initial: torch.Generator) -> nn.Module:
+        """Return an untrained critic, ``(bodies (B, *body_shape), condition (B, K) or None) -> (B,)``."""
+
+
+class TableAdversarialSettings(AdversarialSettings):
+    """The networks of a GAN on tables.
+
+    Attributes:
+        width: Hidden units a layer of the generator.
+        depth: Hidden layers of the generator.
+        critic_width: Hidden units a layer of the critic.
+        critic_depth: Hidden layers of the critic.
+        numerics: Numbers as public bins or as scaled values.
+        bins: The most bins a number is cut into.
+    """
+
+    width: int = Field(default=128, ge=1, le=8192)
+    depth: int = Field(default=2, ge=0, le=10)
+    critic_width: int = Field(default=128, ge=1, le=8192)
+    critic_depth: int = Field(default=2, ge=0, le=10)
+    numerics: Numerics = "bins"
+    bins: int = Field(default=32, ge=2, le=1000)
+
+    def generator(self, encoder: Encoder, initial: torch.Generator) -> nn.Module:
+        """Return an untrained generator of rows."""
+        from doublure.networks.mlp import MlpGenerator
+
+        return MlpGenerator(
+            encoder.body_blocks,  # type: ignore[attr-defined]
+            condition_width=encoder.condition_width,
+            noise_width=self.noise_width,
+            width=self.width,
+            depth=self.depth,
+            generator=initial,
+        )
+
+    def critic(self, encoder: Encoder, initial: torch.Generator) -> nn.Module:
+        """Return an untrained critic of rows."""
+        from doublure.networks.mlp import MlpCritic
+
+        return MlpCritic(
+            encoder.width - encoder.condition_width,
+            condition_width=encoder.condition_width,
+            width=self.critic_width,
+            depth=self.critic_depth,
+            generator=initial,
+        )
 
     def work(self, schema: Schema) -> Work:
         """Return what a fit computes and holds, from public facts."""
@@ -93,7 +169,7 @@ class AdversarialSettings(MethodSettings):
         flops = 2.0 * steps * (records * (_PASSES * critic + generator))
         flops += 2.0 * (steps / self.n_critic) * self.generator_batch * 3 * (critic + generator)
         held = schema.public_units * schema.unit.max_records * (len(schema.columns) + 2)
-        lot = records * (row + self.critic_width * self.critic_depth) * _PASSES
+        lot = records * (row + self.critic_width * self.critic_depth) * _HELD
         return Work(flops=flops, steps=steps, memory_bytes=_BYTES * (held * 3 + lot + 8 * (critic + generator)))
 
 

@@ -6,9 +6,9 @@ quick. A new method is one file and one line in :mod:`doublure.methods.table`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -21,7 +21,7 @@ from doublure.schema import ResolvedSchema, Schema
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from doublure.encode.table import TableEncoder
+    from doublure.encode.encoder import Encoder
     from doublure.private.records import PrivateRecords
 
 
@@ -37,6 +37,10 @@ class MethodSettings(BaseModel):
         Raises:
             SettingError: A name is unknown or a value is out of range.
         """
+        for name, value in given.items():
+            form = cls.model_fields[name].annotation if name in cls.model_fields else bool
+            if isinstance(value, bool) and bool not in (form, *get_args(form)):  # pydantic would read true as 1
+                raise SettingError("input should not be true or false", field=name, remedy="see docs/methods.md")
         try:
             return cls.model_validate(given)
         except ValidationError as error:
@@ -81,7 +85,7 @@ class Job:
     """Everything a method needs to train, and nothing it could use to look at the data another way.
 
     Attributes:
-        encoder: Rows <-> tensors.
+        encoder: Records <-> tensors.
         records: The private records, for the mechanism's hands only.
         settings: The method's settings, settled.
         noise_multiplier: σ, from the plan.
@@ -96,7 +100,7 @@ class Job:
         log: Takes one public line of figures at a time.
     """
 
-    encoder: TableEncoder
+    encoder: Encoder
     records: PrivateRecords
     settings: MethodSettings
     noise_multiplier: float | None
@@ -112,12 +116,19 @@ class Job:
 
 
 class Method(Protocol):
-    """One way to train a generator."""
+    """One way to train a generator.
+
+    Attributes:
+        name: As it is asked for.
+        kinds: The kinds of data that it takes.
+        guarantee: The kind of its claim.
+        settings_type: The model of its settings; one for each kind of data, if they differ.
+    """
 
     name: ClassVar[str]
     kinds: ClassVar[frozenset[str]]
     guarantee: ClassVar[Kind]
-    settings_type: ClassVar[type[MethodSettings]]
+    settings_type: ClassVar[type[MethodSettings] | Mapping[str, type[MethodSettings]]]
 
     def settle(self, schema: Schema, settings: MethodSettings) -> MethodSettings:
         """Return the settings with every None decided from public facts."""
@@ -134,15 +145,31 @@ class Method(Protocol):
     def warnings(self, schema: Schema, settings: MethodSettings) -> tuple[str, ...]:
         """Return what the user should know before the data is read."""
 
-    def build(self, encoder: TableEncoder, settings: MethodSettings, seed: int) -> nn.Module:
+    def build(self, encoder: Encoder, settings: MethodSettings, seed: int) -> nn.Module:
         """Return an untrained generator of the right shape."""
 
     def train(self, job: Job) -> nn.Module:
         """Train and return the generator to release."""
 
 
-def encoder_for(schema: ResolvedSchema, settings: MethodSettings) -> TableEncoder:
-    """Return the encoder that a method's settings ask for."""
+def settings_of(method: Method, kind: str, given: dict[str, Any]) -> MethodSettings:
+    """Read a method's settings for a kind of data.
+
+    Raises:
+        SettingError: The method does not take this kind, or a setting is wrong.
+    """
+    if kind not in method.kinds:
+        raise SettingError(f"does not take kind {kind}", field=f"method {method.name}", remedy="choose another method")
+    types = method.settings_type
+    return (types if isinstance(types, type) else types[kind]).read(given)
+
+
+def encoder_for(schema: ResolvedSchema, settings: MethodSettings) -> Encoder:
+    """Return the encoder of the schema's kind, as a method's settings ask for it."""
+    if schema.kind == "images":
+        from doublure.encode.image import ImageEncoder
+
+        return ImageEncoder(schema)
     from doublure.encode.table import TableEncoder
 
     return TableEncoder(schema, numerics=getattr(settings, "numerics", "bins"), bins=getattr(settings, "bins", 32))

@@ -2,34 +2,36 @@
 
 Frigerio et al. 2019, Algorithm 1 (on Xie et al. 2018 and Abadi et al. 2016), done so that its guarantee holds: the
 whole paired loss of each unit is clipped once, lots are Poisson, every step of the critic is an event, and the clipping
-decay leaves σ alone.
+decay leaves σ alone. On images the networks are those of Triastcyn & Faltings 2022 without normalisation.
 """
 
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, ClassVar, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from doublure.access import Access
 from doublure.guarantee import Kind
-from doublure.methods.adversarial_settings import AdversarialSettings
+from doublure.methods.adversarial_settings import AdversarialSettings, TableAdversarialSettings
 from doublure.methods.base import Job, MethodSettings, Work
+from doublure.methods.image_settings import ImageAdversarialSettings, refuse_unsteered
 from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from doublure.encode.table import TableEncoder
+    from doublure.encode.encoder import Encoder
     from doublure.private.clipping import Schedule
 
 _FEW_UNITS = 2_000
 
 
-class DpganSettings(AdversarialSettings):
-    """The settings of ``dpgan``.
+class PrivateSettings(AdversarialSettings):
+    """What is clipped and noised, whatever the kind of data.
 
     Attributes:
         max_grad_norm: C, the bound on a unit's gradient.
@@ -43,12 +45,6 @@ class DpganSettings(AdversarialSettings):
     clipping_decay: float = Field(default=1.0, gt=0, le=1)
     noise_source: Literal["os-keyed", "chacha20"] = "os-keyed"
     chunk_size: int | None = Field(default=None, ge=1)
-
-    @model_validator(mode="after")
-    def _fits(self) -> DpganSettings:
-        if self.loss == "wgan" and self.gradient_penalty:
-            raise ValueError("loss wgan clips weights instead of a penalty; use wgan-gp, or gradient_penalty=0")
-        return self
 
     @property
     def schedule(self) -> Schedule:
@@ -65,18 +61,37 @@ class DpganSettings(AdversarialSettings):
         )
 
 
+class DpganSettings(TableAdversarialSettings, PrivateSettings):
+    """The settings of ``dpgan`` on tables."""
+
+
+class ImageDpganSettings(ImageAdversarialSettings, PrivateSettings):
+    """The settings of ``dpgan`` on images: no normalisation, under which generated images would meet."""
+
+    max_grad_norm: float = Field(default=1.0, gt=0)
+    normalisation: Literal["none"] = "none"
+
+
+_Own: TypeAlias = DpganSettings | ImageDpganSettings
+_SIZES: dict[str, Any] = {
+    "table": {"lot_share": 0.35, "smallest_lot": 256, "largest_lot": 4096, "steps": 600},
+    "images": {"lot_share": 0.02, "smallest_lot": 64, "largest_lot": 1024, "steps": 1500},
+}
+
+
 class Dpgan:
     """Clipped, noised critic gradients; see the module."""
 
     name: ClassVar[str] = "dpgan"
-    kinds: ClassVar[frozenset[str]] = frozenset({"table"})
+    kinds: ClassVar[frozenset[str]] = frozenset({"table", "images"})
     guarantee: ClassVar[Kind] = "dp"
-    settings_type: ClassVar[type[MethodSettings]] = DpganSettings
+    settings_type: ClassVar[Mapping[str, type[MethodSettings]]] = {"table": DpganSettings, "images": ImageDpganSettings}
 
-    def settle(self, schema: Schema, settings: MethodSettings) -> DpganSettings:
+    def settle(self, schema: Schema, settings: MethodSettings) -> _Own:
         """Decide the lot size (large lots drown the noise) and the number of steps from the public number of units."""
-        own = _own(settings).with_public_sizes(schema, lot_share=0.35, smallest_lot=256, largest_lot=4096, steps=600)
-        return DpganSettings.model_validate(own.model_dump())
+        refuse_unsteered(schema)
+        own = _own(settings)
+        return type(own).model_validate(own.with_public_sizes(schema, **_SIZES[schema.kind]).model_dump())
 
     def sample_rate(self, schema: Schema, settings: MethodSettings) -> float:
         """Return q = lot size / public number of units."""
@@ -101,7 +116,7 @@ class Dpgan:
             return (f"{schema.public_units} units are few for a private GAN; expect rough marginals",)
         return ()
 
-    def build(self, encoder: TableEncoder, settings: MethodSettings, seed: int) -> nn.Module:
+    def build(self, encoder: Encoder, settings: MethodSettings, seed: int) -> nn.Module:
         """Return an untrained generator."""
         import torch
 
@@ -120,8 +135,8 @@ class Dpgan:
 
         settings = _own(job.settings)
         adversaries = prepare(job, settings)
-        body, conditions = job.encoder.width - job.encoder.condition_width, job.encoder.condition_width
-        refuse_cross_record(adversaries.critic, (body,), conditions)
+        conditions = job.encoder.condition_width
+        refuse_cross_record(adversaries.critic, job.encoder.body_shape, conditions)
         refuse_cross_record(adversaries.generator, (settings.noise_width,), conditions)
         step = StepSettings(
             loss=CriticLoss(kind=_KINDS[settings.loss], gradient_penalty=settings.penalty),
@@ -152,8 +167,8 @@ _KINDS: dict[str, Literal["wgan", "hinge", "logistic"]] = {
 }
 
 
-def _own(settings: MethodSettings) -> DpganSettings:
-    if not isinstance(settings, DpganSettings):
+def _own(settings: MethodSettings) -> _Own:
+    if not isinstance(settings, (DpganSettings, ImageDpganSettings)):
         raise TypeError("dpgan was given another method's settings")
     return settings
 

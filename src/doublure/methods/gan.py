@@ -1,37 +1,53 @@
-"""``gan``: the same networks and loop as ``dpgan``, without privacy. A baseline; every artefact says so."""
+"""``gan``: the same networks and loop as ``dpgan``, without privacy. A baseline; every artefact says so.
+
+On images it is the WGAN-GP of Triastcyn & Faltings 2018 to 2022 without their noise.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from doublure.access import Access
 from doublure.guarantee import Kind
-from doublure.methods.adversarial_settings import AdversarialSettings
+from doublure.methods.adversarial_settings import AdversarialSettings, TableAdversarialSettings
 from doublure.methods.base import Job, MethodSettings, Work
+from doublure.methods.image_settings import ImageAdversarialSettings, refuse_unsteered
 from doublure.schema import Schema
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from doublure.encode.table import TableEncoder
+    from doublure.encode.encoder import Encoder
 
 
-class GanSettings(AdversarialSettings):
-    """The settings of ``gan``."""
+class GanSettings(TableAdversarialSettings):
+    """The settings of ``gan`` on tables."""
+
+
+class ImageGanSettings(ImageAdversarialSettings):
+    """The settings of ``gan`` on images."""
+
+
+_SIZES: dict[str, Any] = {
+    "table": {"lot_share": 0.05, "smallest_lot": 64, "largest_lot": 512, "steps": 4000},
+    "images": {"lot_share": 0.001, "smallest_lot": 64, "largest_lot": 64, "steps": 10_000},
+}
 
 
 class Gan:
     """A GAN that promises nothing; see the module."""
 
     name: ClassVar[str] = "gan"
-    kinds: ClassVar[frozenset[str]] = frozenset({"table"})
+    kinds: ClassVar[frozenset[str]] = frozenset({"table", "images"})
     guarantee: ClassVar[Kind] = "none"
-    settings_type: ClassVar[type[MethodSettings]] = GanSettings
+    settings_type: ClassVar[Mapping[str, type[MethodSettings]]] = {"table": GanSettings, "images": ImageGanSettings}
 
-    def settle(self, schema: Schema, settings: MethodSettings) -> GanSettings:
+    def settle(self, schema: Schema, settings: MethodSettings) -> AdversarialSettings:
         """Decide the lot size and the number of steps from the public number of units."""
-        own = _own(settings).with_public_sizes(schema, lot_share=0.05, smallest_lot=64, largest_lot=512, steps=4000)
-        return GanSettings.model_validate(own.model_dump())
+        refuse_unsteered(schema)
+        own = _own(settings)
+        return type(own).model_validate(own.with_public_sizes(schema, **_SIZES[schema.kind]).model_dump())
 
     def sample_rate(self, schema: Schema, settings: MethodSettings) -> float:
         """Return the lot size over the public number of units."""
@@ -49,7 +65,7 @@ class Gan:
         """Say what is missing."""
         return ("gan has no privacy guarantee: its understudy is for comparison and must not be published",)
 
-    def build(self, encoder: TableEncoder, settings: MethodSettings, seed: int) -> nn.Module:
+    def build(self, encoder: Encoder, settings: MethodSettings, seed: int) -> nn.Module:
         """Return an untrained generator."""
         import torch
 
@@ -67,8 +83,8 @@ class Gan:
         return train(job, settings, PlainTeacher(job, settings), adversaries)
 
 
-def _own(settings: MethodSettings) -> GanSettings:
-    if not isinstance(settings, GanSettings):
+def _own(settings: MethodSettings) -> AdversarialSettings:
+    if not isinstance(settings, (GanSettings, ImageGanSettings)):
         raise TypeError("gan was given another method's settings")
     return settings
 

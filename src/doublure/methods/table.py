@@ -8,6 +8,7 @@ from doublure.errors import SettingError
 from doublure.methods.base import Method
 
 METHODS: dict[str, str] = {
+    "statistics": "one noisy release of the data's tables teaches a generator",
     "dpgan": "a GAN whose critic learns from clipped, noised gradients (Frigerio 2019)",
     "gan": "the same without privacy: a baseline, never to be published",
 }

@@ -10,6 +10,7 @@ from typing import Any
 
 from doublure.errors import InputError, SettingError
 from doublure.methods import table
+from doublure.methods.base import settings_of
 from doublure.planning.budget import Budget, events
 from doublure.planning.plans import VERSION, Plan, assemble, with_prices
 from doublure.private import accounting
@@ -46,7 +47,7 @@ def _reassembled(data: Mapping[str, Any], name: str) -> Plan:
     try:
         schema = Schema.from_plain(data["schema"])
         chosen = table.method(data["method"])
-        settings = chosen.settle(schema, chosen.settings_type.read(dict(data["settings"])))
+        settings = chosen.settle(schema, settings_of(chosen, schema.kind, dict(data["settings"])))
         budget = Budget.of(chosen, schema, data["epsilon"], data["delta"])
         _check_accountant(data["accountant"], budget)
         made = assemble(chosen, schema, settings, budget, data["accountant"], data["noise_multiplier"])

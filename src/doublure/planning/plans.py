@@ -18,15 +18,15 @@ from doublure.access import Access
 from doublure.errors import SettingError, printable
 from doublure.guarantee import Guarantee
 from doublure.methods import table
-from doublure.methods.base import Method, MethodSettings
+from doublure.methods.base import Method, MethodSettings, settings_of
 from doublure.planning.budget import Budget, events, learned_facts, refuse_undeclared, refuse_used_up
+from doublure.planning.machine import needed_bytes, refuse_too_large
 from doublure.planning.words import explain
 from doublure.private import accounting
 from doublure.schema import Schema
 
 VERSION = 1
 
-_LIBRARIES_BYTES = 700_000_000
 _SECONDS_A_STEP = 0.004
 _LARGE_EPSILON = 10.0
 
@@ -165,7 +165,8 @@ def plan(
 
     Raises:
         SchemaError: A fact is undeclared; the message names it and the ways out.
-        SettingError: A setting is out of range, or ε is not feasible; the message says what would be.
+        SettingError: A setting is out of range, ε is not feasible (the message says what would be), or this machine
+            could not hold the run.
 
     Example:
         >>> import doublure as db
@@ -177,12 +178,9 @@ def plan(
     schema = schema if isinstance(schema, Schema) else Schema.load(schema)
     chosen = table.method(method)
     refuse_undeclared(schema)
-    if schema.kind not in chosen.kinds:
-        raise SettingError(
-            f"does not take kind {schema.kind}", field=f"method {method}", remedy="choose another method"
-        )
-    own = chosen.settle(schema, chosen.settings_type.read(settings))
+    own = chosen.settle(schema, settings_of(chosen, schema.kind, settings))
     budget = Budget.of(chosen, schema, epsilon, delta)
+    refuse_too_large(chosen, schema, own)
     if budget.epsilon is None:
         return assemble(chosen, schema, own, budget, None, None)
     return with_prices(_with_fallback(accountant, lambda name: _calibrated(chosen, schema, own, budget, name)))
@@ -242,7 +240,7 @@ def assemble(
         noise_multiplier=noise,
         max_grad_norm=getattr(settings, "max_grad_norm", None),
         steps=work.steps,
-        memory_bytes=_LIBRARIES_BYTES + work.memory_bytes,
+        memory_bytes=needed_bytes(chosen, schema, settings),
         seconds_estimate=round(work.flops / _flops_a_second() + work.steps * _SECONDS_A_STEP, 1),
         warnings=(*_warnings(schema, budget, learned, accountant), *chosen.warnings(schema, settings)),
         guarantee=guarantee,

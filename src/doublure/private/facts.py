@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from doublure.data.tables import Table
+from doublure.data.opening import Loaded
 from doublure.private import statistics
 from doublure.schema import Question, Schema
 from doublure.schema.columns import Column, DateColumn, DatetimeColumn, IntegerColumn, RealColumn, label
@@ -23,7 +23,7 @@ from doublure.schema.scalars import EXACT
 _CALENDAR_YEARS = range(1850, 2151)
 
 
-def learn(question: Question, table: Table, schema: Schema, *, delta: float, learned: Mapping[str, Any]) -> Any:
+def learn(question: Question, table: Loaded, schema: Schema, *, delta: float, learned: Mapping[str, Any]) -> Any:
     """Return the answer to one question, in the form that the schema holds.
 
     Args:
@@ -85,7 +85,7 @@ def _countable(lower: float, upper: float, most: float) -> tuple[float, float]:
 def _shares(
     cells: pd.Series[Any], column: Column, question: Question, learned: Mapping[str, Any], max_records: int
 ) -> dict[str, float]:
-    found = learned.get(f"columns.{question.column}.values")
+    found = learned.get(f"{question.path.removesuffix('.shares')}.values")
     domain = list(column.domain) if found is None else [*found, *_extra(column, found)]  # type: ignore[union-attr]
     places = {label(value): code for code, value in enumerate(domain)}
     fallback = places.get(label(getattr(column, "other", None)), -1)

@@ -6,7 +6,7 @@ pickled into an artefact.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 import numpy as np
@@ -63,6 +63,16 @@ class PrivateRecords:
         places = torch.from_numpy(np.asarray(rows, dtype=np.int64)).to(self._device)
         body, condition = self._expand(self._compact[places])
         return body, condition, group, len(units)
+
+    @property
+    def most_records(self) -> int:
+        """Return how many records the unit with the most has. Private."""
+        return int(np.diff(self._first).max(initial=0))
+
+    def chunks(self, rows: int) -> Iterator[Tensor]:
+        """Yield the compact records ``(≤ rows, P)``, on the CPU, a chunk at a time. Private."""
+        for chunk in torch.split(self._compact, rows):
+            yield chunk.cpu()
 
     def __repr__(self) -> str:
         return "PrivateRecords(private)"

@@ -223,7 +223,7 @@ def noisy_shares(codes: npt.ArrayLike, size: int, *, epsilon: float, max_records
     total = noisy.sum()
     if total <= 3 * math.sqrt(2 * size) * max_records / epsilon:  # three deviations of the total's own noise
         return even
-    return (1 - _SHARE_FLOOR) * _onto_simplex(noisy / total) + _SHARE_FLOOR * even
+    return (1 - _SHARE_FLOOR) * onto_simplex(noisy / total) + _SHARE_FLOOR * even
 
 
 def noisy_histogram(counts: npt.ArrayLike, *, sigma: float) -> IntArray:
@@ -371,7 +371,7 @@ def _reaching_zero(lower: float, upper: float) -> tuple[float, float]:
     return lower, upper
 
 
-def _onto_simplex(point: FloatArray) -> FloatArray:
+def onto_simplex(point: FloatArray) -> FloatArray:
     """Return the nearest point, in L2, whose coordinates are not negative and add up to 1."""
     descending = np.sort(point)[::-1]
     excess = (np.cumsum(descending) - 1) / np.arange(1, point.size + 1)

@@ -6,7 +6,7 @@ page; the public card (:func:`card_page`) is what goes into a bundle.
 
 from doublure.report.build import internal_page
 from doublure.report.card import card_page
-from doublure.report.files import write_internal, write_private
+from doublure.report.files import check_places, write_internal, write_private
 from doublure.report.page import render
 
-__all__ = ["card_page", "internal_page", "render", "write_internal", "write_private"]
+__all__ = ["card_page", "check_places", "internal_page", "render", "write_internal", "write_private"]

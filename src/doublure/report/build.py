@@ -13,7 +13,7 @@ from doublure.evaluate.groups import Group
 from doublure.evaluate.scores import Score
 from doublure.evaluate.shapes import Density, Frequencies
 from doublure.evaluate.table import TableEvaluation
-from doublure.evaluate.understudy import Report
+from doublure.evaluate.understudy import ImageReport, Internal, Report
 from doublure.evaluate.utility import ClassBalance, Classifier
 from doublure.evaluate.words import figure, interval, percent, points, verdict
 from doublure.report import page
@@ -40,14 +40,43 @@ class Cell:
     better: str
 
 
-def internal_page(report: Report | TableEvaluation) -> str:
+def internal_page(report: Internal | TableEvaluation) -> str:
     """Return the HTML of an evaluation's page, marked internal."""
+    if isinstance(report, ImageReport):
+        return page.render("images.html.j2", image_context(report))
     return page.render("evaluation.html.j2", context(report))
 
 
-def context(report: Report | TableEvaluation) -> dict[str, Any]:
-    """Return what the template names."""
-    table = report if isinstance(report, TableEvaluation) else report.table
+def image_context(report: ImageReport) -> dict[str, Any]:
+    """Return what the template of images names."""
+    found = report.images
+    cells = _cells([entry.accuracy for entry in found.students])
+    return {
+        "title": "How good are the artificial images?",
+        "about": report.about,
+        "internal": found.internal,
+        "verdict": report.verdict,
+        "cards": [_card(score) for score in (*(entry.accuracy for entry in found.students[:1]), *found.pixels)],
+        "rows": {name.replace("rows", "images"): getattr(found.rows, key) for key, name in _NAMES.items()},
+        "kept_aside": found.rows.kept_aside,
+        "students": [(entry.name, cell) for entry, cell in zip(found.students, cells, strict=True)],
+        "students_skipped": found.students_skipped,
+        "taught": found.taught,
+        "classes": [
+            (entry.label, cell)
+            for entry, cell in zip(found.classes, _cells([entry.share for entry in found.classes]), strict=True)
+        ],
+        "artificial_sheet": page.inline_png(found.artificial_sheet),
+        "real_sheet": page.inline_png(found.real_sheet),
+        "notes": found.notes,
+        "seed": found.seed,
+        "versions": found.versions,
+    }
+
+
+def context(report: Internal | TableEvaluation) -> dict[str, Any]:
+    """Return what the template of a table names."""
+    table = report if isinstance(report, TableEvaluation) else _table_of(report)
     said = verdict(table)
     return {
         "title": "How good is the understudy?",
@@ -72,6 +101,12 @@ def context(report: Report | TableEvaluation) -> dict[str, Any]:
         "seed": table.seed,
         "versions": table.versions,
     }
+
+
+def _table_of(report: Internal) -> TableEvaluation:
+    if not isinstance(report, Report):
+        raise TypeError("no table was evaluated")
+    return report.table
 
 
 # -- scores ----------------------------------------------------------------------------------------------------------

@@ -33,24 +33,23 @@ _FIGURES = {
     "noise_multiplier": "noise multiplier σ",
     "steps": "noisy steps",
     "noise_source": "source of the noise",
-    "distances": "gradient distances per step",
-    "bound": "bound of the estimate",
 }
 
 _CLAIMS = frozenset({"epsilon", "delta", "epsilon_mu", "delta_mu", "mu", "gamma"})
 _TOUCHED = ("purpose", "event", "epsilon", "delta")
 
 
-def card_page(card: Mapping[str, Any]) -> str:
+def card_page(card: Mapping[str, Any], sheet: bytes | None = None) -> str:
     """Return the HTML of a bundle's card.
 
     Args:
         card: What ``card.json`` holds; what is missing or null is left out.
+        sheet: A contact sheet of released images, as PNG.
     """
-    return page.render("card.html.j2", context(card))
+    return page.render("card.html.j2", context(card, sheet))
 
 
-def context(card: Mapping[str, Any]) -> dict[str, Any]:
+def context(card: Mapping[str, Any], sheet: bytes | None = None) -> dict[str, Any]:
     """Return what the template names."""
     guarantee: Mapping[str, Any] = card.get("guarantee") or {}
     kind = str(guarantee.get("kind") or "none")
@@ -61,7 +60,8 @@ def context(card: Mapping[str, Any]) -> dict[str, Any]:
         "kind": kind,
         "kind_in_words": _KINDS.get(kind, kind),
         "sentence": guarantee.get("sentence"),
-        "plain": plain_words(guarantee),
+        "plain": plain_words(guarantee, "rows" if sheet is None else "images"),
+        "sheet": None if sheet is None else page.inline_png(sheet),
         "figures": _figures(guarantee, kind),
         "assumptions": _list(guarantee.get("assumptions")),
         "excluded": _list(guarantee.get("excluded")),
@@ -109,13 +109,13 @@ def _figures(guarantee: Mapping[str, Any], kind: str) -> list[tuple[str, str]]:
     return [(names[key], _claim(value) if key in _CLAIMS else _text(value)) for key, value in known.items()]
 
 
-def plain_words(guarantee: Mapping[str, Any]) -> list[str]:
+def plain_words(guarantee: Mapping[str, Any], records: str = "rows") -> list[str]:
     """Return what a guarantee means to somebody who has never met one, sentence by sentence.
 
     No figure of another kind is ever worded as ε.
     """
     kind, unit = guarantee.get("kind") or "none", guarantee.get("unit") or "unit"
-    rows = "The rows are artificial. One of them may resemble a real one by chance."
+    rows = f"The {records} are artificial. One of them may resemble a real one by chance."
     if kind == "dp":
         return [
             f"Take all records of any one {unit} out of the private data, or put them in: every outcome of making "

@@ -6,6 +6,7 @@ no picture from elsewhere, and its content policy says so to the browser.
 
 from __future__ import annotations
 
+import base64
 import unicodedata
 from collections.abc import Mapping
 from functools import lru_cache
@@ -45,6 +46,11 @@ def _environment() -> Environment:
     environment.filters["name"] = shown
     environment.filters["text"] = visible
     return environment
+
+
+def inline_png(content: bytes) -> str:
+    """Return a picture as the address of an ``img`` that loads nothing."""
+    return "data:image/png;base64," + base64.b64encode(content).decode()
 
 
 def shown(name: object, longest: int = 48) -> str:

@@ -12,10 +12,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from doublure.errors import printable
+from doublure.errors import DataError, printable
 from doublure.schema import yaml_text
 from doublure.schema.columns import Column, IdColumn
 from doublure.schema.facets import Learn
+from doublure.schema.images import LABEL, ImageSchema
 from doublure.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ _DECLARE = {
     ("datetime", "bounds"): "bounds: [YYYY-MM-DDTHH:MM:SS, YYYY-MM-DDTHH:MM:SS]",
     ("category", "values"): "values: [VALUE, VALUE]",
     ("ordinal", "values"): "values: [VALUE, VALUE]",
+    ("images", "shape"): "shape: [HEIGHT, WIDTH, CHANNELS]",
 }
 _MISSING = "missing: TRUE_FALSE_OR_LIST"
 
@@ -63,12 +65,14 @@ class Check:
     Attributes:
         findings: In the schema's order; notes last.
         learn_epsilon: ε of all facts that are to be learned so far.
-        columns: The schema's columns as plain data, to write the lines to paste.
+        parts: The schema's columns, or the keys that describe images, as plain data, to write the lines to paste.
+        under: The key that the parts stand under; None where they are keys of the file themselves.
     """
 
     findings: tuple[Finding, ...]
     learn_epsilon: float
-    columns: dict[str, dict[str, Any]]
+    parts: dict[str, dict[str, Any]]
+    under: str | None = "columns"
 
     @property
     def ok(self) -> bool:
@@ -90,12 +94,12 @@ class Check:
             lines += ["#   buy it (uncomment the line; the price is out of the plan's epsilon and up to you),"]
             lines += ["#   or leave it undeclared: then a plan refuses, naming it"]
         lines += self._units(open_facts)
-        by_column: dict[str, list[Finding]] = {}
+        by_part: dict[str, list[Finding]] = {}
         for finding in open_facts:
             if finding.path != "units":
-                by_column.setdefault(_column_of(finding.path), []).append(finding)
-        lines += ["columns:"] if by_column else []
-        for name, its_facts in by_column.items():
+                by_part.setdefault(_part_of(finding.path), []).append(finding)
+        lines += [f"{self.under}:"] if by_part and self.under else []
+        for name, its_facts in by_part.items():
             lines += self._lines(name, its_facts)
         rest = [finding for finding in self.findings if finding.kind != "undeclared"]
         lines += [f"# {finding.kind}: {finding.path}: {finding.message}" for finding in rest]
@@ -108,36 +112,40 @@ class Check:
         return []
 
     def _lines(self, name: str, findings: Sequence[Finding]) -> list[str]:
-        """Return a column's line with its open facts to declare, and the same with what can be bought."""
-        head, column = f"{yaml_text.inline(name)}: ", self.columns[name]
+        """Return a part's line with its open facts to declare, and the same with what can be bought."""
+        head, column = f"{yaml_text.inline(name)}: ", self.parts[name]
         declared, bought = dict(column), dict(column)
         for finding in findings:
             if finding.declare is not None:
                 declared |= yaml_text.parse(finding.declare, "declare")
                 bought |= yaml_text.parse("{" + (finding.learn or finding.declare) + "}", "learn")
-        lines = [f"  {head}{yaml_text.inline(declared)}"]
+        room = "  " if self.under else ""
+        lines = [f"{room}{head}{yaml_text.inline(declared)}"]
         if any(finding.learn for finding in findings):
-            lines.append(f"  # {head}{yaml_text.inline(bought)}")
+            lines.append(f"{room}# {head}{yaml_text.inline(bought)}")
         return lines
 
 
 def check(schema: Schema | str | Path, data: str | Path | pd.DataFrame | None = None) -> Check:
-    """Say what a schema still lacks, and whether a table's header fits it. No record is read.
+    """Say what a schema still lacks, and whether the data's header fits it. No record is read.
 
     Args:
         schema: A schema or its file.
-        data: A path to CSV or Parquet, or a DataFrame.
+        data: A path, a DataFrame, or arrays of images.
 
     Raises:
         SchemaError: The file is not a schema.
         DataError: The data's container or header cannot be read.
     """
     schema = schema if isinstance(schema, Schema) else Schema.load(schema)
-    findings = [*_undeclared(schema), *(() if data is None else _header(schema, data)), *_notes(schema)]
+    look = _container if isinstance(schema, ImageSchema) else _header
+    findings = [*_undeclared(schema), *(() if data is None else look(schema, data)), *_notes(schema)]
+    plain, under = schema.to_plain(), "columns" if "columns" in schema.to_plain() else None
     return Check(
         findings=tuple(findings),
         learn_epsilon=round(sum(question.epsilon for question in schema.questions), 10),
-        columns=schema.to_plain()["columns"],
+        parts=plain["columns"] if under else {key: plain[key] for key in ("images", "label") if key in plain},
+        under=under,
     )
 
 
@@ -152,15 +160,16 @@ def _undeclared(schema: Schema) -> Iterator[Finding]:
             message = f"how many units there are ({printable(schema.unit.name)}) is undeclared; declare it or learn it"
             yield Finding(kind="undeclared", path=path, message=message, declare="units: NUMBER", learn=_LEARN_UNITS)
             continue
-        name, fact = _column_of(path), path.rpartition(".")[2]
-        column = schema.columns[name]
-        price = _price(column, fact, derived=name in schema.derived)
-        ways = "declare it, learn it, or take the column out" if price else "declare it, or take the column out"
+        name, fact = _part_of(path), path.rpartition(".")[2]
+        column = schema.columns.get(name)
+        price = None if column is None else _price(column, fact, derived=name in schema.derived)
+        out = "" if column is None else f", or take the {'label' if path == 'label.values' else 'column'} out"
+        ways = f"declare it{', learn it' if price else ''}{out}"
         yield Finding(
             kind="undeclared",
             path=path,
             message=f"is undeclared; {ways}",
-            declare=_DECLARE.get((column.type, fact), _MISSING),
+            declare=_DECLARE.get((name if column is None else column.type, fact), _MISSING),
             learn=price,
         )
 
@@ -175,8 +184,8 @@ def _price(column: Column, fact: str, *, derived: bool) -> str | None:
     return f"{fact}: {{learn: {LEARN_EPSILON:g}}}{other}"
 
 
-def _column_of(path: str) -> str:
-    """Return the column of a path such as ``columns.a.b.bounds``, whose name may hold dots."""
+def _part_of(path: str) -> str:
+    """Return the column of a path such as ``columns.a.b.bounds``, whose name may hold dots; or the key, ``images``."""
     return path.removeprefix("columns.").rpartition(".")[0]
 
 
@@ -199,19 +208,36 @@ def _header(schema: Schema, data: str | Path | pd.DataFrame) -> Iterator[Finding
         yield Finding(kind="ignored", path=printable(name), message=message)
 
 
+def _container(schema: Schema, data: Any) -> Iterator[Finding]:
+    from doublure.data.images import open_images
+
+    source = open_images(data)
+    if "images.shape" not in schema.undeclared:
+        try:
+            source.check(schema)
+        except DataError as error:
+            message = error.message if error.remedy is None else f"{error.message}; {error.remedy}"
+            yield Finding(kind="absent", path=error.field or source.name, message=message)
+    if isinstance(schema, ImageSchema) and source.storage == "real" and schema.images.range == (0, 255):
+        message = "the data holds real numbers; mind that they go from 0 to 255 and not from 0 to 1"
+        yield Finding(kind="note", path="images.range", message=message)
+    if source.labelled and LABEL not in schema.columns:
+        yield Finding(kind="ignored", path=LABEL, message="the data has labels and the schema does not")
+
+
 def _notes(schema: Schema) -> Iterator[Finding]:
     questions = schema.questions
     if questions:
         total = sum(question.epsilon for question in questions)
         message = f"{len(questions)} facts are learned, for {total:g} of the plan's epsilon"
-        yield Finding(kind="note", path="columns", message=message)
+        yield Finding(kind="note", path="schema" if schema.kind == "images" else "columns", message=message)
     if schema.unit.id is None:
         name = printable(schema.unit.name)
         message = f"every record counts as another {name}; where one has several, name the column that tells them apart"
         yield Finding(kind="note", path="unit.id", message=message)
     for name, column in schema.columns.items():
         for message in _notes_on(column):
-            yield Finding(kind="note", path=f"columns.{printable(name)}", message=message)
+            yield Finding(kind="note", path=printable(schema.path_of(name)), message=message)
 
 
 def _notes_on(column: Column) -> Iterator[str]:

@@ -211,9 +211,9 @@ class _Listed(_Choice):
         """The declared values, ``other`` last; empty where they are not known."""
         if isinstance(self.values, (Learn, str)):
             return ()
-        labels = {label(value) for value in self.values}
-        extra = () if self.other is None or label(self.other) in labels else (self.other,)
-        return (*self.values, *extra)
+        if self.other is None or label(self.other) in map(label, self.values):
+            return self.values
+        return (*self.values, self.other)
 
     @model_validator(mode="after")
     def _values_fit(self) -> _Listed:

@@ -20,6 +20,8 @@ from doublure.schema.checking import Check as Check
 from doublure.schema.checking import Finding as Finding
 from doublure.schema.checking import check as check
 from doublure.schema.codebook import Entry, read_codebook
+from doublure.schema.facets import UNDECLARED
+from doublure.schema.images import ImageSchema
 from doublure.schema.scalars import check_name
 from doublure.schema.schema import Schema
 
@@ -49,6 +51,22 @@ _UNITS = """\
 """
 
 
+_IMAGES_HEAD = """\
+# A draft. The shape is the container's, where it says one.
+#
+# What is undeclared below has to be decided: declare it if it is public knowledge of any such set of images, never
+# because you saw it in this one. `doublure schema check` lists what is still missing; docs/images.md has every key.
+"""
+_IMAGES = """\
+# range: the numbers that stand for black and for full intensity in arrays. on_mismatch: what becomes of an image of
+# another size or other colours: refuse the data, or resize the image.
+"""
+_LABEL = """\
+# The classes that there are. With shares: {a: 0.3, b: 0.7} or shares: {learn: 0.05} artificial images are as frequent
+# in each class as real ones; without, classes are drawn equally often.
+"""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Draft:
     """A drafted schema and what its file says beside it.
@@ -67,12 +85,17 @@ class Draft:
 
     def to_yaml(self) -> str:
         """Return the schema file's text, with comments."""
+        head = _IMAGES_HEAD if isinstance(self.schema, ImageSchema) else _HEAD
         source = "no codebook was given" if self.codebook is None else f"the facts are from {printable(self.codebook)}"
         plain = self.schema.to_plain()
-        lines = [_HEAD.format(codebook=source), *self._not_in_data()]
+        lines = [head.format(codebook=source), *self._not_in_data()]
         lines.append(yaml_text.dump({"doublure": plain["doublure"], "kind": plain["kind"]}))
         lines.append(_UNIT + f"unit: {yaml_text.inline(plain['unit'])}\n")
         lines.append(_UNITS + f"units: {yaml_text.inline(plain['units'])}\n")
+        if isinstance(self.schema, ImageSchema):
+            lines.append(_IMAGES + f"images: {yaml_text.inline(plain['images'])}\n")
+            lines += [_LABEL + f"label: {yaml_text.inline(plain['label'])}"] if "label" in plain else []
+            return "\n".join(lines) + "\n"
         lines.append("columns:")
         for name, column in plain["columns"].items():
             lines += [f"  # {line}" for line in self._comment(name)]
@@ -98,7 +121,7 @@ def draft(data: str | Path | pd.DataFrame, codebook: str | Path | None = None) -
     """Draft a schema from a table's column names and storage types.
 
     Args:
-        data: A path to CSV or Parquet, or a DataFrame.
+        data: A path to CSV or Parquet, or a DataFrame; for images, a path to NPZ, IDX, Parquet or a folder.
         codebook: A CSV file with public facts; see :mod:`doublure.schema.codebook`.
 
     Raises:
@@ -111,8 +134,13 @@ def draft(data: str | Path | pd.DataFrame, codebook: str | Path | None = None) -
 def drafted(data: str | Path | pd.DataFrame, codebook: str | Path | None = None) -> Draft:
     """Draft a schema, with the comments that its file gets; see :func:`draft`."""
     from doublure.data.forms import storage_types
+    from doublure.data.opening import kind_of
     from doublure.data.tables import open_table
 
+    if kind_of(data) == "images":
+        if codebook is not None:
+            raise SchemaError("describes columns of a table", field="codebook", remedy="leave it out for images")
+        return _drafted_images(data)
     entries = {} if codebook is None else read_codebook(codebook)
     source = open_table(data)
     for name in source.columns:
@@ -128,6 +156,19 @@ def drafted(data: str | Path | pd.DataFrame, codebook: str | Path | None = None)
         unknown=tuple(name for name in entries if name not in columns),
         codebook=None if codebook is None else Path(codebook).name,
     )
+
+
+def _drafted_images(data: Any) -> Draft:
+    from doublure.data.images import open_images
+
+    source = open_images(data)
+    plain: dict[str, Any] = {"doublure": 1, "kind": "images", "images": {}}
+    if source.shape is not None:
+        plain["images"] = {"shape": list(source.shape), "range": [0, 1] if source.storage == "real" else [0, 255]}
+    if source.labelled:
+        plain["label"] = {"values": UNDECLARED}
+    schema = Schema.from_plain(plain, source.name)
+    return Draft(schema=schema, descriptions={}, unknown=(), codebook=None)
 
 
 def _column(name: str, storage: str, entry: Entry | None) -> dict[str, Any]:

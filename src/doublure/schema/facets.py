@@ -44,7 +44,8 @@ def _state(value: object) -> str:
     return "declared"
 
 
-def _blank_is_undeclared(value: object) -> object:
+def blank_is_undeclared(value: object) -> object:
+    """Read an empty value as ``undeclared``."""
     return UNDECLARED if value is None else value
 
 
@@ -54,7 +55,7 @@ _UndeclaredTag = Annotated[Undeclared, Tag("undeclared")]
 Fact = Annotated[
     Annotated[Declared, Tag("declared")] | _LearnTag | _UndeclaredTag,
     Discriminator(_state),
-    BeforeValidator(_blank_is_undeclared),
+    BeforeValidator(blank_is_undeclared),
 ]
 """``Fact[T]``: a declared ``T``, a :class:`Learn`, or ``undeclared``."""
 

@@ -20,7 +20,13 @@ _FORMS = {
     "columns": "must give every column its description, as in age: {type: integer, bounds: [0, 120], missing: false}",
     "constraints": "must be a list of {equal: [a, b]} and {at_most: [a, b]}",
     "doublure": "must be 1, the version of this file format",
-    "kind": "must be table",
+    "kind": "must be table or images",
+    "images": "must be {shape: [height, width, channels], range: [lower, upper], on_mismatch: refuse or resize}",
+    "shape": "must be [height, width, channels]: sides from 4 to 1024, and 1 channel (grey) or 3 (colour)",
+    "range": "must be [lower, upper], such as [0, 255]",
+    "on_mismatch": "must be refuse or resize",
+    "label.missing": "must be false, or left out: a label is part of the record",
+    "label": "must be {values: [a, b], roles: [target, condition]}, with shares if they are known",
     "other": "must be a text",
     "precision": "must be a number of decimals from 0 to 12",
     "step": "must be a whole number of seconds, at least 1",
@@ -65,7 +71,8 @@ def finding(error: ValidationError) -> tuple[tuple[str, ...], str, str]:
     if location[-1] in ("learn", "magnitude"):
         return path, f"{location[-1]} must be a number above 0", "write {learn: 0.05}"
     remedy = _EXAMPLES.get(str(location[2]), _SEE) if key == "bounds" else _SEE
-    return path, _FORMS.get(key, "does not have the form of a schema"), remedy
+    form = _FORMS.get(".".join(path), _FORMS.get(key, "does not have the form of a schema"))
+    return path, form, remedy
 
 
 def _path(location: Sequence[int | str]) -> tuple[str, ...]:
@@ -73,9 +80,11 @@ def _path(location: Sequence[int | str]) -> tuple[str, ...]:
     parts = [str(part) for part in location]
     if parts[:1] == ["columns"]:  # columns, name, the tag of its type, key, …
         return (*parts[:2], *parts[3:4])
-    return tuple(parts[: 2 if parts[:1] in (["unit"], ["constraints"]) else 1])
+    return tuple(parts[: 2 if parts[:1] in (["unit"], ["constraints"], ["images"], ["label"]) else 1])
 
 
 def _key(path: tuple[str, ...]) -> str:
     """Return the key whose form is expected."""
-    return path[2] if path[:1] == ("columns",) and len(path) > 2 else path[0] if path else ""
+    if path[:1] == ("columns",) and len(path) > 2:
+        return path[2]
+    return path[-1] if path[:1] in (("images",), ("label",)) else path[0] if path else ""

@@ -28,7 +28,9 @@ _LONGEST_NAME = 500
 
 def label(value: object) -> str:
     """Return the canonical text of a category, so that 1, 1.0 and Decimal("1") are one and the same as "1"."""
-    if not isinstance(value, str) and hasattr(value, "item"):  # a numpy scalar
+    if isinstance(value, str):
+        return value.strip()
+    if hasattr(value, "item"):  # a numpy scalar
         value = value.item()
     if isinstance(value, bool):
         return "true" if value else "false"

@@ -1,7 +1,9 @@
 """The schema: what is public about private data, and what is to be bought.
 
 :class:`Schema` holds facts in three states (:mod:`doublure.schema.facets`); :class:`ResolvedSchema` is the same with
-every fact known, and is all that an encoder ever sees.
+every fact known, and is all that an encoder ever sees. Here is what the kinds of data have in common; what is a kind's
+own stands in :mod:`doublure.schema.table` and :mod:`doublure.schema.images`. Both show their columns alike: an image
+has one at most, its label.
 """
 
 from __future__ import annotations
@@ -11,20 +13,17 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from pydantic import Field, StrictStr, ValidationError, model_validator
 
 from doublure.errors import SchemaError, printable
 from doublure.schema import yaml_text
-from doublure.schema.columns import Column, IdColumn, Value, label
-from doublure.schema.constraints import Constraint, Equal, check_constraints
-from doublure.schema.facets import UNDECLARED, Fact, Frozen, Learn, plain
+from doublure.schema.columns import Column, Value, label
+from doublure.schema.constraints import Constraint, Equal
+from doublure.schema.facets import UNDECLARED, Fact, Frozen, Learn
 from doublure.schema.messages import one_line
-from doublure.schema.resolving import agree
-from doublure.schema.scalars import Positive, check_name
-
-_MOST_COLUMNS = 10_000
+from doublure.schema.scalars import Positive
 
 
 class Unit(Frozen):
@@ -59,7 +58,13 @@ class Question:
 
 
 class Schema(Frozen):
-    """The public facts of a table.
+    """The public facts of some private data; :meth:`parse` and :meth:`load` return the class of its kind.
+
+    Attributes:
+        unit: Whom the guarantee protects.
+        units: How many there are.
+        columns: Name -> what is known of it, in file order.
+        constraints: Public knowledge about columns together.
 
     Example:
         >>> schema = Schema.parse('''
@@ -74,28 +79,19 @@ class Schema(Frozen):
     """
 
     doublure: Literal[1] = Field(description="the version of this file format")
-    kind: Literal["table"]
+    kind: str
     unit: Unit = Unit()
     units: Fact[Positive] = UNDECLARED
-    columns: Mapping[str, Column]
-    constraints: tuple[Constraint, ...] = ()
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if not self.columns:
-            raise ValueError("columns is empty; describe at least one column")
-        if len(self.columns) > _MOST_COLUMNS:
-            raise ValueError(f"columns has more than {_MOST_COLUMNS} entries; split the table")
-        if all(isinstance(column, IdColumn) for column in self.columns.values()):
-            raise ValueError("columns has only ids, which are not learned; describe at least one other column")
-        for name in self.columns:
-            check_name(name)
-        if self.unit.id is not None and not isinstance(self.columns.get(self.unit.id), IdColumn):
-            raise ValueError(f"unit.id names {printable(self.unit.id)}; describe that column with type: id")
-        if len(self.with_role("target")) > 1:
-            raise ValueError("two columns have the role target; keep one")
-        check_constraints(self.constraints, self.columns)
-        return self
+    if TYPE_CHECKING:
+
+        @property
+        def columns(self) -> Mapping[str, Column]:
+            """Name -> column."""
+
+        @property
+        def constraints(self) -> tuple[Constraint, ...]:
+            """What is known of columns together."""
 
     # -- reading and writing -------------------------------------------------------------------------------------
 
@@ -118,19 +114,23 @@ class Schema(Frozen):
         """Build a schema from what YAML or JSON holds."""
         if not isinstance(data, dict):
             raise SchemaError("is not a mapping of keys", field=name, remedy="begin with doublure: 1 and kind: table")
-        if data.get("kind") in ("images", "series"):
-            raise SchemaError(
-                f"kind {data['kind']} is not read by this version", field="kind", remedy="use kind: table"
-            )
-        columns = data.get("columns")
-        for key in columns if isinstance(columns, dict) else ():
-            if not isinstance(key, str):
-                field = f"columns.{yaml_text.inline(key)}"
-                raise SchemaError("is a name that YAML reads as no text", field=field, remedy="put it in quotes")
+        model = cls._model(data.get("kind"))
+        model._check_keys(data)
         try:
-            return cls.model_validate(data)
+            return model.model_validate(data)
         except ValidationError as error:
             raise one_line(error) from None
+
+    @classmethod
+    def _model(cls, kind: object) -> type[Self]:
+        """Return the class that reads this kind: :class:`Schema`'s or :class:`ResolvedSchema`'s own for it."""
+        from doublure.schema import kinds
+
+        return cast("type[Self]", kinds.model(kind, resolved=issubclass(cls, ResolvedSchema)))
+
+    @classmethod
+    def _check_keys(cls, data: Mapping[str, Any]) -> None:
+        """Refuse keys that YAML reads as something else than their author meant."""
 
     @classmethod
     def draft(cls, data: Any, codebook: str | Path | None = None) -> Schema:
@@ -142,31 +142,19 @@ class Schema(Frozen):
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
         """Return the JSON Schema of the file format, for editors that complete and check YAML."""
-        return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_any_of(cls.model_json_schema())}
+        from doublure.schema import kinds
+
+        return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_any_of(kinds.json_schema())}
 
     def to_plain(self) -> dict[str, Any]:
         """Return the schema as JSON and YAML can hold it; defaults that say nothing are left out."""
         data = self.model_dump(mode="json", exclude_none=True)
         data["unit"] = {"name": self.unit.name, "id": self.unit.id, "max_records": self.unit.max_records}
-        for name, column in self.columns.items():
-            written = column.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
-            head = {"type": column.type}
-            facts = {fact: plain(getattr(column, fact)) for fact in column.facts}
-            merged = head | {key: _json(value) for key, value in facts.items()} | written
-            data["columns"][name] = merged
-        if not self.constraints:
-            data.pop("constraints", None)
         return data
 
     def to_yaml(self) -> str:
         """Return the schema file's text."""
-        plain_data = self.to_plain()
-        columns = plain_data.pop("columns")
-        constraints = plain_data.pop("constraints", None)
-        text = yaml_text.dump(plain_data) + "columns:\n"
-        for name, column in columns.items():
-            text += f"  {yaml_text.inline(name)}: {yaml_text.inline(column)}\n"
-        return text if constraints is None else text + yaml_text.dump({"constraints": constraints})
+        return yaml_text.dump(self.to_plain())
 
     def save(self, path: str | Path) -> None:
         """Write the schema file."""
@@ -218,7 +206,12 @@ class Schema(Frozen):
         for fact in ("missing", "values", "bounds", "shares"):
             for name, column in self.columns.items():
                 if fact in column.facts or fact == "shares":
-                    yield f"columns.{name}.{fact}", fact, name, getattr(column, fact, None)
+                    yield f"{self.path_of(name)}.{fact}", fact, name, getattr(column, fact, None)
+
+    @staticmethod
+    def path_of(name: str) -> str:
+        """Return where a column stands in the file."""
+        return f"columns.{name}"
 
     @property
     def public_units(self) -> int:
@@ -247,16 +240,26 @@ class Schema(Frozen):
             SchemaError: A question has no answer, or an answer contradicts another fact.
         """
         data = self.model_dump(mode="python", exclude_none=True)
-        answers = agree(self.columns, self.constraints, learned)
+        answers = self._mended(learned)
         for question in self.questions:
             if question.path not in answers:
                 raise SchemaError("was not learned", field=question.path, remedy="declare it")
-            place = data if question.column is None else data["columns"][question.column]
+            place = data if question.column is None else self._place(data, question.column)
             place[question.fact] = answers[question.path]
         try:
-            return ResolvedSchema.model_validate(data)
+            return ResolvedSchema._model(self.kind).model_validate(data)
         except ValidationError as error:
             raise one_line(error) from None
+
+    def _mended(self, learned: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answers, made to agree with the declared facts."""
+        return dict(learned)
+
+    @staticmethod
+    def _place(data: dict[str, Any], column: str) -> dict[str, Any]:
+        """Return where a column's facts stand in a dump."""
+        place: dict[str, Any] = data["columns"][column]
+        return place
 
 
 class ResolvedSchema(Schema):
@@ -280,12 +283,6 @@ def _any_of(schema: Any) -> Any:
     if isinstance(schema, dict):
         return {"anyOf" if key == "oneOf" else key: _any_of(value) for key, value in schema.items()}
     return [_any_of(item) for item in schema] if isinstance(schema, list) else schema
-
-
-def _json(value: object) -> object:
-    if isinstance(value, tuple):
-        return [item.isoformat() if hasattr(item, "isoformat") else item for item in value]
-    return value
 
 
 __all__ = ["Question", "ResolvedSchema", "Schema", "Unit", "domain_of", "label"]

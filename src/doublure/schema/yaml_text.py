@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,6 +26,12 @@ class _Loader(_FastLoader):  # type: ignore[misc]  # one of two classes, chosen 
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 - PyYAML's own shape
 
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        # Text needs no construction: what PyYAML does for any node takes seconds over a million words.
+        if node.tag == _TEXT and isinstance(node, yaml.ScalarNode):
+            return node.value
+        return super().construct_object(node, deep=deep)
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[Hashable] = set()
         for key_node, _ in node.value:
@@ -36,6 +44,7 @@ class _Loader(_FastLoader):  # type: ignore[misc]  # one of two classes, chosen 
         return mapping
 
 
+_TEXT = "tag:yaml.org,2002:str"
 _CORE_SCHEMA = (
     ("null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
     ("bool", r"^(?:true|True|TRUE|false|False|FALSE)$", [*"tTfF"]),
@@ -92,13 +101,26 @@ def parse(text: str, name: str) -> Any:
         SchemaError: The text is not YAML, or nested more than 50 deep.
     """
     try:
-        _check_depth(text)
-        return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
+        with _no_collection():
+            _check_depth(text)
+            return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
     except _DAMAGED as error:
         mark = getattr(error, "problem_mark", None)
         where = f" at line {mark.line + 1}" if mark else ""
         problem = printable(getattr(error, "problem", None) or "not well formed")
         raise SchemaError(f"is not valid YAML{where}: {problem}", field=name, remedy="mend that line") from None
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Rest the garbage collector: it would walk a million nodes, none of them garbage, again and again."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def _check_depth(text: str) -> None:

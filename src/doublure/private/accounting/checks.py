@@ -20,7 +20,7 @@ def require_number(
 ) -> None:
     """Refuse what is not a finite number in the range."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise SettingError("must be a finite number", field=field)
+        raise SettingError("must be a finite number", field=field, remedy="give a number such as 1.0")
     if not (above < value < below and least <= value <= most):
         limits = {"above": above, "at least": least, "below": below, "at most": most}
         text = " and ".join(f"{word} {limit:g}" for word, limit in limits.items() if math.isfinite(limit))

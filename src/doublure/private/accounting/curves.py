@@ -18,9 +18,11 @@ Counted = tuple[Event, int]  # an event (a Gaussian one with steps=1) and how ma
 
 _LARGEST_PLD_EPSILON = 700.0  # of one pure or approximate event; exp() overflows in float64 above
 _REACH = 12.0  # deviations of a sum of noise that are looked at; beyond lies a mass of 1e-31
-_MOST_OUTCOMES = 2e6
+_OUTCOMES = 5e5  # of as many tables as are composed at a time, where one has not more by itself
+_MOST_OUTCOMES = 2e7
 _BLOCK = 1000  # steps composed at a time, from 20,000 steps on
 _ROUNDING = 2e-16  # of δ, per power taken in Fourier space; measured for 1 to 1e8 steps: at most 6e-17
+_ROUNDING_A_TABLE = 5e-16  # of δ; measured for 1 to 2e6 tables in one power: at most 1.7e-16
 _COARSEST_INTERVAL = 10.0  # a grid for an ε above about 1e5, beyond which exp() overflows
 _FINEST_STEP_POINTS = 4e5  # grid points of one step's and of the composed privacy loss
 _FINEST_TOTAL_POINTS = 4e6
@@ -90,7 +92,7 @@ class LossDistribution:
         interval = coarser * _grid_interval(events, relation)
         parts = [_distribution(event, count, interval, relation) for event, count in events]
         self.distribution = reduce(lambda so_far, part: so_far.compose(part), parts)
-        self.rounding = _ROUNDING * sum(100 + sum(_blocks(count)) for _, count in events)
+        self.rounding = sum(_rounding(event, count, relation) for event, count in events)
 
     def epsilon(self, delta: float) -> float:
         """Return the smallest ε of the distribution at this δ, the rounding of its Fourier powers taken off δ."""
@@ -190,29 +192,56 @@ def _cells_moved(tables: int, relation: Relation) -> int:
 
 
 def _of_tables(scale: float, cells: int, interval: float) -> Any:
-    """Return the privacy loss distribution of k noisy counts that move by one each.
+    """Return the privacy loss distribution of k noisy counts that move by one each, summed in as few blocks as fit."""
+    together = _cells_together(scale, cells)
+    blocks, rest = divmod(cells, together)
+    whole = _self_composed(_of_block(scale, together, interval), blocks)
+    return whole.compose(_of_block(scale, rest, interval)) if rest else whole
+
+
+def _cells_together(scale: float, cells: int) -> int:
+    """Return how many cells' noise is summed at a time."""
+    outcomes = 2.0 * _REACH * scale
+    if outcomes > _MOST_OUTCOMES:
+        raise SettingError("is too much noise for accountant pld", field="scale", remedy='use accountant="rdp"')
+    return min(cells, max(1, int((_OUTCOMES / outcomes) ** 2)))
+
+
+def _of_block(scale: float, cells: int, interval: float) -> Any:
+    """Return the privacy loss distribution of k noisy counts by way of their sum.
 
     The loss of outcomes y is Σ (1 + 2 y_i) / 2σ² = (k + 2 S) / 2σ², where S is the sum of k discrete Gaussians: its
-    distribution is one power in Fourier space, so that the loss is rounded up to the grid once and not k times.
+    distribution is one power in Fourier space. An outcome whose loss lies between two points of the grid is split
+    into two outcomes on them with the same probabilities in sum, for both of the neighbours. To join them again is
+    post-processing, so that the split pair is at least as easy to tell apart, by a variance of at most interval²/4.
     """
     import numpy as np
     from dp_accounting import pld
+    from scipy.fft import next_fast_len
 
-    reach = _REACH * scale * math.sqrt(cells) + 1
-    if reach > _MOST_OUTCOMES:
-        single = pld.privacy_loss_distribution.from_discrete_gaussian_mechanism(
-            scale, sensitivity=1, value_discretization_interval=interval
-        )
-        return _self_composed(single, cells)
-    outcomes = np.arange(-math.ceil(reach), math.ceil(reach) + 1)
+    reach = math.ceil(_REACH * scale * math.sqrt(cells)) + 1
+    size = next_fast_len(2 * reach + 1, real=True)
+    outcomes = np.arange(size) - size // 2
     mass = np.exp(-((outcomes / scale) ** 2) / 2)
     spectrum = np.fft.rfft(np.fft.ifftshift(mass / mass.sum()))
-    sums = np.fft.fftshift(np.fft.irfft(spectrum**cells, n=len(outcomes)))
-    sums = np.maximum(sums, 0.0) + _ROUNDING / len(outcomes)
-    places = np.ceil((cells + 2 * outcomes) / (2 * scale**2) / interval).astype(np.int64)
-    masses = np.bincount(places - places[0], weights=sums)
-    held = {int(place): float(masses[place - places[0]]) for place in np.unique(places)}
+    sums = np.fft.fftshift(np.fft.irfft(spectrum**cells, n=size))
+    sums = np.maximum(sums, 0.0) + _ROUNDING / size
+    losses = (cells + 2 * outcomes) / (2 * scale**2) / interval
+    below = np.floor(losses)
+    above = sums * np.expm1(-interval * (losses - below)) / math.expm1(-interval)
+    places = (below - below[0]).astype(np.int64)
+    masses = np.bincount(places, sums - above, minlength=places[-1] + 2) + np.bincount(places + 1, above)
+    held = {int(below[0]) + int(place): float(masses[place]) for place in np.flatnonzero(masses)}
     return pld.privacy_loss_distribution.PrivacyLossDistribution.create_from_rounded_probability(held, 0.0, interval)
+
+
+def _rounding(event: Event, count: int, relation: Relation) -> float:
+    """Return a bound on what powers in Fourier space take off δ."""
+    if not isinstance(event, DiscreteGaussianEvent):
+        return _ROUNDING * (100 + sum(_blocks(count)))
+    cells = _cells_moved(count, relation)
+    blocks = cells // _cells_together(event.scale, cells)
+    return _ROUNDING * (100 + sum(_blocks(blocks))) + _ROUNDING_A_TABLE * cells
 
 
 def _self_composed(single: Any, count: int) -> Any:
@@ -248,8 +277,9 @@ def _grid_interval(events: Sequence[Counted], relation: Relation) -> float:
     steps, discrete, widest = 1, 0, 0.0
     for event, count in events:
         if isinstance(event, DiscreteGaussianEvent):
-            discrete += 1
-            noise = event.scale / math.sqrt(_cells_moved(count, relation))
+            cells = _cells_moved(count, relation)
+            steps += cells // _cells_together(event.scale, cells)
+            noise = event.scale / math.sqrt(cells)
             widest = max(widest, (0.5 + 10.0 * noise) / noise**2)
             continue
         if not isinstance(event, GaussianEvent):

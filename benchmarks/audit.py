@@ -1,0 +1,123 @@
+"""The trainer's audit at length: how tight it is on the production mechanism, and which faults it catches.
+
+The production mechanism is attacked at ε = 4, full batches, 5,000 runs a world; then again with one fault at a time
+patched into it. What is honest should never be accused; each fault should be, every time.
+
+    python benchmarks/audit.py                 # about twenty minutes on one core; resumable
+    python benchmarks/audit.py --table
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import torch
+
+from doublure.attack.audit import audit_trainer
+from doublure.private import clipping, mechanism
+from doublure.private.noise import OsKeyedNoise
+
+OUT = Path(__file__).parent / "out" / "audit.jsonl"
+
+
+def half_the_noise() -> AbstractContextManager[Any]:
+    honest = OsKeyedNoise.normal
+    return patch.object(OsKeyedNoise, "normal", lambda self, size, std, **rest: honest(self, size, std / 2, **rest))
+
+
+def twice_the_clip() -> AbstractContextManager[Any]:
+    honest = clipping.clipped_sum
+
+    def wide(lot: clipping.Lot, *, max_grad_norm: float) -> clipping.ClippedSum:
+        return replace(honest(lot, max_grad_norm=2 * max_grad_norm), sensitivity=max_grad_norm)
+
+    return patch.object(mechanism, "clipped_sum", wide)
+
+
+def no_clip() -> AbstractContextManager[Any]:
+    return patch.object(clipping, "clip_factors", lambda norms, bound: torch.ones_like(norms))
+
+
+@contextmanager
+def one_step_counted_of_five() -> Iterator[None]:
+    """A mechanism whose n_critic = 5 steps are counted as one."""
+    honest = mechanism.PrivateStep.gradient
+    calls = {"made": 0}
+
+    def uncounted(self: mechanism.PrivateStep, *arguments: Any) -> torch.Tensor:
+        before = self.taken
+        gradient = honest(self, *arguments)
+        calls["made"] += 1
+        self.taken = before + (calls["made"] % 5 == 0)
+        return gradient
+
+    with patch.object(mechanism.PrivateStep, "gradient", uncounted):
+        yield
+
+
+CASES: dict[str, Callable[[], AbstractContextManager[Any]]] = {
+    "production": nullcontext,
+    "noise halved": half_the_noise,
+    "C doubled": twice_the_clip,
+    "clip skipped": no_clip,
+    "n_critic = 5 counted as 1": one_step_counted_of_five,
+}
+
+
+def finished() -> list[dict[str, Any]]:
+    """Return the audits made so far."""
+    return [json.loads(line) for line in OUT.read_text().splitlines()] if OUT.is_file() else []
+
+
+def run(repeats: int, runs: int) -> None:
+    """Make the audits that are missing."""
+    torch.set_num_threads(1)
+    OUT.parent.mkdir(exist_ok=True)
+    for repeat in range(repeats):
+        for case, fault in CASES.items():
+            if any(r["case"] == case and r["repeat"] == repeat and r["runs"] == runs for r in finished()):
+                continue
+            start = time.perf_counter()
+            with fault():
+                found = audit_trainer(epsilon=4.0, delta=1e-5, sample_rate=1.0, iterations=1, runs=runs)
+            result = {"case": case, "repeat": repeat, **found.to_json(), "seconds": time.perf_counter() - start}
+            with OUT.open("a") as file:
+                file.write(json.dumps(result) + "\n")
+            print(f"{case}: ε ≥ {found.gaussian_lower_bound:.2f}, violated {found.violated}", flush=True)
+
+
+def table() -> None:
+    """Print the medians."""
+    print("| mechanism | audits | runs a world | Clopper–Pearson ε ≥ | Gaussian ε ≥ | accused |")
+    print("|---|--:|--:|--:|--:|--:|")
+    for case in CASES:
+        rows = [r for r in finished() if r["case"] == case]
+        if rows:
+            bounds = [statistics.median(r[key] for r in rows) for key in ("lower_bound", "gaussian_lower_bound")]
+            accused = f"{sum(r['violated'] for r in rows)} of {len(rows)}"
+            print(f"| {case} | {len(rows)} | {rows[0]['runs']} | {bounds[0]:.2f} | {bounds[1]:.2f} | {accused} |")
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--runs", type=int, default=5000)
+    parser.add_argument("--table", action="store_true")
+    arguments = parser.parse_args()
+    if not arguments.table:
+        run(arguments.repeats, arguments.runs)
+    table()
+
+
+if __name__ == "__main__":
+    main()

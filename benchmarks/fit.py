@@ -1,0 +1,61 @@
+"""What privacy costs in time: whole fits of Adult with ``dpgan`` at ε = 3 and with ``gan`` at the same settings.
+
+Fits alternate, so that a busy machine slows both; the ratio is the median over rounds.
+
+    python benchmarks/fit.py --rounds 3 --threads 2
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import doublure as db
+
+SAME = ("loss", "gradient_penalty", "n_critic", "lot_size", "steps", "critic_lr", "generator_lr", "generator_batch")
+
+
+def seconds(method: str, settings: dict[str, Any], threads: int) -> float:
+    """Return how long one whole fit takes, the data's reading and the ledger included."""
+    schema = db.Schema.load(db.datasets.adult_schema_path())
+    budget = {"epsilon": 3.0, "delta": 1e-5} if method == "dpgan" else {}
+    plan = db.plan(schema, method=method, **budget, **settings)
+    train, _ = db.datasets.demo_split()
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = db.Ledger.create(Path(folder) / "ledger", dataset="adult", epsilon=100.0, delta=0.01)
+        start = time.perf_counter()
+        db.fit(train, plan, ledger=ledger, out=Path(folder) / "run", seed=0, threads=threads)
+        return time.perf_counter() - start
+
+
+def main() -> None:
+    """Read the command line and print the ratio."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=int, help="fewer than the default, to be quicker")
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    extra = {"steps": arguments.steps} if arguments.steps else {}
+    schema = db.Schema.load(db.datasets.adult_schema_path())
+    decided = db.plan(schema, method="dpgan", epsilon=3.0, delta=1e-5, **extra).settings.model_dump()
+    settings = {name: decided[name] for name in SAME}
+    taken: dict[str, list[float]] = {"dpgan": [], "gan": []}
+    for turn in range(arguments.rounds):
+        for method in sorted(taken, reverse=bool(turn % 2)):
+            taken[method].append(seconds(method, settings, arguments.threads))
+            print(f"{method}: {taken[method][-1]:.1f} s", flush=True)
+    ratio = statistics.median(ours / plain for ours, plain in zip(taken["dpgan"], taken["gan"], strict=True))
+    medians = {method: statistics.median(each) for method, each in taken.items()}
+    print(f"{settings['steps']} steps, lots of {settings['lot_size']}, {arguments.threads} thread(s)")
+    print(f"dpgan {medians['dpgan']:.1f} s, gan {medians['gan']:.1f} s, ratio {ratio:.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+"""Images as pictures: a folder of PNG and JPEG files by class, or a Parquet file that holds their bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from doublure.data.images.pictures import LARGEST_FILE, Reader
+from doublure.data.images.records import Pixels
+from doublure.data.images.sources import LABEL_NAMES, PIXEL_NAMES, ImageSource, named
+from doublure.errors import DataError
+from doublure.schema.columns import label
+from doublure.schema.images import ImageSchema
+
+ENDINGS = (".png", ".jpg", ".jpeg")
+_IGNORED = frozenset({"thumbs.db", "desktop.ini"})
+_ROWS = 256
+_BYTES = "bytes"
+
+
+# -- folders ---------------------------------------------------------------------------------------------------------
+
+
+class FolderSource(ImageSource):
+    """A folder with one folder of pictures a class, or with the pictures themselves where there are no labels.
+
+    Pictures are taken in the order of their classes' and their own names; hidden files are not looked at.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            inside = sorted(entry for entry in path.iterdir() if not _hidden(entry))
+            self._classes = [entry for entry in inside if entry.is_dir()]
+            groups = [sorted(entry for entry in folder.iterdir() if not _hidden(entry)) for folder in self._classes]
+        except OSError:
+            raise DataError("cannot be read", field=path, remedy="check the folder's permissions") from None
+        loose = [entry for entry in inside if not entry.is_dir()]
+        if self._classes and loose:
+            remedy = "move them into the folders of their classes"
+            raise DataError("holds files beside the folders of its classes", field=path.name, remedy=remedy)
+        self._files = [file for group in groups for file in group] if self._classes else loose
+        strange = sum(not file.is_file() or file.suffix.lower() not in ENDINGS for file in self._files)
+        if strange:
+            found = f"holds {strange} files or folders that are neither .png nor .jpg"
+            raise DataError(found, field=path.name, remedy="move them elsewhere: each picture must be read, or none")
+        if not self._files:
+            remedy = "give a folder of .png and .jpg files, one folder a class"
+            raise DataError("holds no pictures", field=path.name, remedy=remedy)
+        self._sizes = [len(group) for group in groups]
+        super().__init__(path.name, len(self._files), labelled=bool(self._classes))
+
+    def check_more(self, schema: ImageSchema) -> None:
+        """Compare names and lengths with the schema."""
+        if schema.label is None:
+            if self._classes:
+                remedy = "describe the classes under label, or give a folder of pictures alone"
+                raise DataError("has a folder a class, and the schema has no label", field=self.name, remedy=remedy)
+            return
+        known = {folder_name(value) for value in schema.label.domain}
+        unknown = sum(folder.name not in known for folder in self._classes)
+        if known and unknown and schema.label.other is None:
+            remedy = "add them to label.values, name an other, or give the right folder"
+            raise DataError(f"has {unknown} folders that are no class of the schema", field=self.name, remedy=remedy)
+
+    def blocks(self, reader: Reader) -> Iterator[Pixels]:
+        """Yield the images, a block at a time."""
+        for first in range(0, self.count, _ROWS):
+            files = self._files[first : first + _ROWS]
+            yield np.stack([reader.decode(_content(file), first + row + 1) for row, file in enumerate(files)])
+
+    def labels(self) -> Any:
+        """Return the labels as they stand there."""
+        return np.repeat(np.array([class_of(folder.name) for folder in self._classes], dtype=object), self._sizes)
+
+
+def _hidden(path: Path) -> bool:
+    return path.name.startswith(".") or path.name.lower() in _IGNORED
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        with path.open("rb") as file:
+            return file.read(LARGEST_FILE + 1)
+    except OSError:
+        return None
+
+
+def folder_name(value: object) -> str:
+    """Return the name of a class's folder: its label, with what no file system would take escaped.
+
+    Example:
+        >>> folder_name(3), folder_name("cat"), folder_name("a/b")
+        ('3', 'cat', 'a%2Fb')
+    """
+    from urllib.parse import quote
+
+    name = quote(label(value), safe=" !#$&'()+,;=@[]^_`{}~")
+    return name if not name.startswith(".") and not name.endswith((".", " ")) else name.replace(".", "%2E")
+
+
+def class_of(folder: str) -> str:
+    """Return the class of a folder that :func:`folder_name` may have named."""
+    from urllib.parse import unquote
+
+    return unquote(folder)
+
+
+# -- Parquet ---------------------------------------------------------------------------------------------------------
+
+
+class ParquetSource(ImageSource):
+    """A Parquet file with a column of PNG or JPEG bytes, plain or as ``{bytes, path}``, and a column of labels."""
+
+    def __init__(self, path: Path) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        self._path = path
+        try:
+            with pq.ParquetFile(path) as file:
+                schema, rows = file.schema_arrow, int(file.metadata.num_rows)
+        except (pa.ArrowException, OSError, ValueError):
+            raise self._unreadable() from None
+        self._columns = [str(name) for name in schema.names]
+        self._pixels_name = self._find(schema)
+        self._label = next(iter(named(self._columns, LABEL_NAMES, None).values()), None)
+        super().__init__(path.name, rows, labelled=self._label is not None)
+
+    def _find(self, schema: Any) -> str:
+        held = [str(field.name) for field in schema if picture_bytes(field.type)]
+        found = list(named(held, PIXEL_NAMES, None).values()) or held
+        if len(found) != 1:
+            remedy = "name one column image; it must hold the bytes of PNG or JPEG files"
+            raise DataError("holds no column of pictures, or several", field=self._path.name, remedy=remedy)
+        return found[0]
+
+    def check_more(self, schema: ImageSchema) -> None:
+        """Compare names and lengths with the schema."""
+        if schema.unit.id is not None and schema.unit.id not in self._columns:
+            remedy = "mend the schema or the file"
+            raise DataError("is not a column of the data", field=schema.unit.id, remedy=remedy)
+
+    def blocks(self, reader: Reader) -> Iterator[Pixels]:
+        """Yield the images, a block at a time."""
+        number = 0
+        for batch in self._batches([self._pixels_name], _ROWS):
+            rows = []
+            for cell in batch.column(0).to_pylist():
+                number += 1
+                content = cell.get(_BYTES) if isinstance(cell, dict) else cell
+                rows.append(reader.decode(content, number))
+            if rows:
+                yield np.stack(rows)
+
+    def labels(self) -> Any:
+        """Return the labels as they stand there."""
+        return self._column_of(self._label or "")
+
+    def ids(self, name: str) -> Any:
+        """Return the units' ids as they stand there."""
+        return self._column_of(name)
+
+    def _column_of(self, name: str) -> Any:
+        values = [value for batch in self._batches([name], 65_536) for value in batch.column(0).to_pylist()]
+        column = np.empty(len(values), dtype=object)
+        column[:] = values
+        return column
+
+    def _batches(self, columns: list[str], rows: int) -> Iterator[Any]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            with pq.ParquetFile(self._path) as file:
+                yield from file.iter_batches(batch_size=rows, columns=columns)
+        except (pa.ArrowException, OSError, ValueError):
+            raise self._unreadable() from None
+
+    def _unreadable(self) -> DataError:
+        remedy = "check that the file is whole and not encrypted"
+        return DataError("cannot be read as Parquet", field=self._path.name, remedy=remedy)
+
+
+def picture_bytes(kind: Any) -> bool:
+    """Whether an Arrow type can hold pictures: bytes, or a struct with a field of bytes."""
+    import pyarrow as pa
+
+    def plain(one: Any) -> bool:
+        return bool(pa.types.is_binary(one) or pa.types.is_large_binary(one))
+
+    if pa.types.is_struct(kind):
+        return kind.get_field_index(_BYTES) >= 0 and plain(kind.field(_BYTES).type)
+    return plain(kind)

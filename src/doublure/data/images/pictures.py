@@ -1,0 +1,185 @@
+"""One picture under the schema's public rule: as it is, converted and resized, or refused.
+
+=====================================  ==================================  ===========================================
+a picture that                         ``on_mismatch: refuse``             ``on_mismatch: resize``
+=====================================  ==================================  ===========================================
+cannot be read, or is cut off          refused                             refused
+has more than 50 million pixels        refused, before it is unpacked      refused, before it is unpacked
+has several frames                     refused                             its first frame
+has another size                       refused                             stretched to the schema's, antialiased
+is grey for colour, or the reverse     refused                             converted
+has a palette, transparency, 16 bits   refused                             converted; what is transparent turns white
+=====================================  ==================================  ===========================================
+
+A camera's orientation mark is always followed. No rule looks at more than one picture, and nothing is left out: a set
+with one picture that is refused is refused as a whole, with counts and the rule, never a file's name.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from doublure.data.images.records import Pixels
+from doublure.errors import DataError
+from doublure.schema.images import Pictures, Shape
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+LARGEST_PICTURE = 50_000_000
+"""The most pixels that a picture may have before it is resized."""
+
+LARGEST_FILE = 200_000_000
+FORMATS = ("PNG", "JPEG")
+_MODES = {1: "L", 3: "RGB"}
+
+UNREADABLE = "cannot be read as PNG or JPEG, or are cut off"
+HUGE = "have more than 50 million pixels"
+MOVING = "have several frames"
+SIZE = "have another size than the schema's shape"
+COLOURS = "have other colours than the schema's shape: grey, a palette, transparency or 16 bits"
+NOT_FINITE = "hold numbers that are not finite"
+_MENDED_BY_RESIZING = frozenset({MOVING, SIZE, COLOURS})
+
+
+class Faults:
+    """How many pictures broke which rule."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._first: int | None = None
+
+    def note(self, fault: str, number: int) -> None:
+        """Count a picture; ``number`` is its place, from 1."""
+        self._counts[fault] += 1
+        self._first = number if self._first is None else min(self._first, number)
+
+    def refuse(self, name: str) -> None:
+        """Refuse the set if any picture broke a rule.
+
+        Raises:
+            DataError: Saying how many broke which rule.
+        """
+        if not self._counts:
+            return
+        said = "; ".join(f"{count} {fault}" for fault, count in sorted(self._counts.items()))
+        mended = set(self._counts) <= _MENDED_BY_RESIZING
+        remedy = "mend or remove them" + (", or declare on_mismatch: resize" if mended else "")
+        raise DataError(f"of the images {said} (the first is number {self._first})", field=name, remedy=remedy)
+
+
+class Reader:
+    """Reads pictures under one schema's rule.
+
+    Args:
+        rule: The schema's ``images``.
+        shape: Its shape.
+    """
+
+    def __init__(self, rule: Pictures, shape: Shape) -> None:
+        self.faults = Faults()
+        self._resize = rule.on_mismatch == "resize"
+        self._range = rule.range
+        self._height, self._width, self._channels = shape
+        self.blank: Pixels = np.zeros(shape, dtype=np.uint8)
+
+    # -- encoded pictures ----------------------------------------------------------------------------------------
+
+    def decode(self, content: bytes | None, number: int) -> Pixels:
+        """Return one picture ``(H, W, C)``; a blank one, and a fault noted, if the rule refuses it."""
+        if content is None or len(content) > LARGEST_FILE:
+            return self._refused(UNREADABLE if content is None else HUGE, number)
+        from PIL import Image
+
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what Pillow warns of is refused or repaired here
+                with Image.open(io.BytesIO(content), formats=FORMATS) as picture:
+                    return self._taken(picture, number)
+        except Image.DecompressionBombError:
+            return self._refused(HUGE, number)
+        except Exception:  # a hostile file makes a decoder raise anything; its message could show what is in it
+            return self._refused(UNREADABLE, number)
+
+    def _taken(self, picture: Image.Image, number: int) -> Pixels:
+        from PIL import ImageOps
+
+        if picture.width * picture.height > LARGEST_PICTURE:
+            return self._refused(HUGE, number)
+        # A camera's JPEG may carry a preview as a second picture; only PNG has frames.
+        if getattr(picture, "is_animated", False) and picture.format == "PNG" and not self._resize:
+            return self._refused(MOVING, number)
+        if picture.mode != _MODES[self._channels] or "transparency" in picture.info:
+            if not self._resize:
+                return self._refused(COLOURS, number)
+            picture = _converted(picture, _MODES[self._channels])
+        picture = ImageOps.exif_transpose(picture)
+        return self._fitted(picture, number)
+
+    def _fitted(self, picture: Image.Image, number: int) -> Pixels:
+        from PIL import Image
+
+        if picture.size != (self._width, self._height):
+            if not self._resize:
+                return self._refused(SIZE, number)
+            picture = picture.resize((self._width, self._height), Image.Resampling.BILINEAR)
+        return np.asarray(picture, dtype=np.uint8).reshape(self.blank.shape)
+
+    # -- arrays --------------------------------------------------------------------------------------------------
+
+    def convert(self, block: np.ndarray[Any, Any], first: int) -> Pixels:
+        """Return a block of an array, ``(B, h, w, c)``, as ``(B, H, W, C)`` uint8.
+
+        Args:
+            block: Numbers; the schema's range says which stand for black and full intensity, and those outside it
+                count as its nearest end.
+            first: The place of the block's first image, from 1.
+        """
+        pixels = self._scaled(block, first)
+        if pixels.shape[1:] == self.blank.shape:
+            return pixels
+        from PIL import Image
+
+        rows = []
+        for place, each in enumerate(pixels):
+            picture = Image.fromarray(each[:, :, 0] if each.shape[2] == 1 else each)
+            mode = _MODES[self._channels]
+            if picture.mode != mode:
+                if not self._resize:
+                    rows.append(self._refused(COLOURS, first + place))
+                    continue
+                picture = _converted(picture, mode)
+            rows.append(self._fitted(picture, first + place))
+        return np.stack(rows) if rows else np.zeros((0, *self.blank.shape), dtype=np.uint8)
+
+    def _scaled(self, block: np.ndarray[Any, Any], first: int) -> Pixels:
+        lower, upper = self._range
+        if block.dtype == np.uint8 and (lower, upper) == (0, 255):
+            return block
+        numbers = block.astype(np.float64)
+        for row in np.flatnonzero(~np.isfinite(numbers).all(axis=(1, 2, 3))):
+            self.faults.note(NOT_FINITE, first + int(row))
+            numbers[row] = lower
+        shares = (np.clip(numbers, lower, upper) - lower) / (upper - lower)
+        return np.asarray(np.rint(255 * shares), dtype=np.uint8)
+
+    def _refused(self, fault: str, number: int) -> Pixels:
+        self.faults.note(fault, number)
+        return self.blank
+
+
+def _converted(picture: Image.Image, mode: str) -> Image.Image:
+    from PIL import Image
+
+    if picture.mode.startswith("I"):  # 16 bits of grey
+        grey = np.clip(np.asarray(picture, dtype=np.float64) / 257, 0, 255)
+        picture = Image.fromarray(np.rint(grey).astype(np.uint8))
+    elif picture.mode in ("RGBA", "LA", "PA") or "transparency" in picture.info:
+        seen = picture.convert("RGBA")
+        picture = Image.alpha_composite(Image.new("RGBA", seen.size, "white"), seen).convert("RGB")
+    return picture.convert(mode)

@@ -1,0 +1,230 @@
+"""Opening a set of images: its container and header first, its images only when they are loaded.
+
+As with tables, two passes never mix: :func:`open_images` looks at headers and names alone (before anything is
+reserved), :meth:`ImageSource.load` reads the images. What comes out is ``(N, H, W, C)`` uint8 and a label of the
+schema's list; at most ``max_records`` images of each unit.
+
+What holds the pixels is called ``images``, ``image``, ``img`` or ``x``; what holds the labels ``labels``, ``label``,
+``class`` or ``y``. In an NPZ file or a mapping a split may follow, as in ``x_train`` and ``y_train``; of several splits
+one is named behind the path: ``mnist.npz#train``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from doublure.data import cells
+from doublure.data.images.pictures import Reader
+from doublure.data.images.records import Images, ImageSet, Pixels
+from doublure.errors import DataError, printable
+from doublure.schema.images import LABEL, ImageSchema
+
+if TYPE_CHECKING:
+    from doublure.schema import Schema
+
+PIXEL_NAMES = ("images", "image", "img", "x")
+LABEL_NAMES = ("labels", "label", "class", "y")
+LARGEST_SET = 32 * 2**30
+"""The most bytes of pixels that are held in memory."""
+
+Storage: TypeAlias = Literal["integer", "real"]
+Source: TypeAlias = "str | os.PathLike[str] | Images | Mapping[str, Any]"
+
+
+class ImageSource:
+    """A set of images whose container has been checked and whose images have not been read.
+
+    Attributes:
+        name: The container's name, for errors.
+        count: How many images it has. Private.
+        shape: Their common shape ``(H, W, C)``, where the container says it.
+        storage: How their numbers are stored.
+        labelled: Whether it has labels.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        count: int,
+        *,
+        shape: tuple[int, int, int] | None = None,
+        storage: Storage = "integer",
+        labelled: bool,
+    ) -> None:
+        self.name = name
+        self.count = count
+        self.shape = shape
+        self.storage = storage
+        self.labelled = labelled
+
+    # -- what each container does --------------------------------------------------------------------------------
+
+    def blocks(self, reader: Reader) -> Iterator[Pixels]:
+        """Yield the images in order, ``(B, H, W, C)`` uint8, a block at a time."""
+        raise NotImplementedError
+
+    def labels(self) -> Any:
+        """Return the raw labels, ``(N,)``."""
+        raise NotImplementedError
+
+    def ids(self, name: str) -> Any:
+        """Return the ids of the images' units, ``(N,)``.
+
+        Raises:
+            DataError: The container has none of this name.
+        """
+        raise DataError("names no units", field=self.name, remedy="use NPZ or Parquet, or unit: {id: null}")
+
+    def check_more(self, schema: ImageSchema) -> None:
+        """Compare what is particular to this container with the schema."""
+
+    # -- what all do ---------------------------------------------------------------------------------------------
+
+    def check(self, schema: Schema) -> None:
+        """Compare the container with the schema.
+
+        Raises:
+            DataError: It has no labels, or images of another shape and the schema's rule is to refuse them.
+        """
+        schema = image_schema(schema)
+        if schema.label is not None and not self.labelled:
+            remedy = f"name them {' or '.join(LABEL_NAMES)}, or take label out of the schema"
+            raise DataError("has no labels", field=self.name, remedy=remedy)
+        if self.shape is not None and self.shape != schema.shape and schema.images.on_mismatch == "refuse":
+            found, wanted = ("x".join(map(str, shape)) for shape in (self.shape, schema.shape))
+            remedy = "mend the schema's shape, or declare on_mismatch: resize"
+            raise DataError(f"holds images of {found}, and the schema's are {wanted}", field=self.name, remedy=remedy)
+        if self.count * int(np.prod(schema.shape)) > LARGEST_SET:
+            raise DataError("holds more than 32 GB of pixels", field=self.name, remedy="give a part of it")
+        self.check_more(schema)
+
+    def load(self, schema: Schema, *, at_least: int = 2) -> ImageSet:
+        """Read the images.
+
+        Args:
+            schema: Their shape, labels and units.
+            at_least: Fewer images than this are refused.
+
+        Raises:
+            DataError: An image breaks the schema's rule, or a label is not in its list.
+        """
+        schema = image_schema(schema)
+        self.check(schema)
+        if self.count < at_least:
+            remedy = "give the set that the schema describes"
+            raise DataError(f"has fewer than {at_least} images", field=self.name, remedy=remedy)
+        pixels = self._pixels(schema)
+        labels = None
+        if schema.label is not None:
+            labels = cells.canonical(self._column(self.labels(), LABEL), schema.label, LABEL)
+        if schema.unit.id is None:
+            content = Images(images=pixels, labels=labels)
+            return ImageSet(content=content, unit=np.arange(len(pixels), dtype=np.int64), n_units=len(pixels))
+        ids = cells.unit_ids(self._column(self.ids(schema.unit.id), schema.unit.id), schema.unit.id)
+        return _bounded(Images(images=pixels, labels=labels), ids, schema.unit.max_records)
+
+    def _pixels(self, schema: ImageSchema) -> Pixels:
+        reader = Reader(schema.images, schema.shape)
+        pixels = np.empty((self.count, *schema.shape), dtype=np.uint8)
+        done = 0
+        for block in self.blocks(reader):
+            if done + len(block) > self.count:
+                raise self.damaged()
+            pixels[done : done + len(block)] = block
+            done += len(block)
+        if done != self.count:
+            raise self.damaged()
+        reader.faults.refuse(self.name)
+        return pixels
+
+    def _column(self, raw: Any, name: str) -> pd.Series[Any]:
+        column = pd.Series(raw).reset_index(drop=True)
+        if len(column) != self.count:
+            raise DataError("has another length than the images", field=name, remedy="give each image one")
+        return column
+
+    def damaged(self) -> DataError:
+        """Return the refusal of a container that does not hold what its header says."""
+        return DataError("is damaged or cut off", field=self.name, remedy="check that the file is whole")
+
+
+def image_schema(schema: Schema) -> ImageSchema:
+    """Return the schema, once it is sure that it describes images."""
+    if not isinstance(schema, ImageSchema):
+        raise DataError("holds images, and the schema does not describe images", field="data", remedy="mend either")
+    return schema
+
+
+def _bounded(images: Images, ids: pd.Series[Any], max_records: int) -> ImageSet:
+    """Keep the first ``max_records`` images of each unit, in the container's order."""
+    codes, names = pd.factorize(ids)
+    keep = np.flatnonzero((pd.Series(codes).groupby(codes).cumcount() < max_records).to_numpy())
+    kept = images if len(keep) == len(images) else images.take(keep)
+    return ImageSet(content=kept, unit=codes[keep].astype(np.int64, copy=False), n_units=len(names))
+
+
+def open_images(source: Source) -> ImageSource:
+    """Look at the container of a set of images; no image is read.
+
+    Args:
+        source: A path to NPZ, IDX, Parquet or a folder of PNG and JPEG files, with ``#split`` behind it where it
+            holds several; a mapping of arrays; or :class:`Images`.
+
+    Raises:
+        DataError: There is nothing there, or nothing that is read.
+    """
+    from doublure.data.images import arrays, files
+
+    if isinstance(source, Images):
+        given = {"images": source.images} | ({} if source.labels is None else {"labels": source.labels.to_numpy()})
+        return arrays.open_mapping(given, "images", None)
+    if isinstance(source, Mapping):
+        return arrays.open_mapping(source, "arrays", None)
+    if not isinstance(source, (str, os.PathLike)):
+        remedy = "give a file, a folder, or arrays named images and labels"
+        raise DataError("is neither a path nor arrays", field="data", remedy=remedy)
+    path, split = _split_off(Path(source))
+    if path.is_dir():
+        return files.FolderSource(path)
+    if not path.is_file():
+        raise DataError("there is no such file or folder", field=path, remedy="give the path of the images")
+    if path.stat().st_size == 0:
+        raise DataError("is empty", field=path.name, remedy="give the images that the schema describes")
+    if path.suffix.lower() == ".npz":
+        return arrays.open_npz(path, split)
+    if arrays.is_idx(path):
+        return arrays.IdxSource(path)
+    if path.suffix.lower() in (".parquet", ".pq"):
+        return files.ParquetSource(path)
+    remedy = "give .npz, .parquet, an IDX file (…-idx3-ubyte, .gz or not), or a folder of .png and .jpg files by class"
+    raise DataError("is no set of images by its ending", field=path.name, remedy=remedy)
+
+
+def _split_off(path: Path) -> tuple[Path, str | None]:
+    """Return a path and the split that is named behind it; a file whose own name has a # is left in peace."""
+    if path.exists() or "#" not in path.name:
+        return path, None
+    name, _, split = path.name.rpartition("#")
+    return path.with_name(name) if name else path, split or None
+
+
+def named(names: list[str], known: tuple[str, ...], split: str | None) -> dict[str, str]:
+    """Return the names that hold one thing: split -> name, "" for a name without one."""
+    found: dict[str, str] = {}
+    for name in names:
+        stem, _, behind = name.partition("_")
+        if stem.lower() in known and (split is None or behind == split):
+            found.setdefault(behind, name)
+    return found
+
+
+def several(name: str, splits: list[str]) -> DataError:
+    """Return the refusal of a container with several splits of which none is named."""
+    shown = ", ".join(printable(f"{name}#{split}" if split else name) for split in splits)
+    return DataError("holds several sets of images", field=name, remedy=f"name one: {shown}")

@@ -1,0 +1,140 @@
+"""Writing artificial images: NPZ, a folder of PNG files by class, or a contact sheet; streamed, whole or not there."""
+
+from __future__ import annotations
+
+import shutil
+import zipfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import IO, Any, BinaryIO
+
+import numpy as np
+import pandas as pd
+
+from doublure import files
+from doublure.data.images.files import folder_name
+from doublure.data.images.records import Images
+from doublure.data.images.sheets import MOST_ON_A_SHEET, contact_sheet, picture_of, png, rows_of
+from doublure.errors import SettingError
+from doublure.schema.images import ImageSchema
+
+FORMATS = (".npz", ".png")
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+def write_images(chunks: Iterable[Images], path: Path, schema: ImageSchema, n: int, *, about: Mapping[str, str]) -> int:
+    """Write images to ``path`` as they come; its ending chooses the form.
+
+    ==========  ======================================================================================================
+    ``.npz``    ``images`` ``(n, H, W, C)`` uint8, ``labels`` ``(n,)``, and each text of ``about``
+    ``.png``    a contact sheet, one class after another
+    no ending   a folder of PNG files, one folder a class
+    ==========  ======================================================================================================
+
+    Args:
+        chunks: The images.
+        path: Where to.
+        schema: Supplies the shape and the classes' order.
+        n: How many images there will be.
+        about: Public texts to keep with them, the watermark among them.
+
+    Returns:
+        How many images were written.
+
+    Raises:
+        SettingError: The ending is of another form, or a sheet would hold too many.
+        InputError: The folder is not empty, or cannot be written.
+    """
+    check_ending(path, n)
+    if path.suffix == ".npz":
+        files.write_atomic(path, lambda file: _write_npz(chunks, file, schema, n, about))
+    elif path.suffix == ".png":
+        sheet = png(sheet_of(Images.joined(list(chunks)), schema, about), dict(about))
+        files.write_atomic(path, lambda file: file.write(sheet))
+    else:
+        _write_folder(chunks, path, about)
+    return n
+
+
+def check_ending(path: Path, n: int) -> None:
+    """Refuse a name whose ending chooses no form.
+
+    Raises:
+        SettingError: Naming the endings that do.
+    """
+    if path.suffix not in ("", *FORMATS):
+        remedy = "end it in .npz or .png, or name a folder without an ending"
+        raise SettingError("has no known ending for images", field=path.name, remedy=remedy)
+    if path.suffix == ".png" and n > MOST_ON_A_SHEET:
+        raise SettingError(f"holds at most {MOST_ON_A_SHEET} images", field=path.name, remedy="write .npz or a folder")
+    if not path.suffix and path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise SettingError("is not empty", field=path, remedy="choose another -o")
+
+
+def sheet_of(images: Images, schema: ImageSchema, about: Mapping[str, str]) -> Any:
+    """Return the contact sheet of artificial images."""
+    order = () if schema.label is None else schema.label.domain
+    return contact_sheet(rows_of(images, order), about.get("watermark", "Artificial images"))
+
+
+# -- NPZ -------------------------------------------------------------------------------------------------------------
+
+
+def _write_npz(chunks: Iterable[Images], file: BinaryIO, schema: ImageSchema, n: int, about: Mapping[str, str]) -> None:
+    labels: list[pd.Series[Any]] = []
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
+        with archive.open(_member("images"), "w", force_zip64=True) as member:
+            _write_header(member, np.dtype(np.uint8), (n, *schema.shape))
+            for chunk in chunks:
+                member.write(np.ascontiguousarray(chunk.images).data)
+                labels += [] if chunk.labels is None else [chunk.labels]
+        arrays: dict[str, Any] = {} if not labels else {"labels": plain_labels(pd.concat(labels, ignore_index=True))}
+        for name, array in (arrays | {key: np.array(value) for key, value in about.items()}).items():
+            with archive.open(_member(name), "w") as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+
+
+def _member(name: str) -> zipfile.ZipInfo:
+    """Return an entry that is the same whenever it is written."""
+    entry = zipfile.ZipInfo(f"{name}.npy", _EPOCH)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    return entry
+
+
+def _write_header(file: IO[bytes], dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+    described = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, described)
+
+
+def plain_labels(labels: pd.Series[Any]) -> np.ndarray[Any, Any]:
+    """Return labels as an array of whole numbers, truth values, real numbers or texts, which needs no pickle."""
+    values = list(labels.cat.categories) if isinstance(labels.dtype, pd.CategoricalDtype) else list(labels)
+    kinds = {type(value) for value in values}
+    wanted = kinds.pop() if len(kinds) == 1 else str
+    return np.array([wanted(value) for value in labels], dtype=wanted if wanted is not str else None)
+
+
+# -- folders ---------------------------------------------------------------------------------------------------------
+
+
+def _write_folder(chunks: Iterable[Images], path: Path, about: Mapping[str, str]) -> None:
+    """Write into a folder beside it, and put that in place once it is whole."""
+    target = path.absolute()
+    staging = files.part_of(target)
+    try:
+        staging.mkdir(parents=True)
+        number = 0
+        for chunk in chunks:
+            for place, pixels in enumerate(chunk.images):
+                number += 1
+                folder = staging if chunk.labels is None else staging / folder_name(chunk.labels.iloc[place])
+                folder.mkdir(exist_ok=True)
+                (folder / f"{number:08d}.png").write_bytes(png(picture_of(pixels), dict(about)))
+        if target.exists():
+            target.rmdir()
+        staging.rename(target)
+        files.sync_folder(target.parent)
+    except OSError as error:
+        raise files.Unwritable(target, error) from None
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)

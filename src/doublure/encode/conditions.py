@@ -1,0 +1,53 @@
+"""Conditions: the discrete columns that steer what is drawn, whatever the kind of data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from doublure.encode.grids import Floats
+from doublure.errors import SettingError
+from doublure.schema import Schema
+from doublure.schema.columns import Column, label
+
+
+def condition_codes(schema: Schema, given: Mapping[str, object]) -> dict[str, int]:
+    """Return the code of each given value of a discrete column.
+
+    Raises:
+        SettingError: There is no such column, it has no list of values, or the value is not in its list.
+    """
+    codes = {}
+    for name, value in given.items():
+        field = f"given {name}"
+        if name not in schema.columns:
+            raise SettingError("is not a column of the schema", field=field, remedy="see schema.yaml")
+        column = schema.columns[name]
+        labels = [label(entry) for entry in getattr(column, "domain", ())]
+        asked = label(value).lower() if column.type == "boolean" else label(value)
+        if not labels:
+            raise SettingError("has no list of values", field=field, remedy="ask for a category, ordinal or boolean")
+        if asked not in labels:
+            raise SettingError("has no such value", field=field, remedy="give a value that the schema lists")
+        codes[name] = labels.index(asked)
+    return codes
+
+
+def drawn_codes(
+    column: Column, size: int, n: int, rng: np.random.Generator, fixed: int | None
+) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return ``(n,)`` codes of a condition: the one asked for, or drawn from public or bought shares."""
+    if fixed is not None:
+        return np.full(n, fixed, dtype=np.int64)
+    return rng.choice(size, size=n, p=shares_of(column, size))
+
+
+def shares_of(column: Column, size: int) -> Floats:
+    """Return the class shares of a condition, in the order of its codes."""
+    shares = getattr(column, "shares", None)
+    if not isinstance(shares, Mapping):
+        return np.full(size, 1.0 / size)
+    weights: Floats = np.array([shares[label(value)] for value in column.domain])  # type: ignore[union-attr]
+    shared: Floats = weights / weights.sum()
+    return shared

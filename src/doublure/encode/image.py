@@ -1,0 +1,127 @@
+"""ENCODE: images under a resolved schema -> tensors in [-1, 1], and back.
+
+Kept compact, an image is its bytes and its label's code, one ``uint8`` row; expanded, it is a row as tables have them:
+the pixels, channels first, black -1 and full intensity 1, then the label as one-hot condition.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from doublure.data.images.records import Images
+from doublure.encode import conditions
+from doublure.encode.columns import Discrete
+from doublure.errors import InputError, SettingError
+from doublure.schema import Schema
+from doublure.schema.images import LABEL, ImageSchema
+
+_HALF = 127.5
+
+
+class ImageEncoder:
+    """The two-way mapping between images and ``(N, width)`` float32 tensors.
+
+    Args:
+        schema: Every fact known.
+
+    Attributes:
+        body_shape: ``(C, H, W)``.
+        width: D + K, the length of an expanded row.
+        condition_width: K, the number of classes; 0 where the schema has no label.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        if not isinstance(schema, ImageSchema):
+            raise TypeError("an image encoder needs a schema of images")
+        self.schema = schema
+        height, width, channels = schema.shape
+        self.body_shape = (channels, height, width)
+        self._label = None if schema.label is None else Discrete(column=schema.label)
+        self.condition_width = 0 if self._label is None else self._label.parts[0].size
+        self._pixels = math.prod(self.body_shape)
+        self.width = self._pixels + self.condition_width
+        # Base 256: one byte holds the codes of up to 256 classes.
+        self._code_bytes = max(1, math.ceil(math.log(self.condition_width, 256))) if self.condition_width > 1 else 1
+
+    # -- encoding ------------------------------------------------------------------------------------------------
+
+    def compact(self, images: Images) -> Tensor:
+        """Return ``(N, P)`` uint8: the pixels, channels first, and the label's code."""
+        pixels = np.ascontiguousarray(images.images.transpose(0, 3, 1, 2)).reshape(len(images), -1)
+        parts = [pixels]
+        if self._label is not None:
+            if images.labels is None:
+                raise InputError("are not there, and the schema has one", field="labels", remedy="give each image one")
+            codes = self._label.compact(images.labels)[0].astype(np.int64)
+            parts += [(codes >> 8 * place)[:, None].astype(np.uint8) for place in range(self._code_bytes)]
+        return torch.from_numpy(np.concatenate(parts, axis=1))
+
+    def expand(self, compact: Tensor) -> Tensor:
+        """Return ``(B, width)`` float32."""
+        pixels = compact[:, : self._pixels].float() / _HALF - 1
+        if self._label is None:
+            return pixels
+        digits = compact[:, self._pixels :].long()
+        codes = sum(
+            (digits[:, place] << 8 * place for place in range(self._code_bytes)), torch.zeros_like(digits[:, 0])
+        )
+        one_hot = torch.zeros(len(compact), self.condition_width, device=compact.device)
+        return torch.cat([pixels, one_hot.scatter_(1, codes[:, None], 1.0)], dim=1)
+
+    def encode(self, images: Images) -> Tensor:
+        """Return ``(N, width)`` float32."""
+        return self.expand(self.compact(images))
+
+    def split(self, rows: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return images ``(B, C, H, W)`` and labels ``(B, K)``, None where there are none."""
+        body = rows[:, : self._pixels].reshape(-1, *self.body_shape)
+        return body, None if self._label is None else rows[:, self._pixels :]
+
+    # -- decoding ------------------------------------------------------------------------------------------------
+
+    def decode(self, rows: Tensor, rng: np.random.Generator | None = None) -> Images:
+        """Return images and labels of the schema's own values; an image draws nothing, so ``rng`` is not used.
+
+        Raises:
+            InputError: A value is not finite.
+        """
+        del rng
+        values = rows.detach().to("cpu")
+        if not bool(torch.isfinite(values).all()):
+            raise InputError(
+                "has values that are not finite", field="generator", remedy="fit again, with smaller steps"
+            )
+        bodies, labels = self.split(values)
+        pixels = ((bodies + 1) * _HALF).round().clamp(0, 255).to(torch.uint8)
+        images = np.ascontiguousarray(pixels.permute(0, 2, 3, 1).numpy())
+        if self._label is None or labels is None:
+            return Images(images=images)
+        codes = labels.argmax(dim=1).numpy().astype(np.float64) if len(labels) else np.zeros(0)
+        return Images(images=images, labels=self._label.restore([codes], None))
+
+    # -- conditions ----------------------------------------------------------------------------------------------
+
+    def condition_codes(self, given: Mapping[str, object]) -> dict[str, int]:
+        """Return the code of the label that is asked for.
+
+        Raises:
+            SettingError: Something else than a value of the label is asked for.
+        """
+        strange = next((name for name in given if name not in self.schema.columns), None)
+        if strange is not None:
+            remedy = f"ask for {LABEL}" if self._label is not None else "leave it out: these images have no label"
+            raise SettingError("is not known of images", field=f"given {strange}", remedy=remedy)
+        return conditions.condition_codes(self.schema, given)
+
+    def draw_conditions(self, n: int, rng: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Tensor:
+        """Return ``(n, K)`` one-hot labels from public or bought shares, uniform where there are none."""
+        drawn = np.zeros((n, self.condition_width), dtype=np.float32)
+        if self.schema.label is not None:
+            asked = (fixed or {}).get(LABEL)
+            drawn[np.arange(n), conditions.drawn_codes(self.schema.label, self.condition_width, n, rng, asked)] = 1.0
+        return torch.from_numpy(drawn)

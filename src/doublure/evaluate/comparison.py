@@ -1,0 +1,103 @@
+"""Several understudies of the same data, side by side: the same real rows, the same tests, one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from doublure.data.opening import Given
+from doublure.errors import SettingError
+from doublure.evaluate.scores import Result, Score
+from doublure.evaluate.table import INTERNAL
+from doublure.evaluate.understudy import Understudy, report
+
+_BASELINE, _REAL = "independent columns", "real rows"
+
+
+class Contender(Result):
+    """One understudy and its figures.
+
+    Attributes:
+        name: What it is called here: its run folder.
+        method: How it was made.
+        kind: The kind of its guarantee.
+        guarantee: The guarantee's sentence.
+        scores: Its figures, in the same order for all.
+    """
+
+    name: str
+    method: str
+    kind: str
+    guarantee: str
+    scores: tuple[Score, ...]
+
+
+class Comparison(Result):
+    """Understudies side by side. Computed on real data: internal."""
+
+    version: Literal[1] = 1
+    internal: str = INTERNAL
+    contenders: tuple[Contender, ...]
+
+    def to_json(self) -> str:
+        """Return JSON text; what is not known is null."""
+        return self.model_dump_json(indent=1)
+
+    def __str__(self) -> str:
+        """Return a table for a terminal: a figure a column, with its interval where one is known."""
+        first = self.contenders[0].scores
+        heads = ["", "method", *(score.name for score in first)]
+        lines = [[one.name, one.method, *(_cell(score) for score in one.scores)] for one in self.contenders]
+        lines.append([_BASELINE, "", *(_figure(score.baseline) for score in first)])
+        lines.append([_REAL, "", *(_figure(score.real) for score in first)])
+        goals = ["", "good is", *({"low": "low", "high": "high", "near": "as real"}[score.goal] for score in first)]
+        table = [heads, *lines, goals]
+        widths = [max(len(line[place]) for line in table) for place in range(len(heads))]
+        rows = [
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in table
+        ]
+        claims = [f"{one.name}: {one.guarantee}" for one in self.contenders]
+        return "\n".join([f"INTERNAL: {INTERNAL}", *rows, "", *claims])
+
+
+def compare(
+    understudies: Mapping[str, Understudy], real: Given, holdout: Given | None = None, *, seed: int = 0
+) -> Comparison:
+    """Evaluate understudies of the same data in the same way.
+
+    Args:
+        understudies: Name -> understudy; all of them under the same columns.
+        real: The records that they were learned from.
+        holdout: Real records kept aside.
+        seed: Fixes every random choice made here.
+
+    Raises:
+        SettingError: There is none, or they have other columns.
+    """
+    if not understudies:
+        raise SettingError("has none to compare", field="runs", remedy="name a run folder or more")
+    columns = {name: list(one.schema.columns) for name, one in understudies.items()}
+    if len({(one.schema.kind, *columns[name]) for name, one in understudies.items()}) > 1:
+        raise SettingError("were made under other columns", field="runs", remedy="compare runs of the same schema")
+    contenders = []
+    for name, understudy in understudies.items():
+        contenders.append(
+            Contender(
+                name=name,
+                method=understudy.plan.method,
+                kind=understudy.guarantee.kind,
+                guarantee=understudy.guarantee.sentence,
+                scores=report(understudy, real, holdout, seed=seed).scores,
+            )
+        )
+    return Comparison(contenders=tuple(contenders))
+
+
+def _figure(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _cell(score: Score) -> str:
+    if score.value is None or score.interval is None:
+        return _figure(score.value)
+    return f"{score.value:.3f} ({score.interval[0]:.3f}–{score.interval[1]:.3f})"

@@ -1,0 +1,343 @@
+"""Evaluate artificial images: class balance, pixels, and what students taught with them make of real ones.
+
+Every figure stands between two others. *Class means* draws each pixel on its own around its class's mean, with its
+class's spread: right averages, no relations between pixels. *Real* is the best to hope for: other real images for
+distances, students taught with real images for prediction. All of it is computed on real data: internal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from doublure.data.images import Images
+from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
+from doublure.encode.columns import Discrete
+from doublure.errors import DataError, printable
+from doublure.evaluate.classification import Labels
+from doublure.evaluate.scores import Result, Score, wilson
+from doublure.evaluate.students import EPOCHS, STUDENTS, Student, predict
+from doublure.evaluate.table import INTERNAL, Rows, held_back, versions
+from doublure.evaluate.words import Verdict, interval, percent
+from doublure.schema.images import ImageSchema
+
+MOST_IMAGES = 5_000
+"""The most images that a student is taught or tested with; of more, a uniform sample is used."""
+
+_FEWEST_IMAGES = 20
+_LOST = 0.01
+_SLIGHT = 0.005
+_ROLES: tuple[Literal["value"], Literal["baseline"], Literal["real"]] = ("value", "baseline", "real")
+
+
+class StudentScore(Result):
+    """One student: its accuracy on real test images when taught with artificial ones, beside the other teachings."""
+
+    student: Student
+    name: str
+    accuracy: Score
+
+
+class ClassShare(Result):
+    """One class: how frequent it is among artificial images, beside the real ones."""
+
+    label: str
+    share: Score
+
+
+class ImageEvaluation(Result):
+    """Everything that was measured. Computed on real data: internal.
+
+    Attributes:
+        students: Train on artificial, test on real; empty where ``students_skipped`` says why.
+        classes: The classes; empty without labels.
+        pixels: Distances of the mean image and of the spread, in shares of full intensity; the mean over classes.
+        taught: How many images the students were taught with and tested on.
+        artificial_sheet: A contact sheet of artificial images (PNG), for the page alone.
+        real_sheet: The same of real images. Private.
+    """
+
+    version: Literal[1] = 1
+    internal: str = INTERNAL
+    seed: int
+    rows: Rows
+    students: tuple[StudentScore, ...]
+    students_skipped: str | None
+    classes: tuple[ClassShare, ...]
+    pixels: tuple[Score, ...]
+    taught: Mapping[Literal["synthetic", "real", "test"], int]
+    notes: tuple[str, ...]
+    versions: Mapping[str, str]
+    artificial_sheet: bytes = Field(default=b"", exclude=True, repr=False)
+    real_sheet: bytes = Field(default=b"", exclude=True, repr=False)
+
+    @property
+    def scores(self) -> tuple[Score, ...]:
+        """The headline figures: students first, then distances."""
+        return (*(entry.accuracy for entry in self.students), *self.pixels)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The evaluation in plain words."""
+        return _verdict(self)
+
+    def to_json(self) -> str:
+        """Return JSON text; what is not known is null."""
+        return self.model_dump_json(indent=1)
+
+    def __repr__(self) -> str:
+        return f"ImageEvaluation({INTERNAL})"
+
+    __str__ = __repr__
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Sets:
+    """The images that are compared, and the class of each; one class where there are no labels."""
+
+    images: Mapping[str, Images]
+    classes: Mapping[str, Labels]
+    labels: tuple[str, ...]
+
+
+def evaluate_images(
+    schema: ImageSchema,
+    synthetic: Images,
+    train: Images,
+    holdout: Images | None = None,
+    *,
+    unit: np.ndarray[Any, np.dtype[np.int64]] | None = None,
+    students: Sequence[Student] = tuple(STUDENTS),
+    seed: int = 0,
+) -> ImageEvaluation:
+    """Compare artificial images with real ones.
+
+    Args:
+        schema: Their shape and classes.
+        synthetic: Artificial images.
+        train: The real images that they were learned from.
+        holdout: Real images kept aside. Without them a fixed quarter of ``train`` takes their place (and leaves
+            ``train``), which the notes say: the fit has seen them.
+        unit: ``(N,)`` the unit of each image of ``train``, so that a unit's images stay together in the split.
+        students: Which students are taught.
+        seed: Fixes every random choice made here.
+
+    Raises:
+        DataError: There are too few images.
+    """
+    rng = np.random.default_rng(seed)
+    if holdout is None:
+        if len(train) < 2:
+            raise DataError("has fewer than 2 images", field="the real set", remedy="give more, or a holdout")
+        aside = held_back(np.arange(len(train)) if unit is None else unit, rng)
+        real, test = train.take(np.flatnonzero(~aside)), train.take(np.flatnonzero(aside))
+    else:
+        real, test = train, holdout
+    baseline = class_means(schema, real, len(synthetic), rng)
+    sets = _coded(schema, {"value": synthetic, "baseline": baseline, "real": real, "test": test})
+    lessons = {name: _sample(len(images), rng) for name, images in sets.images.items()}
+    skipped = _skipped(schema, sets)
+    taught = {"synthetic": lessons["value"], "real": lessons["real"], "test": lessons["test"]}
+    return ImageEvaluation(
+        seed=seed,
+        rows=Rows(synthetic=len(synthetic), train=len(real), holdout=len(test), kept_aside=holdout is not None),
+        students=() if skipped else tuple(_teach(student, sets, lessons, seed) for student in students),
+        students_skipped=skipped,
+        classes=() if schema.label is None else _balance(sets),
+        pixels=_pixels(sets),
+        taught={} if skipped else {name: len(rows) for name, rows in taught.items()},
+        notes=_notes(holdout is not None),
+        versions=versions(),
+        artificial_sheet=_sheet(synthetic, schema, "Artificial images"),
+        real_sheet=_sheet(real, schema, "REAL images: private, do not publish"),
+    )
+
+
+def class_means(schema: ImageSchema, real: Images, n: int, rng: np.random.Generator) -> Images:
+    """Return the baseline: each pixel drawn on its own, from its class's mean and spread; classes as frequent as real.
+
+    Args:
+        schema: The classes.
+        real: Real images.
+        n: How many to draw.
+        rng: Draws them.
+    """
+    drawn = np.sort(rng.choice(len(real), n))
+    codes = _codes(schema, real)
+    pixels = np.empty((n, *real.images.shape[1:]), dtype=np.uint8)
+    for code in np.unique(codes[drawn]):
+        of_class = real.images[codes == code].astype(np.float32)
+        rows = np.flatnonzero(codes[drawn] == code)
+        noise = rng.standard_normal((len(rows), *pixels.shape[1:]), dtype=np.float32)
+        pixels[rows] = np.clip(np.rint(of_class.mean(0) + of_class.std(0) * noise), 0, 255)
+    labels = None if real.labels is None else real.labels.iloc[drawn].reset_index(drop=True)
+    return Images(images=pixels, labels=labels)
+
+
+def _codes(schema: ImageSchema, images: Images) -> Labels:
+    if schema.label is None or images.labels is None:
+        return np.zeros(len(images), dtype=np.int64)
+    return Discrete(column=schema.label).compact(images.labels)[0].astype(np.int64)
+
+
+def _coded(schema: ImageSchema, images: Mapping[str, Images]) -> _Sets:
+    labels = ("",) if schema.label is None else tuple(str(value) for value in schema.label.domain)
+    return _Sets(images=images, classes={name: _codes(schema, each) for name, each in images.items()}, labels=labels)
+
+
+def _sample(n: int, rng: np.random.Generator) -> Labels:
+    return np.arange(n) if n <= MOST_IMAGES else np.sort(rng.choice(n, MOST_IMAGES, replace=False))
+
+
+# -- students --------------------------------------------------------------------------------------------------------
+
+
+def _skipped(schema: ImageSchema, sets: _Sets) -> str | None:
+    if schema.label is None:
+        return "The schema names no label, so there was nothing to teach."
+    if min(len(images) for images in sets.images.values()) < _FEWEST_IMAGES:
+        return f"No student was taught: a set has fewer than {_FEWEST_IMAGES} images."
+    if len(np.unique(sets.classes["real"])) < 2:
+        return "No student was taught: the real images have one and the same label."
+    return None
+
+
+def _teach(student: Student, sets: _Sets, lessons: Mapping[str, Labels], seed: int) -> StudentScore:
+    test, truth = sets.images["test"].take(lessons["test"]), sets.classes["test"][lessons["test"]]
+    right = {}
+    for role in _ROLES:
+        rows = lessons[role]
+        lesson, classes = sets.images[role].take(rows), sets.classes[role][rows]
+        chances = predict(student, lesson, classes, test, len(sets.labels), seed)
+        right[role] = int((chances.argmax(axis=1) == truth).sum())
+    n = len(truth)
+    accuracy = Score(
+        key="accuracy",
+        name=STUDENTS[student].capitalize(),
+        value=right["value"] / n,
+        interval=wilson(right["value"], n),
+        goal="high",
+        range=(0.0, 1.0),
+        baseline=right["baseline"] / n,
+        real=right["real"] / n,
+        meaning=f"The share of real test images that a {STUDENTS[student]} gets right.",
+    )
+    return StudentScore(student=student, name=STUDENTS[student], accuracy=accuracy)
+
+
+# -- distances -------------------------------------------------------------------------------------------------------
+
+
+def _balance(sets: _Sets) -> tuple[ClassShare, ...]:
+    shares = {name: np.bincount(codes, minlength=len(sets.labels)) / len(codes) for name, codes in sets.classes.items()}
+    return tuple(
+        ClassShare(
+            label=label,
+            share=Score(
+                key="share",
+                name="share",
+                value=float(shares["value"][code]),
+                goal="near",
+                range=(0.0, 1.0),
+                real=float(shares["real"][code]),
+            ),
+        )
+        for code, label in enumerate(sets.labels)
+    )
+
+
+def _pixels(sets: _Sets) -> tuple[Score, ...]:
+    described = {
+        "pixel_mean": ("Mean image", "How far a pixel’s mean is off, of full intensity; mean over classes.", 0),
+        "pixel_spread": ("Spread", "How far a pixel’s standard deviation is off, likewise.", 1),
+    }
+    moments = {name: _moments(sets, name) for name in sets.images}
+    scores = []
+    for key, (name, meaning, which) in described.items():
+        found = {role: _distance(moments["real"], moments[role], which) for role in ("value", "baseline", "test")}
+        scores.append(
+            Score(
+                key=key,
+                name=name,
+                value=found["value"],
+                goal="low",
+                range=(0.0, 1.0),
+                baseline=found["baseline"],
+                real=found["test"],
+                meaning=meaning,
+            )
+        )
+    return tuple(scores)
+
+
+def _moments(sets: _Sets, name: str) -> dict[int, tuple[Any, Any]]:
+    images, codes = sets.images[name].images, sets.classes[name]
+    found = {}
+    for code in np.unique(codes):
+        of_class = images[codes == code].astype(np.float32) / 255
+        found[int(code)] = (of_class.mean(0), of_class.std(0))
+    return found
+
+
+def _distance(real: Mapping[int, Any], other: Mapping[int, Any], which: int) -> float | None:
+    both = [float(np.abs(real[code][which] - other[code][which]).mean()) for code in real if code in other]
+    return float(np.mean(both)) if both else None
+
+
+# -- words and sheets ------------------------------------------------------------------------------------------------
+
+
+def _sheet(images: Images, schema: ImageSchema, title: str) -> bytes:
+    order = () if schema.label is None else schema.label.domain
+    return png(contact_sheet(rows_of(examples(images, schema, 12), order), title))
+
+
+def _notes(kept_aside: bool) -> tuple[str, ...]:
+    notes = [
+        f"Students learn for {EPOCHS} epochs of at most {MOST_IMAGES:,} images; what they are was fixed beforehand.",
+        "Class means draws each pixel on its own around its class’s mean: right averages, no relations between pixels.",
+    ]
+    if not kept_aside:
+        notes.append(
+            "No holdout was given. A fixed quarter of the real images is used for testing and as the floor. The fit "
+            "has seen these images; keep some aside before fitting for a test that it has not seen."
+        )
+    return tuple(notes)
+
+
+def _verdict(found: ImageEvaluation) -> Verdict:
+    lines, warnings = [], []
+    if found.students:
+        first = found.students[0]
+        score = first.accuracy
+        headline = (
+            f"A {first.name} taught with the artificial images is right for {percent(score.value)} of real ones "
+            f"({interval(score, score.interval)}); taught with real images, for {percent(score.real)}."
+        )
+        lines.append(f"Taught with class means and noise it is right for {percent(score.baseline)}.")
+        others = [f"{entry.name} {percent(entry.accuracy.value)}" for entry in found.students[1:]]
+        lines += [f"Other students: {', '.join(others)}."] if others else []
+        beaten = [entry.name for entry in found.students if _beaten(entry.accuracy)]
+        if beaten:
+            warnings.append(f"Class means and noise teach more than the artificial images to: {', '.join(beaten)}.")
+    else:
+        headline = found.students_skipped or "No student was taught."
+    mean, spread = found.pixels
+    lines.append(
+        f"A pixel’s mean is off by {percent(mean.value, 2)} of full intensity (other real images: "
+        f"{percent(mean.real, 2)}), its spread by {percent(spread.value, 2)} (other real images: "
+        f"{percent(spread.real, 2)})."
+    )
+    lost = [entry.label for entry in found.classes if not entry.share.value and (entry.share.real or 0) >= _LOST]
+    if lost:
+        named = ", ".join(printable(label) for label in lost)
+        warnings.append(f"No artificial image has the label {named}, although real ones do.")
+    return Verdict(headline=headline, lines=tuple(lines), warnings=tuple(warnings))
+
+
+def _beaten(score: Score) -> bool:
+    return (score.baseline or 0.0) - (score.value or 0.0) > _SLIGHT

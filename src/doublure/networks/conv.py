@@ -1,0 +1,157 @@
+"""Convolutional networks for images: the critic and the generator of Triastcyn & Faltings (2018, 2019, 2022).
+
+The critic: three or four convolutions of stride 2 with SELU or leaky ReLU, the label appended, d = 64 features, one
+score (2018 §4.1, 2019 §4.1, 2022 §5). The generator: noise and label through a linear layer to some thousand numbers,
+three transposed convolutions of stride 2, max pooling down to the image's size (a fractional one where the sizes do
+not divide), tanh. Any height, width and number of channels is one setting.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Literal, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from doublure.networks.sizes import DEEP, KERNEL, halved, seed_sides
+
+Activation: TypeAlias = Literal["selu", "leaky_relu"]
+Normalisation: TypeAlias = Literal["none", "batch"]
+
+_FEW_CLASSES = 32
+
+
+def activation(name: Activation) -> nn.Module:
+    """Return the activation of this name."""
+    return nn.SELU() if name == "selu" else nn.LeakyReLU(0.2)
+
+
+def _initialise(module: nn.Module, name: Activation, generator: torch.Generator) -> None:
+    """Initialise from an explicit generator: LeCun's standard deviation for SELU, He's for leaky ReLU."""
+    gain = 1.0 if name == "selu" else 2.0
+    for layer in module.modules():
+        if not isinstance(layer, (nn.Linear, nn.Conv2d, nn.ConvTranspose2d)):
+            continue
+        weight = layer.weight
+        inputs = weight.shape[1] * math.prod(weight.shape[2:])
+        if isinstance(layer, nn.ConvTranspose2d):  # each output is reached by kernel² / stride² places of its input
+            inputs = weight.shape[0] * math.prod(weight.shape[2:]) // math.prod(layer.stride)
+        with torch.no_grad():
+            weight.copy_(torch.randn(weight.shape, generator=generator) * math.sqrt(gain / inputs))
+            if layer.bias is not None:
+                layer.bias.zero_()
+
+
+class ConvCritic(nn.Module):
+    """An image (and its label) in, one score out; no operation across images.
+
+    With few classes the score also has weights of its own for each class, as a product of features and label: appended
+    to the last linear layer alone, as the papers' figures show it, a label would only shift the score, by as much for
+    real images as for generated ones.
+
+    Args:
+        shape: ``(C, H, W)``.
+        condition_width: K; 0 for none.
+        channels: Output channels of the convolutions.
+        features: d.
+        activation_name: Of all layers.
+        generator: Public randomness for the initial weights.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, int, int],
+        *,
+        condition_width: int,
+        channels: Sequence[int],
+        features: int,
+        activation_name: Activation,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        sizes = [shape[0], *channels]
+        layers: list[nn.Module] = []
+        for inputs, outputs in pairwise(sizes):
+            layers += [nn.Conv2d(inputs, outputs, KERNEL, stride=2, padding=KERNEL // 2), activation(activation_name)]
+        self.convolutions = nn.Sequential(*layers, nn.Flatten())
+        flat = sizes[-1] * math.prod(halved(side, len(channels)) for side in shape[1:])
+        self.embed = nn.Sequential(nn.Linear(flat + condition_width, features), activation(activation_name))
+        self._by_class = 0 < condition_width <= _FEW_CLASSES
+        self.score = nn.Linear(features * (1 + condition_width * self._by_class) + condition_width, 1)
+        _initialise(self, activation_name, generator)
+
+    def features(self, images: Tensor, condition: Tensor | None = None) -> Tensor:
+        """Return the features ``(B, d)`` of images ``(B, C, H, W)``."""
+        seen = self.convolutions(images)
+        features: Tensor = self.embed(seen if condition is None else torch.cat([seen, condition], dim=1))
+        return features
+
+    def judge(self, features: Tensor, condition: Tensor | None = None) -> Tensor:
+        """Return scores ``(B,)`` of features ``(B, d)``."""
+        inputs = [features]
+        if condition is not None:
+            inputs.append(condition)
+            if self._by_class:
+                inputs.append((condition.unsqueeze(2) * features.unsqueeze(1)).flatten(1))
+        scores: Tensor = self.score(torch.cat(inputs, dim=1))
+        return scores.squeeze(1)
+
+    def forward(self, images: Tensor, condition: Tensor | None = None) -> Tensor:
+        """Return scores ``(B,)`` for images ``(B, C, H, W)`` and labels ``(B, K)``."""
+        return self.judge(self.features(images, condition), condition)
+
+
+class ConvGenerator(nn.Module):
+    """Noise and label in, one image in [-1, 1] out.
+
+    Without normalisation an image depends on its own noise and label alone, as pairing with private records needs. With
+    batch normalisation (2018) it depends on its whole batch while training; when sampling, kept averages take their
+    place.
+
+    Args:
+        shape: ``(C, H, W)``.
+        condition_width: K; 0 for none.
+        noise_width: Z.
+        channels: Of the linear layer's output and of the layers between; one more than there are layers between.
+        activation_name: Of all hidden layers; batch normalisation goes with ReLU.
+        normalisation: ``batch`` or ``none``.
+        generator: Public randomness for the initial weights.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, int, int],
+        *,
+        condition_width: int,
+        noise_width: int,
+        channels: Sequence[int],
+        activation_name: Activation,
+        normalisation: Normalisation,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        self.noise_width = noise_width
+        self.condition_width = condition_width
+        start = (channels[0], *seed_sides(shape, len(channels)))
+
+        def hidden(size: int) -> list[nn.Module]:
+            if normalisation == "batch":
+                return [nn.BatchNorm2d(size), nn.ReLU()]
+            return [activation(activation_name)]
+
+        layers: list[nn.Module] = [nn.Linear(noise_width + condition_width, math.prod(start)), nn.Unflatten(1, start)]
+        layers += hidden(channels[0])
+        for inputs, outputs in pairwise(channels):
+            layers += [nn.ConvTranspose2d(inputs, outputs, DEEP, stride=2, padding=1), *hidden(outputs)]
+        layers += [nn.ConvTranspose2d(channels[-1], shape[0], DEEP, stride=2, padding=1)]
+        layers += [nn.AdaptiveMaxPool2d(shape[1:]), nn.Tanh()]
+        self.body = nn.Sequential(*layers)
+        _initialise(self, activation_name, generator)
+
+    def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
+        """Return images ``(B, C, H, W)`` from noise ``(B, Z)`` and labels ``(B, K)``."""
+        images: Tensor = self.body(noise if condition is None else torch.cat([noise, condition], dim=1))
+        return images

@@ -1,0 +1,126 @@
+"""The public facts of a set of images: their shape, and the label that each may have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
+
+from pydantic import BeforeValidator, Field, StrictFloat, StrictInt, model_validator
+
+from doublure.errors import SchemaError
+from doublure.schema import yaml_text
+from doublure.schema.columns import CategoryColumn, Role
+from doublure.schema.constraints import Constraint
+from doublure.schema.facets import UNDECLARED, Frozen, Undeclared, blank_is_undeclared, plain
+from doublure.schema.scalars import whole
+from doublure.schema.schema import ResolvedSchema, Schema, Unit
+
+LABEL = "label"
+LARGEST_SIDE = 1024
+
+_Side: TypeAlias = Annotated[StrictInt, Field(ge=4, le=LARGEST_SIDE), BeforeValidator(whole)]
+_Channels: TypeAlias = Annotated[Literal[1, 3], BeforeValidator(whole)]
+Shape: TypeAlias = tuple[_Side, _Side, _Channels]
+
+
+class Pictures(Frozen):
+    """What every image of the set is.
+
+    ``on_mismatch`` is the public rule for an image of another size, or of other colours (grey for colour, with
+    transparency, a palette or 16 bits): the data is refused, or the image is converted and resized. It looks at that
+    one image and at nothing else.
+    """
+
+    shape: Annotated[Shape | Undeclared, BeforeValidator(blank_is_undeclared)] = Field(
+        default=UNDECLARED, description="height, width, and 1 (grey) or 3 (colour) channels"
+    )
+    range: tuple[StrictFloat, StrictFloat] = Field(
+        default=(0, 255), description="the numbers that stand for black and for full intensity in arrays"
+    )
+    on_mismatch: Literal["refuse", "resize"] = "refuse"
+
+    @model_validator(mode="after")
+    def _range_fits(self) -> Pictures:
+        if not self.range[0] < self.range[1]:
+            raise ValueError("range is not in order; write [lower, upper] with lower < upper, such as [0, 255]")
+        return self
+
+
+class LabelColumn(CategoryColumn):
+    """The class of an image: one of a list of values; never missing, because it is part of the record."""
+
+    facts: ClassVar[tuple[str, ...]] = ("values",)
+
+    missing: Literal[False] = False
+    roles: tuple[Role, ...] = ("target", "condition")
+
+
+class ImageSchema(Schema):
+    """The public facts of a set of images."""
+
+    kind: Literal["images"]
+    unit: Unit = Unit(name="image")
+    images: Pictures = Pictures()
+    label: LabelColumn | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.unit.id == LABEL:
+            raise ValueError("unit.id names the label; name the array or column that tells units apart")
+        return self
+
+    @property
+    def columns(self) -> Mapping[str, LabelColumn]:
+        """The label, where there is one."""
+        return {} if self.label is None else {LABEL: self.label}
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """None: they go between columns."""
+        return ()
+
+    @property
+    def shape(self) -> Shape:
+        """Height, width, channels."""
+        if isinstance(self.images.shape, str):
+            raise SchemaError("is not known yet", field="images.shape", remedy="declare [height, width, channels]")
+        return self.images.shape
+
+    @property
+    def undeclared(self) -> tuple[str, ...]:
+        """The paths of the facts nobody has decided yet."""
+        return (*super().undeclared, *(("images.shape",) if self.images.shape == UNDECLARED else ()))
+
+    @staticmethod
+    def path_of(name: str) -> str:
+        """Return where a column stands in the file."""
+        return name
+
+    @staticmethod
+    def _place(data: dict[str, Any], column: str) -> dict[str, Any]:
+        place: dict[str, Any] = data[column]
+        return place
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the schema as JSON and YAML can hold it."""
+        data = super().to_plain()
+        data["images"]["range"] = [whole(end) for end in self.images.range]
+        if self.label is not None:
+            written = self.label.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
+            data[LABEL] = {"values": _listed(plain(self.label.values)), "roles": list(self.label.roles)} | written
+        return data
+
+    def to_yaml(self) -> str:
+        """Return the schema file's text: one line a key."""
+        return "".join(f"{key}: {yaml_text.inline(value)}\n" for key, value in self.to_plain().items())
+
+
+class ResolvedImageSchema(ImageSchema, ResolvedSchema):
+    """The facts of a set of images, all of them known."""
+
+
+def _listed(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
+
+
+__all__ = ["LABEL", "LARGEST_SIDE", "ImageSchema", "LabelColumn", "Pictures", "ResolvedImageSchema", "Shape"]

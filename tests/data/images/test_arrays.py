@@ -1,0 +1,223 @@
+"""Arrays of images: NPZ, IDX, in memory. Headers before records; damaged, hostile and mismatched files in one line."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+
+from doublure.data.images import Images, open_images
+from doublure.errors import DataError
+from doublure.schema import Schema
+
+
+def idx(array):
+    sizes = b"".join(int(size).to_bytes(4, "big") for size in array.shape)
+    return bytes([0, 0, 8, array.ndim]) + sizes + array.astype(np.uint8).tobytes()
+
+
+def refusal(source, schema):
+    with pytest.raises(DataError) as caught:
+        open_images(source).load(schema)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "names", [("images", "labels"), ("x", "y"), ("X", "Y"), ("image", "class"), ("x_train", "y_train")]
+)
+def test_npz_by_its_names(tmp_path, schema, pixels, labels, names):
+    np.savez_compressed(tmp_path / "a.npz", **{names[0]: pixels[..., 0], names[1]: labels})
+    found = open_images(tmp_path / "a.npz").load(schema)
+    assert np.array_equal(found.content.images, pixels)
+    assert found.frame["label"].tolist() == labels.tolist()
+    assert (found.n_units, found.unit.tolist()) == (12, list(range(12)))
+    assert repr(found) == "ImageSet(private)"
+
+
+def test_a_split_is_named_behind_the_path(tmp_path, schema, pixels, labels):
+    path = tmp_path / "a.npz"
+    np.savez(path, x_train=pixels, y_train=labels, x_test=pixels[:3], y_test=labels[:3])
+    assert "a.npz#train, a.npz#test" in refusal(path, schema)
+    assert len(open_images(f"{path}#test").load(schema).content) == 3
+    assert "no array" in refusal(f"{path}#other", schema)
+
+
+def test_arrays_in_memory_and_images_themselves(schema, pixels, labels):
+    found = open_images({"images": pixels, "labels": labels}).load(schema)
+    again = open_images(Images(images=pixels, labels=found.content.labels)).load(schema)
+    assert np.array_equal(again.content.images, pixels)
+    assert again.frame.equals(found.frame)
+    assert "neither a path nor arrays" in refusal(3, schema)
+
+
+@pytest.mark.parametrize("form", ["channels first", "column major", "flat labels"])
+def test_other_layouts_give_the_same_images(tmp_path, colour, labels, form):
+    pixels = np.random.default_rng(1).integers(0, 256, (12, 6, 5, 3), dtype=np.uint8)
+    given = {"images": pixels, "labels": labels}
+    if form == "channels first":
+        given["images"] = np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))
+    elif form == "column major":
+        given["images"] = np.asfortranarray(pixels)
+    else:
+        given["labels"] = labels[:, None]
+    np.savez(tmp_path / "a.npz", **given)
+    found = open_images(tmp_path / "a.npz").load(colour)
+    assert np.array_equal(found.content.images, pixels)
+    assert found.frame["label"].tolist() == labels.tolist()
+
+
+def test_the_range_is_the_schemas(schema, labels):
+    tenths = np.linspace(-0.5, 1.5, 12).reshape(12, 1, 1, 1) * np.ones((12, 6, 5, 1))
+    scaled = Schema.parse(schema.to_yaml().replace("range: [0, 255]", "range: [0, 1]"))
+    found = open_images({"x": tenths, "y": labels}).load(scaled).content.images[:, 0, 0, 0]
+    assert np.array_equal(found, np.rint(255 * np.clip(tenths[:, 0, 0, 0], 0, 1)).astype(np.uint8))
+    tenths[4] = np.nan
+    assert "1 hold numbers that are not finite (the first is number 5)" in refusal({"x": tenths, "y": labels}, scaled)
+
+
+def test_another_size_is_refused_before_loading_or_resized(schema, resizing, labels):
+    larger = np.full((12, 12, 10), 77, dtype=np.uint8)
+    with pytest.raises(DataError, match="12x10x1"):
+        open_images({"x": larger, "y": labels}).check(schema)
+    found = open_images({"x": larger, "y": labels}).load(resizing).content.images
+    assert found.shape == (12, 6, 5, 1)
+    assert set(found.ravel()) == {77}
+    coloured = np.full((12, 6, 5, 3), 90, dtype=np.uint8)
+    assert set(open_images({"x": coloured, "y": labels}).load(resizing).content.images.ravel()) == {90}
+
+
+def test_units_with_several_images_are_bounded(tmp_path, schema, pixels, labels):
+    several = Schema.parse(schema.to_yaml().replace("id: null, max_records: 1", "id: who, max_records: 2"))
+    who = np.array(["a"] * 5 + ["b"] * 3 + ["c"] * 4)
+    np.savez(tmp_path / "a.npz", x_train=pixels, y_train=labels, who_train=who)
+    found = open_images(tmp_path / "a.npz").load(several)
+    assert found.unit.tolist() == [0, 0, 1, 1, 2, 2]
+    assert np.array_equal(found.content.images, pixels[[0, 1, 5, 6, 8, 9]])
+    assert "who" in refusal({"x": pixels, "y": labels}, several)
+
+
+def test_labels_fit_the_schema(schema, pixels, labels):
+    assert "outside the schema's list" in refusal({"x": pixels, "y": np.array(["cow"] * 12)}, schema)
+    assert "another length" in refusal({"x": pixels, "y": labels[:4]}, schema)
+    assert "has no labels" in refusal({"x": pixels}, schema)
+    other = Schema.parse(schema.to_yaml().replace("values: [cat, dog, 3]", "values: [cat, dog, 3], other: beast"))
+    found = open_images({"x": pixels, "y": np.array(["cow"] * 12)}).load(other)
+    assert set(found.frame["label"]) <= {"cow", "beast"}
+
+
+def test_idx_pairs(tmp_path, schema, pixels):
+    numbered = Schema.parse(schema.to_yaml().replace("[cat, dog, 3]", "[0, 1, 2]"))
+    plain, packed = tmp_path / "train-images-idx3-ubyte", tmp_path / "t10k-images-idx3-ubyte.gz"
+    plain.write_bytes(idx(pixels[..., 0]))
+    (tmp_path / "train-labels-idx1-ubyte").write_bytes(idx(np.arange(12) % 3))
+    packed.write_bytes(gzip.compress(idx(pixels[..., 0])))
+    assert "has no labels" in refusal(packed, numbered)
+    (tmp_path / "t10k-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx(np.arange(12) % 3)))
+    for path in (plain, packed):
+        found = open_images(path).load(numbered)
+        assert np.array_equal(found.content.images, pixels)
+        assert found.frame["label"].tolist() == ["0", "1", "2"] * 4
+
+
+HOSTILE_IDX = {
+    "cut off": lambda content: content[:-7],
+    "too long": lambda content: content + b"more" * 30,
+    "no header": lambda content: content[:3],
+    "another type": lambda content: b"\0\0\x0d" + content[3:],
+    "another file": lambda content: b"PK" + content,
+    "a million million images": lambda content: content[:4] + b"\xff\xff\xff\xff" + content[8:],
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_IDX)
+@pytest.mark.parametrize("packed", [False, True])
+def test_hostile_idx(tmp_path, schema, pixels, name, packed):
+    unlabelled = Schema.parse(schema.to_yaml().partition("label")[0])
+    path = tmp_path / ("images-idx3-ubyte.gz" if packed else "images-idx3-ubyte")
+    content = HOSTILE_IDX[name](idx(pixels[..., 0]))
+    path.write_bytes(gzip.compress(content) if packed else content)
+    assert refusal(path, unlabelled)
+
+
+def npz_with(**members: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(f"{name}.npy", content)
+    return buffer.getvalue()
+
+
+def npy(array, **header):
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        buffer, {"descr": array.dtype.str, "fortran_order": False, "shape": array.shape} | header
+    )
+    return buffer.getvalue() + array.tobytes()
+
+
+HOSTILE_NPZ = {
+    "no zip": lambda pixels: b"not a zip",
+    "cut off": lambda pixels: npz_with(images=npy(pixels))[:-40],
+    "fewer than its header says": lambda pixels: npz_with(images=npy(pixels, shape=(10**6, 6, 5, 1))),
+    "no numbers": lambda pixels: npz_with(images=npy(pixels.astype("S1"))),
+    "no images": lambda pixels: npz_with(images=npy(pixels.reshape(12, 30))),
+    "nothing": lambda pixels: npz_with(),
+    "two kinds of colour": lambda pixels: npz_with(images=npy(np.zeros((12, 6, 5, 2), np.uint8))),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_NPZ)
+def test_hostile_npz(tmp_path, schema, pixels, name):
+    unlabelled = Schema.parse(schema.to_yaml().partition("label")[0])
+    (tmp_path / "a.npz").write_bytes(HOSTILE_NPZ[name](pixels))
+    assert refusal(tmp_path / "a.npz", unlabelled)
+
+
+def test_a_pickle_is_never_loaded(tmp_path, schema, pixels):
+    class Trap:
+        def __reduce__(self):
+            return pytest.fail, ("it was unpickled",)
+
+    for given in (
+        {"images": pixels, "labels": np.array([Trap()] * 12, object)},
+        {"images": np.array([Trap()] * 12, object)},
+    ):
+        with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+            for name, array in given.items():
+                with archive.open(f"{name}.npy", "w") as member:
+                    np.lib.format.write_array(member, array, allow_pickle=True)
+        assert "Python objects" in refusal(tmp_path / "a.npz", schema)
+
+
+def test_a_bomb_is_refused_by_its_header(tmp_path, schema):
+    """A few kilobytes that would unpack to 40 GB."""
+    unlabelled = Schema.parse(schema.to_yaml().partition("label")[0])
+    path = tmp_path / "images-idx3-ubyte.gz"
+    path.write_bytes(gzip.compress(bytes([0, 0, 8, 3]) + b"".join(n.to_bytes(4, "big") for n in (2**31, 6, 5))))
+    assert "32 GB" in refusal(path, unlabelled)
+
+
+def test_an_npz_file_is_read_a_block_at_a_time(tmp_path, labels):
+    wide = Schema.parse("doublure: 1\nkind: images\nunits: 9\nimages: {shape: [64, 64, 1], range: [0, 1]}\n")
+    np.savez_compressed(tmp_path / "a.npz", images=np.zeros((3000, 64, 64)))  # 98 MB of float64, 12 MB as bytes
+    source = open_images(tmp_path / "a.npz")
+    tracemalloc.start()
+    try:
+        source.load(wide)
+        assert tracemalloc.get_traced_memory()[1] < 70e6  # what is held, and a few copies of a block
+    finally:
+        tracemalloc.stop()
+
+
+def test_nothing_and_too_little(tmp_path, schema, pixels, labels):
+    assert "no such file" in refusal(tmp_path / "none.npz", schema)
+    (tmp_path / "empty.npz").write_bytes(b"")
+    assert "is empty" in refusal(tmp_path / "empty.npz", schema)
+    (tmp_path / "a.csv").write_text("a,b\n")
+    assert "no set of images" in refusal(tmp_path / "a.csv", schema)
+    assert "fewer than 2" in refusal({"x": pixels[:1], "y": labels[:1]}, schema)

@@ -1,0 +1,172 @@
+"""Pictures: folders by class and Parquet with bytes; every public rule, and nothing lost."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from doublure.data.images import open_images
+from doublure.data.images.files import class_of, folder_name
+from doublure.errors import DataError
+from doublure.schema import Schema
+
+
+def encoded(picture, form="PNG", **options):
+    buffer = io.BytesIO()
+    picture.save(buffer, format=form, **options)
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def pictures(pixels):
+    return [encoded(Image.fromarray(each[:, :, 0])) for each in pixels]
+
+
+@pytest.fixture
+def folder(tmp_path, pictures, labels):
+    for number, (content, label) in enumerate(zip(pictures, labels, strict=True)):
+        place = tmp_path / "set" / label
+        place.mkdir(parents=True, exist_ok=True)
+        (place / f"{number:03d}.png").write_bytes(content)
+    return tmp_path / "set"
+
+
+def refusal(source, schema):
+    with pytest.raises(DataError) as caught:
+        open_images(source).load(schema)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_folder_by_class(folder, schema, pixels, labels):
+    found = open_images(folder).load(schema)
+    order = np.argsort(labels, kind="stable")
+    assert np.array_equal(found.content.images, pixels[order])
+    assert found.frame["label"].tolist() == labels[order].tolist()
+    (folder / "cat" / ".hidden").write_text("x")
+    (folder / "cat" / "Thumbs.db").write_text("x")
+    assert len(open_images(folder).load(schema).content) == 12
+
+
+def test_a_folder_without_classes(tmp_path, schema, pictures, pixels):
+    unlabelled = Schema.parse(schema.to_yaml().partition("label")[0])
+    for number, content in enumerate(pictures):
+        (tmp_path / f"{number:02d}.png").write_bytes(content)
+    assert np.array_equal(open_images(tmp_path).load(unlabelled).content.images, pixels)
+    assert "has no labels" in refusal(tmp_path, schema)
+
+
+def test_folders_that_do_not_fit_are_refused_before_a_picture_is_opened(folder, schema, tmp_path, monkeypatch):
+    monkeypatch.setattr("doublure.data.images.files._content", lambda _: pytest.fail("a picture was opened"))
+    unlabelled = Schema.parse(schema.to_yaml().partition("label")[0])
+    assert "no label" in refusal(folder, unlabelled)
+    (folder / "secret patient").mkdir()
+    (folder / "secret patient" / "a.png").write_bytes(b"x")
+    said = refusal(folder, schema)
+    assert "1 folders that are no class" in said
+    assert "secret" not in said
+    (folder / "cat" / "list.txt").write_text("x")
+    assert "1 files or folders" in refusal(folder, schema)
+    (folder / "loose.png").write_bytes(b"x")
+    assert "beside the folders" in refusal(folder, schema)
+    (tmp_path / "empty").mkdir()
+    assert "holds no pictures" in refusal(tmp_path / "empty", schema)
+
+
+@pytest.mark.parametrize("label", ["a/b", "..", ".x", "50%", "x.", "é", "a:b", "CON?"])
+def test_a_class_of_any_name_has_a_folder(label):
+    name = folder_name(label)
+    assert class_of(name) == label
+    assert "/" not in name
+    assert not name.startswith(".")
+
+
+MADE = {
+    "cut off": lambda good: good[:-30],
+    "no picture": lambda good: b"GIF89a and more",
+    "nothing": lambda good: b"",
+    "a bomb": lambda good: encoded(Image.new("1", (9000, 9000))),
+    "a worse bomb": lambda good: encoded(Image.new("1", (20_000, 20_000))),
+}
+CONVERTED = {
+    "another size": lambda: encoded(Image.new("L", (10, 12), 200)),
+    "colour": lambda: encoded(Image.new("RGB", (5, 6), (200, 200, 200))),
+    "transparent": lambda: encoded(Image.new("RGBA", (5, 6), (200, 200, 200, 255))),
+    "palette": lambda: encoded(Image.new("RGB", (5, 6), (200, 200, 200)).convert("P", palette=Image.Palette.ADAPTIVE)),
+    "16 bits": lambda: encoded(Image.fromarray(np.full((6, 5), 200 * 257, dtype=np.uint16))),
+    "one bit": lambda: encoded(Image.new("1", (5, 6), 1)),
+    "CMYK": lambda: encoded(Image.new("RGB", (5, 6), (200, 200, 200)).convert("CMYK"), "JPEG", quality=100),
+    "animated": lambda: encoded(Image.new("L", (5, 6), 200), save_all=True, append_images=[Image.new("L", (5, 6), 9)]),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_what_cannot_be_read_is_refused_under_either_rule(folder, schema, resizing, pictures, name):
+    (folder / "cat" / "name of somebody.png").write_bytes(MADE[name](pictures[0]))
+    for rule in (schema, resizing):
+        said = refusal(folder, rule)
+        assert "of the images 1 " in said
+        assert "somebody" not in said
+
+
+@pytest.mark.parametrize("name", CONVERTED)
+def test_what_does_not_fit_is_refused_or_converted_as_the_schema_says(folder, schema, resizing, name):
+    (folder / "3" / "zz.png").write_bytes(CONVERTED[name]())
+    assert "declare on_mismatch: resize" in refusal(folder, schema)
+    found = open_images(folder).load(resizing).content
+    place = found.labels.tolist().index("cat") - 1  # the last of class 3
+    expected = 255 if name == "one bit" else 200
+    assert np.abs(found.images[place].astype(int) - expected).max() <= 1
+    assert len(found) == 13
+
+
+def test_every_fault_is_counted_and_none_is_lost(folder, schema, pictures):
+    (folder / "cat" / "a.png").write_bytes(pictures[0][:-30])
+    for number in range(2):
+        (folder / "dog" / f"b{number}.png").write_bytes(CONVERTED["another size"]())
+    said = refusal(folder, schema)
+    assert "1 cannot be read" in said
+    assert "2 have another size" in said
+    assert "mend or remove them" in said
+
+
+def test_transparency_turns_white_and_a_cameras_mark_is_followed(tmp_path, resizing):
+    (tmp_path / "cat").mkdir()
+    (tmp_path / "cat" / "a.png").write_bytes(encoded(Image.new("LA", (5, 6), (0, 0))))
+    lying = Image.new("L", (6, 5), 0)
+    lying.paste(255, (0, 0, 3, 5))
+    exif = Image.Exif()
+    exif[0x0112] = 6  # turn by 90 degrees
+    (tmp_path / "cat" / "b.jpg").write_bytes(encoded(lying, "JPEG", exif=exif, quality=100))
+    white, turned = open_images(tmp_path).load(resizing).content.images
+    assert set(white.ravel()) == {255}
+    assert turned[:3].min() > 200
+    assert turned[3:].max() < 50
+
+
+@pytest.mark.parametrize("form", ["bytes", "struct"])
+def test_parquet_with_bytes(tmp_path, schema, pictures, pixels, labels, form):
+    cells = pictures if form == "bytes" else [{"bytes": content, "path": "x.png"} for content in pictures]
+    path = tmp_path / "a.parquet"
+    pd.DataFrame({"img": cells, "label": labels, "who": ["a"] * 6 + ["b"] * 6}).to_parquet(path)
+    found = open_images(path).load(schema)
+    assert np.array_equal(found.content.images, pixels)
+    assert found.frame["label"].tolist() == labels.tolist()
+    several = Schema.parse(schema.to_yaml().replace("id: null, max_records: 1", "id: who, max_records: 2"))
+    assert open_images(path).load(several).unit.tolist() == [0, 0, 1, 1]
+
+
+def test_parquet_that_does_not_fit(tmp_path, schema, pictures, labels):
+    path = tmp_path / "a.parquet"
+    pd.DataFrame({"n": range(12), "label": labels}).to_parquet(path)
+    assert "no column of pictures" in refusal(path, schema)
+    pd.DataFrame({"img": [None, *pictures[1:]], "label": labels}).to_parquet(path)
+    assert "1 cannot be read" in refusal(path, schema)
+    pd.DataFrame({"img": pictures}).to_parquet(path)
+    assert "has no labels" in refusal(path, schema)
+    path.write_bytes(path.read_bytes()[:-50])
+    assert "cannot be read as Parquet" in refusal(path, schema)

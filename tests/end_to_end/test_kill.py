@@ -1,0 +1,397 @@
+"""Kill -9 anywhere: the ledger never knows of less than was drawn, and the run comes to its end all the same.
+
+This file is also a program: a warm interpreter that forks one child a session, so that a kill costs no start of Python.
+A child writes down, unbuffered, what it is about to draw and what it has drawn: the truth that the ledger is held
+against. Told to, it kills itself at its n-th turning point: before a draw, or before, within or after something is
+written. A kill leaves on disk what was there at the last of these points, so dying at each of them in turn is dying
+anywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import itertools
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+WARM = (
+    "doublure", "doublure.cli.main", "doublure.cli.fit", "doublure.fitting", "doublure.ledger", "doublure.data.tables",
+    "doublure.encode.table", "doublure.methods.dpgan", "doublure.methods.adversarial", "doublure.private.accounting",
+    "doublure.private.facts", "doublure.private.mechanism", "doublure.private.noise", "doublure.private.statistics",
+    "doublure.synthesizer", "opendp.measurements", "opendp.transformations", "pyarrow.csv", "pyarrow.parquet",
+    "safetensors.torch", "torch._dynamo", "torch.func",
+)  # fmt: skip
+TURNS = {"mkdir", "file", "half-record", "record", "draw", "learn", "learned"}
+
+
+# -- the nursery -------------------------------------------------------------------------------------------------------
+
+
+def main() -> None:
+    """Fork a child for each line of standard input; answer with its exit code."""
+    for name in WARM:
+        importlib.import_module(name)
+    print("ready", flush=True)
+    for line in sys.stdin:
+        asked = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(120)  # a child that hangs ends, by no code that a test takes for an answer
+            os._exit(_session(asked))
+        if asked["after"] is not None:
+            time.sleep(asked["after"])
+            os.kill(child, signal.SIGKILL)  # not yet waited for, so the number is still its own
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+
+
+def _session(asked: dict[str, object]) -> int:
+    """Fit as told, watched; return the exit code."""
+    code = 70
+    try:
+        for number, name in ((1, "out"), (2, "err")):
+            os.dup2(os.open(asked["notes"] + name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
+        _watch(asked)
+        if asked["words"]:
+            from doublure.cli.main import run
+
+            code = run(asked["words"]) or 0
+        else:
+            code = _fit(asked)
+    except SystemExit as ended:
+        code = ended.code or 0
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    return code
+
+
+def _fit(asked: dict[str, object]) -> int:
+    import doublure as db
+    from doublure import fitting
+
+    fitting._refuse_forged = lambda plan: None  # it prices the plan again, which takes longer than the fit
+    plan = db.Plan.from_json(asked["plan"], reprice=False)
+    try:
+        db.fit(asked["data"], plan, ledger=asked["ledger"], out=asked["out"], resume=asked["resume"], seed=1)
+    except db.errors.DoublureError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    return 0
+
+
+def _watch(asked: dict[str, object]) -> None:
+    """Note every turning point and every draw, and die at the turning point asked for."""
+    import torch
+
+    from doublure.private import facts, noise
+
+    torch.set_num_threads(1)
+    notes = os.open(asked["notes"] + "notes", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    counts = itertools.count(1)
+    write, replace, mkdir, normal, learn = os.write, os.replace, os.mkdir, noise.OsKeyedNoise.normal, facts.learn
+
+    def note(*words: str) -> None:
+        write(notes, (" ".join(words) + "\n").encode())
+
+    def turn(name: str) -> bool:
+        note("turn", name)
+        return asked["turn"] is not None and next(counts) == asked["turn"]
+
+    def die() -> None:
+        os.kill(os.getpid(), asked["signal"])
+
+    def watched_write(fd: int, data: bytes) -> int:
+        if turn("half-record"):
+            write(fd, data[: len(data) // 2])
+            die()
+        written = write(fd, data)
+        if turn("record"):
+            die()
+        return written
+
+    def watched(function, name: str, after: str | None = None):
+        def call(*arguments, **named):
+            if name in ("draw", "learn"):
+                note(name)  # before the turning point: if in doubt, it was drawn
+            if turn(name):
+                die()
+            result = function(*arguments, **named)
+            if name == "draw":
+                note("noise", hashlib.sha256(result.numpy().tobytes()).hexdigest())
+            if after is not None and turn(after):
+                die()
+            return result
+
+        return call
+
+    os.write, os.replace, os.mkdir = watched_write, watched(replace, "file"), watched(mkdir, "mkdir")
+    noise.OsKeyedNoise.normal = watched(normal, "draw")
+    facts.learn = watched(learn, "learn", after="learned")
+
+
+if __name__ == "__main__":
+    main()
+
+
+# -- what the tests see of it ------------------------------------------------------------------------------------------
+
+
+class Nursery:
+    """Runs one session at a time, and returns how it ended."""
+
+    def __init__(self, folder: Path) -> None:
+        self._errors = (folder / "nursery").open("w")
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._errors, "text": True}
+        self._process = subprocess.Popen([sys.executable, __file__], **pipes)
+        self._line("ready")
+
+    def _line(self, expected: str | None = None) -> str:
+        line = self._process.stdout.readline().strip()
+        assert line == expected if expected else line, Path(self._errors.name).read_text()
+        return line
+
+    def session(self, asked: dict[str, object]) -> int:
+        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._process.stdin.flush()
+        return int(self._line())
+
+    def close(self) -> None:
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait()
+        self._errors.close()
+
+
+class Case:
+    """A run of its own with a ledger of its own, and the truth about what was drawn for it."""
+
+    def __init__(self, nursery, small, plan, folder: Path) -> None:
+        folder.mkdir()
+        self.nursery, self.plan, self.folder = nursery, plan, folder
+        self.path = small.book(folder).path
+        self.csv, self.run = small.csv(folder), folder / "run"
+        self._plan = json.loads(json.dumps(plan.to_json()))
+        for name in ("notes", "err"):
+            Path(f"{folder}/noted.{name}").touch()  # a child may be killed before it has opened them
+
+    def fit(self, *, turn=None, after=None, resume=False, out=None, words=(), stop=False) -> int:
+        """Run one session; kill it, or stop it as a user does, at a turning point or after so many seconds."""
+        paths = {"data": self.csv, "ledger": self.path, "out": out or self.run, "notes": f"{self.folder}/noted."}
+        asked = {"plan": self._plan, "turn": turn, "after": after, "resume": resume}
+        asked |= {"signal": signal.SIGINT if stop else signal.SIGKILL, "words": [str(word) for word in words]}
+        return self.nursery.session(asked | {name: str(path) for name, path in paths.items()})
+
+    def notes(self, *first: str) -> list[str]:
+        """Return the notes that begin so, without their beginning."""
+        found = [line.split() for line in Path(f"{self.folder}/noted.notes").read_text().splitlines()]
+        return [words[-1] for words in found if words[: len(first)] == list(first)]
+
+    @property
+    def said(self) -> str:
+        """The last line on standard error of the last session, which must be the only one."""
+        lines = Path(f"{self.folder}/noted.err").read_text().splitlines()
+        assert len(lines) <= 1, lines
+        return "".join(lines)
+
+    def files(self) -> dict[str, object]:
+        """Return ``run.json``, or nothing where there is none."""
+        file = self.run / "run.json"
+        return json.loads(file.read_text()) if file.exists() else {}
+
+    def authorised(self) -> int:
+        return max((r.body["through_step"] for r in self.entries("advance")), default=0)
+
+    def entries(self, kind: str):
+        import doublure as db
+
+        return [record for record in db.Ledger.open(self.path).entries if record.kind == kind]
+
+    def hold_the_ledger_to_the_truth(self, where: object) -> None:
+        """It is whole, knows of all that was drawn, and has charged for it in full."""
+        import doublure as db
+
+        ledger = db.Ledger.open(self.path)
+        ledger.verify()
+        drawn, learned = len(self.notes("draw")), len(self.notes("learn"))
+        assert drawn <= self.authorised() <= self.plan.steps, where
+        assert learned <= len(self.entries("noise")) <= len(self.plan.learned), where
+        charged = self.plan.epsilon if self.entries("reserve") else 0.0
+        assert ledger.spent.epsilon == charged, where
+
+    def hold_to_its_end(self, where: object) -> None:
+        """It ended inside one reservation, all of it spent, no noise repeated, and the understudy plays."""
+        import doublure as db
+
+        self.hold_the_ledger_to_the_truth(where)
+        (reserved,) = self.entries("reserve")
+        end = self.entries("close")[-1]
+        assert (end.body["status"], end.body["steps"]) == ("done", self.plan.steps), where
+        ledger = db.Ledger.open(self.path)
+        assert (ledger.spent.epsilon, ledger.spent.delta) == (self.plan.epsilon, self.plan.delta), where
+        assert len(set(self.notes("noise"))) == len(self.notes("noise")) <= self.plan.steps, where
+        assert self.files()["status"] == "done", where
+        assert self.files()["ledger"]["reservation"] == reserved.body["id"], where
+        assert len(db.load(self.run).sample(3)) == 3, where
+        assert not list(self.run.rglob(".*.part")), where
+        for line in (self.run / "log.jsonl").read_text().splitlines():
+            json.loads(line)
+
+    def why_not(self) -> str | None:
+        """Return in which words resuming has to be refused, from what is on disk; None if it has to succeed."""
+        if not self.files():
+            return "is not a run folder"
+        if self.files()["status"] == "done":
+            return "is finished"
+        if "reservation" not in self.files().get("ledger", {}):
+            return "was cut off before it could begin"
+        if self.entries("noise") and not (self.run / "schema.yaml").exists():
+            return "was cut off while facts were learned, and their price covers one draw"
+        if self.authorised() == self.plan.steps and not (self.run / "internal/checkpoint.safetensors").exists():
+            return "kept no state and has no steps left"
+        return None
+
+    def resume(self, where: object) -> str | None:
+        """Go on; return in which words that was refused, None if the run came to its end."""
+        reason = self.why_not()
+        before, authorised, drawn = self.entries("close"), self.authorised(), len(self.notes("draw"))
+        code = self.fit(resume=True)
+        if reason is not None:
+            assert (code, reason in self.said) == (2, True), (where, self.said)
+            assert len(self.notes("draw")) == drawn, where
+            self.hold_the_ledger_to_the_truth(where)
+            return reason
+        assert code == 0, (where, self.said)
+        # What was authorised and lost is not drawn again, and all that is left is.
+        assert len(self.notes("draw")) - drawn == (0 if before else self.plan.steps - authorised), where
+        self.hold_to_its_end(where)
+        return None
+
+
+@pytest.fixture(scope="module")
+def nursery(tmp_path_factory):
+    made = Nursery(tmp_path_factory.mktemp("nursery"))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def bought(small):
+    import doublure as db
+
+    return db.plan(
+        small.bought, method="dpgan", epsilon=small.epsilon, delta=small.delta, accountant="rdp", **small.tiny
+    )
+
+
+def test_killed_at_every_turn(nursery, small, bought, tmp_path):
+    outcomes, noise = set(), []
+    for turn in itertools.count(1):
+        case = Case(nursery, small, bought, tmp_path / str(turn))
+        code = case.fit(turn=turn)
+        where = turn, case.notes("turn")[-1]
+        case.hold_the_ledger_to_the_truth(where)
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL, (where, case.said)
+        outcomes.add(case.resume(where))
+        noise += case.notes("noise")
+    case.hold_to_its_end("never killed")
+    assert set(case.notes("turn")) == TURNS
+    assert outcomes == {
+        None,
+        "is not a run folder",
+        "was cut off before it could begin",
+        "was cut off while facts were learned, and their price covers one draw",
+    }
+    assert len(set(noise)) == len(noise) > 50  # all of them with the same seed
+    shutil.rmtree(tmp_path)
+
+
+def test_killed_again_at_every_turn_of_going_on(nursery, small, tmp_path):
+    first = Case(nursery, small, small.plan, tmp_path / "first")
+    assert first.fit(turn=_turn_of_draw(nursery, small, tmp_path, 3)) == -signal.SIGKILL
+    assert (first.authorised(), len(first.notes("noise"))) == (4, 2)
+    for turn in itertools.count(1):
+        case = Case(nursery, small, small.plan, tmp_path / str(turn))
+        shutil.copytree(first.folder, case.folder, dirs_exist_ok=True)
+        code = case.fit(turn=turn, resume=True)
+        where = turn, case.notes("turn")[-1]
+        case.hold_the_ledger_to_the_truth(where)
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL, (where, case.said)
+        assert case.resume(where) is None
+    case.hold_to_its_end("killed once")
+    assert turn > 15
+    shutil.rmtree(tmp_path)
+
+
+def test_killed_at_any_moment_and_again(nursery, small, bought, tmp_path):
+    """From without, by the clock: in the midst of whatever it is doing, the library's own code included."""
+    draw = random.Random(1)
+    whole = Case(nursery, small, bought, tmp_path / "whole")
+    began = time.monotonic()
+    assert whole.fit() == 0
+    length = time.monotonic() - began
+    for number in range(6):
+        case = Case(nursery, small, bought, tmp_path / str(number))
+        for session in range(4):
+            code = case.fit(after=draw.uniform(0, 1.2 * length), resume=session > 0)
+            assert code in (0, -signal.SIGKILL), (number, session, case.said)
+            case.hold_the_ledger_to_the_truth((number, session))
+            if code == 0 or case.why_not() is not None:
+                break
+        if case.why_not() == "is finished":
+            case.hold_to_its_end(number)
+        else:
+            case.resume(number)
+
+
+def test_of_two_copies_of_a_killed_run_one_goes_on(nursery, small, tmp_path):
+    case = Case(nursery, small, small.plan, tmp_path / "case")
+    assert case.fit(turn=_turn_of_draw(nursery, small, tmp_path, 3)) == -signal.SIGKILL
+    shutil.copytree(case.run, tmp_path / "copy")
+    assert case.resume("the first") is None
+    drawn = case.notes("draw")
+    assert case.fit(resume=True, out=tmp_path / "copy") == 2
+    assert case.said
+    assert case.notes("draw") == drawn
+    case.hold_to_its_end("both tried")
+
+
+def test_a_user_who_stops_the_command_can_go_on(nursery, small, tmp_path):
+    case = Case(nursery, small, small.plan, tmp_path / "case")
+    small.plan.save(tmp_path / "plan.json")
+    words = ["fit", case.csv, "--ledger", case.path, "-o", case.run, "--plan", tmp_path / "plan.json"]
+    stopped = _turn_of_draw(nursery, small, tmp_path, 3)
+    assert case.fit(words=words, turn=stopped, stop=True) == 130
+    errors = Path(f"{case.folder}/noted.err").read_text().splitlines()
+    assert errors[-1].endswith("stopped; what was spent stays spent; go on with --resume")
+    assert not any("Traceback" in line for line in errors)
+    assert Path(f"{case.folder}/noted.out").read_text() == ""
+    assert case.files()["status"] == "interrupted"
+    assert len(case.notes("noise")) == 3
+    case.hold_the_ledger_to_the_truth("stopped")
+    assert case.fit(words=[*words[:-2], "--resume", "--json"]) == 0
+    assert json.loads(Path(f"{case.folder}/noted.out").read_text())["ok"] is True
+    case.hold_to_its_end("resumed")
+
+
+def _turn_of_draw(nursery, small, folder: Path, number: int) -> int:
+    """Return at which turning point the n-th noisy step of the small plan is about to be drawn."""
+    whole = Case(nursery, small, small.plan, folder / "whole")
+    assert whole.fit() == 0
+    turns = whole.notes("turn")
+    return [place for place, turn in enumerate(turns, start=1) if turn == "draw"][number - 1]

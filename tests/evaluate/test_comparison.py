@@ -1,0 +1,47 @@
+import json
+
+import pytest
+
+from doublure import evaluate
+from doublure.errors import SettingError
+
+
+@pytest.fixture
+def two(make_understudy, real):
+    """One that knows the real rows by heart, and one that shuffles every column."""
+    shuffled = real.apply(lambda column: column.sample(frac=1, random_state=1).to_numpy())
+    return {"good": make_understudy(real), "poor": make_understudy(shuffled)}
+
+
+def test_the_same_figures_for_each(two, real, holdout):
+    found = evaluate.compare(two, real, holdout, seed=4)
+    good, poor = found.contenders
+    assert (good.name, poor.name) == ("good", "poor")
+    assert [one.guarantee for one in found.contenders] == ["No privacy guarantee. Do not publish."] * 2
+    assert [score.key for score in good.scores] == [score.key for score in poor.scores]
+    assert good.scores == evaluate.report(two["good"], real, holdout, seed=4).scores
+    for one, other in zip(good.scores, poor.scores, strict=True):
+        assert (one.baseline, one.real) == (other.baseline, other.real)
+    (ranked,) = (n for n, score in enumerate(good.scores) if score.key == "accuracy")
+    assert good.scores[ranked].value > poor.scores[ranked].value
+
+
+def test_the_table_names_everybody_and_says_that_it_is_internal(two, real, holdout):
+    found = evaluate.compare(two, real, holdout)
+    lines = str(found).splitlines()
+    assert lines[0] == "INTERNAL: computed on real data: do not publish"
+    assert [line.split()[0] for line in lines[2:4]] == ["good", "poor"]
+    assert lines[4].startswith("independent columns")
+    assert lines[5].startswith("real rows")
+    assert len({len(line.split("  ")) for line in lines[1:2]}) == 1
+    assert json.loads(found.to_json())["internal"] == "computed on real data: do not publish"
+
+
+def test_other_columns_are_refused(two, real):
+    two["poor"].schema = two["poor"].schema.model_copy(
+        update={"columns": dict(list(two["poor"].schema.columns.items())[:-1])}
+    )
+    with pytest.raises(SettingError, match="other columns"):
+        evaluate.compare(two, real)
+    with pytest.raises(SettingError, match="none to compare"):
+        evaluate.compare({}, real)

@@ -1,0 +1,123 @@
+"""Evaluating images: figures between two natural comparisons, students that learn, real images on the page alone."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from doublure.data.images import Images
+from doublure.evaluate import students
+from doublure.evaluate.images import class_means, evaluate_images
+from doublure.evaluate.understudy import ImageReport
+from doublure.report import internal_page
+from doublure.schema import Schema
+
+TEXT = "doublure: 1\nkind: images\nunits: 90\nimages: {shape: [8, 8, 1]}\nlabel: {values: [left, right, both]}\n"
+
+
+def made(n, seed, noise=30.0):
+    """Return bars: class 0 on the left, 1 on the right, 2 on both sides."""
+    rng = np.random.default_rng(seed)
+    codes = np.arange(n) % 3
+    pixels = np.zeros((n, 8, 8, 1))
+    pixels[codes != 1, 2:6, 1] = 200
+    pixels[codes != 0, 2:6, 6] = 200
+    noisy = np.clip(pixels + noise * rng.standard_normal(pixels.shape), 0, 255).astype(np.uint8)
+    labels = pd.Series(pd.Categorical.from_codes(codes, ["left", "right", "both"]))
+    return Images(images=noisy, labels=labels)
+
+
+@pytest.fixture(scope="module")
+def schema():
+    return Schema.parse(TEXT)
+
+
+@pytest.fixture(scope="module")
+def evaluation(schema):
+    return evaluate_images(schema, made(120, 1), made(150, 2), made(60, 3), students=("cnn", "logistic"))
+
+
+@pytest.mark.parametrize("student", students.STUDENTS)
+def test_a_student_learns_and_repeats_itself(student):
+    lesson, test = made(120, 1), made(60, 3)
+    chances = students.predict(student, lesson, np.arange(120) % 3, test, 4, seed=5)
+    assert chances.shape == (60, 4)
+    assert np.allclose(chances.sum(1), 1)
+    assert (chances[:, 3] == 0).all()  # a class that was never taught
+    assert (chances.argmax(1) == np.arange(60) % 3).mean() > 0.9
+    assert np.array_equal(chances, students.predict(student, lesson, np.arange(120) % 3, test, 4, seed=5))
+
+
+def test_a_collapsed_lesson_is_a_result():
+    chances = students.predict("cnn", made(9, 1), np.full(9, 2), made(6, 2), 3, seed=0)
+    assert (chances.argmax(1) == 2).all()
+
+
+def test_good_images_teach_and_wrong_labels_do_not(schema, evaluation):
+    good = evaluation.students[0].accuracy
+    assert good.value > 0.9
+    wrong = made(120, 1)
+    turned = Images(images=wrong.images, labels=wrong.labels.iloc[np.roll(np.arange(120), 1)].reset_index(drop=True))
+    bad = evaluate_images(schema, turned, made(150, 2), made(60, 3), students=("logistic",))
+    assert bad.students[0].accuracy.value < 0.2
+    assert bad.verdict.warnings  # class means teach more
+    assert bad.pixels[0].value > 5 * evaluation.pixels[0].value
+
+
+def test_distances_stand_between_their_comparisons(evaluation):
+    mean, spread = evaluation.pixels
+    for score in (mean, spread):
+        assert 0 < score.value < 0.1
+        assert 0 < score.real < 0.1
+    assert [entry.label for entry in evaluation.classes] == ["left", "right", "both"]
+    assert evaluation.classes[0].share.value == pytest.approx(1 / 3)
+
+
+def test_class_means_have_the_right_averages_and_no_relations(schema):
+    """Two pixels that always agree no longer do."""
+    real = made(300, 4, noise=0.0)
+    together = real.images.copy()
+    together[:, 0, 0] = together[:, 0, 1] = np.random.default_rng(0).integers(0, 2, (300, 1)) * 200
+    drawn = class_means(schema, Images(images=together, labels=real.labels), 3000, np.random.default_rng(1)).images
+    one, two = drawn[:, 0, 0, 0].astype(float), drawn[:, 0, 1, 0].astype(float)
+    assert abs(np.corrcoef(one, two)[0, 1]) < 0.1
+    assert abs(drawn[:, 3, 1].mean() - real.images[:, 3, 1].mean()) < 8
+
+
+def test_without_a_holdout_a_quarter_of_the_units_is_kept_aside(schema):
+    found = evaluate_images(schema, made(60, 1), made(80, 2), unit=np.arange(80) // 4, students=())
+    assert (found.rows.train, found.rows.holdout, found.rows.kept_aside) == (60, 20, False)
+    assert any("No holdout" in note for note in found.notes)
+
+
+def test_without_labels_or_with_few_images_nothing_is_taught(schema):
+    unlabelled = Schema.parse(TEXT.partition("label")[0])
+    bare = [Images(images=made(30, seed).images) for seed in (1, 2, 3)]
+    found = evaluate_images(unlabelled, *bare)
+    assert found.students == ()
+    assert "no label" in found.verdict.headline
+    few = evaluate_images(schema, made(9, 1), made(9, 2), made(9, 3))
+    assert "fewer than 20" in few.students_skipped
+
+
+def test_a_lost_class_is_said(schema):
+    only = made(120, 1).take(np.flatnonzero(np.arange(120) % 3 != 2))
+    found = evaluate_images(schema, only, made(60, 2), made(60, 3), students=())
+    assert any("both" in warning for warning in found.verdict.warnings)
+
+
+def test_the_figures_hold_no_image_and_the_page_marks_the_real_ones(evaluation, tmp_path):
+    report = ImageReport(images=evaluation)
+    figures = report.to_json()
+    assert "sheet" not in figures
+    assert json.loads(figures)["images"]["internal"]
+    assert "do not publish" in repr(report)
+    page = internal_page(report)
+    assert page.count("data:image/png;base64,") == 2
+    assert "private: do not publish" in page
+    assert page.count("computed on real data: do not publish") >= 3
+    report.save(tmp_path / "page.html", tmp_path / "page.json")
+    assert (tmp_path / "page.html").stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,205 @@
+"""From noisy counts to groups: every code is in one, noise makes none, what stands out does."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import optimize
+
+from doublure.methods import grouping
+from doublure.methods.grouping import Grouping, closest_counts, ordered, unordered
+
+many = settings(max_examples=60, deadline=None, derandomize=True)
+anything = st.one_of(
+    st.floats(-1e18, 1e18, allow_nan=False),
+    st.integers(-50, 50).map(float),
+    st.sampled_from([0.0, 1e-300, -1e-300, 1e18, -1e18]),
+)
+columns = st.integers(1, 40).flatmap(lambda size: arrays(np.float64, size, elements=anything))
+noises = st.sampled_from([0.01, 1.0, 37.5, 1e9])
+
+
+def assert_whole(found: Grouping, codes: int) -> None:
+    """Every code is in one group, every group has codes, and shares of a group add up to one."""
+    assert found.groups.shape == found.shares.shape == (codes,)
+    assert set(found.groups.tolist()) == set(range(found.size))
+    assert (found.shares >= 0).all()
+    assert np.bincount(found.groups, found.shares) == pytest.approx(np.ones(found.size), abs=1e-9)
+
+
+# -- any counts --------------------------------------------------------------------------------------------------------
+
+
+@given(counts=columns, noise=noises, most=st.integers(1, 60), states=st.integers(0, 2), smooth=st.booleans())
+@many
+def test_ordered_groups_are_whole_whatever_the_counts(counts, noise, most, states, smooth):
+    states = min(states, len(counts) - 1)
+    found = ordered(counts, noise=noise, most=most, states=states, smooth=smooth)
+    assert_whole(found, len(counts))
+    places = found.groups[: len(counts) - states]
+    assert (np.diff(places) >= 0).all()  # neighbours
+    assert found.groups[len(counts) - states :].tolist() == list(range(places.max() + 1, found.size))  # states alone
+    assert found.size - states <= 2 * most / 1.2 + 1
+
+
+@given(counts=columns, noise=noises, rare=st.sampled_from([0.0, 10.0, 1e12]), most=st.integers(1, 60))
+@many
+def test_unordered_groups_are_whole_whatever_the_counts(counts, noise, rare, most):
+    found = unordered(counts, noise=noise, rare=rare, most=most)
+    assert_whole(found, len(counts))
+    assert found.size <= most
+    alone = [code for code in range(len(counts)) if (found.groups == found.groups[code]).sum() == 1]
+    if len(alone) < len(counts) > 1:
+        shared = counts[found.groups == found.size - 1]
+        stands = [code for code in alone if found.groups[code] < found.size - 1]
+        assert all(counts[code] >= max(rare, 4 * noise) for code in stands)
+        assert all(counts[code] >= shared.max() for code in stands)
+
+
+@given(counts=columns, total=st.floats(1e-3, 1e18), seed=st.integers(0, 99))
+@many
+def test_closest_counts_are_counts(counts, total, seed):
+    variances = np.random.default_rng(seed).choice([0.1, 1.0, 400.0], len(counts))
+    found = closest_counts(counts, variances, total=total)
+    size = max(total, np.abs(counts).max())
+    assert (found >= 0).all()
+    assert found.sum() == pytest.approx(total, abs=1e-9 * len(counts) * size)
+    order = np.argsort(counts)
+    same = variances[order] == variances[order[0]]
+    assert (np.diff(found[order][same]) >= 0).all()
+
+
+# -- closest counts ----------------------------------------------------------------------------------------------------
+
+
+def likeliest_by_force(counts, variances, total):
+    """Try every set of counts that stay above zero, and take the best."""
+    best, least = None, np.inf
+    for size in range(1, len(counts) + 1):
+        for kept in map(list, combinations(range(len(counts)), size)):
+            found = np.zeros(len(counts))
+            found[kept] = counts[kept] - (counts[kept].sum() - total) * variances[kept] / variances[kept].sum()
+            cost = ((found - counts) ** 2 / variances).sum()
+            if (found >= 0).all() and cost < least:
+                best, least = found, cost
+    return best
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_closest_counts_are_the_likeliest(seed):
+    draw = np.random.default_rng(seed)
+    size = int(draw.integers(1, 8))
+    counts, variances = draw.normal(5, 20, size), draw.uniform(0.5, 30, size)
+    total = float(draw.uniform(0.5, 60))
+    found = closest_counts(counts, variances, total=total)
+    assert found == pytest.approx(likeliest_by_force(counts, variances, total), abs=1e-9)
+    solved = optimize.minimize(
+        lambda x: ((x - counts) ** 2 / variances).sum(),
+        np.full(size, total / size),
+        jac=lambda x: 2 * (x - counts) / variances,
+        bounds=[(0, None)] * size,
+        constraints={"type": "eq", "fun": lambda x: x.sum() - total, "jac": np.ones_like},
+        method="SLSQP",
+        options={"ftol": 1e-14, "maxiter": 500},
+    )
+    assert found == pytest.approx(solved.x, abs=1e-3)
+
+
+def test_closest_counts_leave_alone_what_adds_up_already():
+    counts = np.array([3.0, 0.0, 8.0])
+    assert closest_counts(counts, np.array([1.0, 5.0, 2.0]), total=11.0) == pytest.approx(counts)
+    assert closest_counts(counts, np.array([1.0, 1e6, 1.0]), total=20.0) == pytest.approx([3, 9, 8], abs=1e-3)
+
+
+def test_counts_whose_total_is_lost_in_rounding_are_counts_still():
+    assert closest_counts(np.array([1e17, -1e17]), np.ones(2), total=1.0).tolist() == pytest.approx([1.0, 0.0], abs=16)
+
+
+# -- ordered -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_value_that_stands_out_is_seen_inside_its_group():
+    counts = np.full(100, 50.0)
+    counts[39] = 4000.0
+    found = ordered(counts + np.random.default_rng(0).normal(0, 10, 100), noise=10.0, most=4)
+    own = found.groups[39]
+    inside = found.shares[found.groups == own]
+    assert inside.max() > 0.7
+    assert np.argmax(np.where(found.groups == own, found.shares, 0)) == 39
+    flat = found.shares[(found.groups == found.groups[5])]
+    assert flat.max() / flat.min() < 1.5
+
+
+def test_noise_alone_is_one_cell():
+    """A cell costs 2 ln(codes) noise variances: in few of a hundred columns does noise make one."""
+    draw = np.random.default_rng(1)
+    made = [grouping._cells(draw.normal(20, 5, 64), 5.0).max() + 1 for _ in range(100)]
+    assert np.mean(np.array(made) > 1) < 0.4
+    assert max(made) <= 4
+
+
+def test_cells_are_the_best_partition():
+    """Against every partition of a short column."""
+    draw = np.random.default_rng(2)
+    for _ in range(6):
+        counts = np.repeat(draw.normal(0, 6, 3), [2, 4, 3]) + draw.normal(0, 1, 9)
+        found = grouping._cells(counts, 1.0)
+
+        def cost(cells, counts=counts):
+            parts = [counts[cells == cell] for cell in range(cells.max() + 1)]
+            price = 2 * np.log(9) * len(parts)
+            return sum(((part - part.mean()) ** 2).sum() for part in parts) + price
+
+        every = [np.cumsum([0, *cuts]) for cuts in np.ndindex(*[2] * 8)]
+        assert cost(found) == pytest.approx(min(map(cost, every)))
+
+
+def test_groups_are_of_about_equal_mass():
+    counts = np.random.default_rng(3).integers(80, 120, 128).astype(float)
+    found = ordered(counts, noise=0.5, most=16)
+    masses = found.join(counts)
+    assert 14 <= found.size <= 18
+    assert masses[:-1].max() <= 1.2 * counts.sum() / 16 + 1e-6
+
+
+def test_ordinals_keep_their_own_shares():
+    counts = np.array([100.0, 0.0, 100.0, 0.0, 100.0, 0.0])
+    assert ordered(counts, noise=5.0, most=2, smooth=False).shares[1::2].max() < 0.01
+    assert ordered(counts, noise=500.0, most=2, smooth=True).shares[1] > 0.1
+
+
+def test_zero_and_missing_stay_alone():
+    found = ordered(np.array([5.0, 6.0, 5.0, 900.0, 0.0]), noise=1.0, most=2, states=2)
+    assert (found.groups[3:] == [found.size - 2, found.size - 1]).all()
+    assert found.shares[3:].tolist() == [1.0, 1.0]
+    assert 3 not in np.flatnonzero(found.groups == found.groups[0])
+
+
+# -- unordered ---------------------------------------------------------------------------------------------------------
+
+
+def test_rare_categories_share_the_last_group():
+    counts = np.array([3.0, 500.0, -2.0, 90.0, 400.0, 9.0])
+    found = unordered(counts, noise=2.0, rare=50.0, most=10)
+    assert found.groups.tolist() == [3, 0, 3, 1, 2, 3]
+    assert found.shares[[1, 3, 4]].tolist() == [1.0, 1.0, 1.0]
+    assert found.shares[5] > found.shares[0] > found.shares[2]
+    assert unordered(counts, noise=40.0, rare=50.0, most=10).groups.tolist() == [2, 0, 2, 2, 1, 2]  # 90 is not seen
+    assert unordered(counts, noise=2.0, rare=50.0, most=3).groups.tolist() == [2, 0, 2, 2, 1, 2]
+    assert unordered(counts, noise=2.0, rare=50.0, most=1).size == 1
+
+
+def test_all_categories_may_stand_alone():
+    found = unordered(np.array([500.0, 700.0]), noise=1.0, rare=2.0, most=9)
+    assert (found.size, found.groups.tolist()) == (2, [0, 1])
+
+
+def test_joining_adds_up():
+    found = Grouping.of(np.array([1, 0, 1]), np.array([1.0, 0.0, 3.0]))
+    assert found.shares.tolist() == [0.25, 1.0, 0.75]
+    assert found.join(np.array([[1.0, 2], [3, 4], [5, 6]])).tolist() == [[3, 4], [6, 8]]

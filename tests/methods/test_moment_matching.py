@@ -1,0 +1,159 @@
+"""Fitting a mixture of products to tables: it reaches exact ones, stops at the noise, and follows its seed."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from doublure.methods.moment_matching import Moments, fit_mixture
+
+SIZES = [3, 2, 4, 2]
+STARTS = [0, 3, 5, 9, 11]
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    torch.set_num_threads(1)
+
+
+def source(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def truth(components=3, seed=1):
+    """Return the probabilities (K, W) of a mixture whose columns depend on one another."""
+    logits = 1.5 * torch.randn(components, sum(SIZES), generator=source(seed))
+    return torch.cat([part.softmax(1) for part in logits.split(SIZES, dim=1)], dim=1)
+
+
+def off_diagonal():
+    """Return (W, W): 1 where a pair of columns is counted."""
+    column = torch.repeat_interleave(torch.arange(len(SIZES)), torch.tensor(SIZES))
+    return (column[:, None] != column[None]).float()
+
+
+def moments(probabilities, deviation=1e-4, noise=0.0, seed=3):
+    """Return the mixture's tables, as seen through noise."""
+    wide = sum(SIZES)
+    error = noise * torch.randn(wide, wide, generator=source(seed)).triu()
+    double = probabilities.t() @ probabilities / len(probabilities) + error + error.t()
+    return Moments(
+        sizes=SIZES,
+        single=probabilities.mean(0),
+        single_precision=torch.full((wide,), deviation**-2),
+        double=double * off_diagonal(),
+        double_precision=off_diagonal() / deviation**2,
+    )
+
+
+def fitted(wanted, **changes):
+    arguments = {"components": 64, "steps": 600, "prior": 0.0, "generator": source()} | changes
+    return fit_mixture(wanted, **arguments)
+
+
+def distance(found, probabilities):
+    """Return the largest error of a cell of a two-way table."""
+    one, other = (each.t() @ each / len(each) for each in (found.probabilities, probabilities))
+    return float(((one - other).abs() * off_diagonal()).max())
+
+
+def independence(probabilities):
+    mean = probabilities.mean(0)
+    table = probabilities.t() @ probabilities / len(probabilities)
+    return float(((torch.outer(mean, mean) - table).abs() * off_diagonal()).max())
+
+
+def test_exact_tables_are_reached():
+    known = truth()
+    assert independence(known) > 0.05
+    found = fitted(moments(known))
+    assert distance(found, known) < 0.002
+    assert (found.probabilities.mean(0) - known.mean(0)).abs().max() < 0.002
+
+
+def test_the_probabilities_are_some():
+    found = fitted(moments(truth()), steps=5).probabilities
+    assert found.shape == (64, sum(SIZES))
+    assert not found.requires_grad
+    for part in found.split(SIZES, dim=1):
+        assert torch.allclose(part.sum(1), torch.ones(64), atol=1e-5)
+        assert (part > 0).all()
+
+
+def test_the_fit_ends_where_the_noise_begins():
+    known, noise = truth(), 0.01
+    found = fitted(moments(known, deviation=noise, noise=noise))
+    assert found.steps < 200
+    assert found.misfit < 0.98
+    assert distance(found, known) < 0.5 * independence(known)
+    exact = fitted(moments(known), steps=found.steps)
+    assert exact.steps == found.steps  # without noise there is more to learn
+    cut_off = fitted(moments(known, deviation=noise, noise=noise), steps=found.steps)
+    assert torch.equal(cut_off.probabilities, found.probabilities)  # the state that was measured is the one returned
+
+
+def test_less_noise_is_followed_more_closely():
+    known = truth()
+    near, far = (fitted(moments(known, deviation=noise, noise=noise)) for noise in (0.001, 0.03))
+    assert distance(near, known) < 0.3 * distance(far, known)
+
+
+def test_a_pair_that_was_not_counted_says_nothing():
+    known = truth()
+    wanted = moments(known)
+    wanted.double_precision[:3, 3:5] = wanted.double_precision[3:5, :3] = 0
+    wanted.double[:3, 3:5] = wanted.double[3:5, :3] = 40.0
+    found = fitted(wanted)
+    table = found.probabilities.t() @ found.probabilities / 64
+    error = (table - moments(known).double).abs() * (wanted.double_precision > 0)
+    assert error.max() < 0.003
+
+
+def test_one_seed_gives_one_mixture():
+    wanted = moments(truth())
+    one, same, other = (fitted(wanted, steps=20, generator=source(seed)).probabilities for seed in (5, 5, 6))
+    assert torch.equal(one, same)
+    assert not torch.equal(one, other)
+    state = torch.random.get_rng_state()
+    fitted(wanted, steps=2)
+    assert torch.equal(state, torch.random.get_rng_state())
+
+
+def test_a_prior_holds_components_together():
+    wanted = moments(truth(), deviation=1e-3)
+    spreads = [float(fitted(wanted, prior=prior, steps=200).probabilities.std(0).mean()) for prior in (0.0, 1e3, 1e6)]
+    assert spreads == sorted(spreads, reverse=True)
+    assert spreads[2] < 0.1 * spreads[0]
+
+
+def test_each_step_is_told_and_may_end_the_fit():
+    told = []
+    fitted(moments(truth()), steps=7, at=told.append)
+    assert told == list(range(7))
+
+    def stops(step):
+        if step == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fitted(moments(truth()), steps=7, at=stops)
+
+
+@pytest.mark.parametrize("components", [1, 2])
+def test_few_components_and_no_pairs_at_all(components):
+    single = Moments(
+        sizes=[3], single=torch.tensor([0.7, 0.3, 0.0]), single_precision=torch.full((3,), 1e6),
+        double=torch.zeros(3, 3), double_precision=torch.zeros(3, 3),
+    )  # fmt: skip
+    found = fitted(single, components=components)
+    assert found.steps < 600
+    assert found.probabilities.mean(0) == pytest.approx(torch.tensor([0.7, 0.3, 0.0]), abs=3e-3)
+
+
+def test_hopeless_tables_leave_finite_probabilities():
+    """A class of no rows: shares far outside [0, 1], of next to no weight."""
+    wild = moments(truth())
+    wild.double.mul_(1e6).sub_(3e5)
+    wild.double_precision.mul_(1e-12)
+    found = fitted(wild, steps=40)
+    assert torch.isfinite(found.probabilities).all()

@@ -1,0 +1,538 @@
+"""``statistics`` from end to end: what it plans, what it releases, and that its understudies resemble the data."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import doublure as db
+from doublure.encode.table import TableEncoder
+from doublure.errors import InputError, RunFolderError, SettingError
+from doublure.methods import marginals
+from doublure.methods.base import Job
+from doublure.methods.statistics import METHOD, StatisticsSettings
+from doublure.planning import Plan
+from doublure.private.accounting import DiscreteGaussianEvent, epsilon_of
+from doublure.private.records import PrivateRecords
+from doublure.private.tabulation import PrivateTables
+
+ROWS = 3000
+COLUMNS = {
+    "row": "{type: id}",
+    "age": "{type: integer, bounds: [17, 90], missing: false}",
+    "hours": "{type: real, bounds: [0, 99.9], precision: 1, missing: true}",
+    "gain": "{type: integer, bounds: [0, 9999], zero_inflated: true, missing: false}",
+    "school": "{type: ordinal, values: [low, mid, high], missing: false}",
+    "years": "{type: integer, bounds: [1, 3], missing: false}",
+    "member": "{type: boolean, missing: true}",
+    "day": "{type: date, bounds: [2020-01-01, 2020-12-31], missing: false}",
+    "at": "{type: datetime, bounds: [2020-01-01T00:00:00, 2020-12-31T00:00:00], missing: false}",
+    "town": f"{{type: category, values: [{', '.join(f't{n}' for n in range(300))}], other: Other, missing: false}}",
+    "sex": "{type: category, values: [Female, Male], missing: false, roles: [condition],"
+           " shares: {Female: 0.38, Male: 0.62}}",
+    "income": "{type: category, values: [low, high], missing: false, roles: [target]}",
+}  # fmt: skip
+FEW: dict[str, Any] = {"components": 32, "fit_steps": 150}
+EPSILON, DELTA = 3.0, 1e-5
+
+
+def text_of(*names: str, head: str = "", tail: str = "", **changed: str) -> str:
+    """Return a schema of some of the columns."""
+    lines = [f"  {name}: {changed.get(name, COLUMNS[name])}" for name in names or COLUMNS]
+    if {"school", "years"} <= set(names or COLUMNS):
+        tail += "constraints: [{equal: [school, years]}]\n"
+    return f"doublure: 1\nkind: table\n{head}units: {ROWS}\ncolumns:\n" + "\n".join(lines) + "\n" + tail
+
+
+def schema_of(*names: str, **changed: str) -> db.Schema:
+    return db.Schema.parse(text_of(*names, **changed))
+
+
+def people(rows: int = ROWS, seed: int = 0) -> pd.DataFrame:
+    """Return a table in which everything has to do with the income."""
+    draw = np.random.default_rng(seed)
+    high = draw.random(rows) < 0.4
+    school = np.where(high, draw.choice([1, 2], rows, p=[0.2, 0.8]), draw.choice([0, 1], rows, p=[0.7, 0.3]))
+    days = np.where(high, draw.integers(200, 360, rows), draw.integers(0, 200, rows))
+    day = np.datetime64("2020-01-01") + days
+    return pd.DataFrame(
+        {
+            "row": np.arange(rows),
+            "age": np.where(high, draw.integers(45, 91, rows), draw.integers(17, 50, rows)),
+            "hours": np.where(draw.random(rows) < 0.2, np.nan, np.round(40 + 10 * high + draw.normal(0, 3, rows), 1)),
+            "gain": np.where(draw.random(rows) < 0.5 + 0.4 * ~high, 0, draw.integers(1, 9999, rows)),
+            "school": np.array(["low", "mid", "high"])[school],
+            "years": school + 1,
+            "member": pd.array(np.where(draw.random(rows) < 0.1, None, school > 0), dtype="boolean"),
+            "day": day.astype(str),
+            "at": (day.astype("datetime64[s]") + draw.integers(0, 86_000, rows)).astype(str),
+            "town": [f"t{town}" for town in np.where(high, draw.integers(0, 4, rows), draw.integers(2, 330, rows))],
+            "sex": np.where(draw.random(rows) < 0.3 + 0.2 * high, "Female", "Male"),
+            "income": np.where(high, "high", "low"),
+        }
+    )
+
+
+def planned(schema: db.Schema, epsilon: float = EPSILON, accountant: Any = "rdp", **settings: Any) -> Plan:
+    return db.plan(schema, method="statistics", epsilon=epsilon, delta=DELTA, accountant=accountant, **(FEW | settings))
+
+
+def fitted(schema: db.Schema, folder: Any, frame: pd.DataFrame | None = None, **settings: Any) -> Any:
+    """Return the understudy of the made-up table, with a ledger of its own."""
+    torch.set_num_threads(1)
+    plan = planned(schema, **settings)
+    book = db.Ledger.create(folder / f"{len(list(folder.iterdir()))}.ledger", dataset="people", epsilon=1e6, delta=0.1)
+    table = people() if frame is None else frame
+    return db.fit(table[[name for name in schema.columns if name in table]], plan, ledger=book, seed=1)
+
+
+def one_hot(frame: pd.DataFrame, schema: db.Schema, bins: int = 8) -> tuple[TableEncoder, torch.Tensor]:
+    encoder = TableEncoder(schema.resolve({}), bins=bins)
+    return encoder, encoder.encode(frame).double()
+
+
+def pair_distance(frame: pd.DataFrame, other: pd.DataFrame, schema: db.Schema) -> float:
+    """Return the total variation distance of two-way tables, averaged over pairs of columns."""
+    encoder, real = one_hot(frame, schema)
+    _, made = one_hot(other, schema)
+    gap = (real.t() @ real / len(real) - made.t() @ made / len(made)).abs()
+    pairs = list(combinations(encoder.blocks, 2))
+    return float(sum(gap[one.place, two.place].sum() / 2 for one, two in pairs) / len(pairs))
+
+
+def loaded(schema: db.Schema, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the table as the schema reads it."""
+    from doublure.data.tables import open_table
+
+    return open_table(frame[list(schema.columns)]).load(schema).frame
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The understudy of all columns."""
+    return fitted(schema_of(), tmp_path_factory.mktemp("whole"), epsilon=10.0, fit_steps=400)
+
+
+# -- every column type -------------------------------------------------------------------------------------------------
+
+
+def test_every_type_of_column_comes_back(whole):
+    rows = whole.sample(2000, seed=3)
+    real = people()
+    assert list(rows.columns) == list(COLUMNS)
+    assert rows["row"].tolist() == list(range(1, 2001))
+    assert rows["age"].between(17, 90).all()
+    assert abs(rows["hours"].isna().mean() - 0.2) < 0.07
+    assert abs((rows["gain"] == 0).mean() - (real["gain"] == 0).mean()) < 0.07
+    assert (rows["school"].cat.codes + 1 == rows["years"]).all()
+    assert str(rows["member"].dtype) == "boolean"
+    assert 0.03 < rows["member"].isna().mean() < 0.2
+    for name in ("day", "at"):
+        assert rows[name].min() >= pd.Timestamp("2020-01-01")
+        assert rows[name].max() <= pd.Timestamp("2020-12-31")
+    towns = rows["town"].astype(str).value_counts()
+    assert set(towns.index) <= {f"t{town}" for town in range(300)} | {"Other"}
+    assert set(towns.index[:2]) <= {"t0", "t1", "t2", "t3"}  # the towns of the rich
+    assert rows["town"].nunique() > 100
+
+
+def test_it_resembles_the_data_and_beats_independent_columns(whole):
+    names = [name for name in COLUMNS if name not in ("row", "years", "town")]
+    schema = schema_of(*names)
+    real, draw = people()[names], np.random.default_rng(0)
+    real = loaded(schema, real)
+    alone = pd.DataFrame({name: real[name].sample(frac=1, random_state=draw).to_numpy() for name in names})
+    alone = alone.astype({name: real[name].dtype for name in names})
+    made = whole.sample(ROWS, seed=1)
+    assert pair_distance(real, made[names], schema) < 0.6 * pair_distance(real, alone, schema)
+
+
+def test_conditions_are_kept_and_change_the_rest(whole):
+    rich, poor = (whole.sample(600, given={"income": income}, seed=4) for income in ("high", "low"))
+    assert (rich["income"] == "high").all()
+    assert rich["age"].mean() > poor["age"].mean() + 15
+    women = whole.sample(600, given={"sex": "Female"}, seed=4)
+    assert (women["sex"] == "Female").all()
+    men = whole.sample(3000, given={"sex": "Male"}, seed=4)
+    women = whole.sample(3000, given={"sex": "Female"}, seed=4)
+    assert (women["income"] == "high").mean() > (men["income"] == "high").mean() + 0.05
+    both = whole.sample(50, given={"sex": "Male", "income": "high", "school": "high"}, seed=4)
+    assert set(zip(both["sex"], both["income"], both["school"], strict=True)) == {("Male", "high", "high")}
+    assert abs((whole.sample(4000, seed=5)["sex"] == "Female").mean() - 0.38) < 0.05  # the declared share
+
+
+def test_it_is_saved_loaded_and_released(whole, tmp_path):
+    whole.save(tmp_path / "run")
+    again = db.load(tmp_path / "run")
+    assert again.guarantee == whole.guarantee
+    pd.testing.assert_frame_equal(again.sample(300, seed=8), whole.sample(300, seed=8))
+    assert not again.sample(300, seed=9).equals(whole.sample(300, seed=8))
+    db.release(again, tmp_path / "bundle", n=200, seed=1)
+    card = json.loads((tmp_path / "bundle/card.json").read_text())
+    assert (card["method"], card["guarantee"]["kind"], card["guarantee"]["epsilon"]) == ("statistics", "dp", 10.0)
+    assert card["guarantee"]["noise_source"] == "opendp discrete Gaussian"
+    assert [touch["event"]["type"] for touch in card["touches"]] == ["discrete-gaussian"] * 2
+    assert len(pd.read_csv(tmp_path / "bundle/data.csv")) == 200
+
+
+# -- other shapes ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("names", "changed", "within"),
+    [
+        (["town"], {}, ""),
+        (["age"], {}, ""),
+        (["income"], {}, ""),
+        (["row", "income"], {}, ""),
+        (["income", "hours"], {}, "income"),
+        (["age", "school"], {}, ""),
+        (["age", "sex", "member"], {}, "sex"),
+        (["age", "hours", "town"], {}, ""),
+        (["age", "income", "sex"], {"income": COLUMNS["income"].replace("target", "target, condition")}, "income"),
+        (["age", "income"], {"income": COLUMNS["income"].replace("missing: false", "missing: true")}, "income"),
+    ],
+    ids=lambda value: "+".join(value) if isinstance(value, list) else "",
+)
+def test_tables_of_few_columns(tmp_path, names, changed, within):
+    schema = schema_of(*names, **changed)
+    syn = fitted(schema, tmp_path, fit_steps=30, components=8)
+    assert syn.plan.settings.within == within
+    rows = syn.sample(500, seed=1)
+    assert list(rows.columns) == names
+    assert not rows.drop(columns=["hours", "member", "income"], errors="ignore").isna().any(axis=None)
+    if names == ["age"]:
+        assert abs(rows["age"].mean() - people()["age"].mean()) < 5
+    if names == ["income"]:
+        assert abs((rows["income"] == "high").mean() - 0.4) < 0.1
+
+
+def test_a_target_of_ten_values(tmp_path):
+    """Too many to count everything within each of them, unless that is asked for."""
+    frame = people().assign(income=lambda f: "v" + (f["age"] // 10).clip(0, 9).astype(str))
+    ten = f"{{type: category, values: [{', '.join(f'v{n}' for n in range(10))}], missing: false, roles: [target]}}"
+    schema = schema_of("age", "income", "school", income=ten)
+    assert planned(schema).settings.within == ""
+    for within in (None, "income"):
+        rows = fitted(schema, tmp_path, frame, within=within, epsilon=10.0).sample(1500, seed=2)
+        gap = rows["age"] - 10 * rows["income"].astype(str).str[1:].astype(int)
+        assert gap.between(-3, 13).mean() > 0.8
+
+
+def test_a_class_that_nobody_is_in(tmp_path):
+    frame = people().assign(income="low")
+    syn = fitted(schema_of("age", "school", "income"), tmp_path, frame)
+    assert (syn.sample(500, seed=1)["income"] == "low").mean() > 0.95
+    assert len(syn.sample(20, given={"income": "high"}, seed=1)) == 20
+
+
+def test_all_in_one_cell(tmp_path):
+    frame = people().assign(income="low", age=40, school="mid", town="t7")
+    rows = fitted(schema_of("age", "school", "town", "income"), tmp_path, frame).sample(500, seed=1)
+    for name, value in {"age": 40, "school": "mid", "town": "t7", "income": "low"}.items():
+        assert (rows[name].astype(str) == str(value)).mean() > 0.9
+
+
+def test_units_with_several_records(tmp_path):
+    """Three records a unit: the accountant that can price them is chosen, and noise grows with the bound."""
+    head = "unit: {name: person, id: row, max_records: 3}\n"
+    schema = db.Schema.parse(text_of("row", "age", "school", "income", head=head))
+    plan = planned(schema, accountant="auto")
+    assert plan.accountant == "rdp"
+    assert {access.event.records for access in plan.touches} == {3}
+    single = planned(schema_of("age", "school", "income"))
+    ratio = plan.touches[0].event.scale / single.touches[0].event.scale
+    assert ratio == pytest.approx(3.0, rel=1e-9)
+    frame = people().assign(row=lambda f: f["row"] // 3)
+    rows = fitted(schema, tmp_path, frame, accountant="auto").sample(500, seed=1)
+    assert rows[rows["income"] == "high"]["age"].mean() > rows[rows["income"] == "low"]["age"].mean() + 10
+
+
+def test_facts_may_be_bought(tmp_path):
+    schema = schema_of(
+        "age", "town", "income",
+        age="{type: integer, bounds: {learn: 0.5}, missing: {learn: 0.5}}",
+        town="{type: category, values: {learn: 0.5}, other: Other, missing: false}",
+        income=COLUMNS["income"].replace("roles: [target]", "roles: [target, condition], shares: {learn: 0.2}"),
+    )  # fmt: skip
+    plan = planned(schema, epsilon=4.0)
+    assert [access.path is None for access in plan.touches] == [False] * len(plan.learned) + [True, True]
+    assert epsilon_of([access.event for access in plan.touches], DELTA, accountant="rdp") <= 4.0
+    syn = fitted(schema, tmp_path, epsilon=4.0)
+    assert set(syn.sample(300, seed=1)["town"].astype(str)) <= {*map(str, syn.schema.columns["town"].domain)}
+    undecided = schema_of(
+        "age", "income", income="{type: category, values: {learn: 0.5}, other: no, missing: false, roles: [target]}"
+    )
+    assert planned(undecided, epsilon=4.0).settings.within == ""
+
+
+# -- plans -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_plan_is_written_and_read_and_repriced(tmp_path):
+    plan = planned(schema_of(), accountant="auto")
+    plan.save(tmp_path / "plan.json")
+    assert Plan.load(tmp_path / "plan.json") == plan
+    assert plan.accountant == "pld"
+    assert epsilon_of([access.event for access in plan.touches], DELTA) <= EPSILON
+    written = json.loads((tmp_path / "plan.json").read_text())
+    for touch, key, value in ((0, "scale", 1.0), (1, "scale", 1.0), (1, "tables", 3)):
+        forged = json.loads(json.dumps(written))
+        forged["touches"][touch]["event"][key] = value
+        (tmp_path / "forged.json").write_text(json.dumps(forged))
+        with pytest.raises(InputError):
+            Plan.load(tmp_path / "forged.json")
+
+
+def test_what_is_planned_is_what_is_priced():
+    """The noise of both releases is together that of one Gaussian of the plan's multiplier."""
+    schema, settings = schema_of(), StatisticsSettings()
+    for records, share in ((1, 0.3), (1, 0.9)):
+        own = METHOD.settle(schema, settings.model_copy(update={"single_share": share}))
+        singles, pairs = (access.event for access in METHOD.accesses(schema, own, 7.0))
+        assert (singles.tables, pairs.tables) == (10, math.comb(9, 2))
+        costs = [event.tables * (records / event.scale) ** 2 for event in (singles, pairs)]
+        assert sum(costs) == pytest.approx(1 / 7.0**2)
+        assert costs[0] / sum(costs) == pytest.approx(share)
+
+
+def test_what_is_released_is_what_was_planned(tmp_path, monkeypatch):
+    made, released = [], PrivateTables.release
+
+    def watched(tables, wanted):
+        found = released(tables, wanted)
+        made.append((tables.events[-1], len(wanted)))
+        return found
+
+    monkeypatch.setattr(PrivateTables, "release", watched)
+    for names in (["age", "school", "income"], ["age"], ["income", "age"], ["age", "town", "hours", "sex"]):
+        made.clear()
+        syn = fitted(schema_of(*names), tmp_path, fit_steps=3, components=4)
+        assert [event for event, _ in made] == [access.event for access in syn.plan.touches]
+        assert [size for _, size in made] == [access.event.tables for access in syn.plan.touches]
+        assert syn.plan.steps == len(made)
+
+
+def test_a_plan_reads_no_data():
+    """The same whatever the data, with no data at all; and quick, with 200 columns."""
+    columns = "\n".join(f"  c{n}: {{type: integer, bounds: [0, 99], missing: false}}" for n in range(200))
+    wide = db.Schema.parse(f"doublure: 1\nkind: table\nunits: 30000\ncolumns:\n{columns}\n")
+    plan = planned(wide, accountant="pld")
+    assert plan.touches[1].event.tables == 199 * 100
+    again = planned(wide, accountant="pld")
+    assert (plan.touches, plan.noise_multiplier, plan.settings) == (
+        again.touches,
+        again.noise_multiplier,
+        again.settings,
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"within": "nobody"}, "within"),
+        ({"within": "age"}, "within"),
+        ({"within": "row"}, "within"),
+        ({"within": "years"}, "within"),
+        ({"within": 3}, "within"),
+        ({"single_share": 0.0}, "single_share"),
+        ({"single_share": 1.0}, "single_share"),
+        ({"single_share": 1e-300}, "single_share"),
+        ({"groups": 1}, "groups"),
+        ({"groups": 2.5}, "groups"),
+        ({"components": 0}, "components"),
+        ({"fit_steps": 0}, "fit_steps"),
+        ({"prior": -1}, "prior"),
+        ({"prior": 1e308}, "prior"),
+        ({"bins": 1}, "bins"),
+        ({"numerics": "scaled"}, "numerics"),
+        ({"steps": 5}, "steps"),
+    ],
+)
+def test_wrong_settings_are_refused_in_one_line(wrong, field):
+    with pytest.raises(SettingError) as refused:
+        planned(schema_of(), **wrong)
+    assert refused.value.field == field
+    assert refused.value.remedy
+    assert "\n" not in str(refused.value)
+
+
+def test_few_units_are_warned_about():
+    few = db.Schema.parse(text_of("age", "income").replace(f"units: {ROWS}", "units: 900"))
+    assert any("few for noisy tables" in warning for warning in planned(few).warnings)
+    assert not any("few" in warning for warning in planned(schema_of("age", "income")).warnings)
+
+
+def test_memory_counts_groups_and_not_values():
+    """A column of thousands of values is joined before pairs are counted."""
+    values = ", ".join(f"v{n}" for n in range(20_000))
+    town = f"{{type: category, values: [{values}], missing: false}}"
+    schema = schema_of("age", "town", "income", town=town)
+    own = METHOD.settle(schema, StatisticsSettings())
+    work = METHOD.work(schema, own)
+    fine = 2 * 256 * 20_000 * 4
+    assert fine < work.memory_bytes < 3 * fine
+    assert work.memory_bytes < METHOD.work(schema, own.model_copy(update={"groups": 200})).memory_bytes
+
+
+# -- the more, the better ----------------------------------------------------------------------------------------------
+
+
+def test_more_epsilon_brings_tables_closer(tmp_path):
+    names = ("age", "school", "gain", "sex", "income")
+    schema = schema_of(*names)
+    real = loaded(schema, people())
+    distances = []
+    for epsilon in (0.03, 30.0):
+        made = fitted(schema, tmp_path, epsilon=epsilon, fit_steps=400).sample(ROWS, seed=1)
+        distances.append(pair_distance(real, made, schema))
+    assert distances[0] > 3 * distances[1]
+
+
+# -- what one knows of a column from all tables ------------------------------------------------------------------------
+
+
+class Memory:
+    def __init__(self, kept=None):
+        self.kept, self.steps = kept, []
+
+    def save(self, step, tensors):
+        self.steps.append(step)
+        self.kept = dict(tensors)
+
+    def load(self):
+        return self.kept
+
+
+def job_of(schema, memory, taken=0, seed=1, authorise=lambda step: None, log=lambda line: None, **settings):
+    plan = planned(schema, **settings)
+    encoder = TableEncoder(schema.resolve({}), bins=plan.settings.bins)
+    frame = loaded(schema, people())
+    records = PrivateRecords(encoder.compact(frame), np.arange(ROWS), ROWS, lambda rows: (rows, None))
+    return Job(
+        encoder=encoder, records=records, settings=plan.settings, noise_multiplier=plan.noise_multiplier,
+        sample_rate=1.0, units=ROWS, authorise=authorise, checkpoints=memory, taken=taken, seed=seed, log=log,
+    )  # fmt: skip
+
+
+def noisy_tables(schema, **settings):
+    job = job_of(schema, Memory(), **settings)
+    events = [access.event for access in METHOD.accesses(schema, job.settings, job.noise_multiplier)]
+    return marginals._NoisyTables(job, job.settings, events)
+
+
+def test_what_tables_say_of_a_column_is_weighed_by_their_noise():
+    """Least squares over every cell that was released, written out as a linear model."""
+    tables = noisy_tables(schema_of("school", "sex", "member", "income"))
+    tables.count_singles()
+    tables.count_pairs()
+    place, classes = 0, tables.classes
+    size = tables._groupings[place].size
+    unknown = np.eye(size * classes)
+    rows, seen, noise = [], [], []
+    single = tables._groupings[place].join(tables._singles[tables._others[place][0]])
+    width = np.bincount(tables._groupings[place].groups)
+    for group in range(size):
+        rows.append(unknown[group * classes : (group + 1) * classes].sum(0))
+        seen.append(single[group])
+        noise.append(width[group] * tables._events[0].scale ** 2)
+    for pair, table in zip(tables._pairs, tables._doubles, strict=True):
+        if place in pair:
+            axis = 1 - pair.index(place)
+            rows += list(unknown)
+            seen += list(table.sum(axis).ravel())
+            noise += [table.shape[axis] * tables._events[1].scale ** 2] * size * classes
+    weights = 1 / np.array(noise)
+    model = np.array(rows)
+    information = model.T @ (weights[:, None] * model)
+    expected = np.linalg.solve(information, model.T @ (weights * np.array(seen)))
+    counts, variances = tables._within(place)
+    assert counts.ravel() == pytest.approx(expected, abs=1e-6)
+    assert variances.ravel() == pytest.approx(np.diag(np.linalg.inv(information)), rel=1e-6)
+
+
+def test_class_sizes_are_seen_through_all_tables():
+    tables = noisy_tables(schema_of("age", "school", "sex", "income"), epsilon=1.0)
+    tables.count_singles()
+    first = tables.rows
+    tables.count_pairs()
+    true = people()["income"].value_counts()[["low", "high"]].to_numpy()
+    assert tables.rows == pytest.approx(true, abs=12 * tables._events[1].scale)
+    assert not np.array_equal(first, tables.rows)
+
+
+def test_shares_of_a_class_are_shares():
+    tables = noisy_tables(schema_of("age", "school", "town", "income"), epsilon=0.05)
+    tables.count_singles()
+    tables.count_pairs()
+    for own in range(2):
+        moments = tables.moments(own)
+        for part in moments.single.split(moments.sizes):
+            assert part.sum() == pytest.approx(1.0, abs=1e-4)
+            assert (part >= 0).all()
+        assert torch.equal(moments.double, moments.double.t())
+        assert torch.equal(moments.double_precision, moments.double_precision.t())
+        fine = tables.fine(torch.rand(6, sum(moments.sizes)), own)
+        assert fine.shape == (6, sum(block.size for _, block in tables._blocks))
+        blocks = [block.column for _, block in tables._blocks]
+        chosen = torch.split(fine, [block.size for _, block in tables._blocks], dim=1)[blocks.index("income")]
+        assert torch.equal(chosen, torch.eye(2)[[own] * 6])
+
+
+# -- interruption ------------------------------------------------------------------------------------------------------
+
+
+def test_each_release_is_kept_as_soon_as_it_is_made():
+    schema, memory, lines = schema_of("age", "school", "income"), Memory(), []
+    METHOD.train(job_of(schema, memory, log=lines.append))
+    assert memory.steps == [1, 2]
+    assert {name.split("_")[0] for name in memory.kept} == {"single", "pair"}
+    assert {tensor.dtype for tensor in memory.kept.values()} == {torch.int64}
+    assert [set(line) for line in lines] == [{"class", "fit_steps", "misfit"}] * 2
+
+
+def test_what_was_kept_is_fitted_again_without_a_draw(monkeypatch):
+    schema, memory = schema_of("age", "school", "income"), Memory()
+    one = METHOD.train(job_of(schema, memory))
+
+    def refuses(tables, wanted):
+        raise AssertionError("drawn again")
+
+    monkeypatch.setattr(PrivateTables, "release", refuses)
+    again = METHOD.train(job_of(schema, memory, taken=2))
+    assert all(torch.equal(one.state_dict()[name], again.state_dict()[name]) for name in one.state_dict())
+    other = METHOD.train(job_of(schema, memory, taken=2, seed=2))
+    assert not torch.equal(one.logits, other.logits)
+
+
+@pytest.mark.parametrize("taken", [1, 2])
+def test_what_was_lost_is_not_drawn_again(taken):
+    schema, memory = schema_of("age", "school", "income"), Memory()
+    METHOD.train(job_of(schema, memory))
+    lost = {name: tensor for name, tensor in memory.kept.items() if taken == 2 and name.startswith("single")}
+    asked = []
+    with pytest.raises(RunFolderError, match="one draw"):
+        METHOD.train(job_of(schema, Memory(lost), taken=taken, authorise=asked.append))
+    assert asked == []
+
+
+def test_another_methods_settings_are_refused():
+    from doublure.methods.dpgan import DpganSettings
+
+    with pytest.raises(TypeError):
+        METHOD.accesses(schema_of(), DpganSettings(), 1.0)
+
+
+def test_tables_in_which_nothing_is_counted_have_no_event():
+    assert METHOD.accesses(schema_of("age"), METHOD.settle(schema_of("age"), StatisticsSettings()), 2.0) == (
+        db.planning.plans.Access(
+            purpose="count each column's values", event=DiscreteGaussianEvent(scale=2.0, tables=1, records=1)
+        ),
+    )

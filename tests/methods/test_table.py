@@ -1,0 +1,55 @@
+"""The table of methods: a name finds one method, and nothing is imported before it is asked for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from doublure.errors import SettingError
+from doublure.methods import table
+from doublure.methods.base import MethodSettings
+from doublure.methods.dpgan import DpganSettings
+from doublure.methods.gan import GanSettings
+
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "methods.md"
+
+
+@pytest.mark.parametrize("name", table.METHODS)
+def test_a_name_finds_its_method(name):
+    found = table.method(name)
+    assert found.name == name
+    assert found.kinds
+    assert found.guarantee in ("dp", "bayesian-dp", "empirical", "none")
+    types = found.settings_type  # one, or one for each kind of data
+    assert all(issubclass(kind, MethodSettings) for kind in ([types] if isinstance(types, type) else types.values()))
+    assert table.METHODS[name]
+
+
+@pytest.mark.parametrize("name", ["wgan", "", "DPGAN", "../dpgan", "table"])
+def test_a_name_that_is_none_is_refused_with_those_that_are(name):
+    with pytest.raises(SettingError) as caught:
+        table.method(name)
+    assert caught.value.field == "method"
+    assert all(known in caught.value.remedy for known in table.METHODS)
+    assert "\n" not in str(caught.value)
+
+
+def test_no_method_is_imported_before_it_is_asked_for():
+    code = (
+        "import sys; from doublure.methods import table; before = 'doublure.methods.dpgan' in sys.modules;"
+        "table.method('dpgan'); after = 'doublure.methods.dpgan' in sys.modules;"
+        "print(before, after, 'torch' in sys.modules, 'doublure.methods.gan' in sys.modules)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert found.split() == ["False", "True", "False", "False"]
+
+
+@pytest.mark.parametrize("settings", [GanSettings, DpganSettings])
+def test_every_setting_for_tables_is_in_the_docs(settings):
+    if not DOCS.exists():
+        pytest.skip("the docs are not here")
+    words = DOCS.read_text(encoding="utf-8")
+    assert [name for name in settings.model_fields if f"`{name}`" not in words] == []

@@ -1,0 +1,143 @@
+"""The mixture of products: what it draws, and how a condition chooses among its components."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from scipy import stats
+
+from doublure.networks.mixture import MixtureGenerator
+
+ALPHA = 1e-6
+SIZES = [3, 2, 2, 3]  # the last two are conditions
+BODY, CONDITION = 5, 5
+COMPONENTS = 4
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    torch.set_num_threads(1)
+
+
+def source(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def mixture(condition_width=CONDITION, seed=1):
+    made = MixtureGenerator(SIZES, condition_width=condition_width, components=COMPONENTS)
+    with torch.no_grad():
+        made.logits.copy_(1.5 * torch.randn(COMPONENTS, 10, generator=source(seed)))
+        made.log_weights.copy_(torch.log_softmax(torch.randn(COMPONENTS, generator=source(seed + 1)), dim=0))
+    return made
+
+
+def asked(first, second, rows=1):
+    condition = torch.zeros(rows, CONDITION)
+    condition[:, first] = condition[:, 2 + second] = 1.0
+    return condition
+
+
+def chosen(made, rows, condition=None, seed=2):
+    """Return which component each row was made of."""
+    found = made(torch.randn(rows, 1, generator=source(seed)), condition).detach()
+    known = made.probabilities().detach()[:, : found.shape[1]]
+    distance = torch.cdist(found, known, compute_mode="donot_use_mm_for_euclid_dist")
+    assert float(distance.min(dim=1).values.max()) < 1e-6
+    return distance.argmin(dim=1)
+
+
+def assert_as_likely(components, shares):
+    counts = torch.bincount(components, minlength=COMPONENTS).numpy()
+    expected = (shares / shares.sum()).double().numpy() * len(components)
+    assert stats.chisquare(counts, expected * counts.sum() / expected.sum()).pvalue > ALPHA
+
+
+def posterior(made, first, second):
+    """Return what Bayes says, written out."""
+    known = made.probabilities().detach()
+    weights = made.log_weights.exp()
+    likelihood = [known[k, BODY + first] * known[k, BODY + 2 + second] for k in range(COMPONENTS)]
+    joint = torch.stack([weights[k] * likelihood[k] for k in range(COMPONENTS)])
+    return joint / joint.sum()
+
+
+def test_every_block_holds_probabilities():
+    made = mixture()
+    for part in made.probabilities().split(SIZES, dim=1):
+        assert torch.allclose(part.sum(1), torch.ones(COMPONENTS), atol=1e-6)
+    rows = made(torch.randn(30, 1, generator=source()), asked(0, 1, 30))
+    assert rows.shape == (30, BODY)
+    assert torch.allclose(rows[:, :3].sum(1), torch.ones(30), atol=1e-6)
+    assert torch.allclose(rows[:, 3:].sum(1), torch.ones(30), atol=1e-6)
+
+
+def test_without_condition_components_are_as_likely_as_their_weights():
+    made = mixture(condition_width=0)
+    assert made(torch.zeros(2, 1)).shape == (2, 10)
+    assert_as_likely(chosen(made, 20_000), made.log_weights.exp())
+
+
+@pytest.mark.parametrize(("first", "second"), [(0, 0), (1, 2), (0, 1)])
+def test_a_condition_chooses_by_bayes(first, second):
+    made = mixture()
+    found = chosen(made, 20_000, asked(first, second, 20_000))
+    assert_as_likely(found, posterior(made, first, second))
+    other = posterior(made, 1 - first, second)
+    assert (other - posterior(made, first, second)).abs().max() > 0.02
+
+
+def test_each_row_has_its_own_condition():
+    made = mixture()
+    draw = torch.randint(2, (30_000,), generator=source(5)), torch.randint(3, (30_000,), generator=source(6))
+    condition = torch.zeros(30_000, CONDITION)
+    condition[torch.arange(30_000), draw[0]] = condition[torch.arange(30_000), 2 + draw[1]] = 1.0
+    found = chosen(made, 30_000, condition)
+    for first in range(2):
+        for second in range(3):
+            rows = (draw[0] == first) & (draw[1] == second)
+            assert_as_likely(found[rows], posterior(made, first, second))
+    alone = chosen(made, 30_000, asked(int(draw[0][7]), int(draw[1][7]), 30_000))
+    assert found[7] == alone[7]  # company changes no row
+
+
+def test_what_a_condition_makes_impossible_is_not_chosen():
+    made = mixture()
+    with torch.no_grad():
+        made.logits[:3, BODY] = -60.0
+    assert set(chosen(made, 5_000, asked(0, 1, 5_000)).tolist()) == {3}
+
+
+def test_a_condition_that_no_component_knows_is_answered_still():
+    made = mixture()
+    with torch.no_grad():
+        made.logits[:, BODY] = -500.0
+    rows = made(torch.randn(100, 1, generator=source()), asked(0, 1, 100))
+    assert torch.isfinite(rows).all()
+
+
+def test_extreme_noise_has_a_component():
+    made = mixture(condition_width=0)
+    found = made(torch.tensor([[-40.0], [40.0], [math.inf], [-math.inf]]))
+    assert torch.isfinite(found).all()
+    assert torch.equal(found[0], made.probabilities()[0])
+    assert torch.equal(found[1], made.probabilities()[3])
+
+
+def test_no_rows_are_no_rows():
+    assert mixture()(torch.zeros(0, 1), torch.zeros(0, CONDITION)).shape == (0, BODY)
+    assert mixture(condition_width=0)(torch.zeros(0, 1)).shape == (0, 10)
+
+
+def test_rows_can_teach_the_probabilities():
+    made = mixture()
+    made(torch.randn(8, 1, generator=source()), asked(0, 1, 8)).square().sum().backward()
+    assert made.logits.grad[:, :BODY].abs().sum() > 0
+
+
+def test_a_new_one_knows_nothing():
+    fresh = MixtureGenerator(SIZES, condition_width=CONDITION, components=COMPONENTS)
+    assert set(fresh.state_dict()) == {"logits", "log_weights"}
+    assert torch.allclose(fresh.probabilities()[:, :3], torch.tensor(1 / 3))
+    assert fresh.log_weights.exp().sum() == pytest.approx(1.0)

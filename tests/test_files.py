@@ -1,0 +1,81 @@
+"""A failed write says what to do about it, names what was asked for, and leaves nothing half-written."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+from doublure import files
+from doublure.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("code", "remedy"),
+    [
+        (errno.ENOSPC, "free some space"),
+        (errno.EDQUOT, "free some of your quota"),
+        (errno.EFBIG, "write less"),
+        (errno.ENOENT, "make its folder first"),
+        (errno.ENOTDIR, "does not lead through a file"),
+        (errno.EISDIR, "give the name of a file"),
+        (errno.ENOTEMPTY, "choose another -o"),
+        (errno.EACCES, "may write to"),
+        (errno.EPERM, "may write to"),
+        (errno.EROFS, "not read-only"),
+        (errno.ENAMETOOLONG, "shorter name"),
+        (errno.EIO, "check the path and the disk"),
+    ],
+)
+def test_the_remedy_fits_what_is_wrong(tmp_path, monkeypatch, code, remedy):
+    def fails(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(files.os, "fsync", fails)
+    with pytest.raises(files.Unwritable) as caught:
+        files.write_atomic(tmp_path / "out", lambda file: file.write(b"x"))
+    monkeypatch.undo()
+    assert remedy in caught.value.remedy
+    assert ("space" in caught.value.remedy) == (code == errno.ENOSPC)
+    assert caught.value.field == str(tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def places(folder):
+    (folder / "file").write_text("x")
+    (folder / "folder").mkdir()
+    return {
+        "nowhere/out": errno.ENOENT,
+        "file/out": errno.ENOTDIR,
+        "folder": errno.EISDIR,
+        "x" * 300: errno.ENAMETOOLONG,
+        "nowhere/" + "x" * 300: errno.ENOENT,
+    }
+
+
+def test_a_place_that_cannot_be_written_is_found_before_the_work(tmp_path):
+    for name, code in places(tmp_path).items():
+        with pytest.raises(files.Unwritable) as caught:
+            files.refuse_unwritable(tmp_path / name)
+        assert caught.value.reason.errno == code, name
+    files.refuse_unwritable(tmp_path / "file")
+    files.refuse_unwritable(tmp_path / "new")
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_may_not_be_written(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(files.Unwritable, match="may write to"):
+        files.refuse_unwritable(tmp_path / "out")
+    tmp_path.chmod(0o700)
+
+
+def test_what_is_read_is_not_written_over(tmp_path):
+    (tmp_path / "people.csv").write_text("a\n1\n")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "people.csv")
+    for out in ("people.csv", "link.csv"):
+        with pytest.raises(InputError, match="written over"):
+            files.refuse_overwriting(tmp_path / out, None, tmp_path / "people.csv")
+    files.refuse_overwriting(tmp_path / "people.csv", tmp_path / "other.csv", None)
+    files.refuse_overwriting(tmp_path / "new.csv", tmp_path / "people.csv")
