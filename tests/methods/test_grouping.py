@@ -135,6 +135,13 @@ def test_a_value_that_stands_out_is_seen_inside_its_group():
     assert flat.max() / flat.min() < 1.5
 
 
+def test_a_cell_shares_its_mass_among_its_codes():
+    counts = np.repeat([10.0, 1000.0, 20.0], [10, 1, 5])
+    found = ordered(counts, noise=1.0, most=1)
+    assert found.size == 1
+    assert found.shares == pytest.approx(counts / 1200)
+
+
 def test_noise_alone_is_one_cell():
     """A cell costs 2 ln(codes) noise variances: in few of a hundred columns does noise make one."""
     draw = np.random.default_rng(1)

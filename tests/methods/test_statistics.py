@@ -458,6 +458,16 @@ def test_what_tables_say_of_a_column_is_weighed_by_their_noise():
     assert variances.ravel() == pytest.approx(np.diag(np.linalg.inv(information)), rel=1e-6)
 
 
+def test_zero_and_missing_are_groups_of_their_own():
+    never = {name: COLUMNS[name].replace("missing: false", "missing: true") for name in ("age", "school")}
+    schema = schema_of("gain", "age", "school", "income", **never)
+    tables = noisy_tables(schema)
+    tables.count_singles()
+    for (_, block), found in zip(tables._others, tables._groupings, strict=True):
+        assert block.column in ("gain", "age", "school")
+        assert (found.groups == found.size - 1).tolist() == [False] * (block.size - 1) + [True]
+
+
 def test_class_sizes_are_seen_through_all_tables():
     tables = noisy_tables(schema_of("age", "school", "sex", "income"), epsilon=1.0)
     tables.count_singles()

@@ -98,8 +98,8 @@ def test_each_row_has_its_own_condition():
         for second in range(3):
             rows = (draw[0] == first) & (draw[1] == second)
             assert_as_likely(found[rows], posterior(made, first, second))
-    alone = chosen(made, 30_000, asked(int(draw[0][7]), int(draw[1][7]), 30_000))
-    assert found[7] == alone[7]  # company changes no row
+            alone = chosen(made, 30_000, asked(first, second, 30_000))
+            assert torch.equal(found[rows], alone[rows])  # company changes no row
 
 
 def test_what_a_condition_makes_impossible_is_not_chosen():

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
 
 _BYTES = 4
-_PASSES = 12  # as for tables: passes over the critic for one paired image
+_PASSES = {True: 12, False: 6}  # passes over the critic for one paired image, with a gradient penalty and without
 _HELD = 8
 _GUESSED_CLASSES = 10
 
@@ -95,7 +95,7 @@ class ImageAdversarialSettings(AdversarialSettings):
         critic, kept = critic_work(shape, classes, self.critic_channels, self.features)
         generator, drawn = generator_work(shape, self.noise_width + classes, self.channels)
         records, steps = (self.lot_size or 1) * schema.unit.max_records, self.steps or 1
-        flops = 2.0 * steps * records * (_PASSES * critic + generator)
+        flops = 2.0 * steps * records * (_PASSES[self.penalty > 0] * critic + generator)
         flops += 2.0 * (steps / self.n_critic) * self.generator_batch * 3 * (critic + generator)
         pixels = height * width * colours
         held = schema.public_units * schema.unit.max_records * (pixels + 4) * 3  # as read, compact, and in unit order
