@@ -76,6 +76,53 @@ def test_what_is_read_is_not_written_over(tmp_path):
     (tmp_path / "link.csv").symlink_to(tmp_path / "people.csv")
     for out in ("people.csv", "link.csv"):
         with pytest.raises(InputError, match="written over"):
-            files.refuse_overwriting(tmp_path / out, None, tmp_path / "people.csv")
-    files.refuse_overwriting(tmp_path / "people.csv", tmp_path / "other.csv", None)
-    files.refuse_overwriting(tmp_path / "new.csv", tmp_path / "people.csv")
+            files.check_output(tmp_path / out, None, tmp_path / "people.csv")
+    files.check_output(tmp_path / "new.csv", tmp_path / "people.csv")
+
+
+CONTENTS = {
+    "plan": '{"schema_sha256": "", "settings": {}, "touches": []}',
+    "page": '<!doctype html>\n<html>\n<head>\n<meta name="generator" content="doublure">',
+    "figures": '{"about": null, "table": {}}',
+    "comparison": '{"internal": "", "contenders": []}',
+    "ledger": '{"body":{"dataset":"people"},"schema_sha256":"","settings":{},"touches":[]}',
+    "page of others": "<!doctype html>\n<html><body>mine</body></html>",
+    "table": "a,b\n1,2\n",
+    "JSON of others": "{}",
+    "broken JSON": '{"schema_sha256": ',
+    "bytes": "\0\0",
+    "nothing": "",
+}
+
+
+@pytest.mark.parametrize("form", ["plan", "page", "figures", "comparison", None])
+@pytest.mark.parametrize("there", CONTENTS)
+def test_only_a_file_of_the_same_form_is_replaced(tmp_path, form, there):
+    path = tmp_path / "out"
+    path.write_text(CONTENTS[there])
+    if there == form:
+        files.check_output(path, replaces=form)
+        return
+    with pytest.raises(InputError) as caught:
+        files.check_output(path, replaces=form)
+    assert ("ledger" in caught.value.message) == (there == "ledger")
+    assert "choose another -o" in caught.value.remedy
+
+
+@pytest.mark.parametrize("name", ["run.json", "card.json"])
+def test_nothing_is_written_among_what_is_kept_or_published(tmp_path, name):
+    (tmp_path / name).write_text("{}")
+    (tmp_path / "plan.json").write_text(CONTENTS["plan"])
+    for out, form in (("new.csv", None), ("plan.json", "plan")):
+        with pytest.raises(InputError, match="lies in a"):
+            files.check_output(tmp_path / out, replaces=form)
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "lost").symlink_to(tmp_path / "nowhere")
+    for name in ("pipe", "lost"):
+        with pytest.raises(InputError, match="no regular file"):
+            files.check_output(tmp_path / name, replaces="plan")
+    (tmp_path / "folder").mkdir()
+    files.check_output(tmp_path / "folder")  # whoever writes refuses it, or fills it if it is empty

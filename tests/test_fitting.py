@@ -69,6 +69,14 @@ class Draws:
         self.end = (step - 1, error)
 
 
+@pytest.mark.parametrize("field", ["plan", "ledger"])
+def test_what_is_no_plan_or_ledger_is_refused_in_words(small, tmp_path, field):
+    asked = {"plan": small.plan, "ledger": small.book(tmp_path)} | {field: None}
+    with pytest.raises(SettingError) as caught:
+        db.fit(small.frame(), asked["plan"], ledger=asked["ledger"])
+    assert caught.value.field == field
+
+
 def kinds(ledger):
     return [record.kind for record in ledger.entries]
 

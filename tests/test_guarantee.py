@@ -57,7 +57,7 @@ def test_none_in_the_designs_words():
 
 def test_several_records_of_a_unit_are_said():
     several = Guarantee(**DP | {"unit": "patient", "max_records": 3})
-    assert "for one patient (with at most 3 records)," in several.sentence
+    assert "for one patient (at most 3 records of each are used)," in several.sentence
 
 
 def test_a_full_batch_is_no_poisson_lot():

@@ -119,6 +119,7 @@ def test_a_plan_for_gan_claims_nothing(small):
     assert plan.touches[-1].to_json() == {"purpose": "train the critic", "event": None, "epsilon": None, "delta": None}
     assert any("must not be published" in warning for warning in plan.warnings)
     assert "not protected" in plan.explain()
+    assert "No budget: nothing is protected" in plan.explain()
     assert "ε =" not in plan.explain()
 
 
@@ -140,6 +141,45 @@ def test_it_warns_of_what_is_weak(small):
         assert part in warnings
     dear = make(small, small.bought_text, epsilon=0.3)
     assert any("more than half of epsilon" in warning for warning in dear.warnings)
+
+
+LOUD = [("dpgan", "train the critic"), ("statistics", "count each pair of columns")]
+
+
+@pytest.mark.parametrize(("method", "purpose"), LOUD)
+def test_it_warns_of_noise_that_hides_everything_and_says_what_would_do(method, purpose):
+    def drowned(epsilon):
+        plan = db.plan(listing(3, units=3_000), method=method, epsilon=epsilon, delta=1e-6, accountant="rdp")
+        return [warning for warning in plan.warnings if "hardly anything will be learned" in warning], plan
+
+    for epsilon in (1e-9, 1e-3):
+        found, plan = drowned(epsilon)
+        assert any(warning.startswith(f"{purpose}: the noise is") for warning in found)
+        assert db.Plan.from_json(json.loads(json.dumps(plan.to_json())), reprice=False).warnings == plan.warnings
+    (enough,) = {float(re.search(r"about epsilon ([0-9.e-]+)", warning)[1]) for warning in found}
+    assert drowned(1.3 * enough)[0] == []
+    assert drowned(0.3 * enough)[0] != []
+
+
+def test_small_figures_are_not_printed_as_nothing(small):
+    plan = make(small, epsilon=1e-9, delta=1e-7)
+    assert "ε = 1e-09" in plan.explain()
+    assert "ε = 0\n" not in plan.explain() + "\n"
+    assert "0.0000" not in plan.explain()
+
+
+def test_what_does_not_apply_is_left_out(small, bought):
+    lines = bought.explain().splitlines()
+    (bounds,) = [line for line in lines if "find bounds" in line]
+    assert "ε = 0.05" in bounds
+    assert "δ" not in bounds  # a pure fact has none
+    (values,) = [line for line in lines if "discover the values" in line]
+    assert "δ = " in values
+    (noise,) = [line for line in lines if line.startswith("Noise: ")]
+    assert re.fullmatch(r"Noise: σ = [\d.]+, C = [\d.]+, q = [\d.]+, T = 6", noise)
+    tables = db.plan(small.declared, method="statistics", epsilon=1.0, delta=1e-4, accountant="rdp").explain()
+    assert "None" not in tables
+    assert re.search(r"Noise: standard deviation [\d.]+ in each cell of \d+ tables of counts", tables)
 
 
 # -- refusals ----------------------------------------------------------------------------------------------------------
@@ -180,6 +220,29 @@ def test_what_cannot_be_planned_is_refused_in_one_line(small, changes, field, hi
     assert caught.value.remedy
     assert hint in line
     assert field is None or caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "message"),
+    [
+        ("steps", 0, "must be at least 1"),
+        ("steps", 2.5, "must be a whole number"),
+        ("critic_lr", "fast", "must be a number"),
+        ("critic_lr", math.nan, "must be a finite number"),
+        ("critic_lr", 0, "must be above 0"),
+        ("loss", "sad", "must be one of "),
+        ("width", True, "must not be true or false"),
+    ],
+)
+def test_settings_are_refused_in_our_own_words(small, setting, value, message):
+    with pytest.raises(SettingError) as caught:
+        make(small, **{setting: value})
+    assert caught.value.message.startswith(message)
+
+
+def test_what_is_no_schema_is_refused():
+    with pytest.raises(SchemaError, match="neither a schema nor a path"):
+        db.plan(None, method="gan")
 
 
 @pytest.mark.parametrize("figures", [{"epsilon": 1.0}, {"delta": 1e-5}, {"epsilon": 1.0, "delta": 1e-5}])

@@ -6,6 +6,7 @@ import csv
 import json
 import shutil
 from pathlib import Path
+from typing import get_args
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -15,6 +16,7 @@ import doublure as db
 from doublure import files, releasing
 from doublure.data import writing
 from doublure.errors import DoublureError, GateFailed, InputError, LedgerError, RunFolderError, SettingError
+from doublure.guarantee import Kind
 from doublure.releasing import verify
 
 BUNDLE = {"data.csv", "data.parquet", "card.json", "card.html", "dictionary.json"}
@@ -80,6 +82,21 @@ def test_the_card_holds_these_keys(released, small):
     assert card["guarantee"]["epsilon_mu"] is None
     assert (card["title"], card["contact"]) == ("Artificial people", "us@example.org")
     assert card["review_by"] > card["created"]
+
+
+def test_no_card_says_more_than_is_known(released, small, tmp_path):
+    """A row may equal a real one by chance, and where nothing is guaranteed nothing is said to be covered."""
+    gan = db.plan(small.declared, method="gan", **small.tiny)
+    db.release(db.fit(small.frame(), gan, ledger=small.book(tmp_path)), tmp_path / "bundle", n=5)
+    for bundle, covered in ((released[0], True), (tmp_path / "bundle", False)):
+        text = (bundle / "card.json").read_text() + (bundle / "card.html").read_text()
+        assert "none describes" not in text
+        assert "one may still equal a real one" in text
+        assert ("The guarantee covers" in text) == covered
+        assert ("No guarantee covers anybody" in text) == (not covered)
+    for kind in get_args(Kind):
+        assert ("The guarantee covers" in releasing._UNIT_LIMIT[kind]) == (kind in ("dp", "bayesian-dp"))
+    assert not any("none " in line for limits in releasing._FIRST_LIMITS.values() for line in limits)
 
 
 def test_neither_nan_nor_infinity_nor_a_path_of_this_machine_is_on_the_card(released, tmp_path):
@@ -205,6 +222,23 @@ def test_formulas_are_defused_on_request(small, tmp_path):
     assert any(cell == "'=cmd" for row in made for cell in row)
     for row, harmless in zip(plain, made, strict=True):
         assert harmless == ["'=cmd" if cell == "=cmd" else cell for cell in row]
+
+
+def test_the_dictionary_says_what_was_defused():
+    schema = db.Schema.parse("""
+doublure: 1
+kind: table
+units: 10
+columns:
+  "=SUM(A1)": {type: boolean, missing: false}
+  plain: {type: boolean, missing: false}
+""").resolve({})
+    described = releasing.dictionary(schema, spreadsheet_safe=True)
+    assert [column.get("written_as") for column in described["columns"]] == ["'=SUM(A1)", None]
+    assert "apostrophe" in described["spreadsheet_safe"]
+    plain = releasing.dictionary(schema)
+    assert "spreadsheet_safe" not in plain
+    assert all("written_as" not in column for column in plain["columns"])
 
 
 def test_every_way_to_begin_a_formula_is_known(tmp_path):

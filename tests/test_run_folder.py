@@ -85,7 +85,7 @@ def test_a_saved_copy_is_a_run_folder_too(small, tmp_path):
     again = db.load(tmp_path / "copy")
     assert again.sample(20, seed=4).equals(syn.sample(20, seed=4))
     assert again.run["ledger"] == syn.run["ledger"]
-    with pytest.raises(RunFolderError, match="is not empty"):
+    with pytest.raises(RunFolderError, match="holds a finished run"):
         syn.save(tmp_path / "copy")
 
 

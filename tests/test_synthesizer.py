@@ -90,6 +90,8 @@ def test_what_is_no_number_of_rows_is_refused(syn, n):
         ({"member": True}, {"member": "true"}),
         ({"member": "True"}, {"member": "true"}),
         ({"member": False}, {"member": "false"}),
+        *(({"member": word}, {"member": "true"}) for word in ("yes", "Y", "t", "1", 1)),
+        *(({"member": word}, {"member": "false"}) for word in ("no", "N", "f", "0", 0)),
         ({"age": 40}, {"age": "40"}),
         ({"age": "40"}, {"age": "40"}),
         ({"age": np.int64(40)}, {"age": "40"}),
@@ -132,7 +134,7 @@ def test_conditions_follow_their_shares(syn):
         ({"sex": "Other"}, "no such value"),
         ({"job": "clown"}, "no such value"),
         ({"job": None}, "no such value"),
-        ({"member": "maybe"}, "no such value"),
+        ({"member": "maybe"}, "give true or false"),
         ({"age": 16}, "outside"),
         ({"age": 91}, "outside"),
         ({"age": 40.5}, "between two"),
@@ -159,7 +161,7 @@ def test_what_no_row_can_have_is_refused_at_once(syn, monkeypatch, given, hint):
 
 
 def test_what_is_too_rare_is_refused_after_a_while(syn, monkeypatch):
-    monkeypatch.setattr(synthesizer, "_MOST_ROWS_IN_VAIN", 3000)
+    monkeypatch.setattr(synthesizer, "_DECIDED_AFTER", 3000)
     drawn = []
     draw = db.Synthesizer._draw
 
@@ -171,8 +173,32 @@ def test_what_is_too_rare_is_refused_after_a_while(syn, monkeypatch):
     monkeypatch.setattr(db.Synthesizer, "_draw", never)
     with pytest.raises(SettingError) as caught:
         list(syn.sample_chunks(5, given={"age": 40}, chunk_rows=1000))
-    assert "no artificial row in 3000" in str(caught.value)
+    assert "no artificial row in 3,000 has" in str(caught.value)
     assert drawn == [1000, 1000, 1000]
+
+
+def test_waiting_ends_where_too_many_rows_would_be_needed(syn, monkeypatch):
+    """A hit now and then does not begin the waiting anew."""
+    monkeypatch.setattr(synthesizer, "_DECIDED_AFTER", 3000)
+    monkeypatch.setattr(synthesizer, "_MOST_DRAWN", 50_000)
+    drawn = []
+    draw = db.Synthesizer._draw
+
+    def rarely(self, size, *rest):
+        drawn.append(size)
+        frame = draw(self, size, *rest)
+        frame["age"] = 41
+        frame.loc[0, "age"] = 40  # one row in a thousand
+        return frame
+
+    monkeypatch.setattr(db.Synthesizer, "_draw", rarely)
+    with pytest.raises(SettingError) as caught:
+        list(syn.sample_chunks(100, given={"age": 40}, chunk_rows=1000))
+    assert len(drawn) == 3
+    assert "about one artificial row in 1,000 has this combination, too few to find 100" in caught.value.message
+    assert "ask for fewer rows (50 can be found)" in caught.value.remedy
+    assert caught.value.field == "given age"
+    assert sum(len(part) for part in syn.sample_chunks(50, given={"age": 40}, chunk_rows=1000)) == 50
 
 
 # -- a chunk at a time -------------------------------------------------------------------------------------------------
@@ -221,6 +247,8 @@ def test_no_chunk_is_no_size(syn):
 
 def test_it_shows_no_weights_and_cannot_be_changed(syn):
     assert "tensor" not in repr(syn).lower()
+    assert repr(syn).startswith("Synthesizer(method='dpgan', 11 columns, guarantee='(ε=2, ")
+    assert len(repr(syn)) < 500
     with pytest.raises(AttributeError):
         syn.guarantee = copy.copy(syn.guarantee)
 

@@ -6,9 +6,9 @@ import errno
 import json
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO, Literal, NoReturn, TypeAlias
 
 from doublure.errors import InputError
 
@@ -27,6 +27,29 @@ _REMEDIES = {
     errno.ENOTEMPTY: "choose another -o",
     errno.ENAMETOOLONG: "choose a shorter name",
 }
+
+Form: TypeAlias = Literal["plan", "page", "figures", "comparison"]
+"""What is made again and again in the same place, so that a file of the same form may be replaced."""
+
+_KEYS: Mapping[str, tuple[frozenset[str], ...]] = {
+    "plan": (frozenset({"schema_sha256", "settings", "touches"}),),
+    "figures": (
+        frozenset({"about", "table"}),
+        frozenset({"about", "images"}),
+        frozenset({"internal", "fidelity"}),
+    ),
+    "comparison": (frozenset({"internal", "contenders"}),),
+}
+_NAMES: Mapping[str, str] = {
+    "plan": "no plan",
+    "page": "no page of doublure's",
+    "figures": "no figures of an evaluation",
+    "comparison": "no comparison",
+}
+_PAGE, _MADE_BY = b"<!doctype html>", b'<meta name="generator" content="doublure">'
+_LEDGER = b'{"body":'
+_KEPT = {"run.json": "a run folder", "card.json": "a bundle"}
+_ANOTHER = "choose another -o"
 
 
 def write_atomic(path: Path, write: Callable[[BinaryIO], object], *, mode: int = 0o644) -> None:
@@ -52,15 +75,62 @@ def write_atomic(path: Path, write: Callable[[BinaryIO], object], *, mode: int =
         raise
 
 
-def refuse_overwriting(out: Path, *inputs: Path | None) -> None:
-    """Refuse to write over a file that is read: the data, or the schema that a plan is made from.
+def check_output(out: Path, *reads: Path | None, replaces: Form | None = None) -> None:
+    """Refuse to write where something would be lost; the one rule for every ``-o``.
+
+    ==============================================  ==================================================================
+    what is there                                   what happens
+    ==============================================  ==================================================================
+    nothing                                         it may be written
+    a file of the form that is made again           it is replaced
+    what the command reads, a ledger, another file  refused
+    a file in a run folder or a bundle              refused, whether or not it is there already
+    a folder                                        left to whoever writes
+    ==============================================  ==================================================================
+
+    Args:
+        out: Where to write.
+        reads: What the command reads: the data, or the schema that a plan is made from.
+        replaces: The form of what is written, if a file of that form may be replaced; otherwise nothing may.
 
     Raises:
-        InputError: ``out`` is one of the inputs.
+        InputError: Naming the file, and what it is.
     """
-    for given in inputs:
+    for name, what in _KEPT.items():
+        if (out.parent / name).exists():
+            raise InputError(f"lies in {what}, which holds its own files only", field=out, remedy=_ANOTHER)
+    if not os.path.lexists(out) or out.is_dir():
+        return
+    for given in reads:
         if given is not None and out.exists() and given.exists() and out.samefile(given):
-            raise InputError("is read, and would be written over", field=out, remedy="choose another -o")
+            raise InputError("is read, and would be written over", field=out, remedy=_ANOTHER)
+    if not out.is_file():
+        raise InputError("is no regular file, and is not replaced", field=out, remedy=_ANOTHER)
+    beginning = _beginning(out)
+    if beginning.startswith(_LEDGER):
+        raise InputError("is a ledger, and is never written over", field=out, remedy=_ANOTHER)
+    if replaces is None:
+        raise InputError("already exists", field=out, remedy=f"{_ANOTHER}, or remove it")
+    if not _has_form(out, beginning, replaces):
+        raise InputError(f"already exists and is {_NAMES[replaces]}", field=out, remedy=f"{_ANOTHER}, or remove it")
+
+
+def _beginning(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(2_000)
+    except OSError:  # then it is no form of ours either
+        return b""
+
+
+def _has_form(path: Path, beginning: bytes, form: Form) -> bool:
+    if form == "page":
+        return beginning.lstrip().lower().startswith(_PAGE) and _MADE_BY in beginning
+    try:
+        found = read_json(path, form)
+    except InputError:
+        return False
+    return any(keys <= found.keys() for keys in _KEYS[form])
 
 
 def part_of(path: Path) -> Path:

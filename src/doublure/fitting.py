@@ -33,6 +33,7 @@ from doublure.ledger.request import charge
 from doublure.methods import table as methods
 from doublure.methods.base import Job, encoder_for
 from doublure.planning import Plan
+from doublure.planning.budget import DELTA_WITHOUT_PRIVACY
 from doublure.planning.machine import refuse_too_large
 from doublure.private import facts
 from doublure.progress import Progress, Silent
@@ -79,6 +80,11 @@ def fit(
         Interrupted: Stopped by a signal; the state is kept and the run can be resumed.
     """
     listener = progress or Silent()
+    if not isinstance(plan, Plan):
+        raise SettingError("is no plan", field="plan", remedy="make one with doublure.plan, or read one with Plan.load")
+    if not isinstance(ledger, (Ledger, str, Path)):
+        remedy = "give a Ledger or its path; Ledger.create makes one"
+        raise SettingError("is needed: it pays before the data is opened", field="ledger", remedy=remedy)
     _refuse_forged(plan)
     refuse_too_large(methods.method(plan.method), plan.schema, plan.settings)
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
@@ -252,7 +258,8 @@ class _Run:
         progress.stage("learn what was bought", len(self._plan.learned))
         for number, (access, question) in enumerate(zip(self._plan.learned, schema.questions, strict=True)):
             self._reservation.noise_drawn(access.purpose)
-            learned[question.path] = facts.learn(question, table, schema, delta=access.delta or 0.0, learned=learned)
+            delta = DELTA_WITHOUT_PRIVACY if access.delta is None else access.delta  # a plan without a claim has none
+            learned[question.path] = facts.learn(question, table, schema, delta=delta, learned=learned)
             progress.at(number + 1)
         resolved = schema.resolve(learned)
         self._folder.save_schema(resolved)

@@ -164,7 +164,7 @@ def figure(value: float | None) -> str:
 def _covered(guarantee: Guarantee) -> str:
     if guarantee.max_records == 1:
         return guarantee.unit
-    return f"{guarantee.unit} (with at most {guarantee.max_records} records)"
+    return f"{guarantee.unit} (at most {guarantee.max_records} records of each are used)"
 
 
 def _dp(guarantee: Guarantee) -> str:

@@ -18,10 +18,13 @@ from typing import Any, SupportsIndex
 
 from doublure import files, seeding
 from doublure._version import __version__
+from doublure.data.writing import defused
 from doublure.errors import InputError, LedgerError, RunFolderError, SettingError
+from doublure.guarantee import Kind
 from doublure.ledger import Ledger
 from doublure.ledger.chain import canonical
 from doublure.ledger.request import facts
+from doublure.progress import Progress
 from doublure.run_folder import sha256_of
 from doublure.sampling import FORMS, write_sample
 from doublure.schema import ResolvedSchema
@@ -32,21 +35,28 @@ from doublure.verifying import CARD, VERSION, claims_sha256, verify
 
 _PAGE, _DICTIONARY = "card.html", "dictionary.json"
 _REVIEW_YEARS = 2
+_DEFUSED = "text and column names that a spreadsheet would run as a formula have an apostrophe (') before them"
 _EDITED = "the run folder was edited; fit again"
 _FIRST_LIMITS = {
     "table": (
-        "Every row is artificial; none describes a real person or thing.",
+        "Every row is artificial; one may still equal a real one.",
         "Rare combinations and small groups are approximated worst; check them before relying on them.",
     ),
     "images": (
-        "Every image is artificial; none was taken of a real person or thing.",
+        "Every image is artificial; one may still look like a real one.",
         "Rare classes and unusual images are approximated worst; look at them before relying on them.",
     ),
 }
-_LIMITS = (
-    "Figures computed from this data carry the error of the generator besides that of sampling.",
-    "The guarantee covers what the unit's records add to the release, not what is known about a group from elsewhere.",
+_ERROR_LIMIT = "Figures computed from this data carry the error of the generator besides that of sampling."
+_COVERAGE_LIMIT = (
+    "The guarantee covers what the unit's records add to the release, not what is known about a group from elsewhere."
 )
+_UNIT_LIMIT: dict[Kind, str] = {
+    "dp": _COVERAGE_LIMIT,
+    "bayesian-dp": _COVERAGE_LIMIT,
+    "empirical": "No guarantee covers anybody's records: the estimate is an average over this data set.",
+    "none": "No guarantee covers anybody's records: private ones may stand among these as they are.",
+}
 
 
 def release(
@@ -60,6 +70,7 @@ def release(
     spreadsheet_safe: bool = False,
     title: str | None = None,
     contact: str | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Write a bundle.
 
@@ -73,6 +84,7 @@ def release(
         spreadsheet_safe: Defuse text that a spreadsheet would run as a formula.
         title: The card's title.
         contact: Whom to ask.
+        progress: Who listens.
 
     Returns:
         The card.
@@ -92,8 +104,10 @@ def release(
     try:
         entropy = seeding.chosen(seed)
         for form in forms:
-            write_sample(syn, staging / f"data.{form}", rows, seed=entropy, spreadsheet_safe=spreadsheet_safe)
-        files.write_json(staging / _DICTIONARY, {"watermark": syn.guarantee.watermark, **dictionary(syn.schema)})
+            file = staging / f"data.{form}"
+            write_sample(syn, file, rows, seed=entropy, spreadsheet_safe=spreadsheet_safe, progress=progress)
+        described = dictionary(syn.schema, spreadsheet_safe=spreadsheet_safe)
+        files.write_json(staging / _DICTIONARY, {"watermark": syn.guarantee.watermark, **described})
         listed = [_entry(staging / f"data.{form}", rows) for form in forms] + [_entry(staging / _DICTIONARY, None)]
         card = _card(syn, listed, book.dataset, title, contact)
         recorded = {file["path"]: file["sha256"] for file in listed} | {CARD: claims_sha256(card)}
@@ -165,8 +179,13 @@ def _sheet(syn: Synthesizer, n: int, seed: int) -> bytes | None:
     return png(sheet_of(shown, syn.schema, {"watermark": syn.guarantee.watermark}))
 
 
-def dictionary(schema: ResolvedSchema) -> dict[str, Any]:
-    """Return the data dictionary: every column with its type and domain, from public or bought facts."""
+def dictionary(schema: ResolvedSchema, *, spreadsheet_safe: bool = False) -> dict[str, Any]:
+    """Return the data dictionary: every column with its type and domain, from public or bought facts.
+
+    Args:
+        schema: Every fact known.
+        spreadsheet_safe: Say under which name a column is written whose own name a spreadsheet would run.
+    """
     columns = []
     for name, column in schema.columns.items():
         bounds = getattr(column, "bounds", None)
@@ -182,8 +201,12 @@ def dictionary(schema: ResolvedSchema) -> dict[str, Any]:
                 "derived_from": schema.derived.get(name),
             }
         )
+        if spreadsheet_safe and defused(name) != name:
+            columns[-1]["written_as"] = defused(name)
     constraints = [constraint.model_dump(mode="json") for constraint in schema.constraints]
     described = {"version": VERSION, "kind": schema.kind, "columns": columns, "constraints": constraints}
+    if spreadsheet_safe:
+        described["spreadsheet_safe"] = _DEFUSED
     if isinstance(schema, ImageSchema):
         arrays = {"images": "(n, height, width, channels), uint8", "labels": "(n,)"}
         shape = list(schema.shape)
@@ -218,7 +241,7 @@ def _card(
         "public_sources": [],
         "ledger": None,
         "files": listed,
-        "limits": [*_FIRST_LIMITS[syn.schema.kind], *_LIMITS],
+        "limits": [*_FIRST_LIMITS[syn.schema.kind], _ERROR_LIMIT, _UNIT_LIMIT[syn.guarantee.kind]],
         "review_by": now.replace(year=now.year + _REVIEW_YEARS, day=min(now.day, 28)).date().isoformat(),
     }
 

@@ -85,9 +85,19 @@ class RunFolder:
 
     def _taken(self) -> RunFolderError:
         with contextlib.suppress(InputError):
-            if self.path.is_dir() and self.run.get("status") == "planned":
-                return RunFolderError("was cut off before it could begin", field=self.path, remedy="remove it")
-        return RunFolderError("is not empty", field=self.path, remedy="choose another -o, or go on with --resume")
+            if self.path.is_dir() and (self.path / "run.json").is_file():
+                status = self.run.get("status")
+                if status == "planned":
+                    return RunFolderError("was cut off before it could begin", field=self.path, remedy="remove it")
+                if status == "done":
+                    remedy = "choose another -o, or sample from it"
+                    return RunFolderError("holds a finished run", field=self.path, remedy=remedy)
+                return RunFolderError(
+                    "holds a run that is not finished",
+                    field=self.path,
+                    remedy="choose another -o, or go on with --resume",
+                )
+        return RunFolderError("is not empty", field=self.path, remedy="choose another -o")
 
     def discard(self) -> None:
         """Remove the files of a run that came to nothing, and the folder if nothing else is in it."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 from doublure._version import __version__
 from doublure.errors import SettingError
+from doublure.progress import Progress, Silent
 from doublure.schema.images import ImageSchema
 from doublure.synthesizer import Synthesizer, counted
 
@@ -23,6 +24,7 @@ def write_sample(
     given: Mapping[str, object] | None = None,
     seed: SupportsIndex | None = None,
     spreadsheet_safe: bool = False,
+    progress: Progress | None = None,
 ) -> int:
     """Draw ``n`` artificial records and write them; the path's ending chooses the form.
 
@@ -33,6 +35,7 @@ def write_sample(
         given: Column -> value that every record must have.
         seed: Makes the records repeatable.
         spreadsheet_safe: Defuse text that a spreadsheet would run as a formula; for tables.
+        progress: Who listens.
 
     Returns:
         How many records were written.
@@ -48,11 +51,21 @@ def write_sample(
         if spreadsheet_safe:
             raise SettingError("is for tables", field="spreadsheet_safe", remedy="leave it out")
         check_ending(path, size)
-        chunks = syn.sample_chunks(size, given=given, seed=seed)
+        chunks = _told(syn.sample_chunks(size, given=given, seed=seed), size, f"draw {path.name}", progress)
         return write_images(chunks, path, syn.schema, size, about=about)
     from doublure.data.writing import check_ending as check
     from doublure.data.writing import write_table
 
     check(path)
-    rows = syn.sample_chunks(size, given=given, seed=seed)
+    rows = _told(syn.sample_chunks(size, given=given, seed=seed), size, f"draw {path.name}", progress)
     return write_table(rows, path, syn.schema, spreadsheet_safe=spreadsheet_safe, metadata=about)
+
+
+def _told(chunks: Iterable[Any], n: int, name: str, progress: Progress | None) -> Iterator[Any]:
+    """Yield the chunks, telling how many of the ``n`` records are there."""
+    listener, done = progress or Silent(), 0
+    listener.stage(name, n)
+    for chunk in chunks:
+        yield chunk
+        done += len(chunk)
+        listener.at(done)

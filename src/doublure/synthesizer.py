@@ -14,7 +14,7 @@ import pandas as pd
 
 from doublure import given as asking
 from doublure import seeding
-from doublure.errors import SettingError
+from doublure.errors import SettingError, printable
 from doublure.guarantee import Guarantee
 from doublure.planning import Plan
 from doublure.schema import ResolvedSchema
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 CHUNK_ROWS = 50_000
 CHUNK_IMAGES = 500
-_MOST_ROWS_IN_VAIN = 1_000_000
+_DECIDED_AFTER = 1_000_000
+_MOST_DRAWN = 100_000_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -46,6 +47,11 @@ class Synthesizer:
     guarantee: Guarantee
     generator: torch.nn.Module = field(repr=False)
     run: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def __repr__(self) -> str:
+        """Return who this is in one line; schema, plan and weights would fill pages."""
+        columns = "images" if self.schema.kind == "images" else f"{len(self.schema.columns)} columns"
+        return f"Synthesizer(method={self.plan.method!r}, {columns}, guarantee={self.guarantee.sentence!r})"
 
     def sample(
         self, n: SupportsIndex, given: Mapping[str, object] | None = None, seed: SupportsIndex | None = None
@@ -105,18 +111,14 @@ class Synthesizer:
         return encoder_for(self.schema, self.plan.settings)
 
     def _chunks(self, n: int, wanted: asking.Given, entropy: int, chunk_rows: int) -> Iterator[Any]:
-        done = number = in_vain = 0
+        done = number = drawn = found = 0
         while done < n or number == 0:
             size = chunk_rows if wanted.waited and n else min(chunk_rows, n - done)
             frame = wanted.fitting(self._draw(size, wanted.fixed, np.random.default_rng([entropy, number])))
+            drawn, found = drawn + size, found + len(frame)
             frame = _first(frame, n - done)
-            in_vain = 0 if len(frame) else in_vain + size
-            if in_vain >= _MOST_ROWS_IN_VAIN:
-                raise SettingError(
-                    f"no artificial row in {in_vain} has this combination",
-                    field="given " + ", ".join(wanted.waited),
-                    remedy="ask for fewer conditions, or give the column the role condition and fit again",
-                )
+            if wanted.waited and done + len(frame) < n:
+                _refuse_too_rare(wanted, drawn, found, n)
             number += 1
             if len(frame) or n == 0:
                 yield self._numbered(frame, done)
@@ -140,6 +142,27 @@ class Synthesizer:
             if column.type == "id":
                 frame[name] = np.arange(done + 1, done + len(frame) + 1, dtype=np.int64)
         return frame
+
+
+def _refuse_too_rare(wanted: asking.Given, drawn: int, found: int, n: int) -> None:
+    """Refuse to wait for a combination that is so rare that ``n`` rows of it would take for ever.
+
+    Whoever goes on has found more than n in a hundred million, so that no more than those are ever drawn.
+
+    Raises:
+        SettingError: Naming how rare it is.
+    """
+    if drawn < _DECIDED_AFTER or n * drawn <= _MOST_DRAWN * found:
+        return
+    message = f"no artificial row in {drawn:,} has this combination"
+    remedy = "ask for fewer conditions, or give the column the role condition and fit again"
+    if found:
+        message = f"about one artificial row in {drawn / found:,.0f} has this combination, too few to find {n:,}"
+        remedy = (
+            f"ask for fewer rows ({max(1, _MOST_DRAWN * found // drawn):,} can be found) or conditions, or give the"
+        )
+        remedy += " column the role condition and fit again"
+    raise SettingError(message, field="given " + ", ".join(map(printable, wanted.waited)), remedy=remedy)
 
 
 def _first(records: Any, n: int) -> Any:

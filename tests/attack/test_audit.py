@@ -1,4 +1,8 @@
-"""The trainer's audit finds nothing in the production mechanism, and finds each planted mutant."""
+"""The trainer's audit finds nothing in the production mechanism, and finds each planted mutant.
+
+This is the short audit: gross faults, in seconds. The long one, which sees finer faults and says how tight the bounds
+are, is ``benchmarks/audit.py``; what it found stands in ``docs/benchmarks.md``.
+"""
 
 from dataclasses import replace
 

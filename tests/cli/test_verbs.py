@@ -36,6 +36,7 @@ def test_schema_draft(doublure, small, tmp_path):
     assert found["result"]["columns"] == 11
     assert "columns.age.bounds" in found["result"]["undeclared"]
     assert "age" in db.Schema.load(out).columns
+    out.unlink()
     said = doublure("schema", "draft", data, "-o", out)
     assert "facts still undeclared" in said.out
     assert f"doublure schema check {out}" in said.out
@@ -54,9 +55,13 @@ def test_schema_check(doublure, schema, small, tmp_path):
     assert found["result"]["ok"] is True
     schema.write_text(schema.read_text().replace("bounds: [17, 90]", "bounds: undeclared"))
     said = doublure("schema", "check", schema)
-    assert said.code == 0
+    assert said.code == 4  # a check said no
     assert "age: {type: integer, bounds: [LOWER, UPPER]" in said.out
-    assert doublure("schema", "check", schema, "--json").result["result"]["ok"] is False
+    assert said.err.startswith("doublure: columns.age.bounds: is undeclared; ")
+    found = doublure("schema", "check", schema, "--json")
+    assert (found.code, found.result["ok"]) == (4, False)
+    assert found.result["error"]["code"] == "gate"
+    assert found.result["error"]["field"] == "columns.age.bounds"
 
 
 def test_budget(doublure, tmp_path):
@@ -133,10 +138,66 @@ def test_evaluate_is_internal(doublure, small, tmp_path):
     assert (tmp_path / "page.html").is_file()
 
 
+def test_a_release_without_a_guarantee_says_so_first(doublure, schema, small, tmp_path):
+    words = ["fit", small.csv(tmp_path), "--schema", schema, "--method", "gan", *TINY[:-2]]
+    assert doublure(*words, "--ledger", small.book(tmp_path).path, "-o", tmp_path / "run").code == 0
+    said = doublure("release", tmp_path / "run", "-n", 5, "-o", tmp_path / "bundle")
+    assert said.out.startswith("*** No privacy guarantee. Do not publish. ***\n")
+
+
+def test_attempts_that_came_to_nothing_are_folded(doublure, plan, small, tmp_path):
+    ledger = small.book(tmp_path).path
+    (tmp_path / "bad.csv").write_text(small.csv(tmp_path).read_text().replace("nurse", "", 1).replace("cook", "\0", 1))
+    words = ["--plan", plan, "--ledger", ledger, "-o", tmp_path / "run"]
+    for _ in range(2):
+        assert doublure("fit", tmp_path / "bad.csv", *words).code == 2
+    said = doublure("budget", "show", ledger)
+    assert "and 2 attempts that drew no noise and cost nothing" in said.out
+    assert "no-noise-drawn" not in said.out
+    assert len(doublure("budget", "show", ledger, "--json").result["result"]["runs"]) == 2
+
+
+def test_help_fits_its_lines_and_names_the_methods(doublure, monkeypatch):
+    from doublure.methods.table import METHODS
+
+    monkeypatch.setenv("COLUMNS", "80")
+    for words in ([], ["schema"], ["budget"], ["datasets"]):
+        assert "..." not in doublure(*words, "--help").out.split("Commands:")[1]
+    for verb in ("plan", "fit"):
+        shown = doublure(verb, "--help").out
+        assert all(name in shown for name in METHODS)
+
+
+def test_a_finished_run_says_that_it_is_finished(doublure, plan, small, tmp_path):
+    run, ledger = small.copies(tmp_path)
+    said = doublure("fit", small.csv(tmp_path), "--plan", plan, "--ledger", ledger, "-o", run)
+    assert said.code == 2
+    assert "holds a finished run; choose another -o, or sample from it" in said.line
+
+
+def test_long_work_says_what_it_is_doing(doublure, small, tmp_path):
+    run, _ = small.copies(tmp_path)
+    data = small.csv(tmp_path)
+    for words, stage in (
+        (["sample", run, "-n", 5, "-o", tmp_path / "rows.csv"], "draw rows.csv"),
+        (["release", run, "-n", 5, "-o", tmp_path / "bundle"], "draw data.parquet"),
+        (["evaluate", run, "--real", data], "draw artificial records"),
+        (["compare", run, "--real", data], "draw artificial records"),
+    ):
+        said = doublure(*words)
+        assert said.code == 0
+        assert f"  {stage}" in said.err.splitlines()
+        assert stage not in said.out
+
+
 def test_datasets(doublure):
     found = doublure("datasets", "list", "--json").result
     assert "adult" in {entry["name"] for entry in found["result"]["datasets"]}
-    assert "adult" in doublure("datasets", "list").out
+    lines = doublure("datasets", "list").out.splitlines()
+    assert any(line.startswith("adult") for line in lines)
+    assert (
+        len({line.index(entry["licence"]) for line, entry in zip(lines, found["result"]["datasets"], strict=True)}) == 1
+    )
 
 
 def test_doctor(doublure):

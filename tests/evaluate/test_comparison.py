@@ -37,6 +37,12 @@ def test_the_table_names_everybody_and_says_that_it_is_internal(two, real, holdo
     assert json.loads(found.to_json())["internal"] == "computed on real data: do not publish"
 
 
+def test_rows_that_the_fits_have_seen_are_said_to_be(two, real, holdout):
+    seen = "! The fit has seen these rows: "
+    assert str(evaluate.compare(two, real)).splitlines()[1].startswith(seen)
+    assert seen not in str(evaluate.compare(two, real, holdout))
+
+
 def test_other_columns_are_refused(two, real):
     two["poor"].schema = two["poor"].schema.model_copy(
         update={"columns": dict(list(two["poor"].schema.columns.items())[:-1])}

@@ -87,6 +87,12 @@ def test_class_means_have_the_right_averages_and_no_relations(schema):
     assert abs(drawn[:, 3, 1].mean() - real.images[:, 3, 1].mean()) < 8
 
 
+def test_images_that_the_fit_has_seen_are_said_to_be(schema, evaluation):
+    seen = evaluate_images(schema, made(60, 1), made(80, 2), students=())
+    assert seen.verdict.warnings[0].startswith("The fit has seen these images")
+    assert not any("has seen" in warning for warning in evaluation.verdict.warnings)
+
+
 def test_without_a_holdout_a_quarter_of_the_units_is_kept_aside(schema):
     found = evaluate_images(schema, made(60, 1), made(80, 2), unit=np.arange(80) // 4, students=())
     assert (found.rows.train, found.rows.holdout, found.rows.kept_aside) == (60, 20, False)

@@ -34,6 +34,29 @@ def test_printing_a_report_says_that_it_is_internal(understudy, real):
     assert repr(report) == "Report(computed on real data: do not publish)"
 
 
+def test_what_the_fit_has_seen_is_no_holdout(tmp_path, understudy, real, holdout):
+    real.to_csv(tmp_path / "real.csv", index=False)
+    real.to_csv(tmp_path / "copy.csv", index=False)
+    (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
+    pairs = [(tmp_path / "real.csv", tmp_path / name) for name in ("real.csv", "link.csv", "copy.csv")]
+    for data, kept in (*pairs, (real, real), (real, real.copy()), (tmp_path / "real.csv", real)):
+        with pytest.raises(SettingError, match="the fit has seen") as caught:
+            evaluate.report(understudy, data, kept)
+        assert (caught.value.field, caught.value.exit_code) == ("holdout", 2)
+    assert evaluate.report(understudy, real, holdout).table.rows.kept_aside
+
+
+def test_what_the_fit_has_seen_is_said_before_the_figures(tmp_path, understudy, real, holdout):
+    caveat = "The fit has seen these rows"
+    seen, kept = evaluate.report(understudy, real), evaluate.report(understudy, real, holdout)
+    assert f"! {caveat}" in str(seen)
+    assert caveat not in str(kept)
+    for report, said in ((seen, True), (kept, False)):
+        report.save(tmp_path / "page.html")
+        page = (tmp_path / "page.html").read_text()
+        assert (caveat in page[: page.index('<section aria-label="Scores">')]) == said
+
+
 def test_no_rows_are_refused(understudy, real):
     with pytest.raises(SettingError, match="rows"):
         evaluate.report(understudy, real, rows=0)

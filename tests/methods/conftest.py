@@ -1,8 +1,8 @@
-"""A made-up table with a plain pattern, and jobs on it, without ledger, folder or plan."""
+"""A made-up table with a plain pattern, a set of real digits, and jobs on them, without ledger, folder or plan."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -10,16 +10,19 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from doublure.data.images import open_images
 from doublure.data.tables import open_table
 from doublure.errors import SettingError
 from doublure.methods import table
-from doublure.methods.base import Job, encoder_for
+from doublure.methods.base import Job, encoder_for, settings_of
 from doublure.methods.dpgan import DpganSettings
 from doublure.methods.gan import GanSettings
+from doublure.methods.image_statistics import ImageStatisticsSettings
 from doublure.private.records import PrivateRecords
 from doublure.schema import ResolvedSchema, Schema
 
 UNITS = 400
+DIGITS = ", ".join(map(str, range(10)))
 SCHEMA = """
 doublure: 1
 kind: table
@@ -126,3 +129,72 @@ class World:
 def world() -> World:
     torch.set_num_threads(1)
     return World()
+
+
+class Digits:
+    """Real digits of 8 x 8 pixels that scikit-learn brings along, and jobs on them."""
+
+    UNITS = 1797
+    SHAPE = (1, 8, 8)
+    TEXT = f"doublure: 1\nkind: images\nunits: {UNITS}\nimages: {{shape: [8, 8, 1]}}\nlabel: {{values: [{DIGITS}]}}\n"
+    UNLABELLED = TEXT.partition("label:")[0]
+    TINY: ClassVar[dict[str, Any]] = {
+        "features": 128, "fit_steps": 3, "batch": 40, "latent": 4, "hidden": 16, "channels": [8, 6],
+        "labeller_steps": 4, "view_images": 100, "view_width": 20, "tries": 2,
+    }  # fmt: skip
+    Memory = Memory
+
+    def __init__(self) -> None:
+        from sklearn.datasets import load_digits
+
+        bunch = load_digits()
+        self.pixels = (bunch.images * 255 / 16).round().astype(np.uint8)[..., None]
+        self.labels = bunch.target
+
+    def settings(self, name: str = "guided", text: str = TEXT, **changes: Any) -> Any:
+        """Return a method's settings on the digits."""
+        given = self.TINY | changes
+        if name == "statistics":
+            given = {key: value for key, value in given.items() if key in ImageStatisticsSettings.model_fields}
+        schema, method = Schema.parse(text), table.method(name)
+        return method.settle(schema, settings_of(method, "images", given))
+
+    def job(
+        self, name: str = "guided", text: str = TEXT, *, sigma: float = 0.01, memory: Memory | None = None,
+        rows: slice = slice(None), seed: int = 1, taken: int = 0, authorise: Any = None, log: Any = None,
+        **changes: Any,
+    ) -> Job:  # fmt: skip
+        """Return what a method trains from."""
+        own = self.settings(name, text, **changes)
+        schema = Schema.parse(text)
+        encoder = encoder_for(schema.resolve({}), own)
+        given = {"images": self.pixels, "writer": np.arange(self.UNITS) // 2}
+        loaded = open_images(given | ({"labels": self.labels} if "label" in text else {})).load(schema)
+        compact, unit, n_units = encoder.compact(loaded.content), loaded.unit, loaded.n_units
+        if rows != slice(None):
+            compact = compact[rows]
+            unit, n_units = np.arange(len(compact)), len(compact)
+        return Job(
+            encoder=encoder,
+            records=PrivateRecords(compact, unit, n_units, lambda r: encoder.split(encoder.expand(r))),
+            settings=own,
+            noise_multiplier=sigma,
+            sample_rate=1.0,
+            units=self.UNITS,
+            authorise=authorise or (lambda step: None),
+            checkpoints=memory or Memory(),
+            taken=taken,
+            seed=seed,
+            log=log or (lambda line: None),
+        )
+
+    def tensors(self, rows: slice = slice(None)) -> tuple[Tensor, Tensor]:
+        """Return the digits and their labels as tensors."""
+        images = torch.from_numpy(self.pixels[rows]).permute(0, 3, 1, 2).float() / 127.5 - 1
+        return images, torch.from_numpy(self.labels[rows])
+
+
+@pytest.fixture(scope="session")
+def digits() -> Digits:
+    torch.set_num_threads(1)
+    return Digits()

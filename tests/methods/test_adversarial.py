@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 
 import numpy as np
 import pytest
@@ -276,6 +277,16 @@ def test_a_state_that_does_not_fit_is_refused_in_one_line(world, what):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("loss", [float("nan"), float("inf"), -float("inf")])
+def test_a_loss_that_is_no_number_is_logged_as_null(world, monkeypatch, loss):
+    """JSON knows no NaN: a reader of ``log.jsonl`` would stop at it."""
+    lines = []
+    monkeypatch.setattr(Adversaries, "improve_generator", lambda self: loss)
+    gan.METHOD.train(world.job(steps=2, checkpoints=2, log=lines.append))
+    assert [line["generator_loss"] for line in lines] == [None, None]
+    assert json.loads(json.dumps(lines, allow_nan=False)) == lines
+
+
 # -- seeds -------------------------------------------------------------------------------------------------------------
 
 
@@ -289,6 +300,19 @@ def test_a_seed_fixes_the_first_weights_wherever_a_run_goes_on(world):
         assert torch.equal(flat(twin.generator), flat(first.generator))
     assert not torch.equal(other.flat, first.flat)
     assert not torch.equal(flat(other.generator), flat(first.generator))
+
+
+def test_without_a_claim_the_seed_governs_the_paired_rows_too(world):
+    """And never under one: there they are drawn in secret, of the kind that the noise is."""
+    rows = [made(world.job(seed=seed, taken=taken)).partner(5, torch.eye(2)[[0] * 5]) for seed, taken in
+            ((4, 0), (4, 0), (5, 0), (4, 3))]  # fmt: skip
+    assert torch.equal(rows[0], rows[1])
+    assert not torch.equal(rows[0], rows[2])
+    assert not torch.equal(rows[0], rows[3])
+    for source in ("os-keyed", "chacha20"):
+        secret = [made(world.job("dpgan", seed=4, noise_source=source)) for _ in range(2)]
+        assert {each._paired.name for each in secret} == {source}
+        assert not torch.equal(*(each.partner(5, torch.eye(2)[[0] * 5]) for each in secret))
 
 
 def test_a_resumed_run_does_not_repeat_what_the_generator_was_shown(world):

@@ -17,7 +17,8 @@ from doublure.encode.table import TableEncoder
 from doublure.errors import InputError, RunFolderError, SettingError
 from doublure.methods import marginals
 from doublure.methods.base import Job
-from doublure.methods.statistics import METHOD, StatisticsSettings
+from doublure.methods.statistics import METHOD
+from doublure.methods.table_statistics import TableStatisticsSettings
 from doublure.planning import Plan
 from doublure.private.accounting import DiscreteGaussianEvent, epsilon_of
 from doublure.private.records import PrivateRecords
@@ -293,7 +294,7 @@ def test_a_plan_is_written_and_read_and_repriced(tmp_path):
 
 def test_what_is_planned_is_what_is_priced():
     """The noise of both releases is together that of one Gaussian of the plan's multiplier."""
-    schema, settings = schema_of(), StatisticsSettings()
+    schema, settings = schema_of(), TableStatisticsSettings()
     for records, share in ((1, 0.3), (1, 0.9)):
         own = METHOD.settle(schema, settings.model_copy(update={"single_share": share}))
         singles, pairs = (access.event for access in METHOD.accesses(schema, own, 7.0))
@@ -366,7 +367,7 @@ def test_wrong_settings_are_refused_in_one_line(wrong, field):
 
 def test_few_units_are_warned_about():
     few = db.Schema.parse(text_of("age", "income").replace(f"units: {ROWS}", "units: 900"))
-    assert any("few for noisy tables" in warning for warning in planned(few).warnings)
+    assert any("few for noisy statistics" in warning for warning in planned(few).warnings)
     assert not any("few" in warning for warning in planned(schema_of("age", "income")).warnings)
 
 
@@ -375,7 +376,7 @@ def test_memory_counts_groups_and_not_values():
     values = ", ".join(f"v{n}" for n in range(20_000))
     town = f"{{type: category, values: [{values}], missing: false}}"
     schema = schema_of("age", "town", "income", town=town)
-    own = METHOD.settle(schema, StatisticsSettings())
+    own = METHOD.settle(schema, TableStatisticsSettings())
     work = METHOD.work(schema, own)
     fine = 2 * 256 * 20_000 * 4
     assert fine < work.memory_bytes < 3 * fine
@@ -541,7 +542,7 @@ def test_another_methods_settings_are_refused():
 
 
 def test_tables_in_which_nothing_is_counted_have_no_event():
-    assert METHOD.accesses(schema_of("age"), METHOD.settle(schema_of("age"), StatisticsSettings()), 2.0) == (
+    assert METHOD.accesses(schema_of("age"), METHOD.settle(schema_of("age"), TableStatisticsSettings()), 2.0) == (
         db.planning.plans.Access(
             purpose="count each column's values", event=DiscreteGaussianEvent(scale=2.0, tables=1, records=1)
         ),

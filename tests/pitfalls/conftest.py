@@ -170,7 +170,7 @@ class Primitives:
         def mix(step: object, size: int) -> torch.Tensor:
             return self._by_record("mix", 1)[:, 0].sigmoid()
 
-        def paired(self_: adversarial.Adversaries, size: int, stream: torch.Generator) -> torch.Tensor:
+        def paired(self_: adversarial.Adversaries, size: int, stream: object) -> torch.Tensor:
             if stream is not self_._paired:
                 return noise(self_, size, stream)
             rows = self._by_record("paired", self_._settings.noise_width)

@@ -22,7 +22,7 @@ from doublure.errors import InputError
 from doublure.ledger import Ledger
 from doublure.methods import marginals
 from doublure.methods.dpgan import Dpgan
-from doublure.methods.statistics import Statistics
+from doublure.methods.table_statistics import TableStatisticsSettings
 from doublure.private import clipping, mechanism
 from doublure.private.accounting import GaussianEvent
 from doublure.private.clipping import Constant
@@ -40,11 +40,12 @@ PARTS = {
     "gradients": {"CriticLoss", "Records", "refuse_cross_record"},
     "clipping": {"Constant", "Geometric", "Schedule", "Steps"},
     "records": {"PrivateRecords"},
+    "sums": {"PrivateSums"},
     "tabulation": {"Axis", "PrivateTables", "Table"},
-    "noise": {"source", "SourceName", "NoiseSource"},
+    "noise": {"source", "secret_draws", "Draws", "SourceName", "NoiseSource"},
     "facts": {"learn"},
 }
-IN_USE = {"noise": {"source"}, "facts": {"learn"}, "statistics": set()}
+IN_USE = {"noise": {"source", "secret_draws", "Draws"}, "facts": {"learn"}, "statistics": set()}
 
 
 def breaches(text):
@@ -331,11 +332,13 @@ BOUND = ("if self._records.most_records > event.records:", "if False:")
 WANTED = ("self._released('pair', 2, wanted)", "self._released('pair', 2, wanted + wanted)[:len(wanted)]")
 TABLES = {
     "a record counted twice": [(PrivateTables, "_counted", ("total += np", "total += 2 * np"))],
-    "half the noise": [(Statistics, "train", ("job.noise_multiplier or 0.0", "0.5 * job.noise_multiplier"))],
+    "half the noise": [
+        (TableStatisticsSettings, "train", ("job.noise_multiplier or 0.0", "0.5 * job.noise_multiplier"))
+    ],
     "less noise than the event says": [(PrivateTables, "release", ("sigma=event.scale", "sigma=0.9 * event.scale"))],
     "more tables than planned": [(PrivateTables, "release", LIMIT), (marginals._NoisyTables, "count_pairs", WANTED)],
     "priced as one record": [
-        (Statistics, "accesses", ("records = schema.unit.max_records", "records = 1")),
+        (TableStatisticsSettings, "accesses", ("records = schema.unit.max_records", "records = 1")),
         (PrivateTables, "release", BOUND),
     ],
     "a unit not bounded": [

@@ -18,7 +18,7 @@ from torch import nn
 from doublure.errors import SettingError
 from doublure.methods import marginals
 from doublure.methods.dpgan import Dpgan
-from doublure.methods.statistics import Statistics
+from doublure.methods.table_statistics import TableStatisticsSettings
 from doublure.planning import plans
 from doublure.private import accounting, facts, mechanism
 from doublure.private.clipping import Constant
@@ -299,7 +299,11 @@ def test_tables_and_their_noise_are_public(lab):
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (Statistics, "train", ("job.noise_multiplier or 0.0", "job.noise_multiplier * job.records.n_units / 24")),
+        (
+            TableStatisticsSettings,
+            "train",
+            ("job.noise_multiplier or 0.0", "job.noise_multiplier * job.records.n_units / 24"),
+        ),
         (marginals._NoisyTables, "count_pairs", ("if wanted:", "if wanted and self._job.records.n_units > 3:")),
         (marginals, "taught", ("settings.within or None,", "settings.within if job.records.n_units else None,")),
     ],

@@ -13,7 +13,7 @@ from doublure import fitting
 from doublure.errors import SettingError
 from doublure.methods import marginals
 from doublure.methods.dpgan import METHOD, Dpgan, DpganSettings
-from doublure.methods.statistics import Statistics
+from doublure.methods.table_statistics import TableStatisticsSettings
 from doublure.private import accounting, mechanism
 from doublure.private.accounting import GaussianEvent
 from doublure.private.clipping import Constant
@@ -232,7 +232,7 @@ TWICE = RELEASED.replace("return ", "made = ").replace(
         (marginals._NoisyTables, "_released", [("counted = self._tables.release(wanted)",
                                                 "self._tables.release(wanted)\n"
                                                 "        counted = self._tables.release(wanted)")]),
-        (Statistics, "accesses", [("tables=tables", "tables=tables - 1")]),
+        (TableStatisticsSettings, "accesses", [("tables=tables", "tables=tables - 1")]),
     ],
     ids=["not counted", "not authorised", "authorised afterwards", "two draws", "another release's noise",
          "released twice", "priced as fewer"],

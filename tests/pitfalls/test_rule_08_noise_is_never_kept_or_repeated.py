@@ -3,6 +3,7 @@ and sampling only (rows 16, 18 and 19; the ledger's part is in ``test_ledger_los
 
 from __future__ import annotations
 
+import os
 import secrets
 from itertools import count
 
@@ -12,11 +13,13 @@ import torch
 from safetensors import safe_open
 
 from doublure import fitting
-from doublure.errors import Interrupted, RunFolderError
+from doublure.errors import Interrupted, RunFolderError, SettingError
 from doublure.methods import adversarial, marginals
 from doublure.methods.adversarial import Adversaries
 from doublure.methods.dpgan import Dpgan
-from doublure.private import mechanism, statistics
+from doublure.private import mechanism, noise, statistics
+from doublure.private.clipping import Constant
+from doublure.private.gradients import CriticLoss
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.sampling import PoissonSampler
 from doublure.run_folder import RunFolder
@@ -75,48 +78,158 @@ def test_a_seed_that_governs_too_much_or_too_little_is_caught(lab, monkeypatch, 
         check_equal_seeds_do_not_repeat_the_noise(lab, monkeypatch)
 
 
-def check_what_meets_private_records_is_secret(lab, patch):
-    """The rows paired with records, and where between them the slope is taken, follow from no public number."""
-    seen = []
-    made, built = mechanism.PrivateStep.__init__, Adversaries.__init__
+SECRET = ("os-keyed", "chacha20")
 
-    def step(self, *arguments, mixing, **named):
-        seen[-1]["mixing"] = mixing.initial_seed()
-        made(self, *arguments, mixing=mixing, **named)
 
-    def adversaries(self, *arguments):
-        built(self, *arguments)
-        seen[-1] |= {"paired": self._paired.initial_seed(), "public": self._random.initial_seed()}
+def normal_of(key, rows, width):
+    return np.random.Generator(np.random.Philox(key=key)).standard_normal((rows, width), dtype=np.float32)
+
+
+def uniform_of(key, size):
+    return np.random.Generator(np.random.Philox(key=key)).random(size, dtype=np.float32)
+
+
+def check_what_meets_private_records_is_secret(lab, patch, source="os-keyed"):
+    """The rows paired with records, and where between them the slope is taken, follow from a key of 128 bits or more
+    that the operating system gives for this lot alone; what a public number governs, the generator's own noise, asks
+    for none. Philox is drawn again from the key that was asked for: nothing else goes in."""
+    asked, calls = [], []
+    randbits, urandom = secrets.randbits, os.urandom
+    noise, mix = Adversaries._noise, mechanism.PrivateStep._mix
+
+    def bits(size):
+        asked.append((size, randbits(size)))
+        return asked[-1][1]
+
+    def chunk(size):
+        asked.append((8 * size, urandom(size)))
+        return asked[-1][1]
+
+    def told(what, made, again):
+        keys, values = list(asked), made.numpy().copy()
+        if source == "os-keyed" and keys and len(keys) == 1:
+            assert (again(keys[0][1], *values.shape) == values).all()
+        calls.append((what, keys, values.tobytes(), values.size))
+        return made
+
+    def paired(self, size, stream):
+        asked.clear()
+        return told("public" if stream is self._random else "paired", noise(self, size, stream), normal_of)
+
+    def mixed(self, size):
+        asked.clear()
+        return told("mixed", mix(self, size), uniform_of)
 
     with patch.context() as inner:
-        inner.setattr(mechanism.PrivateStep, "__init__", step)
-        inner.setattr(Adversaries, "__init__", adversaries)
+        inner.setattr(secrets, "randbits", bits)
+        inner.setattr(os, "urandom", chunk)
+        inner.setattr(Adversaries, "_noise", paired)
+        inner.setattr(mechanism.PrivateStep, "_mix", mixed)
         for _ in range(2):
-            seen.append({})
-            lab.train(lab.people(), real=True, seed=7, steps=1)
-    one, other = seen
-    assert one["public"] == other["public"]
-    assert one["paired"] != other["paired"]
-    assert one["mixing"] != other["mixing"]
-    assert len({*one.values(), *other.values()}) == 5
+            lab.train(lab.people(), real=True, seed=7, steps=2, n_critic=1, lot_size=24, noise_source=source)
+    kinds = [what for what, *_ in calls]
+    assert kinds == ["paired", "mixed", "public"] * 4
+    public = [values for what, _, values, _ in calls if what == "public"]
+    assert public[:2] == public[2:]
+    assert all(not keys for what, keys, _, _ in calls if what == "public")
+    secret = [(keys, values) for what, keys, values, size in calls if what != "public" and size]
+    assert len(secret) == 8  # every unit is in every lot
+    for keys, _ in secret:
+        assert len(keys) == 1
+        assert keys[0][0] >= 128
+    assert len({keys[0][1] for keys, _ in secret}) == len(secret)
+    assert len({values for _, values in secret}) == len(secret)
 
 
-def test_what_meets_private_records_is_secret(lab, monkeypatch):
-    check_what_meets_private_records_is_secret(lab, monkeypatch)
+@pytest.mark.parametrize("source", SECRET)
+def test_what_meets_private_records_is_secret(lab, monkeypatch, source):
+    check_what_meets_private_records_is_secret(lab, monkeypatch, source)
 
 
-@pytest.mark.parametrize(
-    ("owner", "name", "edit"),
-    [
-        (adversarial, "_paired_stream", ("secrets.randbits(63) if private else ", "")),
-        (Dpgan, "train", ("secrets.randbits(63)", "job.seed + job.taken")),
-    ],
-    ids=["paired rows", "mixing numbers"],
-)
-def test_a_public_stream_beside_private_records_is_caught(lab, monkeypatch, owner, name, edit):
+STREAM = "torch.Generator().manual_seed"
+PAIRED = "return noise.secret_draws(getattr(settings, 'noise_source', 'os-keyed'))"
+MIXED = "return self._draws.uniform(size)"
+WEAK_STREAMS = {
+    # torch keeps 32 of the 63 bits: what this package once did
+    "paired rows, 32 bits a run": (
+        adversarial, "_paired_draws", (PAIRED, "return SeededDraws(__import__('secrets').randbits(63))")
+    ),
+    "mixing numbers, 32 bits a run": (
+        Dpgan, "train",
+        ("taken=job.taken", "taken=job.taken, allow_test_noise=True, mixing=__import__('torch').Generator()."
+         "manual_seed(__import__('secrets').randbits(63))"),
+    ),
+    "mixing numbers, 32 bits a lot": (
+        mechanism.PrivateStep, "_mix",
+        (MIXED, f"return torch.rand(size, generator={STREAM}(__import__('secrets').randbits(128) % 2**63))"),
+    ),
+    "paired rows, public": (
+        adversarial, "_paired_draws", (PAIRED, "return SeededDraws(_mixed(job.seed, job.taken, 4))")
+    ),
+    "mixing numbers, public": (
+        mechanism.PrivateStep, "_mix", (MIXED, f"return torch.rand(size, generator={STREAM}(self.taken))")
+    ),
+    "a short key": (noise, "_freshly_keyed", ("secrets.randbits(128)", "secrets.randbits(64)")),
+    "a key from elsewhere": (noise, "_freshly_keyed", ("secrets.randbits(128)", "secrets.randbits(128) % 2**32")),
+    "one key a run": (
+        noise, "_freshly_keyed", ("secrets.randbits(128)", "globals().setdefault('_KEY', secrets.randbits(128))")
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mutant", WEAK_STREAMS)
+def test_a_weak_or_public_stream_beside_private_records_is_caught(lab, monkeypatch, mutant):
+    owner, name, edit = WEAK_STREAMS[mutant]
+    monkeypatch.setattr(noise, "_KEY", None, raising=False)
+    monkeypatch.delattr(noise, "_KEY")
     lab.plant(owner, name, edit)
     with lab.caught():
         check_what_meets_private_records_is_secret(lab, monkeypatch)
+
+
+def test_a_setting_that_reaches_the_noise_alone_is_caught(lab, monkeypatch):
+    lab.plant(noise, "secret_draws", ("ChaCha20Draws() if source(name).name == 'chacha20' else ", ""))
+    for module in (mechanism, adversarial.noise):
+        monkeypatch.setattr(module, "secret_draws", noise.secret_draws)
+    assert noise.secret_draws("chacha20").name == "os-keyed"
+    with lab.caught():
+        check_the_setting_governs_all_that_is_secret(lab, monkeypatch)
+
+
+def check_the_setting_governs_all_that_is_secret(lab, patch):
+    """With ``chacha20``, Philox is left for the lots alone."""
+    for source, philox in (("os-keyed", 4), ("chacha20", 1)):
+        keyed, fresh = [], np.random.Philox
+
+        def made(*arguments, keyed=keyed, fresh=fresh, **named):
+            keyed.append(named)
+            return fresh(*arguments, **named)
+
+        with patch.context() as inner:
+            inner.setattr(np.random, "Philox", made)
+            lab.train(lab.people(), real=True, seed=7, steps=3, noise_source=source)
+        assert len(keyed) == 3 * philox
+
+
+def test_the_setting_governs_all_that_is_secret(lab, monkeypatch):
+    check_the_setting_governs_all_that_is_secret(lab, monkeypatch)
+
+
+def test_a_known_stream_is_for_tests(lab):
+    """No method can hand the mechanism mixing numbers that somebody else knows."""
+    for penalty, refused in ((1.0, True), (0.0, False)):
+        settings = mechanism.StepSettings(
+            loss=CriticLoss(kind="wgan", gradient_penalty=penalty), schedule=Constant(max_grad_norm=1.0),
+            noise_multiplier=1.0, sample_rate=1.0, steps=1, expected_units=1.0,
+        )  # fmt: skip
+
+        def make(settings=settings):
+            return lab.mechanism(torch.zeros(2, 3), settings, allow_test_noise=False)
+
+        if refused:
+            assert lab.refusal(SettingError, make).field == "mixing"
+        else:
+            make()
 
 
 def check_lots_move_no_public_stream(lab):
@@ -152,7 +265,7 @@ def check_no_key_and_no_state_is_kept(lab, patch, plan, folder):
     with patch.context() as inner:
         inner.setattr(secrets, "randbits", recorded)
         lab.fit(lab.people(), plan, folder, real=True)
-    assert len(keys) >= 2 * plan.steps + 2  # a key a lot, one a draw, the paired rows', the mixing numbers'
+    assert len(keys) >= 4 * plan.steps  # of each lot, its noise, its paired rows, its mixing numbers
     files = [path for path in folder.rglob("*") if path.is_file()]
     written = {"checkpoint.safetensors", "generator.safetensors", "run.json", "log.jsonl", "ledger"}
     assert {path.name for path in files} >= written
@@ -174,22 +287,23 @@ def test_no_key_and_no_state_is_kept(lab, monkeypatch, declared_plan, tmp_path):
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (Dpgan, "train", ("(secrets.randbits(63))", "((k := secrets.randbits(63), job.log({'mixing': k}))[0])")),
-        (Adversaries, "state", ("{'critic'", "{'rng': self._paired.get_state(), 'critic'")),
+        (noise, "_freshly_keyed", ("secrets.randbits(128)", "(k := secrets.randbits(128), _KEYS.append(k))[0]")),
+        (Adversaries, "state", ("{'critic'", "{'rng': self._random._stream.get_state(), 'critic'")),
         (Adversaries, "state", ("{'critic'", "{'critic_optimizer.s': torch.ones(9, dtype=torch.uint8), 'critic'")),
         (OsKeyedNoise, "normal", ("secrets.randbits(128)", "(k := secrets.randbits(128), _KEYS.append(k))[0]")),
     ],
-    ids=["key logged", "state kept", "bytes under another name", "key in run.json"],
+    ids=["key in log.jsonl", "state kept", "bytes under another name", "key in run.json"],
 )  # fmt: skip
 def test_a_key_or_a_state_that_is_kept_is_caught(lab, monkeypatch, declared_plan, tmp_path, owner, name, edit):
-    if owner is OsKeyedNoise:
-        from doublure.private import noise
-
+    if owner is not Adversaries:
         monkeypatch.setattr(noise, "_KEYS", [], raising=False)
         save = fitting._Run._save
 
         def leaking(run, *arguments):
-            run._folder.update_run(noise=[str(key) for key in noise._KEYS])
+            if owner is noise:
+                run._folder.log({"mixing": noise._KEYS[-1]})
+            else:
+                run._folder.update_run(noise=[str(key) for key in noise._KEYS])
             return save(run, *arguments)
 
         monkeypatch.setattr(fitting._Run, "_save", leaking)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 import doublure
 from doublure import guarantee as words
 from doublure.guarantee import Guarantee
+from doublure.planning import plans
 from doublure.report import card as cards
 from doublure.report.card import card_page
 
@@ -67,6 +69,42 @@ def test_another_epsilon_is_caught(lab, monkeypatch, mutant):
         lab.plant(cards, "_figures", ("kind in ('none', 'empirical')", "False"))
     with lab.caught():
         check_only_dp_prints_an_epsilon()
+
+
+def check_a_run_without_a_claim_prices_nothing(small, folder):
+    """Not even the facts that it learns with noise: plan, explanation, ledger and card hold no ε at all."""
+    schema = doublure.Schema.parse(small.bought_text)
+    plan = doublure.plan(schema, method="gan", **small.tiny)
+    assert len(plan.learned) == 3
+    check_unpriced([access.to_json() for access in plan.touches])
+    ledger = small.book(folder)
+    doublure.release(doublure.fit(small.frame(), plan, ledger=ledger), folder / "bundle", n=5)
+    check_unpriced(json.loads((folder / "bundle" / "card.json").read_text())["touches"])
+    (reserved,) = [record.body["plan"] for record in ledger.entries if record.kind == "reserve"]
+    check_unpriced(reserved["touches"])
+    page = visible((folder / "bundle" / "card.html").read_text())
+    for purpose in (access.purpose for access in plan.learned):
+        assert f"{purpose} – – –" in page
+        assert re.search(rf"{purpose} +–\n", plan.explain())
+    for text in (page, plan.explain()):
+        assert not EPSILON.search(text)
+        assert "epsilon 0" not in text
+
+
+def check_unpriced(touches):
+    assert len(touches) == 4
+    for touch in touches:
+        assert {key for key, value in touch.items() if value is not None} == {"purpose"}
+
+
+def test_a_run_without_a_claim_prices_nothing(small, tmp_path):
+    check_a_run_without_a_claim_prices_nothing(small, tmp_path)
+
+
+def test_a_priced_fact_is_caught(lab, small, tmp_path):
+    lab.plant(plans, "assemble", ("budget.epsilon is None:", "False:"))
+    with lab.caught():
+        check_a_run_without_a_claim_prices_nothing(small, tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["empirical", "none"])

@@ -191,6 +191,33 @@ def test_bernstein_pays_for_choosing_the_best_order_afterwards() -> None:
 # --- the accountant --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "arguments", [{}, {"bound": "bernstein", "max_distance": 1.7e308}, {"paper_literal": True}], ids=str
+)
+@pytest.mark.parametrize(
+    "distances",
+    [[0.1, 0.2, 1e200], [1e200, 2e200, 3e200], [0.0, 0.0, 1.7e308], [1e153, 2e153, 3e153], [1e160, 0.0, 1.0]],
+    ids=str,
+)
+@pytest.mark.parametrize(("noise_std", "rate"), [(1.0, 0.01), (1e-200, 1.0), (1.0, 1.0)])
+def test_huge_distances_cost_everything_and_are_no_nan(arguments, distances, noise_std, rate) -> None:
+    """Beyond float64 there is an infinite cost, never "not a number", which every comparison lets pass."""
+    accountant = BayesianAccountant([1, 8, 32], 1000, 1 - 1e-12, **arguments)
+    accountant.step(distances, noise_std=noise_std, sample_rate=rate)
+    accountant.step([0.1, 0.2, 0.3], noise_std=1.0, sample_rate=0.01)
+    assert not np.isnan(accountant.costs).any()
+    assert accountant.epsilon(1e-5) > 1e100
+    assert accountant.delta(10.0) == 1.0
+
+
+def test_an_infinite_distance_has_an_infinite_moment() -> None:
+    for rate in (0.01, 1.0):
+        found = log_moment(np.array([math.inf, 1e200, 0.0]), 4, rate, paper_literal=True)
+        assert found.tolist() == [math.inf, math.inf, 0.0]
+    assert student_t_log_mean(np.array([0.0, math.inf, 1.0]), 0.1) == math.inf
+    assert bernstein_log_mean(np.array([0.0, 1.0, 2.0]), 0.1, math.inf) == math.inf
+
+
 def test_an_overrun_is_warned_about_by_its_own_type() -> None:
     accountant = BayesianAccountant([4], 2, 0.99)
     accountant.step(SAMPLE, 1.0, 0.1, steps=2)

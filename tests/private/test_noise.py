@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,12 +14,24 @@ import torch
 from scipy import stats
 
 from doublure.errors import SettingError
-from doublure.private.noise import ChaCha20Noise, OsKeyedNoise, ReplayNoise, chacha20, source
+from doublure.private import noise as module
+from doublure.private.noise import (
+    ChaCha20Draws,
+    ChaCha20Noise,
+    OsKeyedDraws,
+    OsKeyedNoise,
+    ReplayNoise,
+    chacha20,
+    require_std,
+    secret_draws,
+    source,
+)
 
 ALPHA = 1e-6
 SIZE = 200_000  # tells a std that is off by 5 % (KS) or by 2 % (variance)
 STD = 3.0
 REAL = [OsKeyedNoise, ChaCha20Noise]
+DRAWS = [OsKeyedDraws, ChaCha20Draws]
 
 
 def ks_p(draw, std):
@@ -85,7 +98,7 @@ def test_every_size_is_filled(kind, size):
     assert size == 0 or draw[-1] != 0
 
 
-@pytest.mark.parametrize("kind", REAL)
+@pytest.mark.parametrize("kind", [*REAL, *DRAWS])
 def test_a_source_takes_no_seed_and_holds_no_state(kind):
     with pytest.raises(TypeError):
         kind(7)
@@ -114,26 +127,35 @@ STATEFUL = """
 class Stateful:
     def __init__(self): self.generator = np.random.default_rng()
     def normal(self, size, std): return torch.from_numpy(self.generator.standard_normal(size))
+    def uniform(self, size): return torch.from_numpy(self.generator.random(size))
 """
 FORKING = """
 import os, numpy as np, torch
-from doublure.private.noise import OsKeyedNoise, ChaCha20Noise
+from doublure.private.noise import *
 {definition}
 source = {source}()
-source.normal(4, 1.0)
+draw = getattr(source, "uniform", lambda size: source.normal(size, 1.0))
+draw(4)
 reader, writer = os.pipe()
 if os.fork() == 0:
-    os.write(writer, source.normal(4, 1.0).numpy().tobytes())
+    os.write(writer, draw(4).numpy().tobytes())
     os._exit(0)
 child = os.read(reader, 4096)
 os.wait()
-print("same" if child == source.normal(4, 1.0).numpy().tobytes() else "different")
+print("same" if child == draw(4).numpy().tobytes() else "different")
 """
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize(
-    ("name", "expected"), [("OsKeyedNoise", "different"), ("ChaCha20Noise", "different"), ("Stateful", "same")]
+    ("name", "expected"),
+    [
+        ("OsKeyedNoise", "different"),
+        ("ChaCha20Noise", "different"),
+        ("OsKeyedDraws", "different"),
+        ("ChaCha20Draws", "different"),
+        ("Stateful", "same"),
+    ],
 )
 def test_a_forked_process_draws_its_own_noise(name, expected):
     script = FORKING.format(definition=STATEFUL, source=name)
@@ -155,6 +177,104 @@ def test_settings_name_real_sources_only():
 def test_noise_that_hides_nothing_is_refused(kind, std):
     with pytest.raises(SettingError, match=r"^std"):
         kind().normal(4, std)
+
+
+@pytest.mark.parametrize("std", [float("nan"), 0.0, -1.0, 1e-31, 1e31, float("inf")])
+def test_a_standard_deviation_can_be_checked_beforehand(std):
+    with pytest.raises(SettingError) as refused:
+        require_std(std, field="max_grad_norm")
+    assert refused.value.field == "max_grad_norm"
+    assert "\n" not in str(refused.value)
+    for fine in (1e-30, 1.0, 1e30):
+        require_std(fine)
+
+
+# -- secret draws that are not noise -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", DRAWS)
+def test_secret_draws_have_the_right_law(kind):
+    normal, uniform = kind().normal(SIZE // 4, 4), kind().uniform(SIZE)
+    assert (normal.shape, normal.dtype) == ((SIZE // 4, 4), torch.float32)
+    assert (uniform.shape, uniform.dtype) == ((SIZE,), torch.float32)
+    assert ks_p(normal.flatten(), 1.0) > ALPHA
+    assert std_p(normal.flatten(), 1.0) > ALPHA
+    assert stats.kstest(uniform.double().numpy(), "uniform").pvalue > ALPHA
+    assert stats.kstest(uniform.double().numpy() * 0.98, "uniform").pvalue < ALPHA
+    assert float(uniform.min()) >= 0
+    assert float(uniform.max()) < 1  # 1 - 2^-24 and not more
+    assert repeated_blocks(normal.flatten(), uniform) == 0
+    for lag in (1, 2, 4):
+        product = ((uniform[lag:] - 0.5) * (uniform[:-lag] - 0.5)).double().mean().item() * 12
+        assert abs(product) * (SIZE - lag) ** 0.5 < 4.9
+
+
+@pytest.mark.parametrize("kind", DRAWS)
+@pytest.mark.parametrize("size", [0, 1, 7, 32_768, 32_769])
+def test_secret_draws_of_every_size(kind, size):
+    normal, uniform = kind().normal(size, 3), kind().uniform(size)
+    assert (normal.shape, uniform.shape) == ((size, 3), (size,))
+    assert torch.isfinite(normal).all()
+    assert (torch.cat([normal.flatten(), uniform]) == 0).sum() <= size // 1000
+    assert kind().normal(size, 0).shape == (size, 0)
+
+
+@pytest.mark.parametrize("kind", DRAWS)
+def test_global_seeds_do_not_govern_secret_draws(kind):
+    draws, state = [], torch.get_rng_state()
+    for _ in range(2):
+        torch.manual_seed(0)
+        draws.append(torch.cat([kind().normal(20, 5).flatten(), kind().uniform(100)]))
+    torch.set_rng_state(state)
+    assert not torch.equal(*draws)
+
+
+def check_keys_are_long(patch):
+    """Each call asks the operating system for 128 bits or more, and all of what it gives goes in."""
+    asked = []
+    for name, kind in (("os-keyed", OsKeyedDraws), ("chacha20", ChaCha20Draws)):
+        made = secret_draws(name)
+        assert isinstance(made, kind)
+        for draw in (partial(made.normal, 4, 2), partial(made.uniform, 8)):
+            for given in (0, 1 << 127, 1 << 64, 1):
+                with patch.context() as inner:
+                    inner.setattr(module.secrets, "randbits", lambda bits, given=given: given % (1 << bits))
+                    inner.setattr(
+                        module.os,
+                        "urandom",
+                        lambda size, given=given: (given % (1 << 8 * size)).to_bytes(size, "little"),
+                    )
+                    asked.append(draw().numpy().tobytes())
+    assert len(set(asked)) == len(asked)
+
+
+def test_keys_are_long(monkeypatch):
+    check_keys_are_long(monkeypatch)
+
+
+def test_short_keys_are_caught(monkeypatch):
+    """torch's own generator keeps 32 bits of its seed: the keys 0, 2^64 and 2^127 would give the same draws."""
+
+    class Short:
+        def standard_normal(self, shape, dtype):
+            return torch.randn(shape, generator=self.stream()).numpy()
+
+        def random(self, size, dtype):
+            return torch.rand(size, generator=self.stream()).numpy()
+
+        def stream(self):
+            return torch.Generator().manual_seed(module.secrets.randbits(128) % 2**63)
+
+    monkeypatch.setattr(module, "_freshly_keyed", Short)
+    with pytest.raises(AssertionError):
+        check_keys_are_long(monkeypatch)
+
+
+def test_settings_name_secret_draws_too():
+    for name in ("os-keyed", "chacha20"):
+        assert secret_draws(name).name == name
+    with pytest.raises(SettingError, match="os-keyed or chacha20"):
+        secret_draws("seeded")
 
 
 def test_replay_plays_back_and_counts():

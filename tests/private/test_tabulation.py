@@ -170,6 +170,33 @@ def test_more_than_was_planned_is_refused_before_anything_is_asked_or_counted(wa
     assert watched.acts[:2] == [1, "count"]
 
 
+ODD_AXES = {
+    "a cell below": (Axis(part=0, cells=np.array([0, -1, 1, 2, 3]), size=4), "cells"),
+    "a cell beyond": (Axis(part=0, cells=np.array([0, 1, 2, 3, 4]), size=4), "cells"),
+    "no cell": (Axis(part=0, cells=np.empty(0, dtype=np.int64), size=4), "cells"),
+    "cells in rows": (Axis(part=0, cells=np.zeros((5, 1), dtype=np.int64), size=4), "cells"),
+    "cells between": (Axis(part=0, cells=np.array([0.0, 1.5, 2, 3, 1]), size=4), "cells"),
+    "a part below": (Axis.of_codes(-1, 5), "part"),
+    "a part beyond": (Axis.of_codes(3, 5), "part"),
+}
+
+
+@pytest.mark.parametrize("odd", ODD_AXES)
+@pytest.mark.parametrize("beside", [0, 1])
+def test_an_axis_that_cannot_be_counted_is_refused_before_anything_is_paid(watched, odd, beside):
+    """A cell that does not exist would count a record elsewhere, or fail after the charge; so would an odd part."""
+    axis, field = ODD_AXES[odd]
+    made = tables_of(records(codes()), planned(), authorise=watched.authorise)
+    with pytest.raises(SettingError) as refused:
+        made.release([(whole(2),), (*[whole(1)] * beside, axis)])
+    assert refused.value.field == field
+    with pytest.raises(SettingError) as refused:
+        made.release([(whole(2),), ()])
+    assert refused.value.field == "tables"
+    assert watched.acts == []
+    assert made.events == ()
+
+
 def test_what_is_not_paid_for_is_not_counted(watched):
     def refuses(release):
         raise LedgerError("the disk is full")
@@ -187,6 +214,89 @@ def test_releases_of_an_earlier_session_are_not_made_again(watched):
     made.release([(whole(0),)])
     assert watched.acts[0] == 2
     assert len(made.events) == 2
+
+
+# -- neighbours --------------------------------------------------------------------------------------------------------
+
+
+def counted(units, wanted, chunk, most):
+    """Return the exact tables of some units' records, and what their noise was asked for."""
+    asked = []
+    rows = [row for unit in units for row in unit]
+    owner = np.repeat(np.arange(len(units)), [len(unit) for unit in units])
+    kept = records(np.array(rows, dtype=np.int64).reshape(-1, len(SIZES)), unit=owner, n_units=len(units))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(statistics, "noisy_histogram", lambda counts, sigma: (asked.append(sigma), counts)[1])
+        patch.setattr(tabulation, "_CHUNK_ROWS", chunk)
+        made = tables_of(kept, planned(tables=len(wanted), most=most))
+        return made.release(wanted), asked, made.events
+
+
+def require_neighbours(units, place, wanted, chunk, most):
+    """Require that one unit moves each table by at most m, all together by m √tables, and nothing else to be seen."""
+    one, seen, events = counted(units, wanted, chunk, most)
+    other, also_seen, also_events = counted(units[:place] + units[place + 1 :], wanted, chunk, most)
+    assert (seen, events) == (also_seen, also_events)
+    apart = [np.linalg.norm(mine - theirs) for mine, theirs in zip(one, other, strict=True)]
+    assert all(mine.shape == theirs.shape for mine, theirs in zip(one, other, strict=True))
+    assert max(apart) <= most
+    assert math.hypot(*apart) <= most * math.sqrt(len(wanted))
+    own = len(units[place])
+    assert all((mine - theirs).sum() == own and (mine >= theirs).all() for mine, theirs in zip(one, other, strict=True))
+
+
+@st.composite
+def axes(draw):
+    part = draw(st.integers(0, len(SIZES) - 1))
+    size = draw(st.integers(1, 6))
+    cells = draw(st.lists(st.integers(0, size - 1), min_size=SIZES[part], max_size=SIZES[part]))
+    return Axis(part=part, cells=np.array(cells), size=size)
+
+
+RECORDS = st.tuples(*(st.integers(0, size - 1) for size in SIZES))
+
+
+@given(
+    units=st.lists(st.lists(RECORDS, max_size=3), min_size=1, max_size=8),
+    which=st.integers(0, 7),
+    wanted=st.lists(st.lists(axes(), min_size=1, max_size=3).map(tuple), min_size=1, max_size=4),
+    chunk=st.integers(1, 30),
+)
+@settings(max_examples=80, deadline=None)
+def test_neighbours_differ_by_one_unit(units, which, wanted, chunk):
+    require_neighbours(units, which % len(units), wanted, chunk, most=3)
+
+
+@pytest.mark.parametrize("mutant", ["a share", "counted twice", "noise by the rows", "a record too many"])
+def test_a_release_that_one_unit_moves_too_far_is_caught(monkeypatch, mutant):
+    units, wanted = [[(1, 2, 3)] * 3, [(0, 0, 0)], [(4, 1, 39)]], [(whole(0), whole(1)), (whole(2),)]
+    exactly = PrivateTables._counted
+    most = 3
+    if mutant == "a share":
+        monkeypatch.setattr(
+            PrivateTables, "_counted", lambda self, tables: [100 * c // max(1, c.sum()) for c in exactly(self, tables)]
+        )
+    elif mutant == "counted twice":
+        monkeypatch.setattr(PrivateTables, "_counted", lambda self, tables: [2 * c for c in exactly(self, tables)])
+    elif mutant == "noise by the rows":
+        release = PrivateTables.release
+
+        def informed(self, tables):
+            noisy = statistics.noisy_histogram
+            rows = sum(len(chunk) for chunk in self._records.chunks(100))
+            monkeypatch.setattr(
+                tabulation,
+                "statistics",
+                type("", (), {"noisy_histogram": lambda c, sigma: noisy(c, sigma=sigma * rows)}),
+            )
+            return release(self, tables)
+
+        monkeypatch.setattr(PrivateTables, "release", informed)
+    else:
+        monkeypatch.setattr(PrivateRecords, "most_records", 0)
+        most = 2
+    with pytest.raises(AssertionError):
+        require_neighbours(units, 0, wanted, 2, most)
 
 
 # -- noise -------------------------------------------------------------------------------------------------------------

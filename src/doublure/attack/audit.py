@@ -182,7 +182,6 @@ def _observations(
         ),
         noise=OsKeyedNoise(),
         authorise=lambda _: None,
-        mixing=torch.Generator().manual_seed(0),
     )
     for run in range(1, runs + 1):
         score = 0.0

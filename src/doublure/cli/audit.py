@@ -27,7 +27,10 @@ def audit(
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
-    """Attack our own mechanism and print lower bounds on ε beside the claim."""
+    """Attack our own mechanism: lower bounds on ε.
+
+    They are printed beside the ε that was claimed; one above it ends with exit code 4.
+    """
     from doublure.attack.audit import audit_trainer
 
     if not trainer:

@@ -11,6 +11,8 @@ from doublure.cli.options import Config, Json
 from doublure.cli.terminal import Outcome
 from doublure.errors import GateFailed, LedgerError, printable
 
+_CAME_TO_NOTHING = ("no-noise-drawn",)
+
 LedgerPath = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger file.")]
 
 
@@ -51,11 +53,15 @@ def show(ledger: LedgerPath, as_json: Json = False, config: Config = None) -> Ou
         f"  spent      ε = {book.spent.epsilon:<10g} δ = {book.spent.delta:g}",
         f"  remaining  ε = {book.remaining.epsilon:<10g} δ = {book.remaining.delta:g}",
     ]
-    for run in summary["runs"]:
+    shown = [run for run in summary["runs"] if run["status"] not in _CAME_TO_NOTHING]
+    for run in shown:
         price = "no ε" if run["epsilon"] is None else f"ε = {run['epsilon']:g}, δ = {run['delta']:g}"
         lines.append(
             f"  {run['sequence']:>4}  {run['utc']}  {run['method']:<12} {run['kind']:<12} {price}  {run['status']}"
         )
+    if folded := len(summary["runs"]) - len(shown):
+        attempts = "1 attempt" if folded == 1 else f"{folded} attempts"
+        lines.append(f"  and {attempts} that drew no noise and cost nothing (--json lists them)")
     lines.append(book.coverage)
     return Outcome(data=summary, text="\n".join(lines))
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from doublure.cli.options import Config, Json
-from doublure.cli.terminal import Outcome
+from doublure.cli.terminal import Outcome, TerminalProgress
 from doublure.errors import SettingError
 
 
@@ -28,15 +28,16 @@ def compare(
 ) -> Outcome:
     """Put runs of our own side by side. Internal: computed on real data."""
     from doublure import evaluate as measures
-    from doublure.files import refuse_overwriting, write_json
+    from doublure.files import check_output, write_json
     from doublure.run_folder import load
 
     names = [str(run) for run in runs]
     if len(set(names)) < len(names):
         raise SettingError("is named twice", field="runs", remedy="name each run folder once")
     if out is not None:
-        refuse_overwriting(out, real, holdout)
-    found = measures.compare({str(run): load(run) for run in runs}, real, holdout)
+        check_output(out, real, holdout, replaces="comparison")
+    with TerminalProgress() as progress:
+        found = measures.compare({str(run): load(run) for run in runs}, real, holdout, progress=progress)
     figures = json.loads(found.to_json())
     if out is not None:
         write_json(out, figures, mode=0o600)

@@ -24,7 +24,12 @@ def list_(as_json: Json = False, config: Config = None) -> Outcome:
     from doublure import datasets
 
     known = [datasets.info(name) for name in datasets.names()]
-    lines = [f"{one.name:<14} {one.kind:<7} {one.rows!s:>9} rows  {one.licence:<14} {one.title}" for one in known]
+    wide, titles = max(len(one.name) for one in known), max(len(one.title) for one in known)
+    lines = [
+        f"{one.name:<{wide}}  {one.kind:<6}  {one.rows:>7} {'rows' if one.kind == 'table' else 'images':<6}"
+        f"  {one.title:<{titles}}  {one.licence}"
+        for one in known
+    ]
     rows = [{"name": one.name, "kind": one.kind, "rows": one.rows, "licence": one.licence} for one in known]
     return Outcome(data={"datasets": rows}, text="\n".join(lines))
 

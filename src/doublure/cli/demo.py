@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -25,13 +25,19 @@ def demo(
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
-    """Walk the whole way with census data: schema, plan, ledger, fit, sample, report, release."""
+    """Walk the whole way with bundled census data.
+
+    Schema, plan, ledger, fit, sample, report, release. Ends with exit code 4 if the understudy predicts no better than
+    independent columns do.
+    """
     import doublure as db
-    from doublure.errors import InputError
+    from doublure.errors import GateFailed, InputError
+    from doublure.files import check_output
     from doublure.releasing import verify
 
+    check_output(out)
     if out.exists() and any(out.iterdir()):
-        raise InputError("is not empty", field=out, remedy="choose another -o, or remove it")
+        raise InputError("is not empty", field=out, remedy="choose another folder with -o, or remove it")
     out.mkdir(parents=True, exist_ok=True)
     screen = console(stderr=True)
 
@@ -63,6 +69,10 @@ def demo(
     page = out / "run" / "internal" / "report.html"
     report.save(page, page.with_suffix(".json"))
     screen.print(str(report))
+    if not _predicts(report):
+        raise GateFailed(
+            "the understudy predicts no better than independent columns", field="verdict", remedy=f"see {page}"
+        )
     stop(8, "Release", "What may leave the house: data, card and dictionary.")
     db.release(syn, out / "bundle", n=ROWS, title="Artificial census records")
     verify(out / "bundle", ledger=ledger)
@@ -75,3 +85,9 @@ def demo(
     ]
     result = {"out": str(out), "guarantee": syn.guarantee.to_json(), "report": str(page), "bundle": str(out / "bundle")}
     return Outcome(data=result, text="\n".join(lines))
+
+
+def _predicts(report: Any) -> bool:
+    """Whether models learn more from the artificial rows than from columns drawn one by one: the least to expect."""
+    ways = [score.way for score in report.scores if score.key == "accuracy"]
+    return any(way is not None and way > 0 for way in ways)

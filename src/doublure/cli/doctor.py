@@ -14,7 +14,10 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(as_json: Json = False, config: Config = None) -> Outcome:
-    """Report versions, devices, the entropy source, and what would not work."""
+    """Say what this machine can do and what would fail.
+
+    Versions, threads, devices, the entropy source, file locking, free disk.
+    """
     from doublure.doctor import describe, examine
 
     found = examine()

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from doublure.cli.options import Config, Json
-from doublure.cli.terminal import Outcome
+from doublure.cli.terminal import Outcome, TerminalProgress
 
 
 def register(app: typer.Typer) -> None:
@@ -27,17 +27,15 @@ def evaluate(
 ) -> Outcome:
     """Compare the understudy with the real data. Internal: the page is not to be published."""
     from doublure import evaluate as measures
-    from doublure.files import refuse_overwriting
     from doublure.report import check_places
     from doublure.run_folder import load
 
     syn = load(run)
     page = out or run / "internal" / "report.html"
     figures = page.with_name(f"{page.stem}.json") if page.name else page
-    check_places(page, figures)
-    for path in (page, figures):
-        refuse_overwriting(path, real, holdout)
-    report = measures.report(syn, real, holdout)
+    check_places(page, figures, real, holdout)
+    with TerminalProgress() as progress:
+        report = measures.report(syn, real, holdout, progress=progress)
     report.save(page, figures)
     text = f"{report}\nWrote {page} (internal: computed on real data, do not publish)."
     return Outcome(data={"page": str(page), "internal": True, "report": json.loads(report.to_json())}, text=text)

@@ -28,13 +28,13 @@ def plan(
     config: Config = None,
 ) -> Outcome:
     """Say what a run will do and cost, without reading data."""
-    from doublure.files import refuse_overwriting
+    from doublure.files import check_output
     from doublure.planning import plan as make
 
     if method is None:
-        raise SettingError("is needed", field="--method", remedy="see docs/methods.md")
+        raise SettingError("is needed", field="--method", remedy="name one: doublure plan --help lists them")
     if out is not None:
-        refuse_overwriting(out, schema)
+        check_output(out, schema, replaces="plan")
     made = make(schema, method=method, epsilon=epsilon, delta=delta, **settings(set_))
     if out is not None:
         made.save(out)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from doublure.cli.options import Config, Json, Seed
-from doublure.cli.terminal import Outcome
+from doublure.cli.terminal import Outcome, TerminalProgress
 
 
 def register(app: typer.Typer) -> None:
@@ -38,17 +38,22 @@ def release(
 
     wanted = [form.strip() for word in formats or () for form in word.split(",") if form.strip()]
     syn = load(run)
-    card = write(
-        syn,
-        out,
-        n=rows,
-        seed=seed,
-        ledger=ledger,
-        formats=None if formats is None else wanted,
-        spreadsheet_safe=spreadsheet_safe,
-        title=title,
-        contact=contact,
-    )
+    with TerminalProgress() as progress:
+        card = write(
+            syn,
+            out,
+            n=rows,
+            seed=seed,
+            ledger=ledger,
+            formats=None if formats is None else wanted,
+            spreadsheet_safe=spreadsheet_safe,
+            title=title,
+            contact=contact,
+            progress=progress,
+        )
     records = "images" if syn.schema.kind == "images" else "rows"
-    text = f"Wrote {out} with {rows} artificial {records}.\n{card['guarantee']['sentence']}"
+    sentence = card["guarantee"]["sentence"]
+    text = f"Wrote {out} with {rows} artificial {records}.\n{sentence}"
+    if syn.guarantee.kind == "none":
+        text = f"*** {sentence} ***\nWrote {out} with {rows} {records} that nothing protects."
     return Outcome(data={"bundle": str(out), "card": card}, text=text)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from doublure.cli.options import Config, Given, Json, Seed, pairs
-from doublure.cli.terminal import Outcome
+from doublure.cli.terminal import Outcome, TerminalProgress
 
 
 def register(app: typer.Typer) -> None:
@@ -27,12 +27,17 @@ def sample(
     config: Config = None,
 ) -> Outcome:
     """Make artificial rows; it costs nothing."""
+    from doublure.files import check_output
     from doublure.run_folder import load
     from doublure.sampling import write_sample
 
+    check_output(out)
     syn = load(run)
     asked = pairs(given, "--given")
-    count = write_sample(syn, out, rows, given=asked, seed=seed, spreadsheet_safe=spreadsheet_safe)
+    with TerminalProgress() as progress:
+        count = write_sample(
+            syn, out, rows, given=asked, seed=seed, spreadsheet_safe=spreadsheet_safe, progress=progress
+        )
     result = {"path": str(out), "rows": count, "watermark": syn.guarantee.watermark}
     records = "images" if syn.schema.kind == "images" else "rows"
     return Outcome(data=result, text=f"Wrote {count} artificial {records} to {out}. {syn.guarantee.watermark}.")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from doublure.cli.options import Config, Json
 from doublure.cli.terminal import Outcome
+from doublure.errors import GateFailed
+
+if TYPE_CHECKING:
+    from doublure.schema.checking import Check
 
 
 def register(app: typer.Typer) -> None:
@@ -28,11 +32,14 @@ def draft(
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
-    """Draft a schema: names and storage types from the data, the rest from a codebook."""
-    from doublure.files import refuse_overwriting, write_atomic
+    """Draft a schema from a header and a codebook.
+
+    Names and storage types come from the data, the rest from the codebook; what neither knows comes back undeclared.
+    """
+    from doublure.files import check_output, write_atomic
     from doublure.schema.draft import drafted
 
-    refuse_overwriting(out, data, codebook)
+    check_output(out, data, codebook)
     made = drafted(data, codebook)
     text, left = made.to_yaml().encode(), made.schema.undeclared
     write_atomic(out, lambda file: file.write(text))
@@ -49,8 +56,24 @@ def check(
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
-    """Say field by field what is missing, as YAML to paste."""
+    """Say field by field what is missing, as YAML to paste.
+
+    Ends with exit code 4 if anything is missing.
+    """
     from doublure.schema.checking import check as compare
 
     found = compare(schema, data)
-    return Outcome(data=found.to_plain(), text=found.to_yaml().rstrip("\n"))
+    return Outcome(data=found.to_plain(), text=found.to_yaml().rstrip("\n"), gate=_gate(found))
+
+
+def _gate(found: Check) -> GateFailed | None:
+    """Return what says no: the first thing that stands in the way of a plan or a fit, and how many more there are."""
+    if found.ok:
+        return None
+    from doublure.schema.checking import BLOCKING
+
+    wrong = [finding for finding in found.findings if finding.kind in BLOCKING]
+    more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+    message = "is undeclared" if wrong[0].kind == "undeclared" else wrong[0].message
+    remedy = "without --json this command prints YAML to paste; see docs/schema.md"
+    return GateFailed(f"{message}{more}", field=wrong[0].path, remedy=remedy)

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
-from doublure.errors import DoublureError, InputError, Interrupted, SettingError
+from doublure.errors import DoublureError, GateFailed, InputError, Interrupted, SettingError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,10 +27,14 @@ _BY_USER = Interrupted("stopped by the user")
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a verb has to say: data for ``--json``, text for a person."""
+    """What a verb has to say: data for ``--json``, text for a person; and that a check said no, if one did.
+
+    A failed gate ends the command with its exit code, after the text; with ``--json`` it is the one object.
+    """
 
     data: dict[str, Any] = field(default_factory=dict)
     text: str = ""
+    gate: GateFailed | None = None
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -74,8 +78,10 @@ def run_guarded(app: Callable[..., Any], arguments: list[str] | None = None) -> 
             return _report(_BY_USER, command, as_json)
         if isinstance(outcome, int):  # --help and --version end with an exit code
             return outcome
-        _tell(outcome if isinstance(outcome, Outcome) else Outcome(), command, as_json)
-        return 0
+        said = outcome if isinstance(outcome, Outcome) else Outcome()
+        if said.gate is None or not as_json:
+            _tell(said, command, as_json)
+        return 0 if said.gate is None else _report(said.gate, command, as_json)
     except DoublureError as error:
         return _report(error, command, as_json)
     except KeyboardInterrupt:

@@ -22,7 +22,7 @@ def verify(
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
-    """Check a bundle's hashes, its claim, and its entry in the ledger."""
+    """Check a bundle: hashes, claim, ledger entry."""
     from doublure.releasing import verify as check
 
     checked = check(bundle, ledger=ledger)

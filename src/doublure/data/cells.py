@@ -302,8 +302,19 @@ def _place_the_rest(
             raise DataError("has values outside the schema's list", field=name, remedy="add them, or name an other")
 
 
-def _boolean(text: str) -> str:
+def truth_of(text: str) -> str | None:
+    """Return ``true`` or ``false`` for any of the words that mean it; None for other texts.
+
+    Example:
+        >>> truth_of("Yes"), truth_of("0"), truth_of("maybe")
+        ('true', 'false', None)
+    """
     lowered = text.lower()
-    if lowered not in _TRUE | _FALSE:
+    return "true" if lowered in _TRUE else "false" if lowered in _FALSE else None
+
+
+def _boolean(text: str) -> str:
+    found = truth_of(text)
+    if found is None:
         raise ValueError
-    return "true" if lowered in _TRUE else "false"
+    return found

@@ -188,6 +188,8 @@ def open_table(source: str | os.PathLike[str] | pd.DataFrame) -> TableSource:
     if not isinstance(source, (str, os.PathLike)):
         raise DataError("is neither a path nor a DataFrame", field="data", remedy="give a file or a pandas DataFrame")
     path = Path(source)
+    if path.is_dir():
+        raise DataError("is a folder", field=path, remedy="give the path of a CSV or Parquet file")
     if not path.is_file():
         raise DataError("there is no such file", field=path, remedy="give the path of a CSV or Parquet file")
     if path.stat().st_size == 0:

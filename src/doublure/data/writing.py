@@ -77,7 +77,7 @@ def _write_csv(frames: Iterable[pd.DataFrame], file: BinaryIO, schema: Schema, *
     for number, frame in enumerate(frames):
         texts = {name: text for name in frame.columns if (text := _missing_text(schema, name))}
         if spreadsheet_safe:  # an empty cell means missing everywhere, and runs nowhere
-            texts = {name: text for name, text in texts.items() if _defuse(text) == text}
+            texts = {name: text for name, text in texts.items() if defused(text) == text}
         if texts:
             frame = frame.copy(deep=False)
             for name, text in texts.items():
@@ -126,16 +126,17 @@ def _storable(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
     """Defuse text cells and column names that begin like a formula."""
-    frame = frame.rename(columns=_defuse)
+    frame = frame.rename(columns=defused)
     for name, column in frame.items():
         if isinstance(column.dtype, pd.CategoricalDtype):
-            defused = [_defuse(value) for value in column.cat.categories]
-            if defused != list(column.cat.categories):
+            texts_of = [defused(value) for value in column.cat.categories]
+            if texts_of != list(column.cat.categories):
                 # by place: two values may become one, which a list of categories cannot hold
-                texts = np.array([*defused, None], dtype=object)
+                texts = np.array([*texts_of, None], dtype=object)
                 frame[name] = pd.Series(texts[column.cat.codes.to_numpy()], index=frame.index, dtype=object)
     return frame
 
 
-def _defuse(value: object) -> object:
+def defused(value: object) -> object:
+    """Return text with ``'`` before it if a spreadsheet would run it as a formula; anything else as it is."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA_STARTS) else value

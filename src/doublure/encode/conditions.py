@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from doublure.data.cells import truth_of
 from doublure.encode.grids import Floats
 from doublure.errors import SettingError
 from doublure.schema import Schema
@@ -25,11 +26,12 @@ def condition_codes(schema: Schema, given: Mapping[str, object]) -> dict[str, in
             raise SettingError("is not a column of the schema", field=field, remedy="see schema.yaml")
         column = schema.columns[name]
         labels = [label(entry) for entry in getattr(column, "domain", ())]
-        asked = label(value).lower() if column.type == "boolean" else label(value)
+        asked = (truth_of(label(value)) or "") if column.type == "boolean" else label(value)
         if not labels:
             raise SettingError("has no list of values", field=field, remedy="ask for a category, ordinal or boolean")
         if asked not in labels:
-            raise SettingError("has no such value", field=field, remedy="give a value that the schema lists")
+            remedy = "give true or false" if column.type == "boolean" else "give a value that the schema lists"
+            raise SettingError("has no such value", field=field, remedy=remedy)
         codes[name] = labels.index(asked)
     return codes
 

@@ -1,7 +1,14 @@
-"""Public constraints, kept by every decoded row (post-processing: free)."""
+"""Public constraints, kept by every decoded row (post-processing: free).
+
+Most rows keep them already: numbers that ``at_most`` orders are decoded from the gap between them
+(:mod:`doublure.encode.gaps`). What is left are ordinals, columns that are second to several, and numbers whose bounds
+cross: cells with the same bounds change places, which leaves as many of each value as there were, and what does not
+fit even so is moved to the nearest value that does.
+"""
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -10,7 +17,7 @@ import pandas as pd
 from doublure.encode.columns import Discrete, Floats, Number, grid_of
 from doublure.schema import ResolvedSchema
 from doublure.schema.columns import Column
-from doublure.schema.constraints import Equal, ordered, size_of
+from doublure.schema.constraints import AtMost, Equal, ordered, size_of
 
 
 def keep(frame: pd.DataFrame, schema: ResolvedSchema) -> pd.DataFrame:
@@ -26,13 +33,17 @@ def keep(frame: pd.DataFrame, schema: ResolvedSchema) -> pd.DataFrame:
 
 
 def _order(frame: pd.DataFrame, schema: ResolvedSchema) -> None:
-    """Raise each column to at least those below it, within its bounds, then lower those to fit.
+    """Sort what can be sorted; then raise each column to at least those below it, within its bounds, and lower those.
 
     A missing cell stays missing, and passes on what is asked of its neighbours.
     """
     chains = ordered(schema.constraints)
     numbers = {name: _read(frame[name], schema.columns[name]) for name, _ in chains}
     before = dict(numbers)
+    for constraint in schema.constraints:
+        if isinstance(constraint, AtMost):
+            for _, alike in groupby(constraint.at_most, key=lambda name: _ends(schema.columns[name])):
+                _sort(numbers, list(alike))
     nothing = np.full(len(frame), np.nan)
     reached: dict[str, Floats] = {}
     for name, below in chains:
@@ -49,6 +60,15 @@ def _order(frame: pd.DataFrame, schema: ResolvedSchema) -> None:
     for name, values in numbers.items():
         if not np.array_equal(values, before[name], equal_nan=True):
             frame[name] = _write(values, schema.columns[name])
+
+
+def _sort(numbers: dict[str, Floats], names: list[str]) -> None:
+    """Put each row's numbers in ascending order, holes left where they are."""
+    cells = np.stack([numbers[name] for name in names], axis=1)
+    taken = np.argsort(np.isnan(cells), axis=1, kind="stable")  # columns with a number first: NaN sorts last
+    placed = np.empty_like(cells)
+    np.put_along_axis(placed, taken, np.sort(cells, axis=1), axis=1)
+    numbers.update({name: placed[:, place] for place, name in enumerate(names)})
 
 
 def _derived(source: pd.Series[Any], first: Column, column: Column) -> pd.Series[Any]:
@@ -81,4 +101,12 @@ def _number(column: Column) -> Number:
 
 
 def _highest(column: Column) -> float:
-    return float(len(column.domain) - 1) if column.discrete else grid_of(column).upper  # type: ignore[union-attr,arg-type]
+    return _ends(column)[1]
+
+
+def _ends(column: Column) -> tuple[float, float]:
+    """Return the lowest and highest number that :func:`_read` gives (ordinals that are compared list the same)."""
+    if column.discrete:
+        return 0.0, float(len(column.domain) - 1)  # type: ignore[union-attr]
+    grid = grid_of(column)  # type: ignore[arg-type]
+    return grid.lower, grid.upper

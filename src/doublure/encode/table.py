@@ -5,14 +5,15 @@ A row is a vector of blocks, in the schema's order with the conditions last::
     [ softmax | tanh | softmax | … ][ condition | condition ]
       body, (N, width - condition_width)
 
-Columns that an ``equal`` constraint derives, and ids, are not encoded; decoding fills them in.
+Columns that an ``equal`` constraint derives, and ids, are not encoded; decoding fills them in. Of two numbers that an
+``at_most`` constraint orders, the second is encoded as its gap above the first (:mod:`doublure.encode.gaps`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,8 @@ import torch
 from torch import Tensor
 
 from doublure.encode import conditions, constraints
-from doublure.encode.columns import ColumnEncoding, Floats, Numerics, encoding
+from doublure.encode.columns import Binned, Floats, Numerics, RowEncoding, Scaled, encodings
+from doublure.encode.gaps import Gap, in_turn
 from doublure.errors import InputError
 from doublure.schema import ResolvedSchema
 from doublure.schema.columns import IdColumn
@@ -28,12 +30,21 @@ from doublure.schema.columns import IdColumn
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """One part of the row vector: columns ``start`` to ``start + size`` of the expanded row."""
+    """One part of the row vector: columns ``start`` to ``start + size`` of the expanded row.
+
+    Attributes:
+        column: The column of the table.
+        kind: A softmax over codes, or one scalar in [-1, 1].
+        start: Its first column of the row.
+        size: How many columns of the row.
+        states: How many of its last codes have no place in the order of the others (zero, missing).
+    """
 
     column: str
     kind: Literal["softmax", "tanh"]
     start: int
     size: int
+    states: int = 0
 
     @property
     def place(self) -> slice:
@@ -60,8 +71,14 @@ class TableEncoder:
         steering = schema.with_role("condition")
         modelled = [n for n, c in schema.columns.items() if not isinstance(c, IdColumn) and n not in schema.derived]
         self.columns = [*(n for n in modelled if n not in steering), *(n for n in modelled if n in steering)]
-        self._encodings = {name: encoding(schema.columns[name], numerics, bins) for name in self.columns}
+        self._encodings = encodings(schema, self.columns, numerics, bins)
+        gaps = {name: each for name, each in self._encodings.items() if isinstance(each, Gap)}
+        self._turns = in_turn(self.columns, gaps)
+        self._firsts = {gap.first for gap in gaps.values()}
         self.blocks = tuple(_blocks(self._encodings))
+        self._places: dict[str, list[int]] = {name: [] for name in self.columns}
+        for place, block in enumerate(self.blocks):
+            self._places[block.column].append(place)
         self.width = sum(block.size for block in self.blocks)
         self.condition_blocks = tuple(block for block in self.blocks if block.column in steering)
         self.condition_width = sum(block.size for block in self.condition_blocks)
@@ -77,12 +94,22 @@ class TableEncoder:
     def compact(self, frame: pd.DataFrame) -> Tensor:
         """Return ``(N, P)`` float32: one code or scalar a part. Small enough to keep the whole data set in."""
         compact = np.empty((len(frame), len(self.blocks)), dtype=np.float32)
-        place = 0
-        for name in self.columns:
-            for values in self._encodings[name].compact(frame[name]):
+        before: dict[str, Floats] = {}
+        for name in self._turns:
+            for place, values in zip(self._places[name], self._coded(name, frame[name], before), strict=True):
                 compact[:, place] = values
-                place += 1
         return torch.from_numpy(compact)
+
+    def _coded(self, name: str, cells: pd.Series[Any], before: dict[str, Floats]) -> list[Floats]:
+        """Return a column's codes, and note in ``before`` what later columns are measured from."""
+        own = self._encodings[name]
+        if isinstance(own, Gap):
+            numbers, base = own.own.snap(own.own.read(cells)), before[own.first]
+            before[name] = np.fmax(numbers, base)
+            return own.coded(numbers, base)
+        if name in self._firsts and isinstance(own, (Binned, Scaled)):
+            before[name] = own.snap(own.read(cells))
+        return own.compact(cells)
 
     def expand(self, compact: Tensor) -> Tensor:
         """Return ``(B, width)`` float32: codes as one-hot blocks, scalars as they are."""
@@ -123,10 +150,26 @@ class TableEncoder:
         for block in self.blocks:
             cells = values[:, block.place]
             by_column[block.column].append(_scalar(cells) if block.kind == "tanh" else _draw(cells, rng))
-        decoded = {name: self._encodings[name].restore(by_column[name], rng) for name in self.columns}
+        before: dict[str, Floats] = {}
+        decoded = {name: self._restored(name, by_column[name], rng, before) for name in self._turns}
         numbered = pd.Series(np.arange(1, len(values) + 1, dtype=np.int64))  # ids; derived columns follow below
         frame = pd.DataFrame({name: decoded.get(name, numbered) for name in self.schema.columns})
         return constraints.keep(frame, self.schema)
+
+    def _restored(
+        self, name: str, values: list[Floats], rng: np.random.Generator | None, before: dict[str, Floats]
+    ) -> pd.Series[Any]:
+        """Return a column from its codes, and note in ``before`` what later columns are measured from."""
+        own = self._encodings[name]
+        if isinstance(own, Gap):
+            base = before[own.first]
+            numbers = own.numbers(values, rng, base)
+            before[name] = np.fmax(numbers, base)
+            return own.own.write(numbers)
+        if name in self._firsts and isinstance(own, (Binned, Scaled)):
+            before[name] = own.numbers(values, rng)
+            return own.write(before[name])
+        return own.restore(values, rng)
 
     # -- conditions ----------------------------------------------------------------------------------------------
 
@@ -150,11 +193,11 @@ class TableEncoder:
         return torch.from_numpy(drawn)
 
 
-def _blocks(encodings: Mapping[str, ColumnEncoding]) -> Iterator[Block]:
+def _blocks(encoded: Mapping[str, RowEncoding]) -> Iterator[Block]:
     start = 0
-    for name, column_encoding in encodings.items():
+    for name, column_encoding in encoded.items():
         for part in column_encoding.parts:
-            yield Block(column=name, kind=part.kind, start=start, size=part.size)
+            yield Block(column=name, kind=part.kind, start=start, size=part.size, states=part.states)
             start += part.size
 
 

@@ -8,8 +8,9 @@ from typing import Literal
 from doublure.data.opening import Given
 from doublure.errors import SettingError
 from doublure.evaluate.scores import Result, Score
-from doublure.evaluate.table import INTERNAL
+from doublure.evaluate.table import INTERNAL, SEEN
 from doublure.evaluate.understudy import Understudy, report
+from doublure.progress import Progress
 
 _BASELINE, _REAL = "independent columns", "real rows"
 
@@ -33,10 +34,16 @@ class Contender(Result):
 
 
 class Comparison(Result):
-    """Understudies side by side. Computed on real data: internal."""
+    """Understudies side by side. Computed on real data: internal.
+
+    Attributes:
+        kept_aside: Whether no fit has seen the rows that test it.
+        contenders: The understudies, in the order they were named.
+    """
 
     version: Literal[1] = 1
     internal: str = INTERNAL
+    kept_aside: bool
     contenders: tuple[Contender, ...]
 
     def to_json(self) -> str:
@@ -57,11 +64,17 @@ class Comparison(Result):
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in table
         ]
         claims = [f"{one.name}: {one.guarantee}" for one in self.contenders]
-        return "\n".join([f"INTERNAL: {INTERNAL}", *rows, "", *claims])
+        seen = [] if self.kept_aside else [f"! {SEEN}"]
+        return "\n".join([f"INTERNAL: {INTERNAL}", *seen, *rows, "", *claims])
 
 
 def compare(
-    understudies: Mapping[str, Understudy], real: Given, holdout: Given | None = None, *, seed: int = 0
+    understudies: Mapping[str, Understudy],
+    real: Given,
+    holdout: Given | None = None,
+    *,
+    seed: int = 0,
+    progress: Progress | None = None,
 ) -> Comparison:
     """Evaluate understudies of the same data in the same way.
 
@@ -70,6 +83,7 @@ def compare(
         real: The records that they were learned from.
         holdout: Real records kept aside.
         seed: Fixes every random choice made here.
+        progress: Who listens.
 
     Raises:
         SettingError: There is none, or they have other columns.
@@ -87,10 +101,10 @@ def compare(
                 method=understudy.plan.method,
                 kind=understudy.guarantee.kind,
                 guarantee=understudy.guarantee.sentence,
-                scores=report(understudy, real, holdout, seed=seed).scores,
+                scores=report(understudy, real, holdout, seed=seed, progress=progress).scores,
             )
         )
-    return Comparison(contenders=tuple(contenders))
+    return Comparison(kept_aside=holdout is not None, contenders=tuple(contenders))
 
 
 def _figure(value: float | None) -> str:

@@ -21,7 +21,7 @@ from doublure.errors import DataError, printable
 from doublure.evaluate.classification import Labels
 from doublure.evaluate.scores import Result, Score, wilson
 from doublure.evaluate.students import EPOCHS, STUDENTS, Student, predict
-from doublure.evaluate.table import INTERNAL, Rows, held_back, versions
+from doublure.evaluate.table import INTERNAL, SEEN, Rows, held_back, versions
 from doublure.evaluate.words import Verdict, interval, percent
 from doublure.schema.images import ImageSchema
 
@@ -310,7 +310,8 @@ def _notes(kept_aside: bool) -> tuple[str, ...]:
 
 
 def _verdict(found: ImageEvaluation) -> Verdict:
-    lines, warnings = [], []
+    lines: list[str] = []
+    warnings = [] if found.rows.kept_aside else [SEEN.replace("rows", "images")]
     if found.students:
         first = found.students[0]
         score = first.accuracy

@@ -24,6 +24,8 @@ from doublure.evaluate.utility import MOST_ROWS, Taught, Utility, prepare, teach
 from doublure.schema import ResolvedSchema
 
 INTERNAL = "computed on real data: do not publish"
+SEEN = "The fit has seen these rows: no holdout was given, so the real rows that test it are a quarter of its own."
+"""What has to be said before any figure, where nothing was kept aside."""
 
 _HELD_BACK = 4
 

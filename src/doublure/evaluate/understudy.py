@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import os
 from abc import abstractmethod
 from pathlib import Path
 from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
 
 from doublure.data.opening import Given, open_data
 from doublure.errors import SettingError
@@ -13,6 +17,7 @@ from doublure.evaluate.images import MOST_IMAGES, ImageEvaluation, evaluate_imag
 from doublure.evaluate.scores import Result, Score
 from doublure.evaluate.table import INTERNAL, TableEvaluation, evaluate_table
 from doublure.evaluate.words import Verdict, verdict
+from doublure.progress import Progress, Silent
 from doublure.schema import ResolvedSchema
 from doublure.schema.images import ImageSchema
 
@@ -146,7 +151,13 @@ class ImageReport(Internal):
 
 
 def report(
-    syn: Understudy, real: Given, holdout: Given | None = None, *, rows: int | None = None, seed: int = 0
+    syn: Understudy,
+    real: Given,
+    holdout: Given | None = None,
+    *,
+    rows: int | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
 ) -> Report | ImageReport:
     """Compare what an understudy says with real records. The result is internal: do not publish it.
 
@@ -157,18 +168,27 @@ def report(
         rows: How many artificial records to draw; as many as ``real`` has, at most 200,000 rows or 5,000 images, if
             not given.
         seed: Fixes the sample and every random choice of the evaluation.
+        progress: Who listens.
 
     Raises:
         DataError: The data does not fit the schema.
-        SettingError: ``rows`` is not positive.
+        SettingError: ``rows`` is not positive, or the holdout is the data that the fit has seen.
     """
     if rows is not None and rows < 1:
         raise SettingError("must be at least 1", field="rows", remedy="leave it out to draw as many as the real table")
     schema, images = _lenient(syn.schema), isinstance(syn.schema, ImageSchema)
+    if holdout is not None and _same_file(real, holdout):
+        raise _not_kept_aside()
+    listener = progress or Silent()
+    listener.stage("read the real records")
     train = open_data(real, schema.kind).load(schema)
     kept = None if holdout is None else open_data(holdout, schema.kind).load(schema, at_least=1).content
+    if kept is not None and _same_records(train.content, kept):
+        raise _not_kept_aside()
     wanted = rows if rows is not None else min(len(train.unit), MOST_IMAGES if images else MOST_SAMPLED)
+    listener.stage("draw artificial records")
     artificial = syn.sample(wanted, seed=seed)
+    listener.stage("compare")
     about = About(
         method=syn.plan.method,
         guarantee_kind=syn.guarantee.kind,
@@ -182,6 +202,28 @@ def report(
         return ImageReport(about=about, images=found)
     table = evaluate_table(syn.schema, artificial, train.frame, kept, unit=train.unit, seed=seed)
     return Report(about=about, table=table)
+
+
+def _same_file(real: Given, holdout: Given) -> bool:
+    paths = [Path(given) for given in (real, holdout) if isinstance(given, (str, os.PathLike))]
+    return len(paths) == 2 and all(path.exists() for path in paths) and paths[0].samefile(paths[1])
+
+
+def _same_records(real: Any, holdout: Any) -> bool:
+    """Whether two frames, or two sets of images, hold the same records in the same order."""
+    if isinstance(real, pd.DataFrame):
+        return bool(real.equals(holdout))
+    if not np.array_equal(real.images, holdout.images):
+        return False
+    return real.labels is None or bool(real.labels.equals(holdout.labels))
+
+
+def _not_kept_aside() -> SettingError:
+    return SettingError(
+        "is the data that the fit has seen",
+        field="holdout",
+        remedy="give records that were kept aside, or leave it out",
+    )
 
 
 def _lenient(schema: ResolvedSchema) -> ResolvedSchema:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from doublure.errors import printable
 from doublure.evaluate.groups import Groups
 from doublure.evaluate.scores import Interval, Result, Score
-from doublure.evaluate.table import TableEvaluation
+from doublure.evaluate.table import SEEN, TableEvaluation
 from doublure.evaluate.utility import Utility
 
 _AS_PERCENT = frozenset({"accuracy", "columns", "pairs", "wasserstein", "variation", "share", "recall"})
@@ -155,7 +155,7 @@ def _served_worst(groups: Groups) -> str:
 
 
 def _warnings(evaluation: TableEvaluation) -> tuple[str, ...]:
-    found = []
+    found = [] if evaluation.rows.kept_aside else [SEEN]
     beaten = [
         score.name.lower() if score.key != "auc" else "area under ROC"
         for score in evaluation.scores

@@ -7,7 +7,7 @@ private, :class:`doublure.methods.gan.PlainTeacher` does not. The generator's st
 from __future__ import annotations
 
 import copy
-import secrets
+import math
 from typing import Protocol
 
 import numpy as np
@@ -17,8 +17,10 @@ from torch.nn import functional
 
 from doublure.encode.encoder import Encoder
 from doublure.errors import Interrupted, RunFolderError
+from doublure.methods import kept_state
 from doublure.methods.adversarial_settings import AdversarialSettings
 from doublure.methods.base import Job
+from doublure.private import noise
 from doublure.private.mechanism import Partner
 
 _WARMUP = 10.0
@@ -47,8 +49,8 @@ class Adversaries:
         self._settings = settings
         self._encoder = job.encoder
         self._device = torch.device(job.device)
-        self._random = torch.Generator().manual_seed(_mixed(job.seed, job.taken, 1))
-        self._paired = _paired_stream(job)
+        self._random = SeededDraws(_mixed(job.seed, job.taken, 1))
+        self._paired = _paired_draws(job, settings)
         self._conditions = np.random.default_rng([job.seed, job.taken, 2])
         initial = torch.Generator().manual_seed(_mixed(job.seed, 0, 0))
         self.generator = build_generator(job.encoder, settings, initial).to(self._device)
@@ -103,34 +105,25 @@ class Adversaries:
         for buffer, latest in zip(self.average.buffers(), self.generator.buffers(), strict=True):
             buffer.copy_(latest)  # averages of batch normalisation already
 
-    def _noise(self, size: int, stream: torch.Generator) -> Tensor:
-        return torch.randn(size, self._settings.noise_width, generator=stream).to(self._device)
+    def _noise(self, size: int, draws: noise.Draws) -> Tensor:
+        return draws.normal(size, self._settings.noise_width).to(self._device)
 
     # -- keeping state -------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Tensor]:
         """Return everything a resumed run needs; no randomness among it."""
-        tensors = {f"generator.{name}": value for name, value in self.generator.state_dict().items()}
-        tensors |= {f"average.{name}": value for name, value in self.average.state_dict().items()}
-        tensors |= {"critic": self.flat.detach(), "iterations": torch.tensor([self.iterations])}
-        for name, optimizer in self._optimizers().items():
-            for number, entries in optimizer.state_dict()["state"].items():
-                tensors |= {f"{name}.{number}.{key}": torch.as_tensor(value) for key, value in entries.items()}
-        return {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}
+        tensors = kept_state.written(self._modules(), self._optimizers())
+        return tensors | {"critic": self.flat.detach().cpu().clone(), "iterations": torch.tensor([self.iterations])}
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Take up a kept state."""
-        self.generator.load_state_dict(_under(tensors, "generator."))
-        self.average.load_state_dict(_under(tensors, "average."))
+        kept_state.take_up(tensors, self._modules(), self._optimizers())
         with torch.no_grad():
             self.flat.copy_(tensors["critic"])
         self.iterations = int(tensors["iterations"][0])
-        for name, optimizer in self._optimizers().items():
-            entries: dict[int, dict[str, Tensor]] = {}
-            for key, value in _under(tensors, f"{name}.").items():
-                number, _, entry = key.partition(".")
-                entries.setdefault(int(number), {})[entry] = value
-            optimizer.load_state_dict({"state": entries, "param_groups": optimizer.state_dict()["param_groups"]})
+
+    def _modules(self) -> dict[str, nn.Module]:
+        return {"generator": self.generator, "average": self.average}
 
     def _optimizers(self) -> dict[str, torch.optim.Optimizer]:
         return {"critic_optimizer": self._critic_optimizer, "generator_optimizer": self._generator_optimizer}
@@ -155,7 +148,8 @@ def train(job: Job, settings: AdversarialSettings, teacher: Teacher, adversaries
         if teacher.taken - kept >= every:
             kept = teacher.taken
             job.checkpoints.save(kept, adversaries.state())
-            job.log({"step": kept, "generator_loss": round(loss, 6)})
+            # JSON knows no NaN and no infinity.
+            job.log({"step": kept, "generator_loss": round(loss, 6) if math.isfinite(loss) else None})
     job.checkpoints.save(teacher.taken, adversaries.state())
     return adversaries.average
 
@@ -179,16 +173,36 @@ def build_generator(encoder: Encoder, settings: AdversarialSettings, initial: to
     return settings.generator(encoder, initial)
 
 
-def _paired_stream(job: Job) -> torch.Generator:
+class SeededDraws:
+    """Public draws: what a seed governs, and nothing that meets a private record under a guarantee.
+
+    Args:
+        seed: Public.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._stream = torch.Generator().manual_seed(seed)
+
+    def normal(self, rows: int, width: int) -> Tensor:
+        """Return the next draws of N(0, 1), ``(rows, width)``."""
+        return torch.randn(rows, width, generator=self._stream)
+
+    def uniform(self, size: int) -> Tensor:
+        """Return the next draws from [0, 1), ``(size,)``."""
+        return torch.rand(size, generator=self._stream)
+
+
+def _paired_draws(job: Job, settings: AdversarialSettings) -> noise.Draws:
     """Return where generated rows that are paired with private ones take their noise from.
 
-    How much of it a lot uses, and which record meets which row, depend on who is in the lot. Were the stream known, one
-    unit more would visibly shift all that follows: the rows of everybody after it, which clipping does not bound, and
-    the generator's own noise, if it came from there. Under a guarantee it is secret, used up and never kept; the seed
-    governs it only where nothing is claimed.
+    How much of it a lot uses, and which record meets which row, depend on who is in the lot. Were it known, one unit
+    more would visibly shift all that follows: the rows of everybody after it, which clipping does not bound, and the
+    generator's own noise, if it came from there. Under a guarantee each lot's draws have a key of their own from the
+    operating system, are used up and never kept; the seed governs them only where nothing is claimed.
     """
-    private = job.noise_multiplier is not None
-    return torch.Generator().manual_seed(secrets.randbits(63) if private else _mixed(job.seed, job.taken, 4))
+    if job.noise_multiplier is None:
+        return SeededDraws(_mixed(job.seed, job.taken, 4))
+    return noise.secret_draws(getattr(settings, "noise_source", "os-keyed"))
 
 
 def _optimizer(settings: AdversarialSettings, flat: nn.Parameter) -> torch.optim.Optimizer:
@@ -209,10 +223,6 @@ def _flatten(module: nn.Module) -> nn.Parameter:
         parameter.requires_grad_(False)
         start += parameter.numel()
     return flat
-
-
-def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
 def _mixed(*numbers: int) -> int:

@@ -25,6 +25,32 @@ if TYPE_CHECKING:
     from doublure.private.records import PrivateRecords
 
 
+_WORDS = {
+    "greater_than": "must be above {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be below {lt}",
+    "less_than_equal": "must be at most {le}",
+    "literal_error": "must be one of {expected}",
+    "finite_number": "must be a finite number",
+    "int_from_float": "must be a whole number",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "string_type": "must be a text",
+}
+
+
+def _worded(error: Mapping[str, Any]) -> str:
+    """Return what pydantic found, in the words that the rest of doublure uses."""
+    if error["type"] in _WORDS:
+        return _WORDS[error["type"]].format(**error.get("ctx", {}))
+    message = str(error["msg"]).removeprefix("Value error, ")
+    return message[:1].lower() + message[1:]
+
+
 class MethodSettings(BaseModel):
     """A method's own settings. ``None`` means: chosen by the plan from public facts."""
 
@@ -40,7 +66,7 @@ class MethodSettings(BaseModel):
         for name, value in given.items():
             form = cls.model_fields[name].annotation if name in cls.model_fields else bool
             if isinstance(value, bool) and bool not in (form, *get_args(form)):  # pydantic would read true as 1
-                raise SettingError("input should not be true or false", field=name, remedy="see docs/methods.md")
+                raise SettingError("must not be true or false", field=name, remedy="see docs/methods.md")
         try:
             return cls.model_validate(given)
         except ValidationError as error:
@@ -51,8 +77,7 @@ class MethodSettings(BaseModel):
                 raise SettingError(
                     "is not a setting of this method", field=name, remedy=f"use one of: {known}"
                 ) from None
-            message = str(first["msg"]).removeprefix("Value error, ")
-            raise SettingError(message[:1].lower() + message[1:], field=name, remedy="see docs/methods.md") from None
+            raise SettingError(_worded(first), field=name, remedy="see docs/methods.md") from None
 
 
 @dataclass(frozen=True, kw_only=True)

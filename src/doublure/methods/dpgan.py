@@ -7,9 +7,8 @@ decay leaves σ alone. On images the networks are those of Triastcyn & Faltings 
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -29,20 +28,26 @@ if TYPE_CHECKING:
 
 _FEW_UNITS = 2_000
 
+# Bounds on C and on its decay, so that σ·C_t stays a number that float32 can carry for every σ that a plan can have:
+# what the noise refuses must be refused before anything is charged.
+_Norm: TypeAlias = Annotated[float, Field(ge=1e-9, le=1e9)]
+_LEAST_DECAY = 1e-6
+
 
 class PrivateSettings(AdversarialSettings):
     """What is clipped and noised, whatever the kind of data.
 
     Attributes:
-        max_grad_norm: C, the bound on a unit's gradient.
+        max_grad_norm: C, the bound on a unit's gradient, from 1e-9 to 1e9.
         clipping_decay: The share of C that is left at the end (Frigerio's clipping decay, geometric in the generator's
-            iterations); 1 keeps C as it is.
-        noise_source: ``os-keyed``, or ``chacha20`` for a cryptographic stream.
+            iterations), from 1e-6; 1 keeps C as it is.
+        noise_source: ``os-keyed``, or ``chacha20`` for a cryptographic stream: of the noise, and of all else that is
+            drawn to meet private records.
         chunk_size: Records handled at a time; changes memory and nothing else.
     """
 
-    max_grad_norm: float = Field(default=4.0, gt=0)
-    clipping_decay: float = Field(default=1.0, gt=0, le=1)
+    max_grad_norm: _Norm = 4.0
+    clipping_decay: float = Field(default=1.0, ge=_LEAST_DECAY, le=1)
     noise_source: Literal["os-keyed", "chacha20"] = "os-keyed"
     chunk_size: int | None = Field(default=None, ge=1)
 
@@ -74,7 +79,7 @@ class ImageDpganSettings(ImageAdversarialSettings, PrivateSettings):
 
     penalties: ClassVar[dict[str, float]] = ImageAdversarialSettings.penalties | {"logistic": 0.0}
 
-    max_grad_norm: float = Field(default=1.0, gt=0)
+    max_grad_norm: _Norm = 1.0
     normalisation: Literal["none"] = "none"
 
 
@@ -132,8 +137,6 @@ class Dpgan:
 
     def train(self, job: Job) -> nn.Module:
         """Train the critic by :class:`PrivateStep`, the generator by the critic."""
-        import torch
-
         from doublure.methods.adversarial import prepare, train
         from doublure.private import noise
         from doublure.private.gradients import CriticLoss, refuse_cross_record
@@ -160,7 +163,6 @@ class Dpgan:
             noise=noise.source(settings.noise_source),
             authorise=job.authorise,
             taken=job.taken,
-            mixing=torch.Generator().manual_seed(secrets.randbits(63)),
         )
         return train(job, settings, teacher, adversaries)
 

@@ -25,7 +25,7 @@ from doublure.schema.columns import NumberColumn, OrdinalColumn
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
-    from doublure.methods.statistics import StatisticsSettings
+    from doublure.methods.table_statistics import TableStatisticsSettings
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -44,7 +44,7 @@ def untaught(encoder: Encoder, within: str | None, components: int) -> MixtureGe
     )
 
 
-def taught(job: Job, settings: StatisticsSettings, events: Sequence[DiscreteGaussianEvent]) -> MixtureGenerator:
+def taught(job: Job, settings: TableStatisticsSettings, events: Sequence[DiscreteGaussianEvent]) -> MixtureGenerator:
     """Release the tables of a job's records and return the generator that they teach.
 
     Args:
@@ -94,7 +94,7 @@ class _NoisyTables:
         rows: ``(classes,)`` how many records each has, by all tables together.
     """
 
-    def __init__(self, job: Job, settings: StatisticsSettings, events: Sequence[DiscreteGaussianEvent]) -> None:
+    def __init__(self, job: Job, settings: TableStatisticsSettings, events: Sequence[DiscreteGaussianEvent]) -> None:
         encoder = _of_tables(job.encoder)
         self._job = job
         self._settings = settings
@@ -222,15 +222,11 @@ class _NoisyTables:
     def _grouping(self, block: Block, counts: Floats) -> Grouping:
         column, most = self._columns[block.column], self._settings.groups
         noise = self._events[0].scale
-        if isinstance(column, OrdinalColumn):
-            states = int(column.may_be_missing)
-        elif isinstance(column, NumberColumn):
-            states = int(column.may_be_missing) + int(getattr(column, "zero_inflated", False))
-        else:
-            rare = self._events[-1].scale * math.sqrt(self.classes)
-            return grouping.unordered(counts, noise=noise, rare=rare, most=4 * most)
-        smooth = not isinstance(column, OrdinalColumn)
-        return grouping.ordered(counts, noise=noise, most=most, states=states, smooth=smooth)
+        if isinstance(column, (OrdinalColumn, NumberColumn)):
+            smooth = not isinstance(column, OrdinalColumn)
+            return grouping.ordered(counts, noise=noise, most=most, states=block.states, smooth=smooth)
+        rare = self._events[-1].scale * math.sqrt(self.classes)
+        return grouping.unordered(counts, noise=noise, rare=rare, most=4 * most)
 
     def _count_rows(self) -> None:
         """Estimate each class's rows from the totals of all tables so far, weighted by how noisy they are."""

@@ -8,7 +8,8 @@ from doublure.errors import SettingError
 from doublure.methods.base import Method
 
 METHODS: dict[str, str] = {
-    "statistics": "one noisy release of the data's tables teaches a generator",
+    "statistics": "one noisy release (counts of a table, mean features of images) teaches a generator",
+    "guided": "the same on images, and a private labeller that checks what is made",
     "dpgan": "a GAN whose critic learns from clipped, noised gradients (Frigerio 2019)",
     "gan": "the same without privacy: a baseline, never to be published",
 }
@@ -21,6 +22,7 @@ def method(name: str) -> Method:
         SettingError: There is none.
     """
     if name not in METHODS:
-        raise SettingError(f"there is no method {name!r}", field="method", remedy=f"use one of: {', '.join(METHODS)}")
+        remedy = f"use one of: auto, {', '.join(METHODS)}"
+        raise SettingError(f"there is no method {name!r}", field="method", remedy=remedy)
     found: Method = importlib.import_module(f"doublure.methods.{name}").METHOD
     return found

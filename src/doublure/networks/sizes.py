@@ -12,6 +12,9 @@ KERNEL = 5
 DEEP = 4
 """Of a generator's transposed convolutions: with stride 2 it doubles each side exactly."""
 
+WARP_WIDTH = 6
+"""Numbers of noise that say how a generated image is warped: turn, size, stretch, slant, two shifts."""
+
 
 def halved(side: int, times: int) -> int:
     """Return a side after so many convolutions of stride 2."""

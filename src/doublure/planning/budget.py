@@ -15,8 +15,10 @@ from doublure.private import accounting
 from doublure.private.accounting import ApproximateEvent, Event, PureEvent
 from doublure.schema import Schema
 
+DELTA_WITHOUT_PRIVACY = 1e-6
+"""The δ of a discovery of values in a plan that claims nothing."""
+
 _DISCOVERY_SHARE_OF_DELTA = 0.1
-_DELTA_WITHOUT_PRIVACY = 1e-6
 _PURPOSES = {
     "units": "count the units",
     "missing": "see whether {column} has missing cells",
@@ -54,7 +56,7 @@ class Budget:
                 raise SettingError(
                     f"{chosen.name} gives no guarantee, so it takes none", field=field, remedy="leave it out"
                 )
-            return cls(epsilon=None, delta=None, discovery_delta=_DELTA_WITHOUT_PRIVACY)
+            return cls(epsilon=None, delta=None, discovery_delta=DELTA_WITHOUT_PRIVACY)
         epsilon, delta = _checked_budget(epsilon, delta, schema.public_units)
         share = _DISCOVERY_SHARE_OF_DELTA * delta / max(1, discoveries)
         return cls(epsilon=epsilon, delta=delta, discovery_delta=share)

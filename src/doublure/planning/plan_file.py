@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from doublure.errors import InputError, SettingError
-from doublure.methods import table
+from doublure.methods import choice, table
 from doublure.methods.base import settings_of
 from doublure.planning.budget import Budget, events
 from doublure.planning.plans import VERSION, Plan, assemble, with_prices
@@ -54,11 +54,12 @@ def _reassembled(data: Mapping[str, Any], name: str) -> Plan:
         prices = [access["epsilon"] for access in data["touches"]]
         touches = tuple(replace(access, epsilon=price) for access, price in zip(made.touches, prices, strict=True))
         estimates = {key: data[key] for key in ("memory_bytes", "seconds_estimate")}
+        said = (choice.sentence(schema),) if choice.sentence(schema) in list(data["warnings"]) else ()
     except (KeyError, TypeError, ValueError, AttributeError):
         raise InputError("is not a plan", field=name, remedy="make it with doublure plan") from None
     if not all(_is_estimate(figure) for figure in estimates.values()):
         raise InputError("is not a plan", field=f"{name} memory_bytes", remedy="make it with doublure plan")
-    return replace(made, touches=touches, **estimates)
+    return replace(made, touches=touches, warnings=(*said, *made.warnings), **estimates)
 
 
 def _is_estimate(figure: object) -> bool:

@@ -17,12 +17,14 @@ from typing import Any, Literal
 from doublure.access import Access
 from doublure.errors import SettingError, printable
 from doublure.guarantee import Guarantee
-from doublure.methods import table
+from doublure.methods import choice, table
 from doublure.methods.base import Method, MethodSettings, settings_of
+from doublure.planning import loudness
 from doublure.planning.budget import Budget, events, learned_facts, refuse_undeclared, refuse_used_up
 from doublure.planning.machine import needed_bytes, refuse_too_large
 from doublure.planning.words import explain
 from doublure.private import accounting
+from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
 
 VERSION = 1
@@ -44,7 +46,8 @@ class Plan:
         settings: The method's settings, all decided.
         touches: Every private access.
         sample_rate: q.
-        noise_multiplier: σ.
+        noise_multiplier: σ, or what the accesses' own noises were calibrated by, where they are not one Gaussian; the
+            guarantee then states none.
         max_grad_norm: C.
         steps: T, noisy steps.
         memory_bytes: An estimate of the peak.
@@ -154,7 +157,7 @@ def plan(
 
     Args:
         schema: The public facts (or the path of the file that holds them).
-        method: A name from :mod:`doublure.methods.table`.
+        method: A name from :mod:`doublure.methods.table`, or ``auto``: chosen from the schema, with the reason.
         epsilon: The total ε, learned facts included. There is no default; ``gan`` takes none.
         delta: The total δ.
         accountant: ``pld`` (tight), ``rdp``, or ``auto``: ``pld``, and ``rdp`` where that cannot.
@@ -176,6 +179,10 @@ def plan(
         (1000, 'dp')
     """
     schema = schema if isinstance(schema, Schema) else Schema.load(schema)
+    if method == choice.AUTO:
+        name = choice.method_for(schema)
+        made = plan(schema, method=name, epsilon=epsilon, delta=delta, accountant=accountant, **settings)
+        return replace(made, warnings=(choice.sentence(schema), *made.warnings))
     chosen = table.method(method)
     refuse_undeclared(schema)
     own = chosen.settle(schema, settings_of(chosen, schema.kind, settings))
@@ -223,11 +230,13 @@ def assemble(
 ) -> Plan:
     """Return the plan for one noise multiplier; its accesses for training have no price yet."""
     learned = learned_facts(schema, budget.discovery_delta)
+    if budget.epsilon is None:  # what claims nothing prints no ε, not even a fact's own (rule 13)
+        learned = tuple(replace(access, event=None, epsilon=None, delta=None) for access in learned)
     training = chosen.accesses(schema, settings, noise or 0.0)
     if noise is not None:
         training = tuple(replace(access, delta=budget.of_training(learned)) for access in training)
     work = chosen.work(schema, settings)
-    guarantee = _guarantee(chosen, schema, settings, budget, accountant, noise)
+    guarantee = _guarantee(chosen, schema, settings, budget, accountant, _noise_of(training))
     return Plan(
         method=chosen.name,
         schema=schema,
@@ -242,7 +251,13 @@ def assemble(
         steps=work.steps,
         memory_bytes=needed_bytes(chosen, schema, settings),
         seconds_estimate=round(work.flops / _flops_a_second() + work.steps * _SECONDS_A_STEP, 1),
-        warnings=(*_warnings(schema, budget, learned, accountant), *chosen.warnings(schema, settings)),
+        warnings=(
+            *_warnings(schema, budget, learned, accountant),
+            *loudness.warnings_of(
+                training, schema.public_units, budget.delta, sum(access.epsilon or 0.0 for access in learned)
+            ),
+            *chosen.warnings(schema, settings),
+        ),
         guarantee=guarantee,
     )
 
@@ -257,6 +272,16 @@ def _priced(access: Access, accountant: str | None) -> Access:
         return access
     alone = accounting.epsilon_of([access.event], access.delta, accountant=accountant or "pld")  # type: ignore[arg-type]
     return replace(access, epsilon=alone)
+
+
+def _noise_of(training: tuple[Access, ...]) -> float | None:
+    """Return the noise multiplier from which, with q and T, a reader may compute the training's price again.
+
+    There is one where the training is a single Gaussian event. Of anything else a card says the noise access by access.
+    """
+    if len(training) == 1 and isinstance(training[0].event, GaussianEvent):
+        return training[0].event.noise_multiplier
+    return None
 
 
 def _guarantee(

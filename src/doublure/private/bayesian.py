@@ -143,7 +143,9 @@ class BayesianAccountant:
             sampled = np.minimum(sampled, self.max_distance)
         if float(np.ptp(sampled)) == 0.0 and self.bound == "student-t":
             warnings.warn("all sampled distances of a step are equal", EqualDistancesWarning, stacklevel=2)
-        self._costs += [self._cost(order, sampled / noise_std, noise_std, sample_rate, steps) for order in self.orders]
+        with np.errstate(over="ignore"):  # a cost beyond float64 is infinite, and so is ε_μ then
+            relative = sampled / noise_std
+            self._costs += [self._cost(order, relative, noise_std, sample_rate, steps) for order in self.orders]
         self.calls += 1
         self.steps_taken += steps
         if self.steps_taken > self.total_steps:
@@ -213,7 +215,8 @@ def log_moment(
         >>> log_moment(np.array([0.0, 1.0]), order=1, sample_rate=1.0)
         array([0., 1.])
     """
-    squares = np.asarray(relative, dtype=np.float64)[:, None] ** 2 / 2.0
+    with np.errstate(over="ignore"):
+        squares = np.asarray(relative, dtype=np.float64)[:, None] ** 2 / 2.0
     result = _log_one_plus_expectation(squares, order + 1, sample_rate, -1)
     if paper_literal:
         result = np.maximum(result, _log_one_plus_expectation(squares, order, sample_rate, +1))
@@ -223,9 +226,10 @@ def log_moment(
 def _log_one_plus_expectation(squares: NDArray[np.float64], trials: int, rate: float, sign: int) -> NDArray[np.float64]:
     """Return log E_k[exp((k² ± k) x)] as log(1 + E_k[exp(…) − 1]), which keeps its digits when it is near nought."""
     counts, log_weights = _binomial(trials, rate)
-    exponents = (counts**2 + sign * counts) * squares
-    with np.errstate(divide="ignore"):
-        terms = log_weights + exponents + np.log(-np.expm1(-exponents))
+    pairs = counts**2 + sign * counts
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        exponents = np.where(pairs > 0, pairs * squares, 0.0)  # nought of an infinite square is nought
+        terms = np.where(log_weights > -np.inf, log_weights + exponents + np.log(-np.expm1(-exponents)), -np.inf)
     return np.asarray(np.logaddexp(0.0, logsumexp(terms, axis=1)))
 
 
@@ -247,6 +251,8 @@ def student_t_log_mean(values: NDArray[np.float64], gamma: float) -> float:
         gamma: Nominal failure probability.
     """
     top = float(np.max(values))
+    if top == math.inf:
+        return math.inf
     excess = np.expm1(values - top)  # in units of e^top, less one: neither overflow nor lost digits
     spread = -float(stdtrit(values.size - 1, gamma)) * float(np.std(excess)) / math.sqrt(values.size - 1)
     return top + math.log1p(float(np.mean(excess)) + spread)
@@ -265,6 +271,8 @@ def bernstein_log_mean(values: NDArray[np.float64], gamma: float, cap: float) ->
     """
     if cap <= 0.0:
         return 0.0
+    if cap == math.inf:
+        return math.inf
     size, depth = values.size, math.log(2.0 / gamma)
     top = float(np.max(values))
     excess = np.expm1(values - top)

@@ -33,7 +33,7 @@ from doublure.errors import SettingError
 from doublure.private.accounting import GaussianEvent
 from doublure.private.clipping import Schedule, clipped_sum
 from doublure.private.gradients import CriticLoss, RecordGradients, Records, refuse_cross_record
-from doublure.private.noise import NoiseSource
+from doublure.private.noise import NoiseSource, require_std, secret_draws
 from doublure.private.records import PrivateRecords
 from doublure.private.sampling import PoissonSampler
 
@@ -76,8 +76,11 @@ class StepSettings:
     def __post_init__(self) -> None:
         if not self.expected_units > 0:
             raise SettingError("must be positive", field="expected_units", remedy="declare the schema's units")
-        if self.noise_multiplier <= 0:
+        if not self.noise_multiplier > 0:  # NaN too
             raise SettingError("must be positive", field="noise_multiplier", remedy="use method gan for no privacy")
+        # A schedule goes one way, so that its ends are its extremes.
+        for iteration in (0, max(0, self.steps - 1) // self.n_critic):
+            require_std(self.noise_multiplier * self.schedule.at(iteration), field="max_grad_norm")
 
 
 class PrivateStep:
@@ -89,7 +92,8 @@ class PrivateStep:
         noise: Where the noise comes from; a source for tests is refused unless ``allow_test_noise``.
         authorise: Called with the step number before it is taken, and returns once that step is durably paid for.
         taken: Steps already spent by an interrupted run (those whose result was lost included).
-        mixing: Randomness for the gradient penalty's mixing numbers; secret, as that of :class:`Partner`.
+        mixing: For tests and audits: a stream for the gradient penalty's mixing numbers that can be repeated. Left out,
+            they are secret, as what a :class:`Partner` draws, and of the same kind of stream as the noise.
     """
 
     def __init__(
@@ -100,11 +104,14 @@ class PrivateStep:
         noise: NoiseSource,
         authorise: Callable[[int], None],
         taken: int = 0,
-        mixing: torch.Generator,
+        mixing: torch.Generator | None = None,
         allow_test_noise: bool = False,
     ) -> None:
         if noise.for_tests and not allow_test_noise:
             raise SettingError("is for tests only", field="noise", remedy="use os-keyed or chacha20")
+        if mixing is not None and settings.loss.gradient_penalty and not allow_test_noise:
+            # Whoever knew where the slopes are taken would know what the guarantee counts on being secret.
+            raise SettingError("is for tests only", field="mixing", remedy="leave it out")
         self.settings = settings
         self.taken = taken
         self._records = records
@@ -112,6 +119,7 @@ class PrivateStep:
         self._noise = noise
         self._authorise = authorise
         self._mixing = mixing
+        self._draws = secret_draws("chacha20" if noise.name == "chacha20" else "os-keyed")
         self._gradients: tuple[nn.Module, RecordGradients] | None = None
 
     @property
@@ -166,4 +174,6 @@ class PrivateStep:
         return self._gradients[1]
 
     def _mix(self, size: int) -> Tensor:
-        return torch.rand(size, generator=self._mixing)
+        if self._mixing is not None:
+            return torch.rand(size, generator=self._mixing)
+        return self._draws.uniform(size)

@@ -1,4 +1,4 @@
-"""Gaussian noise for the sum of clipped gradients.
+"""Gaussian noise for the sum of clipped gradients, and the other numbers that have to stay secret.
 
 ======================  ==========================  ==================================================================
 source                  stream                      use
@@ -8,7 +8,12 @@ source                  stream                      use
 :class:`ReplayNoise`    what a test hands in        tests only; no setting can name it
 ======================  ==========================  ==================================================================
 
-The two real sources hold **no state**: each draw takes a fresh key of 128 or 256 bits from the operating system and
+What meets a private record beside the noise (the draw that its generated partner is made from, the place between the
+two where a slope is taken) is secret too: who knew it could undo the pairing that the guarantee counts on. It comes
+from :class:`OsKeyedDraws` or :class:`ChaCha20Draws`, never from ``torch.Generator``, whose CPU stream keeps 32 bits of
+its seed however many it is given, so that trying them all would give the draws of a whole run away.
+
+The real sources hold **no state**: each draw takes a fresh key of 128 or 256 bits from the operating system and
 forgets it. So there is nothing to seed, save, copy or replay, and processes after a fork, ranks and resumed runs
 cannot share a stream (design §5, rule 8). Neither hides the holes of floating-point numbers (Mironov 2012): the
 guarantee's sentence excludes them.
@@ -49,6 +54,16 @@ class NoiseSource(Protocol):
 
     def normal(self, size: int, std: float, *, device: torch.device | str = "cpu") -> torch.Tensor:
         """Return ``size`` independent draws of N(0, std²), float32 ``(size,)``."""
+
+
+class Draws(Protocol):
+    """Where numbers come from that are not noise."""
+
+    def normal(self, rows: int, width: int) -> torch.Tensor:
+        """Return independent draws of N(0, 1), float32 ``(rows, width)``."""
+
+    def uniform(self, size: int) -> torch.Tensor:
+        """Return independent draws from [0, 1), float32 ``(size,)``."""
 
 
 class _Unsaved:
@@ -94,16 +109,49 @@ class ChaCha20Noise(_Unsaved):
         Raises:
             SettingError: ``std`` is not a positive number that float32 can carry.
         """
-        from scipy.special import ndtri
+        return _scaled(_chacha20_normals(size), std, device)
 
-        standard = np.empty(size, dtype=np.float32)
+
+class OsKeyedDraws(_Unsaved):
+    """Secret draws by Philox4x64-10, under a fresh 128-bit key from the operating system for each call."""
+
+    __slots__ = ()
+    name: ClassVar[str] = "os-keyed"
+
+    def normal(self, rows: int, width: int) -> torch.Tensor:
+        """Return independent draws of N(0, 1), float32 ``(rows, width)``."""
+        import torch
+
+        return torch.from_numpy(_freshly_keyed().standard_normal((rows, width), dtype=np.float32))
+
+    def uniform(self, size: int) -> torch.Tensor:
+        """Return independent draws from [0, 1), float32 ``(size,)``."""
+        import torch
+
+        return torch.from_numpy(_freshly_keyed().random(size, dtype=np.float32))
+
+
+class ChaCha20Draws(_Unsaved):
+    """Secret draws by ChaCha20, under a fresh 256-bit key from the operating system for each chunk."""
+
+    __slots__ = ()
+    name: ClassVar[str] = "chacha20"
+
+    def normal(self, rows: int, width: int) -> torch.Tensor:
+        """Return independent draws of N(0, 1), float32 ``(rows, width)``; see :class:`ChaCha20Noise`."""
+        import torch
+
+        return torch.from_numpy(_chacha20_normals(rows * width)).view(rows, width)
+
+    def uniform(self, size: int) -> torch.Tensor:
+        """Return independent draws from [0, 1), float32 ``(size,)``: the upper 24 bits of a word, times 2⁻²⁴."""
+        import torch
+
+        uniform = np.empty(size, dtype=np.float32)
         for start in range(0, size, _CHUNK):
-            part = standard[start : start + _CHUNK]
-            stream = chacha20(os.urandom(32), nonce=bytes(12), counter=0, blocks=-(-part.size // 8))
-            words = np.frombuffer(stream, dtype="<u8")[: part.size]
-            half = ndtri(((words >> np.uint64(12)) + 0.5) * 2.0**-53)
-            part[:] = np.where(words & np.uint64(1), half, -half)
-        return _scaled(standard, std, device)
+            part = uniform[start : start + _CHUNK]
+            part[:] = (_chacha20_words(part.size) >> np.uint64(40)) * 2.0**-24
+        return torch.from_numpy(uniform)
 
 
 class ReplayNoise:
@@ -149,6 +197,29 @@ def source(name: SourceName) -> NoiseSource:
     raise SettingError("is unknown", field="noise_source", remedy="choose os-keyed or chacha20")
 
 
+def secret_draws(name: SourceName) -> OsKeyedDraws | ChaCha20Draws:
+    """Return what secret numbers beside the noise are drawn from, by the same setting as the noise.
+
+    Raises:
+        SettingError: There is none of that name.
+    """
+    return ChaCha20Draws() if source(name).name == "chacha20" else OsKeyedDraws()
+
+
+def require_std(std: float, field: str = "std") -> None:
+    """Refuse a standard deviation that float32 noise cannot have: it would vanish or overflow without a word.
+
+    Raises:
+        SettingError: It is not a number between 1e-30 and 1e30.
+    """
+    if not _STD_RANGE[0] <= std <= _STD_RANGE[1]:
+        raise SettingError(
+            "the noise's standard deviation must lie between 1e-30 and 1e30",
+            field=field,
+            remedy="check noise_multiplier × max_grad_norm",
+        )
+
+
 def chacha20(key: bytes, *, nonce: bytes, counter: int, blocks: int) -> bytes:
     """Return the ChaCha20 key stream (RFC 8439, §2.3), ``blocks`` blocks of 64 bytes side by side.
 
@@ -189,11 +260,30 @@ def _quarter_rounds(
         turned |= low
 
 
+def _freshly_keyed() -> np.random.Generator:
+    return np.random.Generator(np.random.Philox(key=secrets.randbits(128)))
+
+
+def _chacha20_words(size: int) -> npt.NDArray[np.uint64]:
+    """Return at most a chunk of 64-bit words under a fresh key."""
+    stream = chacha20(os.urandom(32), nonce=bytes(12), counter=0, blocks=-(-size // 8))
+    return np.frombuffer(stream, dtype="<u8")[:size]
+
+
+def _chacha20_normals(size: int) -> npt.NDArray[np.float32]:
+    from scipy.special import ndtri
+
+    standard = np.empty(size, dtype=np.float32)
+    for start in range(0, size, _CHUNK):
+        part = standard[start : start + _CHUNK]
+        words = _chacha20_words(part.size)
+        half = ndtri(((words >> np.uint64(12)) + 0.5) * 2.0**-53)
+        part[:] = np.where(words & np.uint64(1), half, -half)
+    return standard
+
+
 def _scaled(standard: npt.NDArray[np.float32], std: float, device: torch.device | str) -> torch.Tensor:
     import torch
 
-    if not _STD_RANGE[0] <= std <= _STD_RANGE[1]:
-        raise SettingError(
-            "must lie between 1e-30 and 1e30", field="std", remedy="check noise_multiplier × max_grad_norm"
-        )
+    require_std(std)
     return torch.from_numpy(standard).mul_(std).to(device)

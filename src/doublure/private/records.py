@@ -34,10 +34,10 @@ class PrivateRecords:
         device: str | torch.device = "cpu",
     ) -> None:
         self.n_units = n_units
-        self._single = n_units == len(compact)
         order = np.argsort(unit, kind="stable")
         self._compact = compact[torch.from_numpy(order)].to(device)
         self._first = np.concatenate([[0], np.cumsum(np.bincount(unit, minlength=n_units))])
+        self._single = n_units == len(compact) and self.most_records <= 1
         self._expand = expand
         self._device = torch.device(device)
 
@@ -65,6 +65,11 @@ class PrivateRecords:
         return body, condition, group, len(units)
 
     @property
+    def parts(self) -> int:
+        """Return how many parts a compact record has: public, as the schema gives them."""
+        return int(self._compact.shape[1])
+
+    @property
     def most_records(self) -> int:
         """Return how many records the unit with the most has. Private."""
         return int(np.diff(self._first).max(initial=0))
@@ -73,6 +78,36 @@ class PrivateRecords:
         """Yield the compact records ``(≤ rows, P)``, on the CPU, a chunk at a time. Private."""
         for chunk in torch.split(self._compact, rows):
             yield chunk.cpu()
+
+    def expanded(self, rows: int) -> Iterator[tuple[Tensor, Tensor | None]]:
+        """Yield bodies ``(≤ rows, D…)`` and conditions of all records, a chunk at a time. Private."""
+        for chunk in torch.split(self._compact, rows):
+            yield self._expand(chunk)
+
+    def mapped(self, function: Callable[[Tensor], Tensor], width: int, *, rows: int) -> PrivateRecords:
+        """Return the same records with a body that is computed once, kept as float16.
+
+        Args:
+            function: Bodies ``(B, D…)`` to ``(B, width)``, row by row, with nothing learned from private records but
+                what has been released.
+            width: Of the new bodies.
+            rows: How many records are handled at a time.
+        """
+        conditions = self._expand(self._compact[:0])[1]
+        beside = 0 if conditions is None else conditions.shape[1]
+        kept = torch.empty(len(self._compact), width + beside, dtype=torch.float16)
+        for number, (body, condition) in enumerate(self.expanded(rows)):
+            place = slice(number * rows, number * rows + len(body))
+            kept[place, :width] = function(body).cpu()
+            if condition is not None:
+                kept[place, width:] = condition.cpu()
+
+        def expand(rows: Tensor) -> tuple[Tensor, Tensor | None]:
+            return rows[:, :width].float(), rows[:, width:].float() if beside else None
+
+        # Rows are in the order of their units already.
+        unit = np.repeat(np.arange(self.n_units), np.diff(self._first))
+        return PrivateRecords(kept, unit, self.n_units, expand)
 
     def __repr__(self) -> str:
         return "PrivateRecords(private)"

@@ -15,6 +15,7 @@ no record at all                            noise alone
 a release beyond the plan, or not paid for  refused before anything is counted
 more tables than planned                    refused before anything is counted; fewer cost the same
 a unit with more records than planned       refused before anything is counted
+an axis of no part, or with odd cells       refused before anything is counted
 ==========================================  =======================================================
 """
 
@@ -108,6 +109,8 @@ class PrivateTables:
             raise SettingError(f"{len(tables)} are more than the planned {event.tables}", field="tables")
         if self._records.most_records > event.records:
             raise SettingError("a unit has more records than planned", field="max_records", remedy="bound them first")
+        for table in tables:
+            _require_axes(table, self._records.parts)
         self._authorise(self.taken + 1)
         self.taken += 1
         return [statistics.noisy_histogram(counts, sigma=event.scale) for counts in self._counted(tables)]
@@ -123,6 +126,23 @@ class PrivateTables:
             for table, shape, total in zip(tables, shapes, counts, strict=True):
                 total += np.bincount(_flat([cells[id(axis)] for axis in table], shape), minlength=len(total))
         return [total.reshape(shape) for total, shape in zip(counts, shapes, strict=True)]
+
+
+def _require_axes(table: Table, parts: int) -> None:
+    """Refuse a table that could not be counted, or would count a record elsewhere than said."""
+    if not table:
+        raise SettingError("has no axis", field="tables", remedy="give one")
+    for axis in table:
+        if not 0 <= axis.part < parts:
+            raise SettingError(
+                f"{axis.part} is no part of a record", field="part", remedy=f"count from 0 to {parts - 1}"
+            )
+        cells = axis.cells
+        whole = cells.ndim == 1 and cells.size > 0 and np.issubdtype(cells.dtype, np.integer)
+        if not whole or int(cells.min()) < 0 or int(cells.max()) >= axis.size:
+            raise SettingError(
+                "must be whole numbers from 0 to below the size", field="cells", remedy="give each code one cell"
+            )
 
 
 def _flat(cells: Sequence[IntArray], shape: Sequence[int]) -> npt.NDArray[Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from doublure.errors import InputError
 from doublure.evaluate.table import TableEvaluation
 from doublure.evaluate.understudy import Internal
-from doublure.files import refuse_unwritable, write_atomic
+from doublure.files import Form, check_output, refuse_unwritable, write_atomic
 from doublure.report.build import internal_page
 
 
@@ -17,7 +17,7 @@ def write_internal(report: Internal | TableEvaluation, html: str | Path, json: s
     Both hold figures computed on real data without noise: never publish them, never put them into a bundle.
 
     Raises:
-        InputError: A file cannot be written there, or would lie where it is published or replaces part of a run.
+        InputError: A file cannot be written there, would lie where it is published or kept, or would replace another.
     """
     check_places(html, json)
     if json is not None:
@@ -30,25 +30,24 @@ def write_internal(report: Internal | TableEvaluation, html: str | Path, json: s
         raise
 
 
-def check_places(html: str | Path, json: str | Path | None = None) -> None:
+def check_places(html: str | Path, json: str | Path | None = None, *reads: Path | None) -> None:
     """Refuse places for a page and its figures before the work that would fill them.
 
+    Args:
+        html: Where the page is to lie; an older page is replaced, and nothing else.
+        json: Where the figures are to lie, likewise.
+        reads: What the page is computed from.
+
     Raises:
-        InputError: A file cannot be written there, or would lie where it is published or replaces part of a run.
+        InputError: A file cannot be written there, would lie where it is published or kept, or would replace another.
     """
-    for path in (Path(html), None if json is None else Path(json)):
+    places: dict[Form, str | Path | None] = {"page": html, "figures": json}
+    for form, path in places.items():
         if path is not None:
-            _refuse_public_place(path)
-            refuse_unwritable(path)
+            check_output(Path(path), *reads, replaces=form)
+            refuse_unwritable(Path(path))
     if json is not None and Path(json) == Path(html):
         raise InputError("would hold both page and figures", field=html, remedy="end the page's name in .html")
-
-
-def _refuse_public_place(path: Path) -> None:
-    """Refuse a run folder (its internal/ aside) and a bundle: what lies there is kept or published."""
-    for name, what in (("run.json", "a run folder"), ("dictionary.json", "a bundle")):
-        if (path.parent / name).exists():
-            raise InputError(f"lies in {what}, and the page is internal", field=path, remedy="choose another -o")
 
 
 def write_private(path: str | Path, text: str) -> None:

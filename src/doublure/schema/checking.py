@@ -37,6 +37,9 @@ _DECLARE = {
 }
 _MISSING = "missing: TRUE_FALSE_OR_LIST"
 
+BLOCKING = ("undeclared", "absent", "doubled")
+"""The kinds of finding that stand in the way of a plan, or of a fit."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
@@ -77,7 +80,7 @@ class Check:
     @property
     def ok(self) -> bool:
         """Whether a plan can be made and the data's header fits."""
-        return not any(finding.kind in ("undeclared", "absent", "doubled") for finding in self.findings)
+        return not any(finding.kind in BLOCKING for finding in self.findings)
 
     def to_plain(self) -> dict[str, Any]:
         """Return the check as JSON can hold it."""

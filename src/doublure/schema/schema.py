@@ -102,6 +102,8 @@ class Schema(Frozen):
         Raises:
             SchemaError: The file is not a schema; the message names the key.
         """
+        if not isinstance(path, (str, Path)):
+            raise SchemaError("is neither a schema nor a path", field="schema", remedy="give a Schema or its file")
         return cls.from_plain(yaml_text.load(Path(path), "schema"), Path(path).name)
 
     @classmethod

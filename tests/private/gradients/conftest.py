@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import pytest
 import torch
@@ -140,6 +141,31 @@ PAIRED: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     ),
 }  # fmt: skip
 
+ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
+    "leaky_relu": lambda: nn.LeakyReLU(0.2), "relu": nn.ReLU, "selu": nn.SELU, "silu": nn.SiLU, "tanh": nn.Tanh,
+    "softplus": nn.Softplus,
+}  # fmt: skip
+
+
+def _normalised(kind: str, activation: Callable[[], nn.Module]) -> nn.Sequential:
+    """Return a critic in which each layer is normalised, record by record, before its activation."""
+    if kind == "layer_norm":
+        return nn.Sequential(
+            nn.Linear(5, 16), nn.LayerNorm(16), activation(), nn.Linear(16, 12), nn.LayerNorm(12), activation(),
+            nn.Linear(12, 1),
+        )  # fmt: skip
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 3, 2, 1), nn.GroupNorm(2, 8), activation(), nn.Conv2d(8, 6, 3, 1, 1), nn.GroupNorm(3, 6),
+        activation(), nn.Flatten(), nn.Linear(96, 1),
+    )  # fmt: skip
+
+
+NORMALISED: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
+    f"{kind}-{name}": (partial(_normalised, kind, activation), shape)
+    for kind, shape in (("layer_norm", (5,)), ("group_norm", (1, 8, 8)))
+    for name, activation in ACTIVATIONS.items()
+}
+
 # What factor pairs do not know, with the way that is taken instead.
 OTHERS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], str]] = {
     "prelu": (lambda: mlp(nn.PReLU()), (5,), "vmap"),
@@ -173,6 +199,12 @@ def seeded(make: Callable[[], nn.Module], seed: int = 0) -> nn.Module:
 @pytest.fixture(params=PAIRED)
 def paired(request: pytest.FixtureRequest) -> tuple[nn.Module, tuple[int, ...]]:
     make, shape = PAIRED[request.param]
+    return seeded(lambda: Scorer(make())), shape
+
+
+@pytest.fixture(params=NORMALISED)
+def normalised(request: pytest.FixtureRequest) -> tuple[nn.Module, tuple[int, ...]]:
+    make, shape = NORMALISED[request.param]
     return seeded(lambda: Scorer(make())), shape
 
 

@@ -80,6 +80,9 @@ def noise_multiplier(
 ) -> float:
     """Return the smallest noise multiplier for ``steps`` Poisson lots to cost at most ε; see :func:`calibrate`.
 
+    For lots of a fixed size give :func:`calibrate` events that say ``sampling="without-replacement"``: they need other
+    noise.
+
     Example:
         >>> round(noise_multiplier(1.0, 1e-5, 0.01, 1000), 2)
         1.42

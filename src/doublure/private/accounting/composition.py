@@ -72,6 +72,9 @@ def epsilon(
 ) -> float:
     """Return the ε of ``steps`` Poisson lots with Gaussian noise (DP-SGD); see :func:`epsilon_of`.
 
+    For lots of a fixed size give :func:`epsilon_of` a list of events that say ``sampling="without-replacement"``: their
+    ε is another.
+
     Example:
         >>> round(epsilon(1.1, 0.01, 10_000, 1e-5), 3), round(epsilon(1.1, 0.01, 10_000, 1e-5, "rdp"), 3)
         (5.193, 5.632)

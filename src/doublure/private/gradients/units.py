@@ -18,6 +18,14 @@ _ROUNDING = 2.0**-20
 _SMALL_WEIGHT = 2.0**-60
 
 
+def _full_products() -> bool:
+    """Return whether products of float32 matrices are taken in float32."""
+    try:
+        return torch.get_float32_matmul_precision() == "highest"
+    except RuntimeError:  # set for one backend by torch's newer settings, which the older question cannot answer
+        return False
+
+
 @dataclass(frozen=True)
 class UnitGradients:
     """The gradients of some units' records. Private.
@@ -62,7 +70,7 @@ class UnitGradients:
         weights = self.membership.spread(weights.double())
         plain = weights >= _SMALL_WEIGHT
         precision = self.parameters[0].dtype
-        if torch.get_float32_matmul_precision() != "highest":
+        if not _full_products():
             # A product in TF32 or bfloat16 rounds more than norms() allows for.
             precision = torch.float64
         if plain.all():

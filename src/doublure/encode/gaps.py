@@ -1,0 +1,184 @@
+"""The second column of an ``at_most`` constraint as its gap above the first, and back.
+
+How long a stay is tells more than when it ended: two columns that are drawn one by one rarely stand in order, and
+putting them in order afterwards makes far too many of them equal. What is coded is therefore the gap, a number with
+public bins of its own that cannot be negative; a gap of zero is a state.
+
+=======================================  ==============================================================
+a row                                    measured from
+=======================================  ==============================================================
+has the first column                     the first column
+misses it, and that is a gap itself      whatever that one is measured from (the constraint passes a hole)
+misses all before it                     the first's lower bound, or the second's own if that is lower
+breaks the constraint                    the first column; the gap counts as its lowest value
+=======================================  ==============================================================
+
+The gap lies in [max(0, lower₂ - upper₁), upper₂ - lower₁]. A column that is second to several is measured from one of
+them: of those that stand highest, the one named first. All of it follows from the schema, and a row's codes from that
+row alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from doublure.encode.grids import Floats, Grid, grid_of
+from doublure.encode.numeric import Binned, Number, Numerics, Part, Scaled, number_encoding
+from doublure.schema import Schema
+from doublure.schema.columns import Column, RealColumn
+from doublure.schema.constraints import AtMost, ordered
+from doublure.schema.scalars import EXACT
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gap:
+    """A number as its distance from another.
+
+    Attributes:
+        first: The column that it is measured from.
+        own: The number's own bounds, grid and dtype.
+        steps: The gap, as if it were a column.
+        floor: What it is measured from where there is nothing before it.
+    """
+
+    first: str
+    own: Number
+    steps: Binned | Scaled
+    floor: float
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The gap's blocks."""
+        return self.steps.parts
+
+    def coded(self, numbers: Floats, before: Floats) -> list[Floats]:
+        """Return one array ``(N,)`` a part.
+
+        Args:
+            numbers: ``(N,)`` on the number's own grid, NaN for missing.
+            before: ``(N,)`` what they are measured from, NaN where there is nothing.
+        """
+        return self.steps.coded(numbers - self._base(before))
+
+    def numbers(self, values: Sequence[Floats], rng: np.random.Generator | None, before: Floats) -> Floats:
+        """Return numbers on their own grid, NaN for missing, from one array a part."""
+        base = self._base(before)
+        return self.own.snap(self._turned_back(base + self.steps.numbers(values, rng), base))
+
+    def _base(self, before: Floats) -> Floats:
+        return np.where(np.isnan(before), self.floor, before)
+
+    def _turned_back(self, numbers: Floats, base: Floats) -> Floats:
+        """Return numbers between what they are measured from and the upper bound.
+
+        A pair that no row could have, a long stay that begins on the last day, is reflected at the bound that it
+        passes: moved to the bound, such pairs would pile up there.
+        """
+        lower, upper = np.minimum(np.maximum(base, self.own.grid.lower), self.own.grid.upper), self.own.grid.upper
+        span, half = np.maximum(upper - lower + self.own.grid.unit, np.finfo(float).tiny), self.own.grid.unit / 2
+        place = np.mod(numbers - lower + half, 2 * span)
+        mirrored = lower - half + np.where(place > span, 2 * span - place, place)
+        inside = (lower <= numbers) & (numbers <= upper)
+        turned: Floats = np.where(inside, numbers, np.clip(mirrored, lower, upper))
+        return turned
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Reach:
+    """What a later column may be measured from: the values of a column and, where it is missing, of those before it."""
+
+    lower: float
+    upper: float
+    may_be_missing: bool
+
+
+def gaps_of(schema: Schema, numerics: Numerics, bins: int) -> dict[str, Gap]:
+    """Return the columns that are coded as gaps, among those whose bounds are known."""
+    firsts = _firsts(schema)
+    gaps: dict[str, Gap] = {}
+    reaches: dict[str, _Reach] = {}
+    for name, _ in ordered(schema.constraints):
+        column = schema.columns[name]
+        ends = getattr(column, "grid", None)
+        if ends is None:  # an ordinal, or bounds that are still to be learned
+            continue
+        reach = _Reach(lower=ends[0], upper=ends[1], may_be_missing=column.may_be_missing)
+        first = firsts.get(name)
+        before = reaches.get(first) if first is not None else None
+        if first is not None and before is not None:
+            gap = _gap(schema, (first, name), before, numerics, bins)
+            if gap is not None:
+                gaps[name] = gap
+                reach = _joined(reach, before) if column.may_be_missing else reach
+        reaches[name] = reach
+    return gaps
+
+
+def in_turn(names: Iterable[str], gaps: Mapping[str, Gap]) -> list[str]:
+    """Return the names, each after the one that it is measured from."""
+    turns: dict[str, None] = {}
+
+    def take(name: str) -> None:
+        if name in gaps:
+            take(gaps[name].first)
+        turns.setdefault(name)
+
+    for name in names:
+        take(name)
+    return list(turns)
+
+
+def _firsts(schema: Schema) -> dict[str, str]:
+    """Return, for each column that is second to others, the one that it is measured from."""
+    lows: dict[str, list[str]] = {}
+    for constraint in schema.constraints:
+        if isinstance(constraint, AtMost):
+            for left, right in pairwise(constraint.at_most):
+                lows.setdefault(right, []).append(left)
+    under: dict[str, set[str]] = {}
+    for name, below in ordered(schema.constraints):
+        under[name] = set(below).union(*(under[other] for other in below))
+    return {
+        name: next(low for low in below if not any(low in under[other] for other in below))
+        for name, below in lows.items()
+    }
+
+
+def _gap(schema: Schema, pair: tuple[str, str], before: _Reach, numerics: Numerics, bins: int) -> Gap | None:
+    """Return how the second of a pair is coded, or None where a gap has but one value or too many to count."""
+    first, second = (schema.columns[name] for name in pair)
+    low, own = grid_of(first), grid_of(second)  # type: ignore[arg-type]
+    floor = min(low.lower, own.lower)
+    lowest = min(before.lower, floor) if before.may_be_missing else before.lower
+    lower, upper = max(0.0, own.lower - before.upper), own.upper - lowest
+    if own.unit:
+        lower, upper = (round(end / own.unit) * own.unit for end in (lower, upper))
+    if not lower < upper or not math.isfinite(upper) or (own.unit and upper / own.unit > EXACT):
+        return None
+    grid = Grid(lower=lower, upper=upper, unit=own.unit)
+    return Gap(
+        first=pair[0],
+        own=Number(column=second, grid=own),  # type: ignore[arg-type]
+        steps=number_encoding(_as_column(second, grid), grid, numerics, bins),
+        floor=floor,
+    )
+
+
+def _as_column(second: Column, grid: Grid) -> RealColumn:
+    """Return a gap's own facts; they are not checked again, for a gap may span more than a column's bounds may."""
+    return RealColumn.model_construct(
+        bounds=(grid.lower, grid.upper), zero_inflated=grid.lower == 0, missing=second.missing
+    )
+
+
+def _joined(reach: _Reach, before: _Reach) -> _Reach:
+    return _Reach(
+        lower=min(reach.lower, before.lower),
+        upper=max(reach.upper, before.upper),
+        may_be_missing=before.may_be_missing,
+    )

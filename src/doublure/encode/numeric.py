@@ -1,0 +1,209 @@
+"""Numbers as codes of public bins, or as places between the bounds, and back.
+
+Bins come from the schema's bounds alone: one a value where a column has few, otherwise of equal width, or of equal
+ratio where a non-negative number spans three orders of magnitude from 1 or its lower bound (incomes, counts).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from doublure.encode.grids import Floats, Grid
+from doublure.schema.columns import DateColumn, DatetimeColumn, IntegerColumn, NumberColumn
+
+Numerics: TypeAlias = Literal["bins", "scaled"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One block of an expanded row: a softmax over ``size`` codes, or one scalar in [-1, 1].
+
+    Attributes:
+        kind: Which of the two.
+        size: How many codes; 1 for a scalar.
+        states: How many of the last codes have no place in the order of the others (zero, missing).
+    """
+
+    kind: Literal["softmax", "tanh"]
+    size: int
+    states: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number:
+    """What both encodings of a number share: reading numbers, and writing the schema's dtype.
+
+    Attributes:
+        column: The public facts.
+        grid: The values that it can take.
+    """
+
+    column: NumberColumn
+    grid: Grid
+
+    @property
+    def zero(self) -> bool:
+        """Whether zero is a state of its own."""
+        return bool(getattr(self.column, "zero_inflated", False))
+
+    @property
+    def states(self) -> int:
+        """How many states a cell has beside the numbers in order."""
+        return int(self.zero) + int(self.column.may_be_missing)
+
+    def snap(self, values: Floats) -> Floats:
+        """Return what each number counts as: the nearest of the grid, and NaN only where a cell may be missing."""
+        snapped = self.grid.snap(np.nan_to_num(values, nan=self.grid.lower))
+        if self.column.may_be_missing:
+            snapped = np.where(np.isnan(values), np.nan, snapped)
+        return snapped
+
+    def read(self, column: pd.Series[Any]) -> Floats:
+        """Return numbers, NaN for missing: days or seconds since 1970 for dates and moments."""
+        if isinstance(self.column, (DateColumn, DatetimeColumn)):
+            if isinstance(column.dtype, pd.DatetimeTZDtype):
+                column = column.dt.tz_convert(getattr(self.column, "timezone", None)).dt.tz_localize(None)
+            unit = "D" if isinstance(self.column, DateColumn) else "s"
+            moments = column.to_numpy().astype(f"datetime64[{unit}]")
+            return np.where(np.isnat(moments), np.nan, moments.astype(np.int64).astype(np.float64))
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+
+    def write(self, values: Floats) -> pd.Series[Any]:
+        """Return numbers on the grid, NaN for missing, as a column of the schema's own dtype."""
+        column, missing = self.column, np.isnan(values)
+        if isinstance(column, (DateColumn, DatetimeColumn)):
+            unit = "D" if isinstance(column, DateColumn) else "s"
+            moments = np.where(missing, 0, values).astype(np.int64).astype(f"datetime64[{unit}]")
+            moments = moments.astype("datetime64[s]")
+            moments[missing] = np.datetime64("NaT", "s")
+            return self._placed(pd.Series(moments))
+        if isinstance(column, IntegerColumn):
+            whole = np.where(missing, 0, np.rint(values)).astype(np.int64)
+            return pd.Series(pd.arrays.IntegerArray(whole, missing)) if column.may_be_missing else pd.Series(whole)
+        return pd.Series(values if column.precision is None else np.round(values, column.precision))
+
+    def _placed(self, moments: pd.Series[Any]) -> pd.Series[Any]:
+        """Put moments in the column's time zone.
+
+        An hour that stands twice when clocks go back is the second one; one that is left out when they go forward is
+        the moment after it. Both keep the order of any two moments.
+        """
+        zone = getattr(self.column, "timezone", None)
+        if zone is None:
+            return moments
+        summer = np.zeros(len(moments), dtype=bool)
+        placed: pd.Series[Any] = moments.dt.tz_localize(zone, ambiguous=summer, nonexistent="shift_forward")
+        return placed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Binned(Number):
+    """A number as the code of its public bin."""
+
+    edges: Floats
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """One softmax block: the bins, then zero, then missing."""
+        return (Part(kind="softmax", size=len(self.edges) - 1 + self.states, states=self.states),)
+
+    def compact(self, column: pd.Series[Any]) -> list[Floats]:
+        """Map cells to bins; outside the bounds counts as the nearest bound."""
+        return self.coded(self.read(column))
+
+    def restore(self, values: Sequence[Floats], rng: np.random.Generator | None) -> pd.Series[Any]:
+        """Return a number drawn uniformly from the bin, or the bin's middle without ``rng``."""
+        return self.write(self.numbers(values, rng))
+
+    def coded(self, values: Floats) -> list[Floats]:
+        """Return one code a number, NaN for missing."""
+        snapped = self.grid.snap(np.nan_to_num(values, nan=self.grid.lower))
+        codes = np.clip(np.searchsorted(self.edges, snapped, side="right") - 1, 0, len(self.edges) - 2)
+        if self.zero:
+            codes = np.where(snapped == 0, len(self.edges) - 1, codes)
+        if self.column.may_be_missing:
+            codes = np.where(np.isnan(values), self.parts[0].size - 1, codes)
+        return [codes.astype(np.float64)]
+
+    def numbers(self, values: Sequence[Floats], rng: np.random.Generator | None) -> Floats:
+        """Return one number a code, NaN for missing."""
+        codes = values[0].astype(np.int64)
+        bins = np.clip(codes, 0, len(self.edges) - 2)
+        left, right = self.edges[bins], self.edges[bins + 1]
+        share = np.full(len(codes), 0.5) if rng is None else rng.random(len(codes))
+        if self.grid.unit:
+            numbers = left + np.floor(share * np.rint((right - left) / self.grid.unit)) * self.grid.unit
+        else:
+            numbers = np.minimum(left + share * (right - left), np.nextafter(right, left))
+        numbers = self.grid.snap(numbers)
+        if self.zero:
+            numbers = np.where(numbers == 0, self._beside_zero(left, right), numbers)
+            numbers = np.where(codes == len(self.edges) - 1, 0.0, numbers)
+        missing = (codes == self.parts[0].size - 1) & self.column.may_be_missing
+        return np.where(missing, np.nan, numbers)
+
+    def _beside_zero(self, left: Floats, right: Floats) -> Floats:
+        """Return, for each bin around zero, a value of it that is not zero, where it has one."""
+        unit = self.grid.unit
+        above = right / 2 if unit == 0 else np.where(unit < right, unit, 0.0)
+        below = left / 2 if unit == 0 else np.where(left < 0, -unit, 0.0)
+        return self.grid.snap(np.where(above > 0, above, below))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scaled(Number):
+    """A number as its place between the bounds, with zero and missing as states of their own."""
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """A softmax over (value, zero, missing) where there is a choice, then the scalar."""
+        scalar = Part(kind="tanh", size=1)
+        if not self.states:
+            return (scalar,)
+        return Part(kind="softmax", size=1 + self.states, states=self.states), scalar
+
+    def compact(self, column: pd.Series[Any]) -> list[Floats]:
+        """Scale cells to [-1, 1]; outside the bounds counts as the nearest bound."""
+        return self.coded(self.read(column))
+
+    def restore(self, values: Sequence[Floats], rng: np.random.Generator | None) -> pd.Series[Any]:
+        """Return the number at that place, on the column's grid."""
+        return self.write(self.numbers(values, rng))
+
+    def coded(self, values: Floats) -> list[Floats]:
+        """Return a state, where there is a choice, and a scalar a number, NaN for missing."""
+        snapped = self.grid.snap(np.nan_to_num(values, nan=self.grid.lower))
+        scaled = 2 * (snapped - self.grid.lower) / max(self.grid.upper - self.grid.lower, self.grid.unit) - 1
+        if len(self.parts) == 1:
+            return [scaled]
+        state = np.zeros(len(values))
+        if self.zero:
+            state = np.where(snapped == 0, 1.0, state)
+        if self.column.may_be_missing:
+            state = np.where(np.isnan(values), self.parts[0].size - 1, state)
+        return [state, np.where(state == 0, scaled, 0.0)]
+
+    def numbers(self, values: Sequence[Floats], rng: np.random.Generator | None) -> Floats:
+        """Return one number a place, NaN for missing."""
+        scaled = np.clip(values[-1], -1, 1)
+        numbers = self.grid.snap(self.grid.lower + (scaled + 1) / 2 * (self.grid.upper - self.grid.lower))
+        if len(self.parts) == 2:
+            state = values[0].astype(np.int64)
+            if self.zero:
+                numbers = np.where(state == 1, 0.0, numbers)
+            if self.column.may_be_missing:
+                numbers = np.where(state == self.parts[0].size - 1, np.nan, numbers)
+        return numbers
+
+
+def number_encoding(column: NumberColumn, grid: Grid, numerics: Numerics, bins: int) -> Binned | Scaled:
+    """Return the encoding of a number, in at most so many bins or scaled."""
+    if numerics == "scaled" and grid.upper > grid.lower:
+        return Scaled(column=column, grid=grid)
+    edges = grid.edges(bins, without_zero=bool(getattr(column, "zero_inflated", False)))
+    return Binned(column=column, grid=grid, edges=edges)

@@ -1,0 +1,142 @@
+"""``statistics`` on images: the noisy mean of fixed features, once, teaches a generator.
+
+No public data and no network looks at a private image: the features are wavelets and cosines. The whole release is a
+few thousand numbers for each label, with the noise of one Gaussian mechanism.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias
+
+from pydantic import Field
+
+from doublure.access import Access
+from doublure.methods.base import Job, Work
+from doublure.methods.image_settings import Channels, refuse_unsteered
+from doublure.methods.statistics_settings import StatisticsSettings
+from doublure.networks.sizes import WARP_WIDTH
+from doublure.private.accounting import GaussianEvent
+from doublure.schema import Schema
+from doublure.schema.images import ImageSchema
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from doublure.encode.encoder import Encoder
+    from doublure.private.sums import PrivateSums
+
+_BYTES = 4
+_GUESSED_CLASSES = 10
+_WAVELETS = 5_000
+_KEPT = 60
+_Bandwidth: TypeAlias = Annotated[float, Field(ge=1e-3, le=1e3)]
+
+
+class ImageStatisticsSettings(StatisticsSettings):
+    """The settings of ``statistics`` on images.
+
+    Attributes:
+        features: D, numbers released for each label.
+        bandwidths: Of the Gaussian kernels whose features these are; two images are at most some 2 apart.
+        feature_seed: Public; fixes the features.
+        fit_steps: Steps of the generator.
+        batch: Generated images in a step.
+        generator_lr: Learning rate at the start (Adam); it falls along a cosine.
+        generator_average: Weight of the past in the moving average of the generator's weights that is released.
+        latent: Numbers of noise an image, beside six that say how it is warped.
+        warp: How strongly images are turned, stretched and shifted at random, while the generator learns and when it is
+            sampled; 1 is up to 12 degrees and an eighth of the size, 0 nothing.
+        hidden: Units of the generator's first layer.
+        channels: Of its small map, and of each map after a doubling.
+        noise_source: ``os-keyed``, or ``chacha20`` for a cryptographic stream.
+    """
+
+    features: int = Field(default=4096, ge=2, le=1_000_000, multiple_of=2)
+    bandwidths: tuple[_Bandwidth, ...] = Field(default=(0.5, 0.25), min_length=1, max_length=16)
+    feature_seed: int = Field(default=0, ge=0, lt=2**63)
+    fit_steps: int = Field(default=3000, ge=1, le=10_000_000)
+    batch: int = Field(default=400, ge=2)
+    generator_lr: float = Field(default=2e-3, gt=0)
+    generator_average: float = Field(default=0.99, ge=0, lt=1)
+    latent: int = Field(default=16, ge=1, le=4096)
+    warp: float = Field(default=1.0, ge=0, le=4)
+    hidden: int = Field(default=256, ge=1, le=65_536)
+    channels: tuple[Channels, ...] = Field(default=(64, 32, 16), min_length=1, max_length=6)
+    noise_source: Literal["os-keyed", "chacha20"] = "os-keyed"
+
+    @property
+    def image_noise(self) -> int:
+        """Z, all numbers of noise that one image is made of."""
+        return self.latent + WARP_WIDTH
+
+    @property
+    def noise_width(self) -> int:
+        """Numbers of noise that a sample takes for an image."""
+        return self.image_noise
+
+    def settled(self, schema: Schema) -> Self:
+        """Nothing is left to decide; a label that nothing would make is refused."""
+        refuse_unsteered(schema)
+        return self
+
+    def accesses(self, schema: Schema, noise_multiplier: float) -> tuple[Access, ...]:
+        """One access: the sums of features."""
+        event = GaussianEvent(noise_multiplier=noise_multiplier)
+        return (Access(purpose="average the images' features for each label", event=event),)
+
+    def work(self, schema: Schema) -> Work:
+        """Return what the release and the teaching compute and hold."""
+        if not isinstance(schema, ImageSchema):
+            raise TypeError("settings for images need a schema of images")
+        height, width, colours = schema.shape
+        pixels, classes = height * width * colours, max(1, classes_of(schema))
+        records = schema.public_units * schema.unit.max_records
+        seen = 2.2 * pixels * self.features
+        wavelets = _WAVELETS * pixels
+        places = math.prod(math.ceil(side / 4) for side in (height, width))
+        drawn = (
+            self.hidden * self.channels[0] * places
+            + _KEPT * self.channels[0] * max(self.channels[1:], default=1) * pixels / 4
+        )
+        flops = 2.0 * records * (wavelets + seen) + 6.0 * self.fit_steps * self.batch * (drawn + wavelets + seen)
+        numbers = (
+            self.batch * (self.features * 4 + pixels * _KEPT) + classes * self.features * 4 + 2 * pixels * self.features
+        )
+        steps = sum(getattr(access.event, "steps", 1) for access in self.accesses(schema, 1.0))
+        return Work(flops=flops, steps=steps, memory_bytes=int(_BYTES * numbers + 3 * records * (pixels + 4)))
+
+    def build(self, encoder: Encoder, seed: int) -> nn.Module:
+        """Return an untaught generator."""
+        from doublure.methods.mean_embedding import generator_for
+
+        return generator_for(encoder, self, seed)
+
+    def train(self, job: Job) -> nn.Module:
+        """Release the mean features, then teach the generator."""
+        from doublure.methods.mean_embedding import taught
+
+        return taught(job, self, self.sums(job))
+
+    def sums(self, job: Job) -> PrivateSums:
+        """Return the mechanism with all planned releases before it."""
+        from doublure.private import noise
+        from doublure.private.sums import PrivateSums
+
+        events = [access.event for access in self.accesses(job.encoder.schema, job.noise_multiplier or 0.0)]
+        multipliers = [
+            event.noise_multiplier for event in events if isinstance(event, GaussianEvent) for _ in range(event.steps)
+        ]
+        return PrivateSums(
+            job.records,
+            multipliers,
+            max_records=job.encoder.schema.unit.max_records,
+            noise=noise.source(self.noise_source),
+            authorise=job.authorise,
+            taken=job.taken,
+        )
+
+
+def classes_of(schema: ImageSchema) -> int:
+    """Return how many labels there are, as far as that is public; 0 for none."""
+    return 0 if schema.label is None else len(schema.label.domain) or _GUESSED_CLASSES

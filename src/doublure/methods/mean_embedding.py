@@ -1,0 +1,228 @@
+"""The noisy mean embedding of private images, and the generator that it teaches: ``statistics`` on images at work.
+
+One release: for each label, the sum of fixed features of length 1
+(:class:`~doublure.networks.fixed_features.MeanEmbedding`) over the images that have it. Then the generator learns to
+make images whose mean features are the same: the squared distance between the two is a maximum mean discrepancy
+(Gretton et al. 2012), estimated without bias from a batch. That the labels lie inside the record costs nothing, since
+an image counts for one label only.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from doublure.encode.image import ImageEncoder
+from doublure.errors import Interrupted, RunFolderError
+from doublure.methods import kept_state
+from doublure.methods.base import Job
+from doublure.networks.fixed_features import MeanEmbedding
+from doublure.networks.upsampling import UpsamplingGenerator
+from doublure.private.sums import PrivateSums
+
+if TYPE_CHECKING:
+    from doublure.encode.encoder import Encoder
+    from doublure.methods.image_statistics import ImageStatisticsSettings
+
+COUNTED = 0.1
+"""What of a record's unit length tells that it is there at all: the sums then say how many images each label has."""
+
+RELEASED = "embedding"
+
+_BETAS = (0.5, 0.99)
+_LAST_RATE = 0.05
+_KEPT_EVERY = 250
+_FEWEST = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """What a generator has to reproduce.
+
+    Attributes:
+        means: ``(K, D)`` mean features of each label's images, with noise.
+        weights: ``(K,)`` how much each label counts.
+        floor: Squared length of the noise in ``means``, summed with the weights: no generator need come closer.
+    """
+
+    means: Tensor
+    weights: Tensor
+    floor: float
+
+
+def embedding(encoder: Encoder, settings: ImageStatisticsSettings) -> MeanEmbedding:
+    """Return the features; their frequencies depend on the settings alone."""
+    return MeanEmbedding(
+        of_images(encoder).body_shape,
+        features=settings.features,
+        bandwidths=settings.bandwidths,
+        seed=settings.feature_seed,
+    )
+
+
+def generator_for(encoder: Encoder, settings: ImageStatisticsSettings, seed: int) -> UpsamplingGenerator:
+    """Return an untaught generator."""
+    return UpsamplingGenerator(
+        of_images(encoder).body_shape,
+        condition_width=encoder.condition_width,
+        noise_width=settings.image_noise,
+        warp=settings.warp,
+        hidden=settings.hidden,
+        channels=settings.channels,
+        generator=torch.Generator().manual_seed(seed),
+    )
+
+
+def taught(job: Job, settings: ImageStatisticsSettings, sums: PrivateSums) -> UpsamplingGenerator:
+    """Release the mean embedding, unless an interrupted run has, and return the generator that it teaches.
+
+    Args:
+        job: The run.
+        settings: Settled.
+        sums: The mechanism; the mean embedding is its first release.
+    """
+    features = embedding(job.encoder, settings).to(job.device)
+    kept = dict(job.checkpoints.load() or {})
+    job.progress.stage("average the images' features", 1)
+    if RELEASED not in kept:
+        if sums.taken:
+            raise RunFolderError(
+                "was cut off while features were averaged, and their price covers one draw",
+                field="run folder",
+                remedy="fit into a new folder; what was charged stays charged",
+            )
+        kept[RELEASED] = _released(sums, features, of_images(job.encoder).condition_width)
+        job.checkpoints.save(sums.taken, kept)
+    job.progress.at(1)
+    noise = sums.noise_multipliers[0] * job.encoder.schema.unit.max_records
+    try:
+        teaching = Teaching(job, settings, features, target(kept[RELEASED], noise))
+        if "fit_step" in kept:
+            teaching.restore(kept)
+    except (KeyError, IndexError, ValueError, RuntimeError):
+        raise RunFolderError(
+            "does not fit the plan's networks", field="checkpoint", remedy="fit into a new folder"
+        ) from None
+    job.progress.stage("teach the generator", settings.fit_steps)
+    begun = teaching.done
+
+    def keep() -> None:
+        job.checkpoints.save(sums.taken, {RELEASED: kept[RELEASED], **teaching.state()})
+
+    while teaching.done < settings.fit_steps:
+        try:
+            job.authorise(1)  # paid for already: this asks whether to stop
+        except Interrupted:
+            keep()
+            raise
+        teaching.step()
+        job.progress.at(teaching.done)
+        if teaching.done % _KEPT_EVERY == 0:
+            keep()
+            job.log({"fit_step": teaching.done, "distance": round(teaching.distance, 5)})
+    if teaching.done > begun:
+        keep()
+    return teaching.average
+
+
+def _released(sums: PrivateSums, features: MeanEmbedding, classes: int) -> Tensor:
+    """Return the noisy sums ``(K, D + 1)``; the last column counts."""
+    kept = math.sqrt(1 - COUNTED**2)
+
+    def factors(images: Tensor, labels: Tensor | None) -> tuple[Tensor, Tensor]:
+        there = torch.full((len(images), 1), COUNTED, device=images.device)
+        left = torch.ones_like(there) if labels is None else labels
+        return left, torch.cat([kept * features(images), there], dim=1)
+
+    return sums.release(factors, shape=(max(1, classes), 2 * features.frequencies.shape[1] + 1))
+
+
+def target(total: Tensor, noise: float) -> Target:
+    """Return what a noisy sum asks of a generator."""
+    counts = (total[:, -1] / COUNTED).clamp(min=_FEWEST)
+    means = total[:, :-1] / (math.sqrt(1 - COUNTED**2) * counts[:, None])
+    # A label's mean is as precise as it has images; one that has hardly any teaches hardly anything.
+    weights = (counts / counts.mean()).clamp(max=1.0)
+    blur = (noise / counts).square() * means.shape[1]
+    return Target(means=means, weights=weights, floor=float((weights * blur).sum()))
+
+
+class Teaching:
+    """A generator, its average, and the way to the target.
+
+    Args:
+        job: The run.
+        settings: Of the method.
+        features: Of an image, where the job computes.
+        target: What to reproduce.
+    """
+
+    def __init__(self, job: Job, settings: ImageStatisticsSettings, features: MeanEmbedding, target: Target) -> None:
+        encoder = of_images(job.encoder)
+        self._settings = settings
+        self._features = features
+        self._means = target.means.to(job.device)
+        self._weights = target.weights.to(job.device)
+        self._floor = target.floor
+        self._classes = encoder.condition_width
+        self._device = job.device
+        self.generator = generator_for(encoder, settings, job.seed).to(job.device)
+        self.average = generator_for(encoder, settings, job.seed).to(job.device)
+        self._optimizer = torch.optim.Adam(self.generator.parameters(), settings.generator_lr, betas=_BETAS)
+        self._noise = torch.Generator().manual_seed(job.seed + 1)
+        self.done = 0
+        self.distance = math.nan
+
+    def step(self) -> None:
+        """Take one step."""
+        each = max(2, self._settings.batch // max(1, self._classes))
+        labels = torch.eye(max(1, self._classes)).repeat_interleave(each, dim=0)
+        noise = torch.randn(len(labels), self._settings.image_noise, generator=self._noise)
+        condition = labels.to(self._device) if self._classes else None
+        images = self.generator(noise.to(self._device), condition)
+        seen = self._features(images).reshape(len(self._means), each, -1)
+        # The batch's own scatter is taken off: what is left is unbiased.
+        gaps = (seen.mean(1) - self._means).square().sum(1) - seen.var(1).sum(1) / each
+        loss = (self._weights * gaps).sum()
+        for group in self._optimizer.param_groups:
+            group["lr"] = self._rate()
+        self._optimizer.zero_grad()
+        loss.backward()
+        self._optimizer.step()
+        self.done += 1
+        self.distance = float(loss.detach()) - self._floor
+        self._follow()
+
+    def _rate(self) -> float:
+        """Return the learning rate, which falls along a cosine."""
+        turn = (1 + math.cos(math.pi * self.done / self._settings.fit_steps)) / 2
+        return self._settings.generator_lr * (_LAST_RATE + (1 - _LAST_RATE) * turn)
+
+    @torch.no_grad()
+    def _follow(self) -> None:
+        past = min(self._settings.generator_average, 1 - 1 / self.done)
+        for kept, new in zip(self.average.parameters(), self.generator.parameters(), strict=True):
+            kept.lerp_(new, 1 - past)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return everything that a resumed run needs."""
+        return kept_state.written(*self._learning()) | {"fit_step": torch.tensor([self.done])}
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """Take up a kept state."""
+        kept_state.take_up(tensors, *self._learning())
+        self.done = int(tensors["fit_step"][0])
+
+    def _learning(self) -> tuple[dict[str, nn.Module], dict[str, torch.optim.Optimizer]]:
+        return {"generator": self.generator, "average": self.average}, {"optimizer": self._optimizer}
+
+
+def of_images(encoder: object) -> ImageEncoder:
+    """Return an encoder as one of images."""
+    if not isinstance(encoder, ImageEncoder):
+        raise TypeError("a mean embedding is of images")
+    return encoder

@@ -1,0 +1,108 @@
+"""The generator that a mean embedding teaches: small, without normalisation, quick on a processor.
+
+What it draws is turned, stretched, slanted and shifted at random. It learns through this, and need not find out by
+itself that a thing can lie askew.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from doublure.networks.sizes import WARP_WIDTH
+
+_DEEP = 4
+_LAST = 3
+_SLOPE = 0.2
+_TURN, _SIZE, _STRETCH, _SLANT, _SHIFT = math.radians(12), 0.12, 0.08, 0.15, 0.08
+
+
+class UpsamplingGenerator(nn.Module):
+    """Noise and label through a hidden layer to a small map, doubled by transposed convolutions, smoothed, cut to size.
+
+    An image depends on its own noise and label alone.
+
+    Args:
+        shape: ``(C, H, W)``.
+        condition_width: K; 0 for none.
+        noise_width: Z, of which the last six numbers say how the image is warped.
+        warp: How strongly; 0 for not at all, 1 for up to 12 degrees and an eighth of the size.
+        hidden: Units of the first layer.
+        channels: Of the small map and of each map after a doubling.
+        generator: Public randomness for the initial weights.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, int, int],
+        *,
+        condition_width: int,
+        noise_width: int,
+        warp: float,
+        hidden: int,
+        channels: Sequence[int],
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        self.noise_width = noise_width
+        self.condition_width = condition_width
+        self.warp = warp
+        self._sides = shape[1:]
+        start = (channels[0], *(math.ceil(side / 2 ** (len(channels) - 1)) for side in shape[1:]))
+        layers: list[nn.Module] = [
+            nn.Linear(noise_width - WARP_WIDTH + condition_width, hidden),
+            nn.LeakyReLU(_SLOPE),
+            nn.Linear(hidden, math.prod(start)),
+            nn.LeakyReLU(_SLOPE),
+            nn.Unflatten(1, start),
+        ]
+        for inputs, outputs in pairwise(channels):
+            layers += [nn.ConvTranspose2d(inputs, outputs, _DEEP, stride=2, padding=1), nn.LeakyReLU(_SLOPE)]
+        layers += [nn.Conv2d(channels[-1], shape[0], _LAST, padding=_LAST // 2), nn.Tanh()]
+        self.body = nn.Sequential(*layers)
+        self._initialise(generator)
+        for layer in self.body:  # channels last: twice as fast on a processor
+            if isinstance(layer, (nn.Conv2d, nn.ConvTranspose2d)):
+                layer.weight.data = layer.weight.data.contiguous(memory_format=torch.channels_last)
+
+    @torch.no_grad()
+    def _initialise(self, generator: torch.Generator) -> None:
+        """He's initialisation; each output of a doubling is reached by a quarter of its kernel."""
+        for layer in self.body:
+            if isinstance(layer, (nn.Linear, nn.Conv2d, nn.ConvTranspose2d)):
+                inputs = math.prod(layer.weight.shape[1:])
+                if isinstance(layer, nn.ConvTranspose2d):
+                    inputs = layer.weight.shape[0] * math.prod(layer.weight.shape[2:]) // math.prod(layer.stride)
+                layer.weight.copy_(torch.randn(layer.weight.shape, generator=generator) * math.sqrt(2 / inputs))
+                if layer.bias is not None:
+                    layer.bias.zero_()
+
+    def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
+        """Return images ``(B, C, H, W)`` in [-1, 1] from noise ``(B, Z)`` and labels ``(B, K)``."""
+        own, turns = noise[:, :-WARP_WIDTH], noise[:, -WARP_WIDTH:]
+        images: Tensor = self.body(own if condition is None else torch.cat([own, condition], dim=1))
+        images = images[:, :, : self._sides[0], : self._sides[1]]
+        return warped(images, turns, self.warp) if self.warp and len(images) else images
+
+
+def warped(images: Tensor, turns: Tensor, strength: float) -> Tensor:
+    """Return images ``(B, C, H, W)`` warped by standard normal numbers ``(B, 6)``; what comes in from outside is black.
+
+    Args:
+        images: In [-1, 1].
+        turns: Brought into [-1, 1] before they are used, evenly spread.
+        strength: Of all warps.
+    """
+    even = torch.erf(turns / math.sqrt(2)) * strength
+    turn, size, stretch = even[:, 0] * _TURN, 1 + even[:, 1] * _SIZE, 1 + even[:, 2] * _STRETCH
+    cosine, sine = turn.cos() * size, turn.sin() * size
+    across = torch.stack([cosine * stretch, even[:, 3] * _SLANT - sine, even[:, 4] * _SHIFT], dim=1)
+    down = torch.stack([sine, cosine, even[:, 5] * _SHIFT], dim=1)
+    places = functional.affine_grid(torch.stack([across, down], dim=1), list(images.shape), align_corners=False)
+    # Outside counts as 0, and black is -1.
+    return functional.grid_sample(images + 1, places, align_corners=False) - 1

@@ -1,0 +1,63 @@
+"""Whether a plan's noise leaves anything to be learned: a rule of thumb over its events, from public figures alone.
+
+A noisy sum of clipped gradients moves by at most C q N if every record of the lot pulls the same way, and its noise has
+a standard deviation of σ C in every coordinate. A table of counts holds N units altogether. Where the noise in a single
+coordinate or cell is more than a tenth of all there is, nothing of the data is seen in it: a gradient has thousands of
+coordinates, and a table dozens of cells.
+"""
+
+from __future__ import annotations
+
+import math
+
+from doublure.access import Access
+from doublure.private.accounting import DiscreteGaussianEvent, Event, GaussianEvent
+
+MOST = 0.1
+"""The largest noise that something may be seen through, in shares of all there is to see."""
+
+_LARGEST_ADVICE = 10.0  # beyond it an ε is no advice
+
+
+def warnings_of(training: tuple[Access, ...], units: int, delta: float | None, facts: float) -> tuple[str, ...]:
+    """Return a warning for each access that drowns in its noise, with an ε at which it would not.
+
+    Args:
+        training: The accesses of training, at the plan's noise.
+        units: N, public.
+        delta: The total; None where nothing is claimed.
+        facts: What the facts to be learned cost, added up.
+    """
+    shares = {access.purpose: share for access in training if (share := _share(access.event, units)) is not None}
+    worst = max(shares.values(), default=0.0) / MOST
+    if delta is None or worst <= 1:
+        return ()
+    # All noises go up and down together. The tail bound of zero-concentrated DP (Bun & Steinke 2016, proposition 1.3)
+    # asks for a little more ε than the accountant will.
+    rho = sum(_rho(access.event) for access in training) * worst**2
+    enough = facts + rho + 2 * math.sqrt(rho * math.log(1 / delta))
+    advice = f"about epsilon {enough:.2g}" if enough <= _LARGEST_ADVICE else "far more epsilon"
+    return tuple(
+        f"{purpose}: the noise is {share:.2g} times all that {units} units can add, so hardly anything will be "
+        f"learned; give {advice}, or more units"
+        for purpose, share in shares.items()
+        if share > MOST
+    )
+
+
+def _share(event: Event | None, units: int) -> float | None:
+    """Return the noise in one coordinate or cell over the most that all units can add to it; None for other events."""
+    if isinstance(event, GaussianEvent):
+        return event.noise_multiplier / max(1.0, event.sample_rate * units)
+    if isinstance(event, DiscreteGaussianEvent):
+        return event.scale / max(1, units * event.records)
+    return None
+
+
+def _rho(event: Event | None) -> float:
+    """Return about what an event costs under zero-concentrated DP; with lots, for loud noise."""
+    if isinstance(event, GaussianEvent):
+        return event.steps * (event.sample_rate / event.noise_multiplier) ** 2 / 2
+    if isinstance(event, DiscreteGaussianEvent):
+        return event.tables * (event.records / event.scale) ** 2 / 2
+    return 0.0

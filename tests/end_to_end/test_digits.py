@@ -1,0 +1,277 @@
+"""``statistics`` and ``guided`` on real digits, the whole way; and cut off at every stage, and resumed."""
+
+from __future__ import annotations
+
+import io
+import json
+from contextlib import redirect_stderr, redirect_stdout
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import doublure as db
+from doublure.cli.main import app
+from doublure.cli.terminal import run_guarded
+from doublure.data.images import open_images
+from doublure.errors import RunFolderError
+from doublure.methods import mean_embedding
+from doublure.methods.mean_embedding import RELEASED, Teaching
+from doublure.private.noise import OsKeyedNoise
+from doublure.run_folder import RunFolder, read_tensors
+
+UNITS, STEPS = 1797, 5
+TEXT = f"""
+doublure: 1
+kind: images
+units: {UNITS}
+images: {{shape: [8, 8, 1]}}
+label: {{values: [{", ".join(map(str, range(10)))}]}}
+"""
+SMALL: dict[str, Any] = {
+    "features": 64, "fit_steps": 4, "batch": 40, "latent": 3, "hidden": 8, "channels": [6, 4],
+}  # fmt: skip
+LABELLER: dict[str, Any] = {"labeller_steps": STEPS, "view_images": 100, "view_width": 12, "tries": 2}
+METHODS: dict[str, dict[str, Any]] = {"statistics": SMALL, "guided": SMALL | LABELLER}
+
+
+@pytest.fixture(scope="module")
+def digits():
+    from sklearn.datasets import load_digits
+
+    torch.set_num_threads(1)
+    bunch = load_digits()
+    return {"images": (bunch.images * 255 / 16).round().astype(np.uint8)[..., None], "labels": bunch.target}
+
+
+@pytest.fixture
+def book(tmp_path):
+    return db.Ledger.create(tmp_path / "digits.ledger", dataset="digits", epsilon=5.0, delta=1e-3)
+
+
+@pytest.fixture(scope="module")
+def plans():
+    schema = db.Schema.parse(TEXT)
+    return {
+        name: db.plan(schema, method=name, epsilon=2.0, delta=1e-5, accountant="rdp", **own)
+        for name, own in METHODS.items()
+    }
+
+
+def run(*words):
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = run_guarded(app, [*map(str, words), "--json"])
+    (line,) = out.getvalue().splitlines()
+    return code, json.loads(line)
+
+
+def doublure(*words):
+    code, said = run(*words)
+    assert code == 0, said
+    return said["result"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_whole_way_from_the_command_line(tmp_path, digits, method):
+    np.savez(tmp_path / "d.npz", **digits)
+    (tmp_path / "s.yaml").write_text(TEXT)
+    settings = [word for key, value in METHODS[method].items() for word in ("--set", f"{key}={json.dumps(value)}")]
+    ledger, out, bundle = tmp_path / "l", tmp_path / "run", tmp_path / "bundle"
+    doublure("budget", "init", ledger, "--dataset", "digits", "--epsilon", 2, "--delta", 1e-5)
+    asked = ["--method", method, "--epsilon", 2, "--delta", 1e-5, *settings]
+    made = doublure("plan", tmp_path / "s.yaml", *asked, "-o", tmp_path / "plan.json")
+    assert made["steps"] == (1 + STEPS if method == "guided" else 1)
+    doublure("fit", tmp_path / "d.npz", "--plan", tmp_path / "plan.json", "--ledger", ledger, "-o", out)
+    code, said = run("fit", tmp_path / "d.npz", "--plan", tmp_path / "plan.json", "--ledger", ledger, "-o", out / "2")
+    assert (code, said["error"]["field"]) == (3, "epsilon")
+    words = ["--given", "label=7", "--seed", 4]
+    assert doublure("sample", out, "-n", 30, *words, "-o", tmp_path / "a.npz")["rows"] == 30
+    with np.load(tmp_path / "a.npz") as arrays:
+        assert set(arrays["labels"].astype(str)) == {"7"}
+        assert arrays["images"].shape == (30, 8, 8, 1)
+        assert arrays["images"].std() > 5
+    card = doublure("release", out, "-n", 300, "-o", bundle, "--seed", 5)["card"]
+    assert (card["method"], card["guarantee"]["kind"], card["guarantee"]["epsilon"]) == (method, "dp", 2.0)
+    assert [touch["event"]["steps"] for touch in card["touches"]] == ([1, STEPS] if method == "guided" else [1])
+    assert doublure("verify", bundle, "--ledger", ledger)["files"] == 3
+    syn = db.load(out)
+    assert len(open_images(bundle / "data.npz").load(syn.schema).content) == 300
+    assert np.array_equal(syn.sample(30, given={"label": 7}, seed=4).images, np.load(tmp_path / "a.npz")["images"])
+    assert len(syn.sample(0)) == 0
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_is_kept_in_memory_and_on_disk_is_the_same(tmp_path, digits, book, plans, method):
+    syn = db.fit(digits, plans[method], ledger=book, seed=1)
+    syn.save(tmp_path / "run")
+    again = db.load(tmp_path / "run")
+    assert again.guarantee == syn.guarantee == plans[method].guarantee
+    one, two = syn.sample(700, seed=3), again.sample(700, seed=3)
+    assert np.array_equal(one.images, two.images)
+    assert one.labels.tolist() == two.labels.tolist()
+    assert not np.array_equal(syn.sample(700, seed=4).images, one.images)
+    assert set(one.labels.astype(str)) == {*map(str, range(10))}
+
+
+def test_images_without_labels(tmp_path, digits, book):
+    schema = db.Schema.parse(TEXT.partition("label")[0])
+    for method, more in (("statistics", {}), ("guided", {"labeller_share": 0})):
+        made = db.plan(schema, method=method, epsilon=1.0, delta=1e-5, accountant="rdp", **SMALL, **more)
+        syn = db.fit({"images": digits["images"]}, made, ledger=book, seed=1)
+        assert syn.sample(20, seed=1).labels is None
+
+
+# -- cut off and resumed -----------------------------------------------------------------------------------------------
+
+
+class Killed(Exception):
+    """Stands for the end of the process."""
+
+
+class Watch:
+    """Counts draws and steps of the generator, and ends the run where it is told to."""
+
+    def __init__(self, patch):
+        self.draws, self.steps, self.at = [], 0, {}
+        normal, step, save = OsKeyedNoise.normal, Teaching.step, RunFolder.save
+
+        def drawn(source, size, std, *, device="cpu"):
+            self.draws.append(size)
+            self.end("draw", len(self.draws))
+            return normal(source, size, std, device=device)
+
+        def stepped(teaching):
+            self.steps += 1
+            self.end("step", self.steps)
+            step(teaching)
+
+        def saved(folder, number, tensors):
+            self.end("save", number)
+            save(folder, number, tensors)
+
+        patch.setattr(OsKeyedNoise, "normal", drawn)
+        patch.setattr(Teaching, "step", stepped)
+        patch.setattr(RunFolder, "save", saved)
+
+    def end(self, what, number):
+        if self.at.get(what) == number:
+            self.at.clear()
+            raise Killed
+
+
+@pytest.fixture
+def watch(monkeypatch):
+    return Watch(monkeypatch)
+
+
+def closed(book):
+    return [(record.body["status"], record.body["steps"]) for record in book.entries if record.kind == "close"]
+
+
+def begun(digits, plan, book, folder, watch, **at):
+    """Fit, and end where it is said."""
+    watch.at = dict(at)
+    with pytest.raises(Killed):
+        db.fit(digits, plan, ledger=book, out=folder / "run", seed=1)
+    assert not watch.at
+
+
+def resumed(digits, plan, book, folder):
+    return db.fit(digits, plan, ledger=book, out=folder / "run", resume=True)
+
+
+def kept(folder):
+    return read_tensors(folder / "run" / "internal" / "checkpoint.safetensors")[1]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_cut_off_after_the_release(tmp_path, digits, book, plans, watch, method):
+    begun(digits, plans[method], book, tmp_path, watch, step=1)
+    assert set(kept(tmp_path)) == {RELEASED}
+    before = kept(tmp_path)[RELEASED]
+    syn = resumed(digits, plans[method], book, tmp_path)
+    steps = plans[method].steps
+    assert len(watch.draws) == steps  # nothing was drawn twice
+    assert torch.equal(kept(tmp_path)[RELEASED], before)
+    assert [status for status, _ in closed(book)] == ["aborted", "done"]
+    assert closed(book)[-1] == ("done", steps)
+    assert book.spent.epsilon == 2.0
+    assert len(syn.sample(9)) == 9
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_cut_off_before_the_release_was_kept(tmp_path, digits, book, plans, watch, method):
+    """Its price covers one draw: what was lost is not drawn again, and stays charged."""
+    begun(digits, plans[method], book, tmp_path, watch, save=1)
+    assert len(watch.draws) == 1
+    with pytest.raises(RunFolderError):
+        resumed(digits, plans[method], book, tmp_path)
+    assert len(watch.draws) == 1
+    assert book.spent.epsilon == 2.0
+
+
+def test_cut_off_before_anything_was_drawn(tmp_path, digits, book, plans, monkeypatch):
+    monkeypatch.setattr(mean_embedding, "embedding", lambda *_: (_ for _ in ()).throw(Killed))
+    with pytest.raises(Killed):
+        db.fit(digits, plans["guided"], ledger=book, out=tmp_path / "run")
+    assert book.spent.epsilon == 0
+    assert closed(book) == [("no-noise-drawn", 0)]
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_cut_off_while_the_generator_is_taught(tmp_path, digits, book, plans, watch, monkeypatch, method):
+    monkeypatch.setattr(mean_embedding, "_KEPT_EVERY", 2)
+    begun(digits, plans[method], book, tmp_path, watch, step=4)
+    assert kept(tmp_path)["fit_step"].tolist() == [2]
+    watch.steps = 0
+    resumed(digits, plans[method], book, tmp_path)
+    assert watch.steps == 2  # steps 3 and 4: they are free, and what was kept is gone on from
+    assert len(watch.draws) == plans[method].steps
+    assert closed(book)[-1] == ("done", plans[method].steps)
+    assert book.spent.epsilon == 2.0
+
+
+@pytest.mark.parametrize(("at", "lost"), [({"draw": 4}, 1), ({"save": 4}, 1), ({"draw": 2}, 1)])
+def test_cut_off_while_the_labeller_is_taught(tmp_path, digits, book, plans, watch, at, lost):
+    """Steps that were authorised and lost count: so many fewer are left."""
+    begun(digits, plans["guided"], book, tmp_path, watch, **at)
+    step = next(iter(at.values()))
+    assert len(watch.draws) == step
+    states = kept(tmp_path)
+    assert states["fit_step"].tolist() == [4]
+    assert ("labeller.weights" in states) == (step > 2)
+    watch.steps = 0
+    syn = resumed(digits, plans["guided"], book, tmp_path)
+    assert watch.steps == 0
+    assert len(watch.draws) == 1 + STEPS  # the lost one is among them
+    assert watch.draws == [10 * 65, *[10 * 12] * STEPS]
+    assert closed(book)[-1] == ("done", 1 + STEPS)
+    log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    assert {"resumed_at": step, "from_state_of": step - lost} in log
+    assert len(syn.sample(9, given={"label": 3})) == 9
+
+
+def test_cut_off_when_the_last_step_was_drawn(tmp_path, digits, book, plans, watch):
+    """Nothing is left to draw: the labeller ends as it was kept."""
+    begun(digits, plans["guided"], book, tmp_path, watch, save=1 + STEPS)
+    before = kept(tmp_path)["labeller.weights"]
+    resumed(digits, plans["guided"], book, tmp_path)
+    assert len(watch.draws) == 1 + STEPS
+    assert torch.equal(kept(tmp_path)["labeller.weights"], before)
+    assert closed(book)[-1] == ("done", 1 + STEPS)
+
+
+def test_cut_off_again_and_again(tmp_path, digits, book, plans, watch):
+    begun(digits, plans["guided"], book, tmp_path, watch, draw=2)
+    for at in ({"draw": 3}, {"save": 4}, {"draw": 5}):
+        watch.at = dict(at)
+        with pytest.raises(Killed):
+            resumed(digits, plans["guided"], book, tmp_path)
+    resumed(digits, plans["guided"], book, tmp_path)
+    assert len(watch.draws) == 1 + STEPS
+    assert book.spent.epsilon == 2.0
+    with pytest.raises(RunFolderError, match="is finished"):
+        resumed(digits, plans["guided"], book, tmp_path)

@@ -1,0 +1,49 @@
+"""``--method auto``: chosen from the schema alone, and said so."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import doublure as db
+from doublure.errors import InputError
+from doublure.methods import choice, table
+from doublure.planning import Plan
+
+TABLE = """
+doublure: 1
+kind: table
+unit: {name: person, id: null, max_records: 1}
+units: 5000
+columns: {age: {type: integer, missing: false, bounds: [0, 99]}}
+"""
+IMAGES = "{doublure: 1, kind: images, units: 5000, images: {shape: [8, 8, 1], on_mismatch: refuse}%s}"
+LABEL = ", label: {values: [0, 1], roles: [target, condition]}"
+
+
+@pytest.mark.parametrize(
+    ("text", "method"), [(TABLE, "statistics"), (IMAGES % LABEL, "guided"), (IMAGES % "", "statistics")]
+)
+def test_the_plan_names_the_method_and_the_reason(text, method):
+    schema = db.Schema.parse(text)
+    made = db.plan(schema, method="auto", epsilon=1.0, delta=1e-6)
+    assert made.method == method
+    assert made.warnings[0] == choice.sentence(schema)
+    assert f"is {method} here" in made.explain()
+    named = db.plan(schema, method=method, epsilon=1.0, delta=1e-6)
+    assert named.warnings == made.warnings[1:]
+    assert named.guarantee == made.guarantee
+
+
+def test_such_a_plan_can_be_written_and_read():
+    made = db.plan(db.Schema.parse(TABLE), method="auto", epsilon=1.0, delta=1e-6)
+    written = json.loads(json.dumps(made.to_json()))
+    assert Plan.from_json(written, name="plan") == made
+    written["warnings"][0] = "method auto is dpgan here"
+    with pytest.raises(InputError, match="warnings"):
+        Plan.from_json(written, name="plan")
+
+
+def test_auto_is_no_method():
+    assert choice.AUTO not in table.METHODS

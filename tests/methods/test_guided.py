@@ -1,0 +1,188 @@
+"""``guided`` and ``statistics`` on images: what they plan, what they touch, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import doublure as db
+from doublure.errors import InputError, SchemaError, SettingError
+from doublure.methods import table
+from doublure.methods.dpgan import DpganSettings
+from doublure.private.accounting import GaussianEvent, epsilon_of
+
+TEXT = "doublure: 1\nkind: images\nunits: 60000\nimages: {shape: [28, 28, 1]}\nlabel: {values: [0, 1, 2]}\n"
+SCHEMA = db.Schema.parse(TEXT)
+UNLABELLED = db.Schema.parse(TEXT.partition("label")[0])
+TABLE = db.Schema.parse("doublure: 1\nkind: table\nunits: 600\ncolumns: {a: {type: boolean, missing: false}}")
+
+
+def plan(schema: db.Schema = SCHEMA, method: str = "guided", **settings: Any) -> db.Plan:
+    return db.plan(schema, method=method, **({"epsilon": 1.0, "delta": 1e-6, "accountant": "rdp"} | settings))
+
+
+def test_what_it_touches():
+    made = plan(labeller_share=0.3, labeller_steps=40)
+    first, second = (touch.event for touch in made.touches)
+    sigma = made.noise_multiplier
+    assert (first.steps, second.steps, made.steps) == (1, 40, 41)
+    assert (first.sample_rate, second.sample_rate, made.sample_rate) == (1.0, 1.0, 1.0)
+    assert 1 / first.noise_multiplier**2 == pytest.approx(0.7 / sigma**2)
+    assert 40 / second.noise_multiplier**2 == pytest.approx(0.3 / sigma**2)
+    spent = epsilon_of([first, second], 1e-6, accountant="rdp")
+    assert 0.98 < spent <= 1.0
+    assert made.guarantee.kind == "dp"
+    assert made.guarantee.noise_multiplier is None  # not one figure: a reader finds the noise access by access
+    assert all(touch.purpose in made.explain() for touch in made.touches)
+
+
+def test_a_share_of_zero_leaves_the_labeller_out():
+    made, alone = plan(labeller_share=0), plan(method="statistics")
+    assert made.touches == alone.touches
+    assert [touch.event for touch in made.touches] == [GaussianEvent(noise_multiplier=made.noise_multiplier)]
+    assert made.steps == alone.steps == 1
+    assert made.settings.noise_width == alone.settings.noise_width
+    assert plan().settings.noise_width == plan().settings.tries * alone.settings.noise_width
+
+
+def test_images_without_labels_have_no_labeller():
+    with pytest.raises(SchemaError, match="labeller_share=0") as refused:
+        plan(UNLABELLED)
+    assert refused.value.field == "label"
+    assert plan(UNLABELLED, labeller_share=0).steps == 1
+    assert plan(UNLABELLED, "statistics").steps == 1
+    target = db.Schema.parse(TEXT.replace("[0, 1, 2]", "[0, 1, 2], roles: [target]"))
+    for method in ("guided", "statistics"):
+        with pytest.raises(SchemaError, match=r"^label"):
+            plan(target, method)
+
+
+def test_facts_may_be_bought():
+    made = plan(db.Schema.parse(TEXT.replace("[0, 1, 2]", "{learn: 0.2}, other: x, shares: {learn: 0.1}")))
+    assert [touch.path is None for touch in made.touches] == [False, False, True, True]
+    assert made.epsilon == 1.0
+    assert epsilon_of([touch.event for touch in made.touches], 1e-6, accountant="rdp") <= 1.0
+
+
+def test_tables_are_refused_in_one_line():
+    with pytest.raises(SettingError, match="does not take kind table") as refused:
+        plan(TABLE)
+    assert refused.value.field == "method guided"
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", ["table", "images"])
+def test_each_kind_has_its_own_statistics(kind):
+    schema, other = (TABLE, {"latent": 4}) if kind == "table" else (SCHEMA, {"components": 4})
+    delta = 1e-6
+    assert plan(schema, "statistics", delta=delta).kind == kind
+    with pytest.raises(SettingError, match="not a setting of this method"):
+        plan(schema, "statistics", delta=delta, **other)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"features": 5}, "features"),
+        ({"features": 0}, "features"),
+        ({"bandwidths": []}, "bandwidths"),
+        ({"bandwidths": [0.5, 0.0]}, "bandwidths"),
+        ({"bandwidths": [-1.0]}, "bandwidths"),
+        ({"feature_seed": -1}, "feature_seed"),
+        ({"feature_seed": 2**80}, "feature_seed"),
+        ({"fit_steps": 0}, "fit_steps"),
+        ({"batch": 1}, "batch"),
+        ({"generator_lr": 0.0}, "generator_lr"),
+        ({"generator_average": 1.0}, "generator_average"),
+        ({"latent": 0}, "latent"),
+        ({"warp": -0.1}, "warp"),
+        ({"channels": []}, "channels"),
+        ({"noise_source": "replay"}, "noise_source"),
+        ({"labeller_share": 1.0}, "labeller_share"),
+        ({"labeller_share": 1e-300}, "labeller_share"),
+        ({"labeller_share": -0.1}, "labeller_share"),
+        ({"labeller_steps": 0}, "labeller_steps"),
+        ({"labeller_steps": True}, "labeller_steps"),
+        ({"labeller_lr": 0}, "labeller_lr"),
+        ({"labeller_momentum": 1.0}, "labeller_momentum"),
+        ({"labeller_clip": 0}, "labeller_clip"),
+        ({"labeller_clip": 1e-40}, "labeller_clip"),
+        ({"labeller_clip": 1e40}, "labeller_clip"),
+        ({"view_images": 0}, "view_images"),
+        ({"view_width": 0}, "view_width"),
+        ({"tries": 0}, "tries"),
+        ({"steps": 5}, "steps"),
+    ],
+)
+def test_wrong_settings_are_refused_in_one_line(wrong, field):
+    with pytest.raises(SettingError) as refused:
+        plan(**wrong)
+    assert str(refused.value.field).split(".")[0] == field
+    assert refused.value.remedy
+    assert "\n" not in str(refused.value)
+
+
+def test_a_plan_is_written_and_read_and_repriced(tmp_path):
+    made = plan()
+    made.save(tmp_path / "plan.json")
+    assert db.Plan.load(tmp_path / "plan.json") == made
+    written = json.loads((tmp_path / "plan.json").read_text())
+    for touch, key, value in ((0, "noise_multiplier", 0.5), (1, "noise_multiplier", 0.5), (1, "steps", 3)):
+        forged = json.loads(json.dumps(written))
+        forged["touches"][touch]["event"][key] = value
+        (tmp_path / "forged.json").write_text(json.dumps(forged))
+        with pytest.raises(InputError):
+            db.Plan.load(tmp_path / "forged.json")
+
+
+PLANNING = """
+import sys
+import doublure as db
+schema = db.Schema.parse({text!r})
+for method in ("statistics", "guided"):
+    made = db.plan(schema, method=method, epsilon=1.0, delta=1e-6, accountant="rdp")
+    made.explain()
+print(sorted({{name.partition(".")[0] for name in sys.modules}} & {{"torch", "sklearn", "opendp"}}))
+"""
+
+
+def test_a_plan_imports_no_torch():
+    script = PLANNING.format(text=TEXT)
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_estimates_grow_with_what_is_asked():
+    own, small = table.method("guided"), plan()
+    more = [
+        {"fit_steps": 6000}, {"features": 16_384}, {"labeller_steps": 6000}, {"view_images": 100_000}, {"batch": 4000},
+    ]  # fmt: skip
+    for changes in more:
+        settings = small.settings.model_copy(update=changes)
+        assert own.work(SCHEMA, settings).flops > own.work(SCHEMA, small.settings).flops, changes
+    large = db.Schema.parse(TEXT.replace("60000", "6000000"))
+    assert own.work(large, small.settings).memory_bytes > 50 * 60_000 * 28 * 28
+    assert own.work(SCHEMA, plan(labeller_share=0).settings).flops < own.work(SCHEMA, small.settings).flops
+
+
+def test_few_units_are_warned_of():
+    few = db.Schema.parse(TEXT.replace("60000", "900"))
+    assert any("900 units are few" in warning for warning in plan(few).warnings)
+    assert not any("units are few" in warning for warning in plan().warnings)
+
+
+def test_another_methods_settings_are_refused():
+    for name in ("statistics", "guided"):
+        with pytest.raises(TypeError, match="another method's"):
+            table.method(name).accesses(SCHEMA, DpganSettings(), 1.0)
+
+
+def test_a_sigma_is_never_left_out(digits):
+    job = digits.job(sigma=0.0)
+    with pytest.raises(SettingError) as refused:
+        table.method("guided").train(job)
+    assert refused.value.field == "noise_multiplier"

@@ -1,0 +1,192 @@
+"""The private labeller: what it learns, the noise it learns through, and where it looks."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from doublure.methods import labelling, table
+from doublure.methods.guided import METHOD, multipliers
+from doublure.methods.labelling import labelled
+from doublure.methods.mean_embedding import taught
+from doublure.networks.fixed_features import LabelFeatures
+from doublure.private.accounting import GaussianEvent, epsilon_of
+from doublure.private.noise import OsKeyedNoise
+from doublure.private.sums import PrivateSums
+
+LONGER = {"labeller_steps": 15, "view_images": 300, "view_width": 120, "fit_steps": 20}
+
+
+def accuracy(digits, labeller):
+    images, labels = digits.tensors()
+    return float((labeller(images).argmax(1) == labels).double().mean())
+
+
+def made_by(digits, **changes):
+    job = digits.job(**changes)
+    return METHOD.train(job), job
+
+
+def test_it_learns_through_little_noise(digits):
+    made, _ = made_by(digits, **LONGER)
+    assert accuracy(digits, made.labeller) > 0.85
+    blind, _ = made_by(digits, sigma=1e4, **LONGER)
+    assert accuracy(digits, blind.labeller) < 0.4
+
+
+def test_a_generator_that_makes_one_image_only_leaves_it_finite(digits):
+    """What it looks at tells nothing then, and a record still moves it by no more than its bound."""
+    job = digits.job()
+    sums = job.settings.sums(job)
+    taught(job, job.settings, sums)
+    made = labelled(job, job.settings, Blank(), sums)
+    assert torch.isfinite(made.weights).all()
+    assert torch.isfinite(made(digits.tensors()[0][:5])).all()
+
+
+class Blank(torch.nn.Module):
+    def forward(self, noise, condition):
+        return torch.zeros(len(noise), 1, 8, 8)
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What noise is asked for."""
+    calls, normal = [], OsKeyedNoise.normal
+
+    def watched(source, size, std, *, device="cpu"):
+        calls.append((size, std))
+        return normal(source, size, std, device=device)
+
+    monkeypatch.setattr(OsKeyedNoise, "normal", watched)
+    return calls
+
+
+@pytest.mark.parametrize("share", [0.2, 0.9])
+def test_the_noise_is_that_of_the_plan(digits, asked, share):
+    sigma, steps, clip, most = 3.0, 4, 0.25, 2
+    text = digits.TEXT + f"unit: {{name: writer, id: writer, max_records: {most}}}\n"
+    made_by(
+        digits, text=text, sigma=sigma, labeller_share=share, labeller_steps=steps, labeller_clip=clip, view_width=20
+    )
+    first, each = multipliers(sigma, share, steps)
+    assert [size for size, _ in asked] == [10 * 129] + [10 * 20] * steps
+    assert [std for _, std in asked] == pytest.approx([first * most] + [each * clip * most] * steps)
+    assert 1 / first**2 + steps / each**2 == pytest.approx(1 / sigma**2)
+
+
+@pytest.mark.parametrize(("sigma", "share", "steps"), [(0.8, 0.5, 60), (5.0, 0.01, 1), (30.0, 0.99, 1000)])
+def test_all_stages_cost_what_one_gaussian_would(sigma, share, steps):
+    first, each = multipliers(sigma, share, steps)
+    events = [GaussianEvent(noise_multiplier=first), GaussianEvent(noise_multiplier=each, steps=steps)]
+    one = epsilon_of([GaussianEvent(noise_multiplier=sigma)], 1e-5, accountant="rdp")
+    assert epsilon_of(events, 1e-5, accountant="rdp") == pytest.approx(one, rel=1e-6)
+    cheaper = [events[0], GaussianEvent(noise_multiplier=each, steps=max(1, steps // 2))]
+    assert steps == 1 or epsilon_of(cheaper, 1e-5, accountant="rdp") < one * (1 - 1e-3)
+
+
+def test_what_is_done_is_what_is_declared(digits, monkeypatch):
+    made, init = [], PrivateSums.__init__
+
+    def watched(sums, *arguments, **named):
+        init(sums, *arguments, **named)
+        made.append(sums)
+
+    monkeypatch.setattr(PrivateSums, "__init__", watched)
+    for share in (0.4, 0):
+        made.clear()
+        _, job = made_by(digits, sigma=4.0, labeller_share=share)
+        (sums,) = made
+        declared = [access.event for access in METHOD.accesses(job.encoder.schema, job.settings, 4.0)]
+        assert list(sums.events) == [
+            GaussianEvent(noise_multiplier=event.noise_multiplier) for event in declared for _ in range(event.steps)
+        ]
+
+
+def test_the_rate_follows_from_public_numbers(digits):
+    settings = digits.settings()
+    assert labelling._rate(settings, 60_000, 100.0) == pytest.approx(0.036 * 600)
+    assert labelling._rate(settings, 60_000, 1e-9) == 100.0
+    assert labelling._rate(digits.settings(labeller_lr=0.5), 60_000, 100.0) == 0.5
+
+
+def test_where_it_looks_follows_from_what_was_released(digits):
+    """The same generator shows it the same view, whatever the private images are."""
+    views = []
+    for rows in (slice(0, 900), slice(900, None), slice(0, 0)):
+        job = digits.job(rows=rows)
+        generator = METHOD.build(job.encoder, job.settings, 3).generator
+        views.append(labelling._view(job, job.settings, generator, LabelFeatures(digits.SHAPE)))
+    for view in views[1:]:
+        assert torch.equal(view.centre, views[0].centre)
+        assert torch.equal(view.directions, views[0].directions)
+    seen = views[0](LabelFeatures(digits.SHAPE)(digits.tensors()[0][:50]))
+    assert seen.shape == (50, 20)
+    torch.testing.assert_close(seen.norm(dim=1), torch.ones(50), atol=1e-3, rtol=0)
+    assert (seen.norm(dim=1) <= 1 + 1e-6).all()
+
+
+def test_images_are_warped_once_all_is_learned(digits, monkeypatch):
+    """The labeller's view knows the warps that the generator learned with; what is built for a saved run warps more."""
+    seen, look = [], labelling._view
+
+    def watched(job, settings, generator, features):
+        seen.append(generator.warp)
+        return look(job, settings, generator, features)
+
+    monkeypatch.setattr(labelling, "_view", watched)
+    made, job = made_by(digits, warp=0.5, sampled_warp=2.0)
+    assert seen == [0.5]
+    assert made.generator.warp == METHOD.build(job.encoder, job.settings, 1).generator.warp == 2.0
+
+
+def test_its_scores_are_those_of_the_view(digits):
+    """What is saved looks at whole features; learning looked at a view of them, up to a factor a record."""
+    made, job = made_by(digits, labeller_steps=3)
+    images, _ = digits.tensors(slice(0, 40))
+    made.generator.warp = job.settings.warp  # what learning looked at was warped no more than that
+    view = labelling._view(job, job.settings, made.generator, made.labeller.features)
+    features = made.labeller.features(images)
+    kept = job.checkpoints.kept["labeller.weights"]
+    expected = view(features) @ kept.T * ((features - view.centre) @ view.directions).norm(dim=1, keepdim=True)
+    torch.testing.assert_close(made.labeller(images), expected, atol=1e-3, rtol=1e-2)
+
+
+# -- interruption ------------------------------------------------------------------------------------------------------
+
+
+def test_steps_that_were_lost_count(digits, asked):
+    memory, authorised = digits.Memory(), []
+    made_by(digits, memory=memory, labeller_steps=3)
+    assert memory.steps == [1, 1, 2, 3, 4]
+    asked.clear()
+    job = digits.job(memory=memory, labeller_steps=6, taken=5, authorise=authorised.append)  # the fourth was lost
+    before = memory.kept["labeller.weights"]
+    METHOD.train(job)
+    assert [size for size, _ in asked] == [10 * 20] * 2
+    assert [step for step in authorised if step > 1] == [6, 7]
+    assert memory.steps[5:] == [6, 7]
+    assert not torch.equal(before, memory.kept["labeller.weights"])
+
+
+def test_a_finished_labeller_is_not_taught_again(digits, asked):
+    memory = digits.Memory()
+    one, _ = made_by(digits, memory=memory)
+    asked.clear()
+    again = METHOD.train(digits.job(memory=memory, taken=5))
+    assert asked == []
+    assert all(torch.equal(value, one.state_dict()[name]) for name, value in again.state_dict().items())
+
+
+def test_no_image_at_all(digits):
+    made, _ = made_by(digits, rows=slice(0, 0), sigma=2.0)
+    assert torch.isfinite(made.labeller.weights).all()
+
+
+def test_what_is_built_takes_the_weights(digits):
+    made, job = made_by(digits)
+    built = table.method("guided").build(job.encoder, job.settings, 9)
+    built.load_state_dict(made.state_dict())
+    noise = torch.randn(6, job.settings.noise_width, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        assert torch.equal(built(noise, torch.eye(10)[:6]), made(noise, torch.eye(10)[:6]))

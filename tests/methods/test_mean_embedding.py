@@ -1,0 +1,260 @@
+"""The mean embedding of images: what is released, what it asks of a generator, and that the generator gets closer."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch.nn import functional
+
+from doublure.errors import RunFolderError
+from doublure.methods import mean_embedding, table
+from doublure.methods.mean_embedding import COUNTED, RELEASED, Teaching, embedding, target, taught
+from doublure.private.noise import OsKeyedNoise
+from doublure.private.sums import PrivateSums
+
+KEPT = math.sqrt(1 - COUNTED**2)
+
+
+def released(digits, **changes):
+    """Return the sums without noise, the features and the job."""
+    job = digits.job(sigma=1.0, **changes)
+    features = embedding(job.encoder, job.settings)
+    made = PrivateSums(
+        job.records, (1.0,), max_records=1, noise=Silence(), authorise=lambda step: None, allow_test_noise=True
+    )
+    return mean_embedding._released(made, features, job.encoder.condition_width), features, job
+
+
+class Silence:
+    name, for_tests = "silence", True
+
+    def normal(self, size, std, *, device="cpu"):
+        return torch.zeros(size)
+
+
+# -- the release -------------------------------------------------------------------------------------------------------
+
+
+def test_sums_are_mean_features_and_class_sizes(digits):
+    total, features, job = released(digits)
+    images, labels = digits.tensors()
+    assert total.shape == (10, job.settings.features + 1)
+    wanted = target(total, 1.0)
+    for label in range(10):
+        own = images[labels == label]
+        torch.testing.assert_close(wanted.means[label], features(own).mean(0), atol=1e-4, rtol=1e-3)
+        assert float(total[label, -1] / COUNTED) == pytest.approx(len(own), rel=1e-3)
+
+
+def test_images_without_labels_are_one_class(digits):
+    total, features, job = released(digits, text=digits.UNLABELLED, labeller_share=0)
+    images, _ = digits.tensors()
+    assert total.shape == (1, job.settings.features + 1)
+    torch.testing.assert_close(target(total, 1.0).means[0], features(images).mean(0), atol=1e-4, rtol=1e-3)
+
+
+def test_a_record_has_length_one(digits):
+    """So that nothing is clipped, and one record moves the sums by as much as the noise is made for."""
+    total, *_ = released(digits, rows=slice(0, 5))
+    fewer, *_ = released(digits, rows=slice(0, 4))
+    assert float((total - fewer).norm()) == pytest.approx(1.0, abs=1e-3)
+    assert float((total - fewer).norm()) <= 1 + 1e-6
+
+
+def test_no_image_at_all(digits):
+    total, *_ = released(digits, rows=slice(0, 0))
+    assert not total.any()
+
+
+# -- the target --------------------------------------------------------------------------------------------------------
+
+
+def sums_of(counts, means, noise, draws=1):
+    """Return noisy sums of classes of these sizes and mean features."""
+    counts = torch.tensor(counts)
+    exact = torch.cat([KEPT * counts[:, None] * means, COUNTED * counts[:, None]], dim=1)
+    source = torch.Generator().manual_seed(3)
+    return [exact + noise * torch.randn(exact.shape, generator=source) for _ in range(draws)]
+
+
+def test_class_sizes_are_unbiased_and_means_too():
+    means = functional.normalize(torch.randn(3, 40, generator=torch.Generator().manual_seed(0)), dim=1)
+    counts = [400.0, 100.0, 700.0]
+    found = [target(total, 0.5) for total in sums_of(counts, means, 0.5, draws=400)]
+    torch.testing.assert_close(torch.stack([one.means for one in found]).mean(0), means, atol=0.004, rtol=0)
+    sizes = torch.stack([one.weights for one in found]).mean(0)
+    torch.testing.assert_close(sizes, torch.tensor([1.0, 0.25, 1.0]), atol=0.05, rtol=0)
+
+
+def test_the_floor_is_the_length_of_the_noise():
+    means = functional.normalize(torch.randn(2, 8192, generator=torch.Generator().manual_seed(0)), dim=1)
+    apart, floors = [], []
+    for total in sums_of([500.0, 800.0], means, 3.0, draws=60):
+        found = target(total, 3.0)
+        apart.append(float((found.weights * (found.means - means).square().sum(1)).sum()))
+        floors.append(found.floor)
+    assert sum(floors) / sum(apart) == pytest.approx(1, abs=0.06)
+
+
+def test_an_empty_class_teaches_hardly_anything():
+    means = functional.normalize(torch.randn(3, 40, generator=torch.Generator().manual_seed(0)), dim=1)
+    for noise in (0.0, 5.0):
+        for total in sums_of([600.0, 0.0, 600.0], means, noise, draws=20):
+            found = target(total, noise)
+            assert torch.isfinite(found.means).all()
+            assert torch.isfinite(found.weights).all()
+            assert math.isfinite(found.floor)
+            assert (found.weights > 0).all()
+            assert found.weights[1] < (0.01 if not noise else 0.6)
+            assert found.weights[[0, 2]].min() > 0.6
+    nothing = target(torch.zeros(2, 41), 1.0)
+    assert torch.isfinite(nothing.means).all()
+    assert torch.isfinite(nothing.weights).all()
+
+
+# -- teaching ----------------------------------------------------------------------------------------------------------
+
+
+def teaching_of(digits, total, **changes):
+    job = digits.job(**changes)
+    return Teaching(job, job.settings, embedding(job.encoder, job.settings), target(total, 0.01))
+
+
+def test_teaching_brings_the_generator_closer(digits):
+    longer = {
+        "fit_steps": 200, "features": 256, "hidden": 64, "batch": 60, "generator_lr": 0.02,
+        "channels": [16, 8], "warp": 0,
+    }  # fmt: skip
+    total, *_ = released(digits, **longer)
+    teaching = teaching_of(digits, total, **longer)
+    distances = []
+    for _ in range(longer["fit_steps"]):
+        teaching.step()
+        distances.append(teaching.distance)
+    assert sum(distances[-10:]) < 0.2 * sum(distances[:10])
+    images, labels = digits.tensors()
+    noise = torch.randn(100, teaching.average.noise_width, generator=torch.Generator().manual_seed(5))
+    with torch.no_grad():
+        made = [teaching.generator(noise, torch.eye(10)[[label] * 100]).mean(0) for label in range(10)]
+    means = [images[labels == label].mean(0) for label in range(10)]
+    apart = torch.stack([torch.stack([(one - mean).square().mean() for mean in means]) for one in made])
+    # So short a while tells most classes apart: by chance, one in ten would be nearest to its own mean.
+    assert (apart.argmin(1) == torch.arange(10)).sum() >= 4
+
+
+def test_the_distance_is_unbiased(digits):
+    """A generator that has the target's mean features already is at distance zero on average, whatever the batch."""
+    changes = {"batch": 20, "features": 64, "generator_lr": 1e-12}
+    total, features, job = released(digits, **changes)
+    teaching = teaching_of(digits, total, **changes)
+    noise = torch.randn(3000, job.settings.image_noise, generator=torch.Generator().manual_seed(9))
+    with torch.no_grad():
+        own = [features(teaching.generator(noise, torch.eye(10)[[label] * 3000])) for label in range(10)]
+    teaching._means, teaching._weights, teaching._floor = torch.stack([one.mean(0) for one in own]), torch.ones(10), 0.0
+    found = []
+    for _ in range(150):
+        teaching.step()
+        found.append(teaching.distance)
+    seen = torch.tensor(found)
+    scatter = sum(float(one.var(0).sum()) for one in own) / 2  # what is taken off, with two images a class
+    assert abs(float(seen.mean())) < 5 * float(seen.std()) / 150**0.5 + 1e-3
+    assert scatter > 20 * abs(float(seen.mean()))
+
+
+def test_a_kept_state_goes_on_where_it_was(digits):
+    total, *_ = released(digits)
+    one, other = teaching_of(digits, total, fit_steps=9), teaching_of(digits, total, fit_steps=9, seed=7)
+    for _ in range(4):
+        one.step()
+    kept = one.state()
+    assert {name.partition(".")[0] for name in kept} == {"generator", "average", "optimizer", "fit_step"}
+    assert all(not value.requires_grad and value.is_contiguous() for value in kept.values())
+    other.restore(kept)
+    assert other.done == 4
+    assert_same(other.state(), kept)
+    other._noise.set_state(one._noise.get_state())
+    for _ in range(3):
+        one.step()
+        other.step()
+    assert_same(one.state(), other.state())
+    assert any(not torch.equal(value, kept[name]) for name, value in one.state().items() if name in kept)
+
+
+def assert_same(one, other):
+    assert one.keys() == other.keys()
+    assert all(torch.equal(value, other[name]) for name, value in one.items())
+
+
+def test_the_rate_falls_to_a_twentieth(digits):
+    total, *_ = released(digits)
+    teaching = teaching_of(digits, total, fit_steps=50, generator_lr=0.2)
+    rates = []
+    for teaching.done in range(51):
+        rates.append(teaching._rate())
+    assert (rates[0], rates[-1]) == (pytest.approx(0.2), pytest.approx(0.01))
+    assert rates == sorted(rates, reverse=True)
+
+
+# -- interruption ------------------------------------------------------------------------------------------------------
+
+
+def draws(monkeypatch):
+    asked, normal = [], OsKeyedNoise.normal
+
+    def watched(source, size, std, *, device="cpu"):
+        asked.append((size, std))
+        return normal(source, size, std, device=device)
+
+    monkeypatch.setattr(OsKeyedNoise, "normal", watched)
+    return asked
+
+
+def test_it_releases_once_and_keeps_it(digits, monkeypatch):
+    asked, memory, authorised = draws(monkeypatch), digits.Memory(), []
+    job = digits.job("statistics", memory=memory, sigma=2.0, authorise=authorised.append, fit_steps=5)
+    made = table.method("statistics").train(job)
+    assert asked == [(10 * 129, 2.0)]
+    assert authorised == [1] * 6  # the release, and before each step whether to stop
+    assert memory.steps == [1, 1]
+    assert memory.kept["fit_step"].tolist() == [5]
+    again = table.method("statistics").train(digits.job("statistics", memory=memory, sigma=2.0, taken=1, fit_steps=5))
+    assert len(asked) == 1
+    assert_same(again.state_dict(), made.state_dict())
+    other = digits.job("statistics", memory=digits.Memory({RELEASED: memory.kept[RELEASED]}), taken=1, fit_steps=5)
+    assert_same(table.method("statistics").train(other).state_dict(), made.state_dict())
+    assert len(asked) == 1
+
+
+def test_a_release_that_was_lost_is_not_drawn_again(digits, monkeypatch):
+    asked, authorised = draws(monkeypatch), []
+    job = digits.job("statistics", taken=1, authorise=authorised.append)
+    with pytest.raises(RunFolderError, match="one draw"):
+        taught(job, job.settings, job.settings.sums(job))
+    assert (asked, authorised) == ([], [])
+
+
+def test_states_are_kept_on_the_way(digits, monkeypatch):
+    monkeypatch.setattr(mean_embedding, "_KEPT_EVERY", 2)
+    memory, lines = digits.Memory(), []
+    table.method("statistics").train(digits.job("statistics", memory=memory, log=lines.append, fit_steps=5))
+    assert memory.steps == [1] * 4  # the release, steps 2 and 4, the end
+    assert [line["fit_step"] for line in lines] == [2, 4]
+    assert set(lines[0]) == {"fit_step", "distance"}
+
+
+@pytest.mark.parametrize("damage", ["another shape", "a part is missing", "not a matrix"])
+def test_a_state_that_does_not_fit_is_refused(digits, damage):
+    memory = digits.Memory()
+    table.method("statistics").train(digits.job("statistics", memory=memory))
+    if damage == "another shape":
+        memory.kept["generator.body.0.bias"] = torch.zeros(3)
+    elif damage == "a part is missing":
+        del memory.kept["average.body.0.bias"]
+    else:
+        memory.kept[RELEASED] = torch.zeros(())
+    with pytest.raises(RunFolderError) as refused:
+        table.method("statistics").train(digits.job("statistics", memory=memory, taken=1))
+    assert "\n" not in str(refused.value)
+    assert refused.value.remedy

@@ -1,0 +1,107 @@
+"""Features of images: of length 1, the same for everybody, each image by itself."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from doublure.networks.fixed_features import LabelFeatures, MeanEmbedding
+from doublure.networks.scattering import paths, places
+
+SHAPES = [(1, 8, 8), (1, 28, 28), (3, 48, 48), (1, 9, 17)]
+
+
+def pictures(shape, size=3, seed=0):
+    return torch.rand(size, *shape, generator=torch.Generator().manual_seed(seed)) * 2 - 1
+
+
+def embedding(shape=(1, 8, 8), features=64, bandwidths=(0.5, 0.25), seed=0):
+    return MeanEmbedding(shape, features=features, bandwidths=bandwidths, seed=seed)
+
+
+BOTH = [embedding, LabelFeatures]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_an_embedding_has_length_one(shape):
+    images = pictures(shape)
+    images[0], images[1] = -1.0, 1.0
+    found = embedding(shape)(images)
+    assert found.shape == (3, 64)
+    torch.testing.assert_close(found.norm(dim=1), torch.ones(3), atol=1e-6, rtol=0)
+    assert len(torch.unique(found.round(decimals=3), dim=0)) == 3
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_label_features_have_length_one(shape):
+    made = LabelFeatures(shape)
+    assert made.width == shape[0] * paths(2) * places(shape)
+    found = made(pictures(shape))
+    assert found.shape == (3, made.width)
+    torch.testing.assert_close(found.norm(dim=1), torch.ones(3), atol=2e-3, rtol=0)
+    assert (found.norm(dim=1) <= 1).all()
+    flat = made(torch.full((1, *shape), -1.0))
+    assert torch.isfinite(flat).all()
+    assert float(flat.norm()) <= 1
+
+
+@pytest.mark.parametrize("make", BOTH)
+def test_an_image_does_not_see_its_neighbours(make):
+    made, images = make((1, 8, 8)), pictures((1, 8, 8), 6)
+    together = made(images)
+    for mates in ([0], [0, 5], [0, 4, 3, 2]):
+        torch.testing.assert_close(made(images[mates])[0], together[0], atol=1e-5, rtol=0)
+    changed = images.clone()
+    changed[3:] = torch.nan
+    torch.testing.assert_close(made(changed)[:3], together[:3], atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("make", BOTH)
+@pytest.mark.parametrize("shape", [(1, 8, 8), (3, 48, 48)])
+def test_no_image_has_no_features(make, shape):
+    made = make(shape)
+    assert made(pictures(shape, 0)).shape == (0, made(pictures(shape, 1)).shape[1])
+
+
+def test_an_embedding_follows_from_its_public_seed_alone():
+    state = torch.get_rng_state()
+    images, found = pictures((1, 8, 8)), []
+    for other in (1, 2):
+        torch.manual_seed(other)
+        found.append(embedding()(images))
+    torch.set_rng_state(state)
+    assert torch.equal(*found)
+    assert not torch.allclose(embedding(seed=1)(images), found[0], atol=1e-2)
+    assert not embedding().state_dict()
+
+
+def test_products_of_embeddings_are_gaussian_kernels():
+    """Rahimi and Recht 2007: the mean of the bandwidths' kernels, to one part in the square root of D."""
+    made, images = embedding(features=20_000, bandwidths=(0.5, 2.0), seed=4), pictures((1, 8, 8), 2)
+    images[1] = images[0] + 0.3 * images[1]
+    near = made(images)
+    seen = made.scattering(images).reshape(2, 1, -1, 4)
+    shape = seen.flatten(1) / (seen.flatten(1).norm(dim=1, keepdim=True) + 1e-3)
+    light = made.scattering.averages(((images + 1) / 2).square()).flatten(1)
+    points = torch.cat([shape, 0.2 * seen[:, :, 0].flatten(1), 0.2 * light], dim=1)
+    gap = float((points[0] - points[1]).norm())
+    expected = sum(math.exp(-(gap**2) / (2 * width**2)) for width in (0.5, 2.0)) / 2
+    assert 0.5 < expected < 0.999
+    assert float(near[0] @ near[1]) == pytest.approx(expected, abs=0.03)
+
+
+@pytest.mark.parametrize("light", [-1.0, 0.0, 1.0])
+def test_gradients_are_finite_at_constant_images(light):
+    images = torch.full((2, 1, 8, 8), light, requires_grad=True)
+    made = embedding()
+    (made(images).mean(0) - made(pictures((1, 8, 8))).mean(0)).square().sum().backward()
+    assert torch.isfinite(images.grad).all()
+    assert images.grad.abs().max() > 0
+
+
+def test_label_features_do_not_see_contrast():
+    image = pictures((1, 8, 8), 1)
+    found = LabelFeatures((1, 8, 8))(torch.cat([image, (image + 1) / 2 - 1]))
+    assert float(found[0] @ found[1]) > 0.99

@@ -1,0 +1,147 @@
+"""Images that a labeller has looked at: each goes to somebody who asked for what is seen in it."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from doublure.networks.labelled import LabelledGenerator, Labeller
+
+CLASSES, WIDTH, TRIES = 3, 2, 4
+
+
+class Plain(nn.Module):
+    """An "image" that is its noise; and a "labeller" that reads scores from it."""
+
+    def __init__(self):
+        super().__init__()
+        self.drawn = []
+
+    def forward(self, noise, condition):
+        self.drawn.append(len(noise))
+        return noise.reshape(-1, 1, 1, WIDTH)
+
+
+class Reader(nn.Module):
+    def forward(self, images):
+        first, second = images.reshape(-1, WIDTH).T
+        return torch.stack([first, second, torch.zeros_like(first)], dim=1)
+
+
+def made(tries=TRIES):
+    return LabelledGenerator(Plain(), Reader(), noise_width=WIDTH, tries=tries)
+
+
+def noise(size, seed=0, tries=TRIES):
+    return torch.randn(size, tries * WIDTH, generator=torch.Generator().manual_seed(seed))
+
+
+def labels(size):
+    return torch.eye(CLASSES)[torch.arange(size) % CLASSES]
+
+
+def slowly(noise, wanted, tries=TRIES):
+    """Who gets which draw, written out: his own if it will do, else what another cannot use, else the best of his."""
+    draws = noise.reshape(len(noise), tries, WIDTH)
+    given, best, left = {}, {}, list(range(len(noise)))
+    for number in range(tries):
+        scores = {row: [float(draws[row, number, 0]), float(draws[row, number, 1]), 0.0] for row in left}
+        seen = {row: scores[row].index(max(scores[row])) for row in left}
+        given |= {row: (row, number) for row in left if seen[row] == wanted[row]}
+        free = []
+        for drawer in [row for row in left if row not in given]:
+            takers = [row for row in left if row not in given and wanted[row] == seen[drawer]]
+            if takers:
+                given[takers[0]] = (drawer, number)
+            else:
+                free.append(drawer)
+        for row in left:
+            others = [score for label, score in enumerate(scores[row]) if label != wanted[row]]
+            lead = scores[row][wanted[row]] - max(others) if row in free else -math.inf
+            if row not in best or lead > best[row][0]:
+                best[row] = (lead, (row, number))
+        left = [row for row in left if row not in given]
+    return [given.get(row, best[row][1]) for row in range(len(noise))], set(given)
+
+
+@pytest.mark.parametrize("tries", [1, 2, 4])
+@pytest.mark.parametrize("size", [1, 7, 90])
+def test_each_has_an_image_with_his_label_or_the_best_of_his_own(tries, size):
+    own, wanted = noise(size, tries=tries), labels(size)
+    images = made(tries)(own, wanted).reshape(-1, WIDTH)
+    places, agreed = slowly(own, wanted.argmax(1).tolist(), tries)
+    for image, (row, number) in zip(images, places, strict=True):
+        assert torch.equal(image, own[row].reshape(tries, WIDTH)[number])
+    found = Reader()(images).argmax(1)
+    assert [row for row in range(size) if found[row] == wanted[row].argmax()] == sorted(agreed)
+    if size == 90:
+        assert len(agreed) > 60
+        assert any(row != place for place, (row, _) in enumerate(places))  # some have what another drew
+        assert tries > 1 or len(agreed) < size
+
+
+@pytest.mark.parametrize("asked", [[0, 1, 2], [0, 0, 1], [2]])
+def test_no_image_is_handed_out_twice(asked):
+    """Not even where one label is asked for more often than it is seen."""
+    wanted = torch.eye(CLASSES)[torch.tensor(asked).repeat(60 // len(asked))]
+    images = made()(noise(60), wanted).reshape(-1, WIDTH)
+    assert len(torch.unique(images, dim=0)) == 60
+
+
+def test_who_draws_his_label_keeps_it():
+    own, wanted = noise(40), labels(40)
+    images = made()(own, wanted).reshape(-1, WIDTH)
+    happy = Reader()(own[:, :WIDTH]).argmax(1) == wanted.argmax(1)
+    assert 5 < int(happy.sum()) < 35
+    assert torch.equal(images[happy], own[happy, :WIDTH])
+
+
+def test_alone_an_image_depends_on_its_own_noise():
+    own = noise(20)
+    for row in range(20):
+        image = made()(own[[row]], labels(20)[[row]])[0].flatten()
+        assert any(torch.equal(image, draw) for draw in own[row].reshape(-1, WIDTH))
+
+
+def test_it_is_deterministic_and_tries_no_more_than_needed():
+    one, other = made(), made()
+    assert torch.equal(one(noise(30), labels(30)), other(noise(30), labels(30)))
+    drawn = one.generator.drawn
+    assert drawn[0] == 30
+    assert drawn == sorted(drawn, reverse=True)
+    assert drawn[-1] < 30
+    sure = torch.tensor([[5.0, 0.0] * TRIES] * 3)
+    one.generator.drawn.clear()
+    one(sure, torch.eye(CLASSES)[[0, 0, 0]])
+    assert one.generator.drawn == [3]
+
+
+def test_none_is_asked_for():
+    assert made()(noise(0), labels(0)).shape == (0, 1, 1, WIDTH)
+
+
+@pytest.mark.parametrize("shape", [(1, 8, 8), (3, 9, 9)])
+def test_a_labeller_is_linear_in_centred_features(shape):
+    labeller = Labeller(shape, classes=CLASSES)
+    images = torch.rand(4, *shape, generator=torch.Generator().manual_seed(0)) * 2 - 1
+    assert not labeller(images).any()
+    source = torch.Generator().manual_seed(1)
+    for values in (labeller.centre, labeller.weights):
+        values.copy_(torch.randn(values.shape, generator=source))
+    scores = labeller(images)
+    assert scores.shape == (4, CLASSES)
+    features = labeller.features(images).double() - labeller.centre.double()
+    torch.testing.assert_close(scores.double(), features @ labeller.weights.double().T, atol=1e-4, rtol=1e-4)
+    assert set(labeller.state_dict()) == {"centre", "weights"}
+    assert not list(labeller.parameters())
+    assert labeller(images[:0]).shape == (0, CLASSES)
+
+
+def test_a_labeller_of_one_label_agrees_at_once():
+    generator = LabelledGenerator(Plain(), Labeller((1, 8, 8), classes=1), noise_width=64, tries=2)
+    generator.generator.forward = lambda noise, condition: noise.reshape(-1, 1, 8, 8)
+    own = torch.randn(3, 128, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(generator(own, torch.ones(3, 1)).flatten(1), own[:, :64])

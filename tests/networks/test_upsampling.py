@@ -1,0 +1,138 @@
+"""The generator that a mean embedding teaches: of any size, each image by itself, public weights to start with."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from doublure.networks.sizes import WARP_WIDTH
+from doublure.networks.upsampling import UpsamplingGenerator, warped
+
+WIDTH = 5 + WARP_WIDTH
+
+
+def generator(shape=(1, 8, 8), classes=3, channels=(6, 4), seed=0, warp=1.0):
+    return UpsamplingGenerator(
+        shape, condition_width=classes, noise_width=WIDTH, warp=warp, hidden=12, channels=channels,
+        generator=torch.Generator().manual_seed(seed),
+    )  # fmt: skip
+
+
+def noise(size, seed=1):
+    return torch.randn(size, WIDTH, generator=torch.Generator().manual_seed(seed))
+
+
+def labels(size, classes=3):
+    return torch.eye(classes)[torch.arange(size) % classes]
+
+
+@pytest.mark.parametrize("shape", [(1, 4, 4), (1, 8, 8), (1, 28, 28), (3, 32, 32), (3, 48, 48), (3, 9, 17)])
+@pytest.mark.parametrize("channels", [(6,), (6, 4), (6, 5, 4)])
+def test_any_size_and_depth(shape, channels):
+    for classes in (0, 3):
+        images = generator(shape, classes, channels)(noise(4), labels(4) if classes else None)
+        assert images.shape == (4, *shape)
+        assert images.abs().max() <= 1
+        assert images.std() > 0.01
+    assert generator(shape, 3, channels)(noise(0), labels(0)).shape == (0, *shape)
+
+
+def test_an_image_depends_on_its_own_noise_and_label():
+    made, own, wanted = generator(), noise(5), labels(5)
+    together = made(own, wanted)
+    for row in range(5):
+        torch.testing.assert_close(made(own[[row]], wanted[[row]])[0], together[row], atol=1e-6, rtol=1e-5)
+    other = own.clone()
+    other[1:] = torch.nan
+    torch.testing.assert_close(made(other, wanted)[0], together[0], atol=1e-6, rtol=1e-5)
+    assert not torch.allclose(made(own, labels(5).flip(1))[0], together[0], atol=1e-3)
+    assert not torch.allclose(made(noise(5, 2), wanted)[0], together[0], atol=1e-3)
+
+
+def test_initial_weights_follow_from_the_generator_alone():
+    state = torch.get_rng_state()
+    made = []
+    for other in (1, 2):
+        torch.manual_seed(other)
+        made.append(generator().state_dict())
+    torch.set_rng_state(state)
+    assert all(torch.equal(made[0][name], made[1][name]) for name in made[0])
+    other = generator(seed=1).state_dict()
+    changed = [name for name in other if not torch.equal(other[name], made[0][name])]
+    assert changed == [name for name in other if name.endswith("weight")]
+    assert not any(made[0][name].any() for name in made[0] if name.endswith("bias"))
+
+
+def test_signals_keep_their_size_on_the_way():
+    """He's initialisation: no layer makes what goes through it vanish or explode."""
+    made, seen = generator((1, 16, 16), 0, (32, 24, 16)), []
+    for layer in made.body:
+        if not list(layer.children()) and list(layer.parameters()):
+            layer.register_forward_hook(lambda layer, given, made: seen.append(float(made.detach().std())))
+    made(noise(200))
+    assert len(seen) == 5
+    assert all(0.4 < spread < 4 for spread in seen)
+
+
+# -- warps -------------------------------------------------------------------------------------------------------------
+
+
+def turns(rows=1, **changed):
+    """Numbers that warp nothing but in the places named: turn, size, stretch, slant, right, down."""
+    made = torch.zeros(rows, WARP_WIDTH)
+    for name, value in changed.items():
+        made[:, ("turn", "size", "stretch", "slant", "right", "down").index(name)] = value
+    return made
+
+
+def blob(row=10, column=16, side=24):
+    down, across = torch.meshgrid(torch.arange(side), torch.arange(side), indexing="ij")
+    return (torch.exp(-((down - row) ** 2 + (across - column) ** 2) / 6.0) * 2 - 1)[None, None]
+
+
+def centre(image):
+    light = (image + 1)[0, 0] / (image + 1).sum()
+    place = torch.arange(len(light), dtype=torch.float32)
+    return float(light.sum(1) @ place), float(light.sum(0) @ place)
+
+
+@pytest.mark.parametrize("shape", [(1, 8, 8), (3, 9, 17)])
+def test_without_turns_or_strength_nothing_is_warped(shape):
+    images = torch.rand(3, *shape, generator=torch.Generator().manual_seed(0)) * 2 - 1
+    torch.testing.assert_close(warped(images, turns(3), 1.0), images, atol=1e-5, rtol=0)
+    drawn = torch.randn(3, WARP_WIDTH, generator=torch.Generator().manual_seed(1))
+    torch.testing.assert_close(warped(images, drawn, 0.0), images, atol=1e-5, rtol=0)
+    assert (warped(images, drawn, 1.0) - images).abs().max() > 0.1
+    own = noise(3)
+    assert torch.equal(
+        generator(shape, 0, warp=0.0)(own), generator(shape, 0).body(own[:, :5])[:, :, : shape[1], : shape[2]]
+    )
+
+
+def test_warps_go_where_they_are_said_to():
+    image = blob()
+    row, column = centre(image)
+    assert centre(warped(image, turns(right=9.0), 1.0)) == pytest.approx((row, column - 0.96), abs=0.05)
+    assert centre(warped(image, turns(down=9.0), 1.0)) == pytest.approx((row - 0.96, column), abs=0.05)
+    turned = centre(warped(image, turns(turn=9.0), 1.0))
+    arm, moved = torch.tensor([row - 11.5, column - 11.5]), torch.tensor(turned) - 11.5
+    assert float(moved.norm()) == pytest.approx(float(arm.norm()), abs=0.05)
+    assert float(arm @ moved / arm.norm() / moved.norm()) == pytest.approx(0.978, abs=0.002)  # 12 degrees
+    small = (warped(image, turns(size=9.0), 1.0) + 1).sum() / (image + 1).sum()
+    assert float(small) == pytest.approx(1.12**-2, abs=0.02)
+
+
+def test_warps_stay_small_and_bring_in_black():
+    far = torch.full((1, WARP_WIDTH), 1e6)
+    assert torch.equal(warped(blob(), far, 1.0), warped(blob(), far / 1e3, 1.0))
+    white = warped(torch.ones(1, 1, 24, 24), turns(right=9.0), 4.0)
+    assert float(white.min()) == -1.0
+    assert float(white.max()) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_an_image_is_warped_by_its_own_numbers():
+    images = torch.rand(4, 1, 8, 8, generator=torch.Generator().manual_seed(0)) * 2 - 1
+    drawn = torch.randn(4, WARP_WIDTH, generator=torch.Generator().manual_seed(1))
+    together = warped(images, drawn, 1.0)
+    for row in range(4):
+        torch.testing.assert_close(warped(images[[row]], drawn[[row]], 1.0)[0], together[row], atol=1e-6, rtol=1e-5)

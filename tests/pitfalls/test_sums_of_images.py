@@ -1,0 +1,283 @@
+"""Rules 1 to 7 for ``guided``: a neighbour moves each sum by what its noise is made for, and changes nothing else.
+
+Record and replay through the whole fit, as the other rules do it: what a reader could see is equal bit for bit when the
+noisy sums are frozen, and before their noise the sums differ by their sensitivity at most. Mutants beside it.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+from doublure import fitting
+from doublure.data.images import open_images
+from doublure.errors import SettingError
+from doublure.methods import labelling, mean_embedding
+from doublure.methods.image_statistics import ImageStatisticsSettings
+from doublure.planning import plans
+from doublure.private import sums
+from doublure.private.accounting import GaussianEvent
+from doublure.private.noise import OsKeyedNoise
+from doublure.private.records import PrivateRecords
+from doublure.private.sums import PrivateSums
+from doublure.progress import Silent
+from doublure.schema import Schema
+
+UNITS, SIDE, CLIP, STEPS = 24, 8, 0.1, 3
+TEXT = f"doublure: 1\nkind: images\nunits: {UNITS}\nimages: {{shape: [8, 8, 1]}}\nlabel: {{values: [a, b, c]}}\n"
+SEVERAL = TEXT + "unit: {name: writer, id: writer, max_records: 3}\n"
+FEW = {
+    "features": 32, "fit_steps": 3, "batch": 12, "latent": 3, "hidden": 8, "channels": [4], "labeller_steps": STEPS,
+    "labeller_clip": CLIP, "view_images": 100, "view_width": 10, "tries": 2,
+}  # fmt: skip
+
+CHECKERS = np.indices((SIDE, SIDE)).sum(0) % 2 * 255
+ODD_IMAGES = {
+    "black": np.zeros((SIDE, SIDE)),
+    "white": np.full((SIDE, SIDE), 255),
+    "checkers": CHECKERS,
+    "one pixel": np.eye(SIDE * SIDE)[9].reshape(SIDE, SIDE) * 255,
+    "noise": np.random.default_rng(4).integers(0, 256, (SIDE, SIDE)),
+}
+
+
+def people(records=1):
+    """Return an ordinary set of images; ``writer`` is the unit's key."""
+    size, draw = UNITS * records, np.random.default_rng(5)
+    down, across = np.indices((SIDE, SIDE))
+    label = draw.integers(0, 3, size)
+    spots = np.exp(
+        -((down - 2 * label[:, None, None] - 1) ** 2 + (across - 4 + draw.normal(size=(size, 1, 1))) ** 2) / 4
+    )
+    images = (spots * 255).astype(np.uint8)[..., None]
+    return {"images": images, "labels": np.array(list("abc"))[label], "writer": np.repeat(np.arange(UNITS), records)}
+
+
+def with_unit(base, image, label="a", records=1, place=5):
+    """Return the neighbour that has one unit more, in the midst of the others."""
+    more = {
+        "images": np.repeat(image.astype(np.uint8)[None, ..., None], records, axis=0),
+        "labels": np.repeat(label, records),
+        "writer": np.repeat(1000, records),
+    }
+    return {name: np.concatenate([base[name][:place], more[name], base[name][place:]]) for name in base}
+
+
+def without_unit(base, writer):
+    return {name: values[base["writer"] != writer] for name, values in base.items()}
+
+
+class Theatre:
+    """Runs ``guided`` as ``fit`` does, in memory."""
+
+    def __init__(self, lab):
+        parts = sys.modules[type(lab).__module__]
+        self.lab, self.Trace, self.Memory = lab, parts.Trace, parts.Memory
+        self.plans = {text: self.planned(text) for text in (TEXT, SEVERAL)}
+
+    @staticmethod
+    def planned(text):
+        schema = Schema.parse(text)
+        return plans.plan(schema, method="guided", epsilon=3.0, delta=1e-3, accountant="rdp", **FEW)
+
+    def fit(self, data, text=TEXT, *, like=None):
+        """Fit, and return what happened.
+
+        A query is a sum before its noise, and what is allowed is the noise's standard deviation over the planned σ.
+
+        Args:
+            data: The private images.
+            text: The schema's text.
+            like: A trace whose noisy sums are used instead of this run's own.
+        """
+        plan, trace = self.plans[text], self.Trace()
+        memory = self.Memory(trace, plan.steps)
+        sigmas = [touch.event.noise_multiplier for touch in plan.touches for _ in range(touch.event.steps)]
+        release, opened = PrivateSums.release, PrivateRecords.expanded
+
+        def normal(source, size, std, *, device="cpu"):
+            trace.order.append("noise")
+            trace.allowed.append(std / sigmas[len(trace.allowed)])
+            return torch.zeros(size)
+
+        def expanded(records, rows):
+            trace.order.append("open")
+            return opened(records, rows)
+
+        def released(made, factors, **named):
+            number = len(trace.outputs)
+            exact = release(made, factors, **named)
+            trace.queries.append(exact.double())
+            noise = np.random.default_rng([7, number]).normal(size=exact.shape) * trace.allowed[-1] * sigmas[number]
+            trace.outputs.append(exact + torch.from_numpy(noise).float() if like is None else like.outputs[number])
+            return trace.outputs[-1]
+
+        with self.lab._patch.context() as patch:
+            patch.setattr(OsKeyedNoise, "normal", normal)
+            patch.setattr(PrivateRecords, "expanded", expanded)
+            patch.setattr(PrivateSums, "release", released)
+            run = fitting._Run(memory, plan, memory, 1)
+            images = open_images(data).load(plan.schema, at_least=0)
+            generator = run._train(images, run._resolve(images, Silent()), "cpu", Silent())
+        trace.public |= {"generator": generator.state_dict()}
+        return trace
+
+
+@pytest.fixture
+def theatre(lab):
+    return Theatre(lab)
+
+
+def check_neighbours(theatre):
+    """Nothing but the sums differs, and these by no more than their noise is made for."""
+    lab, base = theatre.lab, people()
+    kept = theatre.fit(base)
+    worst = 0.0
+    for number, image in enumerate(ODD_IMAGES.values()):
+        other = theatre.fit(with_unit(base, image, "abc"[number % 3]), like=kept)
+        lab.assert_same_public(kept, other)
+        worst = max(worst, lab.assert_within_sensitivity(kept, other))
+    other = theatre.fit(without_unit(base, 7), like=kept)
+    lab.assert_same_public(kept, other)
+    worst = max(worst, lab.assert_within_sensitivity(kept, other))
+    assert worst > 0.99  # the bound is reached, so that a smaller one would not do
+    return kept
+
+
+def check_units_with_several_records(theatre):
+    lab, base = theatre.lab, people(records=2)
+    kept = theatre.fit(base, SEVERAL)
+    for records in (1, 3, 6):
+        other = theatre.fit(with_unit(base, CHECKERS, "b", records=records), SEVERAL, like=kept)
+        lab.assert_same_public(kept, other)
+        moved = lab.assert_within_sensitivity(kept, other)
+        assert moved > 0.99 * min(3, records) / 3
+    return kept
+
+
+def test_neighbours_differ_by_what_the_noise_is_made_for(theatre):
+    kept = check_neighbours(theatre)
+    assert kept.allowed == pytest.approx([1.0] + [CLIP] * STEPS)
+    assert kept.public["authorised"] == [1, 2, 3, 4]
+
+
+def test_units_with_several_records_do_too(theatre):
+    kept = check_units_with_several_records(theatre)
+    assert kept.allowed == pytest.approx([3.0] + [3 * CLIP] * STEPS)
+
+
+def check_records_are_opened_once_they_are_paid_for(theatre):
+    order = theatre.fit(people()).order
+    first, rest = ["authorise", "open", "noise"], ["authorise", "open", "noise"] * STEPS
+    # Between the two, features are computed of what has been paid for, and nothing of it is looked at.
+    assert order == [*first, "open", *rest]
+
+
+def test_records_are_opened_once_they_are_paid_for(theatre):
+    check_records_are_opened_once_they_are_paid_for(theatre)
+
+
+def test_a_release_before_its_payment_is_caught(theatre):
+    late = "self._authorise(self.taken + 1)\n    self.taken += 1"
+    theatre.lab.plant(
+        PrivateSums,
+        "release",
+        (late, "self.taken += 1"),
+        ("return total.float() + noise", "self._authorise(self.taken)\n    return total.float() + noise"),
+    )
+    with theatre.lab.caught():
+        check_records_are_opened_once_they_are_paid_for(theatre)
+
+
+def test_the_plan_declares_each_release(theatre):
+    events = [touch.event for touch in theatre.plans[TEXT].touches]
+    assert all(isinstance(event, GaussianEvent) and event.sample_rate == 1 for event in events)
+    assert [event.steps for event in events] == [1, STEPS]
+
+
+RELEASED = "return sums.release(factors, shape=(max(1, classes), 2 * features.frequencies.shape[1] + 1))"
+COUNTED = (
+    "found = sums.release(factors, shape=(max(1, classes), 2 * features.frequencies.shape[1] + 1))\n"
+    "    found[:, -1] = COUNTED * sum((labels.sum(0) for _, labels in sums._records.expanded(100)))\n"
+    "    return found"
+)
+VIEW = "view = _view(job, settings, generator, features)"
+ALL = "next(job.records.expanded(10000))[0]"
+SPREAD = "(images - images.mean(0)) / (images.std(0) + 0.01)"
+MUTANTS = {
+    "no clip": (sums, "_bounded_sum", ("weights = clip_factors(lengths, bound)", "weights = torch.ones_like(lengths)")),
+    "a looser clip": (sums, "_bounded_sum", ("clip_factors(lengths, bound)", "clip_factors(lengths, 2 * bound)")),
+    "noise halved": (
+        PrivateSums,
+        "release",
+        ("self._noise.normal(total.numel(), multiplier", "self._noise.normal(total.numel(), 0.5 * multiplier"),
+    ),
+    "less noise than the event says": (
+        ImageStatisticsSettings,
+        "sums",
+        ("[event.noise_multiplier for event", "[0.9 * event.noise_multiplier for event"),
+    ),
+    "class sizes are counted": (mean_embedding, "_released", (RELEASED, COUNTED)),
+    "features normalised over the data set": (
+        mean_embedding,
+        "_released",
+        ("kept * features(images)", f"kept * features({SPREAD})"),
+    ),
+    "features of the labeller normalised over the data set": (
+        labelling,
+        "labelled",
+        ("view(features(images).cpu())", f"view(features({SPREAD}).cpu())"),
+    ),
+    "the centre of private images": (
+        labelling,
+        "labelled",
+        (VIEW, f"{VIEW}; view = _View(features({ALL}).mean(dim=0), view.directions)"),
+    ),
+    "the directions of private images": (
+        labelling,
+        "labelled",
+        (VIEW, f"{VIEW}; view = _View(view.centre, torch.linalg.svd(features({ALL}))[2][:10].T)"),
+    ),
+    "divided by the exact number": (
+        labelling,
+        "labelled",
+        ("total / (bound * job.units)", "total / (bound * job.records.n_units)"),
+    ),
+    "as many steps as there are records": (
+        mean_embedding,
+        "taught",
+        ("while teaching.done < settings.fit_steps:", "while teaching.done < job.records.n_units:"),
+    ),
+    "a record counted twice": (sums, "_bounded_sum", ("return product.double()", "return 2 * product.double()")),
+}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_a_mutant_is_caught(theatre, mutant):
+    owner, name, *edits = MUTANTS[mutant]
+    theatre.lab.plant(owner, name, *edits)
+    with theatre.lab.caught():
+        check_neighbours(theatre)
+
+
+def test_noise_for_one_record_of_several_is_caught(theatre):
+    theatre.lab.plant(PrivateSums, "release", ("sensitivity = bound * self._max_records", "sensitivity = bound"))
+    with theatre.lab.caught():
+        check_units_with_several_records(theatre)
+
+
+def test_a_unit_that_is_not_bounded_is_refused_by_a_second_lock(theatre):
+    """Should the loader let too many records through, the sums refuse them before they are paid for."""
+    loose = Schema.parse(SEVERAL.replace("max_records: 3", "max_records: 6"))
+    images = open_images(with_unit(people(records=2), CHECKERS, records=6)).load(loose, at_least=0)
+    plan, trace = theatre.plans[SEVERAL], theatre.Trace()
+    memory = theatre.Memory(trace, plan.steps)
+    run = fitting._Run(memory, plan, memory, 1)
+    train = partial(run._train, images, plan.schema.resolve({}), "cpu", Silent())
+    refused = theatre.lab.refusal(SettingError, train)
+    assert refused.field == "max_records"
+    assert trace.order == []

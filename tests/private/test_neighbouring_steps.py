@@ -1,0 +1,224 @@
+"""A whole noisy step on neighbouring data sets: whatever the records, one unit moves it by at most its clip.
+
+What the guarantee counts on being random is frozen: who is in a lot, which row a record is paired with, where between
+the two a slope is taken, and the noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from doublure.errors import SettingError
+from doublure.private import clipping, mechanism
+from doublure.private.clipping import Geometric
+from doublure.private.gradients import CriticLoss, RecordGradients
+from doublure.private.mechanism import PrivateStep, StepSettings
+from doublure.private.noise import OsKeyedNoise, ReplayNoise
+from doublure.private.records import PrivateRecords
+
+WIDTH, STEPS, SIGMA, EXPECTED = 3, 2, 1.5, 2.0
+SCHEDULE = Geometric(max_grad_norm=0.7, decay=0.5, floor=0.1)
+HOSTILE = [0.0, -1.0, 1e-3, 1e-20, 1e-45, 1e20, -1e30, 3e38, -3e38, float("inf"), float("nan")]
+NAN, HUGE = float("nan"), 1e20
+
+
+class Critic(nn.Module):
+    def __init__(self, activation: nn.Module) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(WIDTH, 8), activation, nn.Linear(8, 1))
+        draw = torch.Generator().manual_seed(2)
+        with torch.no_grad():
+            for parameter in self.parameters():
+                parameter.copy_(torch.randn(parameter.shape, generator=draw) / 2)
+
+    def forward(self, x: Tensor, condition: Tensor | None = None) -> Tensor:
+        return self.body(x).squeeze(1)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Records, each with its partner and mixing number ``(r, 2 · WIDTH + 1)``, and the lots that the unit is in."""
+
+    records: tuple[tuple[float, ...], ...]
+    lots: tuple[bool, ...] = (True,) * STEPS
+
+
+@st.composite
+def units(draw: st.DrawFn) -> Unit:
+    value = st.one_of(st.sampled_from(HOSTILE), st.floats(-3, 3, width=32))
+    record = st.tuples(*[value] * (2 * WIDTH), st.floats(0, 1, width=32))
+    lots = st.tuples(*[st.booleans()] * STEPS)
+    return Unit(tuple(draw(st.lists(record, max_size=3))), draw(lots))
+
+
+@pytest.fixture(scope="module")
+def engines() -> dict[str, tuple[nn.Module, RecordGradients]]:
+    """Return critics that have been looked at already, so that the search spends its time on records."""
+    torch.set_num_threads(1)
+    made = {}
+    for name, activation, loss in (
+        ("wgan-gp", nn.LeakyReLU(0.2), CriticLoss(kind="wgan", gradient_penalty=10.0)),
+        ("logistic", nn.SiLU(), CriticLoss(kind="logistic")),
+    ):
+        critic = Critic(activation)
+        made[name] = critic, RecordGradients(critic, loss), loss
+    return made
+
+
+def taken(engine: tuple[nn.Module, RecordGradients, CriticLoss], everyone: list[Unit]) -> tuple[list[Tensor], object]:
+    """Take all steps and return what they give, times the divisor, and what can be seen of them."""
+    critic, gradients, loss = engine
+    size = sum(p.numel() for p in critic.parameters())
+    draw = torch.Generator().manual_seed(5)
+    noise = ReplayNoise([torch.randn(size, generator=draw) for _ in range(STEPS)])
+    rows = [torch.tensor(unit.records, dtype=torch.float32).view(-1, 2 * WIDTH + 1) for unit in everyone]
+    owner = np.repeat(np.arange(len(everyone)), [len(own) for own in rows]).astype(np.int64)
+    compact = torch.cat([torch.zeros(0, 2 * WIDTH + 1), *rows])
+    authorised: list[int] = []
+    step = PrivateStep(
+        PrivateRecords(compact[:, :WIDTH], owner, len(everyone), lambda body: (body, None)),
+        StepSettings(
+            loss=loss, schedule=SCHEDULE, noise_multiplier=SIGMA, sample_rate=0.5, steps=STEPS, expected_units=EXPECTED
+        ),
+        noise=noise, authorise=authorised.append, allow_test_noise=True,
+    )  # fmt: skip
+    step._gradients = critic, gradients
+    found = []
+    for number in range(STEPS):
+        inside = [place for place, unit in enumerate(everyone) if unit.lots[number]]
+        lot = torch.cat([torch.zeros(0, 2 * WIDTH + 1), *(rows[place] for place in inside)])
+        step._sampler = SimpleNamespace(lot=lambda inside=inside: np.array(inside, dtype=np.int64), sampling="poisson")
+        step._mix = lambda size, lot=lot: lot[:, -1]
+        found.append(step.gradient(critic, lambda size, condition, lot=lot: lot[:, WIDTH:-1]).double() * EXPECTED)
+    return found, (noise.asked, authorised, step.event, step.taken)
+
+
+def require_neighbours(engine, everyone: list[Unit], place: int) -> None:
+    """Require that leaving one unit out changes nothing to be seen, and each step by at most its clip."""
+    without = everyone[:place] + everyone[place + 1 :]
+    (one, seen), (other, also_seen) = taken(engine, everyone), taken(engine, without)
+    assert seen == also_seen
+    for number, (mine, theirs) in enumerate(zip(one, other, strict=True)):
+        assert mine.isfinite().all()
+        assert theirs.isfinite().all()
+        bound = SCHEDULE.at(number)
+        assert seen[0][number][1] == SIGMA * bound
+        # The sums are rounded to float32, with and without the unit, by some share of all that is added up.
+        rounding = 2.0**-22 * (float(mine.norm() + theirs.norm()) + bound * len(everyone))
+        within = bound * (1 + 1e-6) if everyone[place].lots[number] else 0.0
+        assert (mine - theirs).norm() <= within + rounding
+
+
+@pytest.mark.parametrize("name", ["wgan-gp", "logistic"])
+@settings(max_examples=60, deadline=None)
+@example(everyone=[Unit(((HUGE,) * 7,) * 3), Unit(()), Unit(((NAN,) * 6 + (0.5,),))], which=0)
+@example(everyone=[Unit(()), Unit(((5.0,) * 3 + (1.0,) * 3 + (0.5,),) * 2)], which=1)  # as many records as units
+@given(everyone=st.lists(units(), min_size=1, max_size=5), which=st.integers(0, 4))
+def test_neighbours_differ_by_one_clip(engines, name, everyone, which):
+    require_neighbours(engines[name], everyone, which % len(everyone))
+
+
+ORDINARY = Unit(((1.0, -2.0, 0.5, 0.0, 1.0, -1.0, 0.25),))
+LOUD = Unit((((5.0, -9.0, 7.0, 0.5, 0.0, 0.0, 0.75)),) * 3)
+ODD = Unit(((NAN, 1.0, 1.0, 0.0, 0.0, 0.0, 0.5),))
+
+
+@pytest.mark.parametrize(
+    "mutant", ["no clip", "nan kept", "record by record", "as many records as units", "noise by the lot"]
+)
+def test_mutants_are_caught(monkeypatch, engines, mutant):
+    everyone, place = [ORDINARY, LOUD, ORDINARY], 1
+    if mutant == "no clip":
+        monkeypatch.setattr(clipping, "clip_factors", lambda norms, bound: torch.ones_like(norms))
+    elif mutant == "nan kept":
+        monkeypatch.setattr(
+            clipping, "clip_factors", lambda norms, bound: torch.where(norms > bound, bound / norms, 1.0)
+        )
+        everyone = [ORDINARY, ODD, ORDINARY]
+    elif mutant == "record by record":
+        lot = PrivateRecords.lot
+
+        def apart(records, chosen):
+            body, condition, _, _ = lot(records, chosen)
+            return body, condition, None, len(body)
+
+        monkeypatch.setattr(PrivateRecords, "lot", apart)
+    elif mutant == "as many records as units":
+        made = PrivateRecords.__init__
+
+        def hasty(records, compact, unit, n_units, expand):
+            made(records, compact, unit, n_units, expand)
+            records._single = n_units == len(compact)
+
+        monkeypatch.setattr(PrivateRecords, "__init__", hasty)
+        everyone = [Unit(()), Unit(LOUD.records[:2])]
+    else:
+        summed = clipping.clipped_sum
+
+        def by_the_lot(lot, *, max_grad_norm):
+            made = summed(lot, max_grad_norm=max_grad_norm)
+            return clipping.ClippedSum(
+                total=made.total, sensitivity=max_grad_norm / max(1, lot.units), norms=made.norms
+            )
+
+        monkeypatch.setattr(mechanism, "clipped_sum", by_the_lot)
+    with pytest.raises(AssertionError):
+        require_neighbours(engines["wgan-gp"], everyone, place)
+
+
+# -- what a step may be ------------------------------------------------------------------------------------------------
+
+
+def made(**changes: object) -> StepSettings:
+    given = {
+        "loss": CriticLoss(kind="wgan"), "schedule": SCHEDULE, "noise_multiplier": 1.0, "sample_rate": 0.5, "steps": 9,
+        "expected_units": 1.0,
+    } | changes  # fmt: skip
+    return StepSettings(**given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("sigma", [0.0, -1.0, NAN])
+def test_a_step_without_noise_is_refused(sigma):
+    with pytest.raises(SettingError) as refused:
+        made(noise_multiplier=sigma)
+    assert refused.value.field == "noise_multiplier"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"schedule": Geometric(max_grad_norm=1e38, decay=1e-9, floor=1.0)},  # only the first is out of range
+        {"schedule": Geometric(max_grad_norm=1.0, decay=1e-9, floor=1e-35)},  # only the last ones are
+        {"schedule": Geometric(max_grad_norm=1.0, decay=1e-9, floor=1e-35), "steps": 9, "n_critic": 2},
+        {"noise_multiplier": float("inf")},
+        {"noise_multiplier": 1e31},
+    ],
+    ids=str,
+)
+def test_noise_that_could_not_be_drawn_is_refused_before_any_step(changes):
+    with pytest.raises(SettingError) as refused:
+        made(**changes)
+    assert refused.value.field == "max_grad_norm"
+
+
+def test_noise_that_can_be_drawn_at_every_step_is_taken():
+    assert made(schedule=Geometric(max_grad_norm=1.0, decay=1e-9, floor=1e-35), steps=4).steps == 4
+    assert made(schedule=Geometric(max_grad_norm=1.0, decay=1e-9, floor=1e-35), steps=8, n_critic=2).steps == 8
+
+
+def test_a_source_that_is_given_governs_the_mixing_numbers():
+    """What tests leave out is what a method leaves out: secret numbers, other ones each time, in [0, 1)."""
+    records = PrivateRecords(torch.zeros(4, WIDTH), np.arange(4), 4, lambda body: (body, None))
+    step = PrivateStep(records, made(), noise=OsKeyedNoise(), authorise=lambda number: None)
+    one, other = step._mix(1000), step._mix(1000)
+    assert not torch.equal(one, other)
+    assert 0 <= float(torch.cat([one, other]).min()) < 0.02
+    assert 0.98 < float(torch.cat([one, other]).max()) < 1

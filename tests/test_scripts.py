@@ -1,0 +1,72 @@
+"""The scripts install once, whichever of them runs first, and a second demo finds a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PYTHON = '#!/bin/sh\necho "$@" >> calls.txt\n'
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """Return a checkout whose environment only writes down what it is asked to do."""
+    if not (ROOT / "scripts").is_dir() or os.name != "posix":
+        pytest.skip("needs the scripts and a shell")
+    shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
+    for name in ("pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.write_text(PYTHON)
+    python.chmod(0o755)
+    return tmp_path
+
+
+def run(checkout, script, *words):
+    """Run a script and return what its python was asked to do."""
+    environment = {**os.environ, "PYTHON": sys.executable}
+    command = ["sh", str(checkout / "scripts" / script), *words]
+    subprocess.run(command, env=environment, check=True, capture_output=True, cwd=checkout.parent)
+    calls = checkout / "calls.txt"
+    lines = calls.read_text().splitlines() if calls.exists() else []
+    calls.unlink(missing_ok=True)
+    return lines
+
+
+def installs(lines):
+    return [line.split()[-1] for line in lines if "pip install" in line]
+
+
+def test_what_is_installed_is_not_installed_again(checkout):
+    assert installs(run(checkout, "demo")) == ["."]
+    assert installs(run(checkout, "demo")) == []
+    assert installs(run(checkout, "test")) == [".[dev]"]
+    for script in ("demo", "test", "demo", "venv"):
+        assert installs(run(checkout, script)) == []
+    with (checkout / "constraints.txt").open("a") as file:
+        file.write("# changed\n")
+    assert installs(run(checkout, "demo")) == [".[dev]"]  # what was there is kept
+    assert installs(run(checkout, "test")) == []
+
+
+def test_a_second_demo_finds_a_folder_of_its_own(checkout):
+    assert run(checkout, "demo")[-1] == "-m doublure demo -o doublure-demo"
+    (checkout / "doublure-demo").mkdir()
+    assert run(checkout, "demo", "--json")[-1] == "-m doublure demo -o doublure-demo-2 --json"
+    (checkout / "doublure-demo-2").mkdir()
+    assert run(checkout, "demo")[-1] == "-m doublure demo -o doublure-demo-3"
+    for words in (["-o", "mine"], ["-omine"], ["--out=mine"], ["--help"]):
+        assert run(checkout, "demo", *words)[-1] == " ".join(["-m doublure demo", *words])
+
+
+def test_scripts_are_linted_too(checkout):
+    asked = [line for line in run(checkout, "test") if "ruff" in line]
+    assert len(asked) == 2
+    assert all("scripts" in line.split() for line in asked)
