@@ -155,12 +155,16 @@ def test_what_has_no_chance_is_never_drawn(draw: float) -> None:
         def random(self, size: int) -> np.ndarray:
             return np.full(size, draw)
 
+        def standard_normal(self, size: int) -> np.ndarray:
+            return np.ones(size)
+
     encoder = TableEncoder(SCHEMA, bins=10)
-    rows = torch.full((1, encoder.width), 0.1)
-    for block in encoder.condition_blocks:
-        rows[:, block.place] = torch.tensor([0.0, 0.3, 0.0][: block.size])
-    decoded = encoder.decode(rows, Extreme())  # type: ignore[arg-type]
-    assert decoded.loc[0, ["sex", "income", "flag"]].tolist() == ["M", "mid", True]
+    for count in (1, 3, 1000):
+        rows = torch.full((count, encoder.width), 0.1)
+        for block in encoder.condition_blocks:
+            rows[:, block.place] = torch.tensor([0.0, 0.3, 0.0][: block.size])
+        decoded = encoder.decode(rows, Extreme())  # type: ignore[arg-type]
+        assert (decoded[["sex", "income", "flag"]] == ["M", "mid", True]).all(axis=None)
 
 
 def test_a_seed_repeats_and_no_seed_takes_the_likeliest() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from scipy import stats
@@ -49,9 +50,10 @@ def chosen(made, rows, condition=None, seed=2):
 
 
 def assert_as_likely(components, shares):
+    """Each as often as it should be, to one row."""
     counts = torch.bincount(components, minlength=COMPONENTS).numpy()
     expected = (shares / shares.sum()).double().numpy() * len(components)
-    assert stats.chisquare(counts, expected * counts.sum() / expected.sum()).pvalue > ALPHA
+    assert np.abs(counts - expected).max() < 1.01
 
 
 def posterior(made, first, second):
@@ -79,6 +81,18 @@ def test_without_condition_components_are_as_likely_as_their_weights():
     assert_as_likely(chosen(made, 20_000), made.log_weights.exp())
 
 
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_a_row_of_few_is_as_likely_as_one_alone(size):
+    made = mixture(condition_width=0)
+    draws = source(9)
+    noise = [torch.randn(size, 1, generator=draws) for _ in range(4_000)]
+    known = made.probabilities()
+    found = torch.stack([made(own)[0] for own in noise])
+    counts = torch.bincount(torch.cdist(found, known).argmin(dim=1), minlength=COMPONENTS).numpy()
+    expected = made.log_weights.exp().double().numpy()
+    assert stats.chisquare(counts, expected / expected.sum() * counts.sum()).pvalue > ALPHA
+
+
 @pytest.mark.parametrize(("first", "second"), [(0, 0), (1, 2), (0, 1)])
 def test_a_condition_chooses_by_bayes(first, second):
     made = mixture()
@@ -93,13 +107,13 @@ def test_each_row_has_its_own_condition():
     draw = torch.randint(2, (30_000,), generator=source(5)), torch.randint(3, (30_000,), generator=source(6))
     condition = torch.zeros(30_000, CONDITION)
     condition[torch.arange(30_000), draw[0]] = condition[torch.arange(30_000), 2 + draw[1]] = 1.0
-    found = chosen(made, 30_000, condition)
+    noise = torch.randn(30_000, 1, generator=source(2))
+    found = made(noise, condition)
     for first in range(2):
         for second in range(3):
             rows = (draw[0] == first) & (draw[1] == second)
-            assert_as_likely(found[rows], posterior(made, first, second))
-            alone = chosen(made, 30_000, asked(first, second, 30_000))
-            assert torch.equal(found[rows], alone[rows])  # company changes no row
+            alone = made(noise[rows], asked(first, second, int(rows.sum())))
+            assert torch.equal(found[rows], alone)  # other conditions change no row
 
 
 def test_what_a_condition_makes_impossible_is_not_chosen():
@@ -121,8 +135,8 @@ def test_extreme_noise_has_a_component():
     made = mixture(condition_width=0)
     found = made(torch.tensor([[-40.0], [40.0], [math.inf], [-math.inf]]))
     assert torch.isfinite(found).all()
-    assert torch.equal(found[0], made.probabilities()[0])
-    assert torch.equal(found[1], made.probabilities()[3])
+    assert torch.equal(made(torch.tensor([[-40.0]]))[0], made.probabilities()[0])
+    assert torch.equal(made(torch.tensor([[5.0]]))[0], made.probabilities()[3])
 
 
 def test_no_rows_are_no_rows():

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from doublure.encode import conditions, constraints
 from doublure.encode.columns import Binned, Floats, Numerics, RowEncoding, Scaled, encodings
+from doublure.encode.even_shares import EvenShares
 from doublure.encode.gaps import Gap, in_turn
 from doublure.errors import InputError
 from doublure.schema import ResolvedSchema
@@ -139,17 +140,18 @@ class TableEncoder:
 
         Args:
             rows: ``(N, width)``; softmax blocks hold probabilities.
-            rng: Draws a value from each softmax block and a number within its bin; without it the likeliest value
-                and the middle of the bin are taken.
+            rng: Draws a value from each softmax block, evenly among rows with the same probabilities, and a number
+                within its bin; without it the likeliest value and the middle of the bin are taken.
 
         Raises:
             InputError: A value is not finite.
         """
         values = rows.detach().to("cpu")
         by_column: dict[str, list[Floats]] = {name: [] for name in self.columns}
+        shares = None if rng is None else EvenShares(values, rng)
         for block in self.blocks:
             cells = values[:, block.place]
-            by_column[block.column].append(_scalar(cells) if block.kind == "tanh" else _draw(cells, rng))
+            by_column[block.column].append(_scalar(cells) if block.kind == "tanh" else _draw(cells, shares))
         before: dict[str, Floats] = {}
         decoded = {name: self._restored(name, by_column[name], rng, before) for name in self._turns}
         numbered = pd.Series(np.arange(1, len(values) + 1, dtype=np.int64))  # ids; derived columns follow below
@@ -201,14 +203,14 @@ def _blocks(encoded: Mapping[str, RowEncoding]) -> Iterator[Block]:
             start += part.size
 
 
-def _draw(probabilities: Tensor, rng: np.random.Generator | None) -> Floats:
+def _draw(probabilities: Tensor, shares: EvenShares | None) -> Floats:
     """Return one code a row: drawn from the row's probabilities, or the likeliest."""
     cumulative = probabilities.cumsum(dim=1, dtype=torch.float64)
     totals = _scalar(cumulative[:, -1:])
-    if rng is None:
+    if shares is None:
         codes = probabilities.argmax(dim=1)
     else:
-        thresholds = torch.from_numpy(rng.random(len(totals)) * totals)
+        thresholds = torch.from_numpy(shares.draw() * totals)
         codes = torch.searchsorted(cumulative, thresholds[:, None], right=True)[:, 0]
     drawn: Floats = codes.clamp(max=probabilities.shape[1] - 1).numpy().astype(np.float64)
     return drawn

@@ -55,7 +55,7 @@ class ImageStatisticsSettings(StatisticsSettings):
     features: int = Field(default=4096, ge=2, le=1_000_000, multiple_of=2)
     bandwidths: tuple[_Bandwidth, ...] = Field(default=(0.5, 0.25), min_length=1, max_length=16)
     feature_seed: int = Field(default=0, ge=0, lt=2**63)
-    fit_steps: int = Field(default=3000, ge=1, le=10_000_000)
+    fit_steps: int = Field(default=2000, ge=1, le=10_000_000)
     batch: int = Field(default=400, ge=2)
     generator_lr: float = Field(default=2e-3, gt=0)
     generator_average: float = Field(default=0.99, ge=0, lt=1)

@@ -69,5 +69,10 @@ class MixtureGenerator(nn.Module):
 
     @staticmethod
     def _drawn(log_weights: Tensor, uniform: Tensor) -> Tensor:
+        """Return components, each as often as it should be: the numbers' ranks, spread evenly from a random start.
+
+        The start is the sum's fraction: uniform, and the same for any ranks (systematic sampling, Madow 1949).
+        """
         cumulative = torch.softmax(log_weights.double(), dim=0).cumsum(0)
-        return torch.searchsorted(cumulative, uniform * cumulative[-1], right=True).clamp(max=len(cumulative) - 1)
+        even = (torch.argsort(torch.argsort(uniform)) + uniform.sum() % 1) / max(1, len(uniform))
+        return torch.searchsorted(cumulative, even * cumulative[-1], right=True).clamp(max=len(cumulative) - 1)

@@ -1,0 +1,41 @@
+"""Numbers in [0, 1) that rows with the same probabilities share out evenly: systematic sampling (Madow 1949).
+
+Drawn each for itself, a thousand rows of one kind would have some fifteen more or fewer of a value than was meant; that
+is noise on top of the noise that privacy needs, and need not be. Each row by itself is distributed as before.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from doublure.encode.grids import Floats
+
+_BELOW_ONE = np.nextafter(1.0, 0.0)
+
+
+class EvenShares:
+    """Draws for rows in groups; rows are of one group if all their numbers are the same.
+
+    Args:
+        rows: ``(N, D)``.
+        rng: Where the draws come from.
+    """
+
+    def __init__(self, rows: Tensor, rng: np.random.Generator) -> None:
+        self._rng = rng
+        # One number a row stands for all of it. Two that differ and share it by chance share out their draws, no more.
+        key = (rows @ torch.from_numpy(rng.standard_normal(rows.shape[1])).to(rows.dtype)).numpy()
+        _, self._group, self._sizes = np.unique(key, return_inverse=True, return_counts=True)
+        self._first = np.cumsum(self._sizes) - self._sizes
+
+    def draw(self) -> Floats:
+        """Return ``(N,)`` numbers, uniform in [0, 1) for each row, evenly spaced in a group, in a random order."""
+        count = len(self._group)
+        order = np.lexsort((self._rng.random(count), self._group))
+        place = np.empty(count)
+        place[order] = np.arange(count)
+        place -= self._first[self._group]
+        shares = (place + self._rng.random(len(self._sizes))[self._group]) / self._sizes[self._group]
+        return np.minimum(shares, _BELOW_ONE)  # a sum may have been rounded up
