@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from doublure.networks.fixed_features import LabelFeatures, MeanEmbedding
-from doublure.networks.scattering import paths, places
+from doublure.networks.sizes import paths, places
 
 SHAPES = [(1, 8, 8), (1, 28, 28), (3, 48, 48), (1, 9, 17)]
 

@@ -13,16 +13,11 @@ from doublure.networks.scattering import (
     _FREQUENCY,
     _SIGMA,
     _TINY,
-    ANGLES,
-    LARGEST_SIDE,
-    WINDOW,
     Scattering,
-    paths,
-    places,
-    shrinking,
 )
+from doublure.networks.sizes import ANGLES, LARGEST_SIDE, WINDOW, paths, places, scattering_work, shrinking
 
-SHAPES = [(1, 4, 4), (1, 8, 8), (1, 28, 28), (3, 32, 32), (3, 48, 48), (1, 9, 17), (3, 40, 12)]
+SHAPES = [(1, 4, 4), (1, 8, 8), (1, 28, 28), (3, 32, 32), (3, 48, 48), (1, 9, 17), (3, 40, 12), (1, 4, 200)]
 
 
 def pictures(shape, size=2, seed=0):
@@ -189,3 +184,12 @@ def test_colours_are_seen_apart():
     for colour in range(3):
         alone = Scattering((1, 8, 8), order=2)(images[:, colour : colour + 1])
         torch.testing.assert_close(found[:, colour], alone, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("order", [1, 2])
+def test_a_plan_knows_how_large_it_is(shape, order):
+    made = Scattering(shape, order=order)
+    _, held = scattering_work(shape, order)
+    waves = made.wavelets_0.numel() + made.wavelets_1.numel()
+    assert held == waves

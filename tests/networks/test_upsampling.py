@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from doublure.networks.sizes import WARP_WIDTH
+from doublure.networks.sizes import WARP_WIDTH, upsampling_work
 from doublure.networks.upsampling import UpsamplingGenerator, warped
 
 WIDTH = 5 + WARP_WIDTH
@@ -136,3 +136,21 @@ def test_an_image_is_warped_by_its_own_numbers():
     together = warped(images, drawn, 1.0)
     for row in range(4):
         torch.testing.assert_close(warped(images[[row]], drawn[[row]], 1.0)[0], together[row], atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(1, 8, 8), (3, 32, 32)])
+def test_a_plan_knows_how_much_it_computes(shape):
+    """One multiplication for each weight at each place that it is used in."""
+    made = generator(shape, 3, channels=(6, 4))
+    products = 0
+
+    def count(layer, inputs, found):
+        nonlocal products
+        places = inputs[0].shape[2:].numel() if isinstance(layer, torch.nn.ConvTranspose2d) else found.shape[2:].numel()
+        products += layer.weight.numel() * places
+
+    for layer in made.body:
+        if hasattr(layer, "weight"):
+            layer.register_forward_hook(count)
+    made(torch.randn(1, WIDTH), torch.eye(3)[:1])
+    assert upsampling_work(shape, WIDTH - WARP_WIDTH + 3, 12, (6, 4))[0] == products

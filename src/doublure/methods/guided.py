@@ -17,8 +17,9 @@ from doublure.access import Access
 from doublure.errors import SchemaError
 from doublure.guarantee import Kind
 from doublure.methods.base import Job, MethodSettings, Work
-from doublure.methods.image_statistics import ImageStatisticsSettings
+from doublure.methods.image_statistics import ImageStatisticsSettings, classes_of
 from doublure.methods.statistics import Statistics
+from doublure.networks.sizes import paths, places, scattering_work
 from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
 from doublure.schema.images import LABEL, ImageSchema
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
 
 _BYTES = 4
-_SCATTERING = 80_000
-"""Multiplications of second-order scattering for one pixel."""
-_PATHS = 81
 _LEAST_SHARE = 0.01
 
 
@@ -95,13 +93,13 @@ class GuidedSettings(ImageStatisticsSettings):
         if not self.labeller_share or not isinstance(schema, ImageSchema):
             return work
         height, width, colours = schema.shape
-        pixels, records = height * width * colours, schema.public_units * schema.unit.max_records
-        seen = _PATHS * colours * -(-height // 4) * -(-width // 4)
-        flops = 2.0 * (records + self.view_images) * (_SCATTERING * pixels + seen * self.view_width)
-        flops += (
-            2.0 * self.view_images * seen**2 + 10.0 * seen**3 + 40.0 * records * self.labeller_steps * self.view_width
-        )
-        held = 2 * records * self.view_width + _BYTES * (self.view_images * seen + 4 * seen**2)
+        shape, records = (colours, height, width), schema.public_units * schema.unit.max_records
+        waves, matrices = scattering_work(shape, 2)
+        seen = colours * places(shape) * paths(2)
+        flops = 2.0 * (records + self.view_images) * (waves + seen * self.view_width)
+        flops += 2.0 * self.view_images * seen**2 + 10.0 * seen**3
+        flops += 4.0 * records * self.labeller_steps * self.view_width * max(1, classes_of(schema))
+        held = 2 * records * self.view_width + _BYTES * (self.view_images * seen + 4 * seen**2 + matrices)
         return Work(flops=work.flops + flops, steps=work.steps, memory_bytes=work.memory_bytes + held)
 
     def build(self, encoder: Encoder, seed: int) -> nn.Module:

@@ -6,7 +6,6 @@ few thousand numbers for each label, with the noise of one Gaussian mechanism.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias
 
 from pydantic import Field
@@ -15,7 +14,7 @@ from doublure.access import Access
 from doublure.methods.base import Job, Work
 from doublure.methods.image_settings import Channels, refuse_unsteered
 from doublure.methods.statistics_settings import StatisticsSettings
-from doublure.networks.sizes import WARP_WIDTH
+from doublure.networks.sizes import WARP_WIDTH, paths, places, scattering_work, upsampling_work
 from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
 from doublure.schema.images import ImageSchema
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 
 _BYTES = 4
 _GUESSED_CLASSES = 10
-_WAVELETS = 5_000
-_KEPT = 60
 _Bandwidth: TypeAlias = Annotated[float, Field(ge=1e-3, le=1e3)]
 
 
@@ -90,21 +87,18 @@ class ImageStatisticsSettings(StatisticsSettings):
         if not isinstance(schema, ImageSchema):
             raise TypeError("settings for images need a schema of images")
         height, width, colours = schema.shape
-        pixels, classes = height * width * colours, max(1, classes_of(schema))
-        records = schema.public_units * schema.unit.max_records
-        seen = 2.2 * pixels * self.features
-        wavelets = _WAVELETS * pixels
-        places = math.prod(math.ceil(side / 4) for side in (height, width))
-        drawn = (
-            self.hidden * self.channels[0] * places
-            + _KEPT * self.channels[0] * max(self.channels[1:], default=1) * pixels / 4
-        )
-        flops = 2.0 * records * (wavelets + seen) + 6.0 * self.fit_steps * self.batch * (drawn + wavelets + seen)
-        numbers = (
-            self.batch * (self.features * 4 + pixels * _KEPT) + classes * self.features * 4 + 2 * pixels * self.features
-        )
+        shape, records = (colours, height, width), schema.public_units * schema.unit.max_records
+        classes = max(1, classes_of(schema))
+        drawn, kept = upsampling_work(shape, self.latent + classes, self.hidden, self.channels)
+        waves, matrices = scattering_work(shape, 1)
+        inputs = colours * places(shape) * (paths(1) + 2)
+        seen = waves + inputs * self.features // 2
+        flops = 2.0 * records * seen + 6.0 * self.fit_steps * self.batch * (drawn + seen)
+        numbers = self.batch * (4 * self.features + 3 * kept + 6 * inputs) + matrices
+        numbers += self.features * (inputs + 4 * classes)
+        pixels = height * width * colours
         steps = sum(getattr(access.event, "steps", 1) for access in self.accesses(schema, 1.0))
-        return Work(flops=flops, steps=steps, memory_bytes=int(_BYTES * numbers + 3 * records * (pixels + 4)))
+        return Work(flops=flops, steps=steps, memory_bytes=_BYTES * numbers + 3 * records * (pixels + 4))
 
     def build(self, encoder: Encoder, seed: int) -> nn.Module:
         """Return an untaught generator."""

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from doublure.networks.scattering import Scattering, paths, places
+from doublure.networks.scattering import Scattering
+from doublure.networks.sizes import paths, places
 
 _BRIGHTNESS = 0.2
 _FLOOR = 1e-3

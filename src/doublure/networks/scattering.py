@@ -20,33 +20,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-Floats: TypeAlias = npt.NDArray[np.float64]
+from doublure.networks.sizes import ANGLES, WINDOW, paths, places, shrinking
 
-ANGLES = 8
-LARGEST_SIDE = 32
-WINDOW = 4
-"""Pixels from one average to the next."""
+Floats: TypeAlias = npt.NDArray[np.float64]
 
 _SIGMA = 0.8
 _FREQUENCY = 3 * math.pi / 4
 _REACH = 4.0
 _TINY = 1e-8
-
-
-def shrinking(shape: tuple[int, int, int]) -> int:
-    """Return by which whole factor the sides of an image are averaged down before its features are taken."""
-    return min(math.ceil(max(shape[1:]) / LARGEST_SIDE), *shape[1:])
-
-
-def paths(order: Literal[1, 2]) -> int:
-    """Return how many features each place of one colour has."""
-    return 1 + 2 * ANGLES + (ANGLES**2 if order == 2 else 0)
-
-
-def places(shape: tuple[int, int, int]) -> int:
-    """Return how many windows an image has."""
-    factor = shrinking(shape)
-    return math.prod(math.ceil(side // factor / WINDOW) for side in shape[1:])
 
 
 class Scattering(nn.Module):

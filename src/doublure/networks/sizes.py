@@ -5,12 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Literal
 
 KERNEL = 5
 """Of a critic's convolutions."""
 
 DEEP = 4
 """Of a generator's transposed convolutions: with stride 2 it doubles each side exactly."""
+
+LAST = 3
+"""Of the convolution that smooths what it has doubled."""
+
+ANGLES = 8
+"""Of wavelets, at each scale."""
+
+WINDOW = 4
+"""Pixels from one average of scattering to the next."""
+
+LARGEST_SIDE = 32
+"""Pixels that scattering sees of an image's side, at most."""
 
 WARP_WIDTH = 6
 """Numbers of noise that say how a generated image is warped: turn, size, stretch, slant, two shifts."""
@@ -51,3 +64,44 @@ def generator_work(shape: tuple[int, int, int], inputs: int, channels: Sequence[
         places *= 4
         kept += after * places
     return products, kept
+
+
+def upsampling_work(shape: tuple[int, int, int], inputs: int, hidden: int, channels: Sequence[int]) -> tuple[int, int]:
+    """Return an upsampling generator's multiplications for one image, and the numbers kept of it."""
+    places = math.prod(math.ceil(side / 2 ** (len(channels) - 1)) for side in shape[1:])
+    products, kept = hidden * (inputs + channels[0] * places), hidden + channels[0] * places
+    for before, after in pairwise(channels):
+        products += places * before * after * DEEP**2
+        places *= 4
+        kept += after * places
+    return products + places * channels[-1] * shape[0] * LAST**2, kept + places * shape[0]
+
+
+# -- scattering --------------------------------------------------------------------------------------------------------
+
+
+def shrinking(shape: tuple[int, int, int]) -> int:
+    """Return by which whole factor the sides of an image are averaged down before its features are taken."""
+    return min(math.ceil(max(shape[1:]) / LARGEST_SIDE), *shape[1:])
+
+
+def paths(order: Literal[1, 2]) -> int:
+    """Return how many features each window of one colour has."""
+    return 1 + 2 * ANGLES + (ANGLES**2 if order == 2 else 0)
+
+
+def places(shape: tuple[int, int, int]) -> int:
+    """Return how many windows an image has."""
+    factor = shrinking(shape)
+    return math.prod(math.ceil(side // factor / WINDOW) for side in shape[1:])
+
+
+def scattering_work(shape: tuple[int, int, int], order: Literal[1, 2]) -> tuple[int, int]:
+    """Return scattering's multiplications for one image, and the numbers that its matrices hold."""
+    factor = shrinking(shape)
+    sides = [side // factor for side in shape[1:]]
+    seen, coarse = math.prod(sides), math.prod(-(-side // 2) for side in sides)
+    fine = seen if order == 2 else coarse
+    matrices = 2 * ANGLES * seen * (fine + coarse)
+    deep = ANGLES * 2 * ANGLES * seen * coarse if order == 2 else 0
+    return shape[0] * (matrices + deep), matrices

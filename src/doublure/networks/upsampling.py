@@ -14,10 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from doublure.networks.sizes import WARP_WIDTH
+from doublure.networks.sizes import DEEP, LAST, WARP_WIDTH
 
-_DEEP = 4
-_LAST = 3
 _SLOPE = 0.2
 _TURN, _SIZE, _STRETCH, _SLANT, _SHIFT = math.radians(12), 0.12, 0.08, 0.15, 0.08
 
@@ -62,8 +60,8 @@ class UpsamplingGenerator(nn.Module):
             nn.Unflatten(1, start),
         ]
         for inputs, outputs in pairwise(channels):
-            layers += [nn.ConvTranspose2d(inputs, outputs, _DEEP, stride=2, padding=1), nn.LeakyReLU(_SLOPE)]
-        layers += [nn.Conv2d(channels[-1], shape[0], _LAST, padding=_LAST // 2), nn.Tanh()]
+            layers += [nn.ConvTranspose2d(inputs, outputs, DEEP, stride=2, padding=1), nn.LeakyReLU(_SLOPE)]
+        layers += [nn.Conv2d(channels[-1], shape[0], LAST, padding=LAST // 2), nn.Tanh()]
         self.body = nn.Sequential(*layers)
         self._initialise(generator)
         for layer in self.body:  # channels last: twice as fast on a processor
