@@ -186,3 +186,9 @@ def test_a_sigma_is_never_left_out(digits):
     with pytest.raises(SettingError) as refused:
         table.method("guided").train(job)
     assert refused.value.field == "noise_multiplier"
+
+
+def test_few_images_a_label_are_warned_of():
+    few, many = (db.Schema.parse(TEXT.replace("60000", str(units))) for units in (2_700, 3_300))
+    assert any("900 images a label are few" in warning for warning in plan(few).warnings)
+    assert not any("images a label are few" in warning for warning in plan(many).warnings)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _BYTES = 4
 _GUESSED_CLASSES = 10
+_FEW_IMAGES = 1_000
 _Bandwidth: TypeAlias = Annotated[float, Field(ge=1e-3, le=1e3)]
 
 
@@ -99,6 +100,13 @@ class ImageStatisticsSettings(StatisticsSettings):
         pixels = height * width * colours
         steps = sum(getattr(access.event, "steps", 1) for access in self.accesses(schema, 1.0))
         return Work(flops=flops, steps=steps, memory_bytes=_BYTES * numbers + 3 * records * (pixels + 4))
+
+    def warnings(self, schema: Schema) -> tuple[str, ...]:
+        """Say when a label has too few images for their mean features to be seen through noise."""
+        each = schema.public_units // max(1, classes_of(schema) if isinstance(schema, ImageSchema) else 1)
+        if each < _FEW_IMAGES:
+            return (f"some {each} images a label are few for noisy mean features; expect shapes at best",)
+        return ()
 
     def build(self, encoder: Encoder, seed: int) -> nn.Module:
         """Return an untaught generator."""

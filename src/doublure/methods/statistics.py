@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from doublure.encode.encoder import Encoder
 
-_FEW_UNITS = 1_000
-
 
 class Statistics:
     """Noisy statistics teach a generator; see the module."""
@@ -54,9 +52,7 @@ class Statistics:
 
     def warnings(self, schema: Schema, settings: MethodSettings) -> tuple[str, ...]:
         """Say when there are too few units for statistics to be seen through noise."""
-        if schema.public_units < _FEW_UNITS:
-            return (f"{schema.public_units} units are few for noisy statistics; expect little more than averages",)
-        return ()
+        return _own(settings).warnings(schema)
 
     def build(self, encoder: Encoder, settings: MethodSettings, seed: int) -> nn.Module:
         """Return an untaught generator."""

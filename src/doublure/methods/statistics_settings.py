@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from doublure.encode.encoder import Encoder
 
+_FEW_UNITS = 1_000
+
 
 class StatisticsSettings(MethodSettings):
     """Which statistics are released, and how a generator learns from them."""
@@ -34,6 +36,12 @@ class StatisticsSettings(MethodSettings):
     @abstractmethod
     def work(self, schema: Schema) -> Work:
         """Return what the releases and the teaching compute and hold."""
+
+    def warnings(self, schema: Schema) -> tuple[str, ...]:
+        """Say when there are too few units for statistics to be seen through noise."""
+        if schema.public_units < _FEW_UNITS:
+            return (f"{schema.public_units} units are few for noisy statistics; expect little more than averages",)
+        return ()
 
     @abstractmethod
     def build(self, encoder: Encoder, seed: int) -> nn.Module:
