@@ -169,12 +169,6 @@ def test_estimates_grow_with_what_is_asked():
     assert own.work(SCHEMA, plan(labeller_share=0).settings).flops < own.work(SCHEMA, small.settings).flops
 
 
-def test_few_units_are_warned_of():
-    few = db.Schema.parse(TEXT.replace("60000", "900"))
-    assert any("900 units are few" in warning for warning in plan(few).warnings)
-    assert not any("units are few" in warning for warning in plan().warnings)
-
-
 def test_another_methods_settings_are_refused():
     for name in ("statistics", "guided"):
         with pytest.raises(TypeError, match="another method's"):
