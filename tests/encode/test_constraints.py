@@ -27,15 +27,6 @@ def schema_of(columns: str, constraints: str) -> ResolvedSchema:
     )
 
 
-def soft_rows(encoder: TableEncoder, n: int, seed: int) -> torch.Tensor:
-    source = torch.Generator().manual_seed(seed)
-    rows = torch.empty(n, encoder.width)
-    for block in encoder.blocks:
-        logits = 3 * torch.randn(n, block.size, generator=source)
-        rows[:, block.place] = logits.softmax(dim=1) if block.kind == "softmax" else logits.tanh()
-    return rows
-
-
 def fits(left: pd.Series, right: pd.Series) -> np.ndarray:
     """Whether each row is in order; one with a hole is."""
     return (left <= right).fillna(False).to_numpy(dtype=bool) | (left.isna() | right.isna()).to_numpy()
@@ -75,7 +66,7 @@ KINDS = {
     "missing", [(False, False, False), (True, True, True), (False, True, False), (True, False, True)]
 )
 @pytest.mark.parametrize("kind", KINDS)
-def test_chains_are_kept(kind: str, missing: tuple[bool, ...], numerics: Any) -> None:
+def test_chains_are_kept(kind: str, missing: tuple[bool, ...], numerics: Any, soft_rows: Any) -> None:
     columns = ", ".join(
         f"{name}: {{{column}, missing: {str(hole).lower()}}}"
         for name, column, hole in zip("abc", KINDS[kind], missing, strict=True)
@@ -125,7 +116,7 @@ bounds = st.tuples(st.integers(-30, 30), st.integers(1, 40)).map(lambda pair: (p
     ),
     st.integers(0, 99),
 )
-def test_any_web_of_chains_is_kept(columns: list[Any], chains: list[list[str]], seed: int) -> None:
+def test_any_web_of_chains_is_kept(soft_rows: Any, columns: list[Any], chains: list[list[str]], seed: int) -> None:
     text = ", ".join(
         f"{name}: {{type: integer, bounds: {list(pair)}, missing: {str(hole).lower()}}}"
         for name, (pair, hole) in zip("abcde", columns, strict=True)
@@ -162,7 +153,7 @@ EQUAL = {
 
 @pytest.mark.parametrize("missing", ["false", "true"])
 @pytest.mark.parametrize("kind", EQUAL)
-def test_derived_columns_go_with_their_source(kind: str, missing: str) -> None:
+def test_derived_columns_go_with_their_source(kind: str, missing: str, soft_rows: Any) -> None:
     source, derived = EQUAL[kind]
     schema = schema_of(f"b: {{{derived}, missing: {missing}}}, a: {{{source}, missing: {missing}}}", "{equal: [a, b]}")
     encoder = TableEncoder(schema, bins=8)
@@ -191,7 +182,7 @@ def _rank(cells: pd.Series, column: Any) -> np.ndarray:
     return values - (column.bounds[0] if column.type == "integer" else 0)
 
 
-def test_one_source_for_several_and_a_chain_over_it() -> None:
+def test_one_source_for_several_and_a_chain_over_it(soft_rows: Any) -> None:
     columns = ", ".join(f"{name}: {{type: integer, bounds: [0, 9], missing: false}}" for name in "abcd")
     schema = schema_of(columns, "{equal: [a, b, c]}, {at_most: [d, a]}")
     encoder = TableEncoder(schema)
@@ -212,7 +203,7 @@ def test_a_missing_cell_passes_on_what_is_asked() -> None:
         assert keep(frame, schema).iloc[0].tolist() == kept
 
 
-def test_clocks_that_change() -> None:
+def test_clocks_that_change(soft_rows: Any) -> None:
     """No hole appears where none may be, and order survives the hour that stands twice and the one left out."""
     schema = schema_of(
         "a: {type: datetime, timezone: Europe/Paris, step: 900, bounds: [2020-03-28, 2020-10-26], missing: false}", ""

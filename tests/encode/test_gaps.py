@@ -40,15 +40,6 @@ def table(**columns: list[Any]) -> pd.DataFrame:
     return pd.DataFrame({name: pd.Series(cells, dtype="float64") for name, cells in columns.items()})
 
 
-def soft_rows(encoder: TableEncoder, n: int, seed: int) -> torch.Tensor:
-    source = torch.Generator().manual_seed(seed)
-    rows = torch.empty(n, encoder.width)
-    for block in encoder.blocks:
-        logits = 3 * torch.randn(n, block.size, generator=source)
-        rows[:, block.place] = logits.softmax(dim=1) if block.kind == "softmax" else logits.tanh()
-    return rows
-
-
 def in_order(left: pd.Series, right: pd.Series) -> bool:
     return bool(((left <= right).fillna(False) | left.isna() | right.isna()).all())
 
@@ -173,7 +164,7 @@ def test_rows_come_back_within_a_bin(family: Any, shares: Any, bins: int, numeri
 
 @settings(max_examples=250, deadline=None)
 @given(families(size=4), st.sampled_from(["bins", "scaled"]), st.integers(0, 99), st.permutations("abcd"))
-def test_any_soft_row_keeps_the_order(family: Any, numerics: Any, seed: int, order: list[str]) -> None:
+def test_any_soft_row_keeps_the_order(soft_rows: Any, family: Any, numerics: Any, seed: int, order: list[str]) -> None:
     """Whatever a generator makes, and wherever in the schema the columns stand."""
     columns, _ = family
     columns = {name: columns[name] for name in order}
@@ -288,7 +279,7 @@ def test_a_missing_cell_that_a_noisy_count_overlooked() -> None:
     assert decoded["b"].tolist() == [11, 7]
 
 
-def test_second_to_several() -> None:
+def test_second_to_several(soft_rows: Any) -> None:
     """It is measured from the one that stands highest, or else is named first; the others are kept all the same."""
     columns = integers(a=(0, 50), b=(0, 50), c=(0, 50))
     both = TableEncoder(schema_of(columns, {"at_most": ["a", "c"]}, {"at_most": ["b", "c"]}))
@@ -302,7 +293,7 @@ def test_second_to_several() -> None:
     assert in_order(decoded["b"], decoded["c"])
 
 
-def test_a_source_of_equal_columns_may_be_a_gap() -> None:
+def test_a_source_of_equal_columns_may_be_a_gap(soft_rows: Any) -> None:
     columns = integers(a=(0, 50), b=(0, 50), c=(100, 150))
     encoder = TableEncoder(schema_of(columns, {"at_most": ["a", "b"]}, {"equal": ["b", "c"]}), bins=8)
     assert gap_of(encoder, "b").first == "a"
@@ -311,7 +302,7 @@ def test_a_source_of_equal_columns_may_be_a_gap() -> None:
     assert in_order(decoded["a"], decoded["b"])
 
 
-def test_what_has_no_gap_is_coded_as_it_is() -> None:
+def test_what_has_no_gap_is_coded_as_it_is(soft_rows: Any) -> None:
     real = {"type": "real", "missing": False}
     columns = {"a": real | {"bounds": [5, 9]}, "b": real | {"bounds": [1, 5]}}
     encoder = TableEncoder(schema_of(columns, {"at_most": ["a", "b"]}))  # both can only be 5
@@ -375,7 +366,7 @@ def test_stays_in_a_hospital_keep_their_length(tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize("holes", [False, True])
-def test_ordinals_change_places(holes: bool) -> None:
+def test_ordinals_change_places(holes: bool, soft_rows: Any) -> None:
     """Sorting leaves as many of each value as there were, where moving one to the other would make them equal."""
     choice = {"type": "ordinal", "values": ["low", "mid", "top"], "missing": holes}
     columns = {"a": choice, "b": choice, "c": choice}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-from contextlib import redirect_stderr, redirect_stdout
 from typing import Any
 
 import numpy as np
@@ -12,8 +10,6 @@ import pytest
 import torch
 
 import doublure as db
-from doublure.cli.main import app
-from doublure.cli.terminal import run_guarded
 from doublure.data.images import open_images
 from doublure.errors import RunFolderError
 from doublure.methods import mean_embedding
@@ -59,22 +55,8 @@ def plans():
     }
 
 
-def run(*words):
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        code = run_guarded(app, [*map(str, words), "--json"])
-    (line,) = out.getvalue().splitlines()
-    return code, json.loads(line)
-
-
-def doublure(*words):
-    code, said = run(*words)
-    assert code == 0, said
-    return said["result"]
-
-
 @pytest.mark.parametrize("method", METHODS)
-def test_the_whole_way_from_the_command_line(tmp_path, digits, method):
+def test_the_whole_way_from_the_command_line(tmp_path, digits, method, run, doublure):
     np.savez(tmp_path / "d.npz", **digits)
     (tmp_path / "s.yaml").write_text(TEXT)
     settings = [word for key, value in METHODS[method].items() for word in ("--set", f"{key}={json.dumps(value)}")]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +10,6 @@ import pytest
 from PIL import Image
 
 import doublure as db
-from doublure.cli.main import app
-from doublure.cli.terminal import run_guarded
 from doublure.data.images import open_images
 from doublure.private.records import PrivateRecords
 
@@ -29,20 +25,6 @@ TINY = {
     "steps": 6, "n_critic": 2, "lot_size": 12, "generator_batch": 6, "critic_channels": [4, 6], "channels": [6, 4],
     "features": 5, "checkpoints": 3, "noise_width": 4,
 }  # fmt: skip
-
-
-def run(*words):
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        code = run_guarded(app, [*map(str, words), "--json"])
-    (line,) = out.getvalue().splitlines()
-    return code, json.loads(line)
-
-
-def doublure(*words):
-    code, said = run(*words)
-    assert code == 0, said
-    return said["result"]
 
 
 @pytest.fixture
@@ -61,7 +43,7 @@ def plan(method="dpgan", **changes):
     return db.plan(db.Schema.parse(TEXT), method=method, **(TINY | budget | changes))
 
 
-def test_the_whole_way_from_the_command_line(tmp_path, private):
+def test_the_whole_way_from_the_command_line(tmp_path, private, run, doublure):
     np.savez(tmp_path / "d.npz", images=private["images"], y=private["labels"])
     (tmp_path / "s.yaml").write_text(TEXT)
     settings = [word for key, value in TINY.items() for word in ("--set", f"{key}={json.dumps(value)}")]
@@ -92,7 +74,7 @@ def test_the_whole_way_from_the_command_line(tmp_path, private):
     assert (code, said["error"]["field"]) == (2, "format")
 
 
-def test_evaluate_from_the_command_line(tmp_path, private, ledger, monkeypatch):
+def test_evaluate_from_the_command_line(tmp_path, private, ledger, monkeypatch, doublure):
     monkeypatch.setattr("doublure.evaluate.students.EPOCHS", 1)
     np.savez(tmp_path / "d.npz", **private)
     db.fit(private, plan("gan"), ledger=ledger, out=tmp_path / "run", seed=1)

@@ -6,6 +6,7 @@ ratio where a non-negative number spans three orders of magnitude from 1 or its 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -58,10 +59,14 @@ class Number:
 
     def snap(self, values: Floats) -> Floats:
         """Return what each number counts as: the nearest of the grid, and NaN only where a cell may be missing."""
-        snapped = self.grid.snap(np.nan_to_num(values, nan=self.grid.lower))
+        snapped = self._present(values)
         if self.column.may_be_missing:
             snapped = np.where(np.isnan(values), np.nan, snapped)
         return snapped
+
+    def _present(self, values: Floats) -> Floats:
+        """Return the grid's nearest to each number; for NaN the lower bound, which then stands for nothing."""
+        return self.grid.snap(np.nan_to_num(values, nan=self.grid.lower))
 
     def read(self, column: pd.Series[Any]) -> Floats:
         """Return numbers, NaN for missing: days or seconds since 1970 for dates and moments."""
@@ -102,8 +107,29 @@ class Number:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Binned(Number):
-    """A number as the code of its public bin."""
+class Coded(Number, ABC):
+    """A number in parts of an expanded row; cells outside the bounds count as the nearest bound."""
+
+    def compact(self, column: pd.Series[Any]) -> list[Floats]:
+        """Return cells as one array a part."""
+        return self.coded(self.read(column))
+
+    def restore(self, values: Sequence[Floats], rng: np.random.Generator | None) -> pd.Series[Any]:
+        """Return cells of the schema's own dtype from one array a part."""
+        return self.write(self.numbers(values, rng))
+
+    @abstractmethod
+    def coded(self, values: Floats) -> list[Floats]:
+        """Return numbers, NaN for missing, as one array a part."""
+
+    @abstractmethod
+    def numbers(self, values: Sequence[Floats], rng: np.random.Generator | None) -> Floats:
+        """Return numbers, NaN for missing, from one array a part."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Binned(Coded):
+    """A number as the code of its public bin: drawn uniformly from it, or its middle without ``rng``."""
 
     edges: Floats
 
@@ -112,17 +138,9 @@ class Binned(Number):
         """One softmax block: the bins, then zero, then missing."""
         return (Part(kind="softmax", size=len(self.edges) - 1 + self.states, states=self.states),)
 
-    def compact(self, column: pd.Series[Any]) -> list[Floats]:
-        """Map cells to bins; outside the bounds counts as the nearest bound."""
-        return self.coded(self.read(column))
-
-    def restore(self, values: Sequence[Floats], rng: np.random.Generator | None) -> pd.Series[Any]:
-        """Return a number drawn uniformly from the bin, or the bin's middle without ``rng``."""
-        return self.write(self.numbers(values, rng))
-
     def coded(self, values: Floats) -> list[Floats]:
         """Return one code a number, NaN for missing."""
-        snapped = self.grid.snap(np.nan_to_num(values, nan=self.grid.lower))
+        snapped = self._present(values)
         codes = np.clip(np.searchsorted(self.edges, snapped, side="right") - 1, 0, len(self.edges) - 2)
         if self.zero:
             codes = np.where(snapped == 0, len(self.edges) - 1, codes)
@@ -156,7 +174,7 @@ class Binned(Number):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scaled(Number):
+class Scaled(Coded):
     """A number as its place between the bounds, with zero and missing as states of their own."""
 
     @property
@@ -167,17 +185,9 @@ class Scaled(Number):
             return (scalar,)
         return Part(kind="softmax", size=1 + self.states, states=self.states), scalar
 
-    def compact(self, column: pd.Series[Any]) -> list[Floats]:
-        """Scale cells to [-1, 1]; outside the bounds counts as the nearest bound."""
-        return self.coded(self.read(column))
-
-    def restore(self, values: Sequence[Floats], rng: np.random.Generator | None) -> pd.Series[Any]:
-        """Return the number at that place, on the column's grid."""
-        return self.write(self.numbers(values, rng))
-
     def coded(self, values: Floats) -> list[Floats]:
         """Return a state, where there is a choice, and a scalar a number, NaN for missing."""
-        snapped = self.grid.snap(np.nan_to_num(values, nan=self.grid.lower))
+        snapped = self._present(values)
         scaled = 2 * (snapped - self.grid.lower) / max(self.grid.upper - self.grid.lower, self.grid.unit) - 1
         if len(self.parts) == 1:
             return [scaled]

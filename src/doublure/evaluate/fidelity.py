@@ -22,7 +22,7 @@ import numpy as np
 from doublure.encode.columns import Floats
 from doublure.evaluate.coding import Coded, Coder
 from doublure.evaluate.counts import Cells, Counts, Pair, count
-from doublure.evaluate.scores import Result, Score
+from doublure.evaluate.scores import Result, Score, distance_score
 
 MOST_PAIRED = 60
 """The most columns whose pairs are looked at; of more, a uniform sample is."""
@@ -196,19 +196,6 @@ def _rows(matrix: Floats) -> tuple[tuple[float, ...], ...]:
 # -- words -----------------------------------------------------------------------------------------------------------
 
 
-def _score(key: str, name: str, figures: Mapping[str, float | None], meaning: str = "") -> Score:
-    return Score(
-        key=key,
-        name=name,
-        value=figures["value"],
-        goal="low",
-        range=(0.0, 1.0),
-        baseline=figures["baseline"],
-        real=figures["real"],
-        meaning=meaning,
-    )
-
-
 def _columns(coder: Coder, tables: Tables, train: Counts, others: Mapping[str, Counts]) -> list[ColumnFidelity]:
     columns = []
     for place, (name, column) in enumerate(coder.columns.items()):
@@ -218,8 +205,8 @@ def _columns(coder: Coder, tables: Tables, train: Counts, others: Mapping[str, C
             ColumnFidelity(
                 name=name,
                 kind=column.type,
-                variation=_score("variation", "total variation", shares),
-                wasserstein=None if moved is None else _score("wasserstein", "Wasserstein", moved),
+                variation=distance_score("variation", "total variation", shares),
+                wasserstein=None if moved is None else distance_score("wasserstein", "Wasserstein", moved),
             )
         )
     return columns
@@ -244,7 +231,9 @@ def _worst_pairs(names: tuple[str, ...], distances: Mapping[str, Mapping[Pair, f
     return tuple(
         PairFidelity(
             names=(names[pair[0]], names[pair[1]]),
-            variation=_score("variation", "total variation", {role: found[pair] for role, found in distances.items()}),
+            variation=distance_score(
+                "variation", "total variation", {role: found[pair] for role, found in distances.items()}
+            ),
         )
         for pair in worst
     )
@@ -265,7 +254,7 @@ def _scores(
     moved = [column.wasserstein for column in columns if column.wasserstein is not None]
     two = {role: float(np.mean(list(found.values()))) if found else None for role, found in pairs.items()}
     scores = [
-        _score(
+        distance_score(
             "columns",
             "Column distance",
             {role: mean(one, role) for role in roles},
@@ -274,14 +263,14 @@ def _scores(
     ]
     if two["value"] is not None:
         scores += [
-            _score(
+            distance_score(
                 "pairs",
                 "Pair distance",
                 two,
                 "The share of rows that would have to change for two columns’ joint frequencies to match; mean over "
                 "pairs.",
             ),
-            _score(
+            distance_score(
                 "association",
                 "Association error",
                 association,
@@ -290,7 +279,7 @@ def _scores(
         ]
     if moved:
         scores.append(
-            _score(
+            distance_score(
                 "wasserstein",
                 "Number distance",
                 {role: mean(moved, role) for role in roles},

@@ -19,7 +19,7 @@ from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
 from doublure.encode.columns import Discrete
 from doublure.errors import DataError, printable
 from doublure.evaluate.classification import Labels
-from doublure.evaluate.scores import Result, Score, wilson
+from doublure.evaluate.scores import Result, Score, distance_score, wilson
 from doublure.evaluate.students import EPOCHS, STUDENTS, Student, predict
 from doublure.evaluate.table import INTERNAL, SEEN, Rows, held_back, versions
 from doublure.evaluate.words import Verdict, interval, percent
@@ -258,19 +258,9 @@ def _pixels(sets: _Sets) -> tuple[Score, ...]:
     moments = {name: _moments(sets, name) for name in sets.images}
     scores = []
     for key, (name, meaning, which) in described.items():
-        found = {role: _distance(moments["real"], moments[role], which) for role in ("value", "baseline", "test")}
-        scores.append(
-            Score(
-                key=key,
-                name=name,
-                value=found["value"],
-                goal="low",
-                range=(0.0, 1.0),
-                baseline=found["baseline"],
-                real=found["test"],
-                meaning=meaning,
-            )
-        )
+        places = {"value": "value", "baseline": "baseline", "real": "test"}
+        found = {role: _distance(moments["real"], moments[place], which) for role, place in places.items()}
+        scores.append(distance_score(key, name, found, meaning))
     return tuple(scores)
 
 

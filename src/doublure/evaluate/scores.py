@@ -8,6 +8,7 @@ for: for distances, other real rows against the same real rows; for prediction, 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from statistics import NormalDist
 from typing import Literal, TypeAlias
 
@@ -110,3 +111,17 @@ def paired_difference(only_first: int, only_second: int, n: int, *, level: float
     difference = (first - second) / total
     half = quantile(level) * math.sqrt((first + second - (first - second) ** 2 / total) / total**2)
     return max(-1.0, difference - half), min(1.0, difference + half)
+
+
+def distance_score(key: str, name: str, figures: Mapping[str, float | None], meaning: str = "") -> Score:
+    """Return a distance from 0 to 1 with its comparisons: the figures of ``value``, ``baseline`` and ``real``."""
+    return Score(
+        key=key,
+        name=name,
+        value=figures["value"],
+        goal="low",
+        range=(0.0, 1.0),
+        baseline=figures["baseline"],
+        real=figures["real"],
+        meaning=meaning,
+    )

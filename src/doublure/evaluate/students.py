@@ -80,10 +80,12 @@ def _network(build: Callable[[tuple[int, int, int], int], nn.Sequential]) -> Cal
     def teach(lesson: Images, classes: Labels, test: Images, seed: int) -> Floats:
         import torch
 
+        from doublure.networks.initial_weights import initialise
+
         source = torch.Generator().manual_seed(seed)
         height, width, channels = lesson.images.shape[1:]
         model = build((channels, height, width), int(classes.max()) + 1)
-        _initialise(model, source)
+        initialise(model, source)
         _learn(model, lesson, torch.from_numpy(classes), source)
         model.eval()
         with torch.inference_mode():
@@ -139,20 +141,6 @@ def _mlp(shape: tuple[int, int, int], n_classes: int) -> nn.Sequential:
 
     layers = [nn.Linear(math.prod(shape), 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, n_classes)]
     return nn.Sequential(nn.Flatten(), *layers)
-
-
-def _initialise(model: nn.Module, source: torch.Generator) -> None:
-    """He's initialisation from an explicit generator."""
-    import torch
-    from torch import nn
-
-    for layer in model.modules():
-        if isinstance(layer, (nn.Linear, nn.Conv2d)):
-            inputs = math.prod(layer.weight.shape[1:])
-            with torch.no_grad():
-                layer.weight.copy_(torch.randn(layer.weight.shape, generator=source) * math.sqrt(2 / inputs))
-                if layer.bias is not None:
-                    layer.bias.zero_()
 
 
 # -- students of scikit-learn ----------------------------------------------------------------------------------------

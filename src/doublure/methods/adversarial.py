@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from doublure.encode.encoder import Encoder
-from doublure.errors import Interrupted, RunFolderError
+from doublure.errors import Interrupted
 from doublure.methods import kept_state
 from doublure.methods.adversarial_settings import AdversarialSettings
 from doublure.methods.base import Job
@@ -159,12 +159,8 @@ def prepare(job: Job, settings: AdversarialSettings) -> Adversaries:
     adversaries = Adversaries(job, settings)
     kept = job.checkpoints.load()
     if kept is not None:
-        try:
+        with kept_state.taken_up():
             adversaries.restore(kept)
-        except (KeyError, IndexError, ValueError, RuntimeError):
-            raise RunFolderError(
-                "does not fit the plan's networks", field="checkpoint", remedy="fit into a new folder"
-            ) from None
     return adversaries
 
 

@@ -17,7 +17,8 @@ from doublure.access import Access
 from doublure.errors import SchemaError
 from doublure.guarantee import Kind
 from doublure.methods.base import Job, MethodSettings, Work
-from doublure.methods.image_statistics import ImageStatisticsSettings, classes_of
+from doublure.methods.image_settings import classes_of
+from doublure.methods.image_statistics import ImageStatisticsSettings
 from doublure.methods.statistics import Statistics
 from doublure.networks.sizes import paths, places, scattering_work
 from doublure.private.accounting import GaussianEvent

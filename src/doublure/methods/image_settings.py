@@ -91,7 +91,7 @@ class ImageAdversarialSettings(AdversarialSettings):
             raise TypeError("settings for images need a schema of images")
         height, width, colours = schema.shape
         shape = (colours, height, width)
-        classes = 0 if schema.label is None else len(schema.label.domain) or _GUESSED_CLASSES
+        classes = classes_of(schema)
         critic, kept = critic_work(shape, classes, self.critic_channels, self.features)
         generator, drawn = generator_work(shape, self.noise_width + classes, self.channels)
         records, steps = (self.lot_size or 1) * schema.unit.max_records, self.steps or 1
@@ -101,6 +101,11 @@ class ImageAdversarialSettings(AdversarialSettings):
         held = schema.public_units * schema.unit.max_records * (pixels + 4) * 3  # as read, compact, and in unit order
         lot = records * (kept * 2 + pixels * _HELD) + self.generator_batch * (drawn * 3 + kept * 2)
         return Work(flops=flops, steps=steps, memory_bytes=held + _BYTES * lot)
+
+
+def classes_of(schema: ImageSchema) -> int:
+    """Return how many labels there are, as far as that is public; 0 for none."""
+    return 0 if schema.label is None else len(schema.label.domain) or _GUESSED_CLASSES
 
 
 def refuse_unsteered(schema: Schema) -> None:

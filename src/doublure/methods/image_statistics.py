@@ -12,7 +12,7 @@ from pydantic import Field
 
 from doublure.access import Access
 from doublure.methods.base import Job, Work
-from doublure.methods.image_settings import Channels, refuse_unsteered
+from doublure.methods.image_settings import Channels, classes_of, refuse_unsteered
 from doublure.methods.statistics_settings import StatisticsSettings
 from doublure.networks.sizes import WARP_WIDTH, paths, places, scattering_work, upsampling_work
 from doublure.private.accounting import GaussianEvent
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from doublure.private.sums import PrivateSums
 
 _BYTES = 4
-_GUESSED_CLASSES = 10
 _FEW_IMAGES = 1_000
 _Bandwidth: TypeAlias = Annotated[float, Field(ge=1e-3, le=1e3)]
 
@@ -137,8 +136,3 @@ class ImageStatisticsSettings(StatisticsSettings):
             authorise=job.authorise,
             taken=job.taken,
         )
-
-
-def classes_of(schema: ImageSchema) -> int:
-    """Return how many labels there are, as far as that is public; 0 for none."""
-    return 0 if schema.label is None else len(schema.label.domain) or _GUESSED_CLASSES

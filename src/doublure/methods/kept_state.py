@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
+
+from doublure.errors import RunFolderError
 
 
 def written(modules: Mapping[str, nn.Module], optimizers: Mapping[str, torch.optim.Optimizer]) -> dict[str, Tensor]:
@@ -33,6 +36,30 @@ def take_up(
             number, _, entry = key.partition(".")
             entries.setdefault(int(number), {})[entry] = value
         optimizer.load_state_dict({"state": entries, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+@contextmanager
+def taken_up() -> Iterator[None]:
+    """Refuse a kept state that belongs to other networks than the plan's.
+
+    Raises:
+        RunFolderError: What is done inside found no place for a tensor, or none for its shape.
+    """
+    try:
+        yield
+    except (KeyError, IndexError, ValueError, RuntimeError):
+        raise RunFolderError(
+            "does not fit the plan's networks", field="checkpoint", remedy="fit into a new folder"
+        ) from None
+
+
+def lost_release(doing: str) -> RunFolderError:
+    """Return the refusal to go on where a release was paid for and lost: it cannot be drawn again."""
+    return RunFolderError(
+        f"was cut off while {doing}, and their price covers one draw",
+        field="run folder",
+        remedy="fit into a new folder; what was charged stays charged",
+    )
 
 
 def _under(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -76,10 +76,11 @@ def labelled(job: Job, settings: GuidedSettings, generator: nn.Module, sums: Pri
     weights, velocity = (kept.get(name, torch.zeros(classes, view.directions.shape[1])) for name in _NAMES)
     if weights.shape != (classes, view.directions.shape[1]) or len(view.centre) != features.width:
         raise RunFolderError("does not fit the plan's labeller", field="checkpoint", remedy="fit into a new folder")
-    job.progress.stage("look at the images")
-    sums.see(job.records.mapped(lambda images: view(features(images).cpu()), view.directions.shape[1], rows=_CHUNK))
-    job.progress.stage("teach the labeller", settings.labeller_steps)
     last = len(sums.noise_multipliers)
+    if sums.taken < last:
+        job.progress.stage("look at the images")
+        sums.see(job.records.mapped(lambda images: view(features(images).cpu()), view.directions.shape[1], rows=_CHUNK))
+    job.progress.stage("teach the labeller", settings.labeller_steps)
     rate = _rate(settings, job.units, sums.noise_multipliers[-1])
 
     def factors(seen: Tensor, labels: Tensor | None) -> tuple[Tensor, Tensor]:

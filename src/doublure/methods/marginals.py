@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 
 from doublure.encode.table import Block, TableEncoder
-from doublure.errors import RunFolderError
-from doublure.methods import grouping
+from doublure.methods import grouping, kept_state
 from doublure.methods.base import Job
 from doublure.methods.grouping import Grouping, closest_counts
 from doublure.methods.moment_matching import Moments, fit_mixture
@@ -208,11 +207,7 @@ class _NoisyTables:
         names = [f"{name}_{place}" for place in range(len(wanted))]
         if not all(each in self._kept for each in names):
             if self._tables.taken >= number:
-                raise RunFolderError(
-                    "was cut off while tables were counted, and their price covers one draw",
-                    field="run folder",
-                    remedy="fit into a new folder; what was charged stays charged",
-                )
+                raise kept_state.lost_release("tables were counted")
             counted = self._tables.release(wanted)
             self._kept |= {each: torch.from_numpy(table) for each, table in zip(names, counted, strict=True)}
             self._job.checkpoints.save(number, self._kept)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from doublure.encode.image import ImageEncoder
-from doublure.errors import Interrupted, RunFolderError
+from doublure.errors import Interrupted
 from doublure.methods import kept_state
 from doublure.methods.base import Job
 from doublure.networks.fixed_features import MeanEmbedding
@@ -90,23 +90,15 @@ def taught(job: Job, settings: ImageStatisticsSettings, sums: PrivateSums) -> Up
     job.progress.stage("average the images' features", 1)
     if RELEASED not in kept:
         if sums.taken:
-            raise RunFolderError(
-                "was cut off while features were averaged, and their price covers one draw",
-                field="run folder",
-                remedy="fit into a new folder; what was charged stays charged",
-            )
+            raise kept_state.lost_release("features were averaged")
         kept[RELEASED] = _released(sums, features, of_images(job.encoder).condition_width)
         job.checkpoints.save(sums.taken, kept)
     job.progress.at(1)
     noise = sums.noise_multipliers[0] * job.encoder.schema.unit.max_records
-    try:
+    with kept_state.taken_up():
         teaching = Teaching(job, settings, features, target(kept[RELEASED], noise))
         if "fit_step" in kept:
             teaching.restore(kept)
-    except (KeyError, IndexError, ValueError, RuntimeError):
-        raise RunFolderError(
-            "does not fit the plan's networks", field="checkpoint", remedy="fit into a new folder"
-        ) from None
     job.progress.stage("teach the generator", settings.fit_steps)
     begun = teaching.done
 

@@ -16,33 +16,19 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor, nn
 
+from doublure.networks.initial_weights import initialise
 from doublure.networks.sizes import DEEP, KERNEL, halved, seed_sides
 
 Activation: TypeAlias = Literal["selu", "leaky_relu"]
 Normalisation: TypeAlias = Literal["none", "batch"]
 
 _FEW_CLASSES = 32
+_GAINS: dict[Activation, float] = {"selu": 1.0, "leaky_relu": 2.0}
 
 
 def activation(name: Activation) -> nn.Module:
     """Return the activation of this name."""
     return nn.SELU() if name == "selu" else nn.LeakyReLU(0.2)
-
-
-def _initialise(module: nn.Module, name: Activation, generator: torch.Generator) -> None:
-    """Initialise from an explicit generator: LeCun's standard deviation for SELU, He's for leaky ReLU."""
-    gain = 1.0 if name == "selu" else 2.0
-    for layer in module.modules():
-        if not isinstance(layer, (nn.Linear, nn.Conv2d, nn.ConvTranspose2d)):
-            continue
-        weight = layer.weight
-        inputs = weight.shape[1] * math.prod(weight.shape[2:])
-        if isinstance(layer, nn.ConvTranspose2d):  # each output is reached by kernel² / stride² places of its input
-            inputs = weight.shape[0] * math.prod(weight.shape[2:]) // math.prod(layer.stride)
-        with torch.no_grad():
-            weight.copy_(torch.randn(weight.shape, generator=generator) * math.sqrt(gain / inputs))
-            if layer.bias is not None:
-                layer.bias.zero_()
 
 
 class ConvCritic(nn.Module):
@@ -81,7 +67,7 @@ class ConvCritic(nn.Module):
         self.embed = nn.Sequential(nn.Linear(flat + condition_width, features), activation(activation_name))
         self._by_class = 0 < condition_width <= _FEW_CLASSES
         self.score = nn.Linear(features * (1 + condition_width * self._by_class) + condition_width, 1)
-        _initialise(self, activation_name, generator)
+        initialise(self, generator, gain=_GAINS[activation_name])
 
     def features(self, images: Tensor, condition: Tensor | None = None) -> Tensor:
         """Return the features ``(B, d)`` of images ``(B, C, H, W)``."""
@@ -149,7 +135,7 @@ class ConvGenerator(nn.Module):
         layers += [nn.ConvTranspose2d(channels[-1], shape[0], DEEP, stride=2, padding=1)]
         layers += [nn.AdaptiveMaxPool2d(shape[1:]), nn.Tanh()]
         self.body = nn.Sequential(*layers)
-        _initialise(self, activation_name, generator)
+        initialise(self, generator, gain=_GAINS[activation_name])
 
     def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
         """Return images ``(B, C, H, W)`` from noise ``(B, Z)`` and labels ``(B, K)``."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
 import torch
 from torch import Tensor, nn
+
+from doublure.networks.initial_weights import initialise
 
 _FEW_CLASSES = 8
 
@@ -30,17 +31,6 @@ def _hidden(inputs: int, width: int, depth: int) -> tuple[list[nn.Module], int]:
         layers += [nn.Linear(inputs, width), nn.LeakyReLU(0.2)]
         inputs = width
     return layers, inputs
-
-
-def _initialise(module: nn.Module, generator: torch.Generator) -> None:
-    """He's initialisation from an explicit generator, so that a public seed fixes it."""
-    for layer in module.modules():
-        if isinstance(layer, nn.Linear):
-            std = math.sqrt(2.0 / layer.in_features)
-            with torch.no_grad():
-                layer.weight.copy_(torch.randn(layer.weight.shape, generator=generator) * std)
-                if layer.bias is not None:
-                    layer.bias.zero_()
 
 
 class MlpGenerator(nn.Module):
@@ -77,7 +67,7 @@ class MlpGenerator(nn.Module):
         layers, inputs = _hidden(noise_width + condition_width, width, depth)
         self.body = nn.Sequential(*layers, nn.Linear(inputs, sum(self._sizes)))
         self.by_class = nn.Linear(condition_width, sum(self._sizes), bias=False) if condition_width else None
-        _initialise(self, generator)
+        initialise(self, generator)
 
     def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
         """Return rows ``(B, D)`` from noise ``(B, Z)`` and condition ``(B, K)``."""
@@ -116,7 +106,7 @@ class MlpCritic(nn.Module):
         layers, last = _hidden(inputs, width, depth)
         self.body = nn.Sequential(*layers, nn.Linear(last, 1))
         self.straight = nn.Linear(inputs, 1, bias=False)
-        _initialise(self, generator)
+        initialise(self, generator)
         nn.init.zeros_(self.straight.weight)
 
     def forward(self, rows: Tensor, condition: Tensor | None = None) -> Tensor:

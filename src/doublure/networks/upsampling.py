@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from doublure.networks.initial_weights import initialise
 from doublure.networks.sizes import DEEP, LAST, WARP_WIDTH
 
 _SLOPE = 0.2
@@ -63,22 +64,10 @@ class UpsamplingGenerator(nn.Module):
             layers += [nn.ConvTranspose2d(inputs, outputs, DEEP, stride=2, padding=1), nn.LeakyReLU(_SLOPE)]
         layers += [nn.Conv2d(channels[-1], shape[0], LAST, padding=LAST // 2), nn.Tanh()]
         self.body = nn.Sequential(*layers)
-        self._initialise(generator)
+        initialise(self.body, generator)
         for layer in self.body:  # channels last: twice as fast on a processor
             if isinstance(layer, (nn.Conv2d, nn.ConvTranspose2d)):
                 layer.weight.data = layer.weight.data.contiguous(memory_format=torch.channels_last)
-
-    @torch.no_grad()
-    def _initialise(self, generator: torch.Generator) -> None:
-        """He's initialisation; each output of a doubling is reached by a quarter of its kernel."""
-        for layer in self.body:
-            if isinstance(layer, (nn.Linear, nn.Conv2d, nn.ConvTranspose2d)):
-                inputs = math.prod(layer.weight.shape[1:])
-                if isinstance(layer, nn.ConvTranspose2d):
-                    inputs = layer.weight.shape[0] * math.prod(layer.weight.shape[2:]) // math.prod(layer.stride)
-                layer.weight.copy_(torch.randn(layer.weight.shape, generator=generator) * math.sqrt(2 / inputs))
-                if layer.bias is not None:
-                    layer.bias.zero_()
 
     def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
         """Return images ``(B, C, H, W)`` in [-1, 1] from noise ``(B, Z)`` and labels ``(B, K)``."""

@@ -12,6 +12,7 @@ one is named behind the path: ``mnist.npz#train``.
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -37,7 +38,7 @@ Storage: TypeAlias = Literal["integer", "real"]
 Source: TypeAlias = "str | os.PathLike[str] | Images | Mapping[str, Any]"
 
 
-class ImageSource:
+class ImageSource(ABC):
     """A set of images whose container has been checked and whose images have not been read.
 
     Attributes:
@@ -65,13 +66,13 @@ class ImageSource:
 
     # -- what each container does --------------------------------------------------------------------------------
 
+    @abstractmethod
     def blocks(self, reader: Reader) -> Iterator[Pixels]:
         """Yield the images in order, ``(B, H, W, C)`` uint8, a block at a time."""
-        raise NotImplementedError
 
+    @abstractmethod
     def labels(self) -> Any:
         """Return the raw labels, ``(N,)``."""
-        raise NotImplementedError
 
     def ids(self, name: str) -> Any:
         """Return the ids of the images' units, ``(N,)``.
@@ -81,7 +82,7 @@ class ImageSource:
         """
         raise DataError("names no units", field=self.name, remedy="use NPZ or Parquet, or unit: {id: null}")
 
-    def check_more(self, schema: ImageSchema) -> None:
+    def check_more(self, schema: ImageSchema) -> None:  # noqa: B027 (most containers have nothing to compare)
         """Compare what is particular to this container with the schema."""
 
     # -- what all do ---------------------------------------------------------------------------------------------

@@ -1,0 +1,29 @@
+"""Initial weights from an explicit generator, so that a public seed fixes them."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import nn
+
+
+@torch.no_grad()
+def initialise(module: nn.Module, generator: torch.Generator, *, gain: float = 2.0) -> None:
+    """Draw every linear and convolutional layer's weights with variance ``gain / inputs``; biases are zero.
+
+    Args:
+        module: Whose layers; what has no weights of these kinds is left as it is.
+        generator: Where the draws come from.
+        gain: 2 for ReLU and its like (He et al. 2015), 1 for SELU (LeCun).
+    """
+    for layer in module.modules():
+        if not isinstance(layer, (nn.Linear, nn.Conv2d, nn.ConvTranspose2d)):
+            continue
+        weight = layer.weight
+        inputs = math.prod(weight.shape[1:])
+        if isinstance(layer, nn.ConvTranspose2d):  # each output is reached by kernel² / stride² places of its input
+            inputs = weight.shape[0] * math.prod(weight.shape[2:]) // math.prod(layer.stride)
+        weight.copy_(torch.randn(weight.shape, generator=generator) * math.sqrt(gain / inputs))
+        if layer.bias is not None:
+            layer.bias.zero_()
