@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 from pydantic import ValidationError
 
 from doublure.methods.base import MethodSettings, encoder_for
@@ -46,3 +47,32 @@ def test_settings_choose_the_encoder():
     assert pay(Settings()) == [("softmax", 32)]
     assert pay(DpganSettings(bins=5)) == [("softmax", 5)]
     assert pay(DpganSettings(numerics="scaled")) == [("tanh", 1)]
+
+
+# -- stages ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_stage_counts_its_own_steps_and_the_run_counts_all(world):
+    authorised = []
+    job = world.job(authorise=authorised.append, taken=7)
+    assert [job.stage("s", after=after).taken for after in (0, 5, 7, 9)] == [7, 2, 0, 0]
+    job.stage("s", after=5).authorise(3)
+    assert authorised == [8]
+
+
+def test_stages_keep_their_states_side_by_side(world):
+    memory = world.Memory()
+    job = world.job(memory=memory)
+    one = job.stage("one", after=0).checkpoints
+    assert one.load() is None
+    one.save(1, {"weights": torch.tensor([1.0])})
+    two = job.stage("two", after=1).checkpoints
+    assert two.load() is None
+    two.save(2, {"weights": torch.tensor([2.0])})
+    two.save(3, {"weights": torch.tensor([3.0]), "one/weights": torch.tensor([9.0])})
+    assert memory.steps == [1, 3, 4]
+    assert {name: float(value) for name, value in job.stage("one", after=0).checkpoints.load().items()} == {
+        "weights": 1
+    }
+    again = job.stage("two", after=1).checkpoints.load()
+    assert {name: float(value) for name, value in again.items()} == {"weights": 3, "one/weights": 9}

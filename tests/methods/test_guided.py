@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from typing import Any
@@ -13,6 +14,7 @@ import doublure as db
 from doublure.errors import InputError, SchemaError, SettingError
 from doublure.methods import table
 from doublure.methods.dpgan import DpganSettings
+from doublure.methods.image_guided import ImageGuidedSettings
 from doublure.private.accounting import GaussianEvent, epsilon_of
 
 TEXT = "doublure: 1\nkind: images\nunits: 60000\nimages: {shape: [28, 28, 1]}\nlabel: {values: [0, 1, 2]}\n"
@@ -47,6 +49,43 @@ def test_a_share_of_zero_leaves_the_labeller_out():
     assert made.steps == alone.steps == 1
     assert made.settings.noise_width == alone.settings.noise_width
     assert plan().settings.noise_width == plan().settings.tries * alone.settings.noise_width
+
+
+def test_a_critic_takes_its_share_in_lots():
+    made = plan(critic_share=0.2, labeller_share=0.3, critic_steps=50, critic_lot=3_000, labeller_steps=40)
+    first, critic, labeller = (touch.event for touch in made.touches)
+    sigma = made.noise_multiplier
+    assert (first.steps, critic.steps, labeller.steps, made.steps) == (1, 50, 40, 91)
+    assert critic.sample_rate == 0.05
+    assert 1 / first.noise_multiplier**2 == pytest.approx(0.5 / sigma**2)
+    assert 0.05**2 * 50 * math.expm1(critic.noise_multiplier**-2) == pytest.approx(0.2 / sigma**2)
+    assert 40 / labeller.noise_multiplier**2 == pytest.approx(0.3 / sigma**2)
+    assert 0.98 < epsilon_of([first, critic, labeller], 1e-6, accountant="rdp") <= 1.0
+    # There is no one rate: each access says its own.
+    assert (made.sample_rate, made.guarantee.sample_rate) == (None, None)
+    assert "Poisson" not in made.guarantee.sentence
+    assert "q = 0.05, T = 50" in made.explain()
+
+
+def test_a_critic_may_look_at_all():
+    made = plan(critic_share=0.2, labeller_share=0.3, critic_steps=50, critic_lot=60_000)
+    critic = made.touches[1].event
+    assert critic.sample_rate == 1.0
+    assert 50 / critic.noise_multiplier**2 == pytest.approx(0.2 / made.noise_multiplier**2)
+    few = db.Schema.parse(TEXT.replace("60000", "600"))
+    assert plan(few, critic_share=0.2).settings.critic_lot == 600
+    assert plan(critic_share=0.2).settings.critic_lot == 1_000
+    assert plan().settings.critic_lot is None  # nothing is settled that is not used
+
+
+@pytest.mark.parametrize("critic", [0.01, 0.3, 0.9])
+@pytest.mark.parametrize("labeller", [0.01, 0.09])
+def test_stages_on_all_records_cost_what_one_gaussian_would(critic, labeller):
+    settings = ImageGuidedSettings(critic_share=critic, labeller_share=labeller, critic_lot=60_000)
+    found = settings.settled(SCHEMA).accesses(SCHEMA, 5.0)
+    together = epsilon_of([access.event for access in found], 1e-5, accountant="rdp")
+    one = epsilon_of([GaussianEvent(noise_multiplier=5.0)], 1e-5, accountant="rdp")
+    assert together == pytest.approx(one, rel=1e-6)
 
 
 def test_images_without_labels_have_no_labeller():
@@ -102,6 +141,19 @@ def test_each_kind_has_its_own_statistics(kind):
         ({"warp": -0.1}, "warp"),
         ({"channels": []}, "channels"),
         ({"noise_source": "replay"}, "noise_source"),
+        ({"critic_share": -0.1}, "critic_share"),
+        ({"critic_share": 0.001}, "critic_share"),
+        ({"critic_share": 1.0}, "critic_share"),
+        ({"critic_share": 0.6, "labeller_share": 0.4}, "settings"),
+        ({"critic_steps": 0}, "critic_steps"),
+        ({"critic_lot": 0}, "critic_lot"),
+        ({"critic_lr": 0.0}, "critic_lr"),
+        ({"critic_clip": 1e-40}, "critic_clip"),
+        ({"critic_threshold": 1.1}, "critic_threshold"),
+        ({"critic_patience": 0}, "critic_patience"),
+        ({"critic_channels": []}, "critic_channels"),
+        ({"refine_lr": 0}, "refine_lr"),
+        ({"anchor": -1.0}, "anchor"),
         ({"labeller_share": 1.0}, "labeller_share"),
         ({"labeller_share": 1e-300}, "labeller_share"),
         ({"labeller_share": -0.1}, "labeller_share"),
@@ -167,6 +219,11 @@ def test_estimates_grow_with_what_is_asked():
     large = db.Schema.parse(TEXT.replace("60000", "6000000"))
     assert own.work(large, small.settings).memory_bytes > 50 * 60_000 * 28 * 28
     assert own.work(SCHEMA, plan(labeller_share=0).settings).flops < own.work(SCHEMA, small.settings).flops
+    critic = plan(critic_share=0.2).settings
+    longer = critic.model_copy(update={"critic_steps": 900})
+    works = [own.work(SCHEMA, settings) for settings in (small.settings, critic, longer)]
+    assert works[0].flops < works[1].flops < works[2].flops
+    assert [work.steps for work in works] == [61, 261, 961]
 
 
 def test_another_methods_settings_are_refused():

@@ -10,7 +10,8 @@ from torch.nn import functional
 
 from doublure.errors import RunFolderError
 from doublure.methods import mean_embedding, table
-from doublure.methods.mean_embedding import COUNTED, RELEASED, Teaching, embedding, target, taught
+from doublure.methods.mean_embedding import COUNTED, RELEASED, Teaching, embedding, target, teaching
+from doublure.private.accounting import GaussianEvent
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.sums import PrivateSums
 
@@ -231,7 +232,7 @@ def test_a_release_that_was_lost_is_not_drawn_again(digits, monkeypatch):
     asked, authorised = draws(monkeypatch), []
     job = digits.job("statistics", taken=1, authorise=authorised.append)
     with pytest.raises(RunFolderError, match="one draw"):
-        taught(job, job.settings, job.settings.sums(job))
+        teaching(job, job.settings, job.settings.sums(job, GaussianEvent(noise_multiplier=1.0)))
     assert (asked, authorised) == ([], [])
 
 

@@ -14,9 +14,8 @@ from safetensors import safe_open
 
 from doublure import fitting
 from doublure.errors import Interrupted, RunFolderError, SettingError
-from doublure.methods import adversarial, marginals
+from doublure.methods import adversarial, marginals, private_teacher
 from doublure.methods.adversarial import Adversaries
-from doublure.methods.dpgan import Dpgan
 from doublure.private import mechanism, noise, statistics
 from doublure.private.clipping import Constant
 from doublure.private.gradients import CriticLoss
@@ -155,7 +154,7 @@ WEAK_STREAMS = {
         adversarial, "_paired_draws", (PAIRED, "return SeededDraws(__import__('secrets').randbits(63))")
     ),
     "mixing numbers, 32 bits a run": (
-        Dpgan, "train",
+        private_teacher, "private_teacher",
         ("taken=job.taken", "taken=job.taken, allow_test_noise=True, mixing=__import__('torch').Generator()."
          "manual_seed(__import__('secrets').randbits(63))"),
     ),
@@ -275,8 +274,8 @@ def check_no_key_and_no_state_is_kept(lab, patch, plan, folder):
             assert not any(spelling in content for spelling in spellings(key)), path.name
     with safe_open(folder / "run/internal/checkpoint.safetensors", "pt") as file:
         names = set(file.keys())
-        assert {name for name in names if not name.startswith(KEPT)} == {"critic", "iterations"}
-        kinds = {file.get_tensor(name).dtype for name in names if name != "iterations"}
+        assert {name for name in names if not name.startswith(KEPT)} == {"critic", "iterations", "pace"}
+        kinds = {file.get_tensor(name).dtype for name in names - {"iterations", "pace"}}
     assert kinds == {torch.float32}
 
 

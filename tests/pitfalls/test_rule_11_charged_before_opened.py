@@ -12,7 +12,7 @@ from doublure.data import tables
 from doublure.errors import BudgetRefused, DataError, SettingError
 from doublure.ledger import Ledger, disk
 from doublure.ledger.amounts import Amount
-from doublure.methods.dpgan import Dpgan
+from doublure.methods import private_teacher
 from doublure.private import statistics
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.records import PrivateRecords
@@ -137,7 +137,7 @@ def test_what_an_early_end_costs(lab, monkeypatch, declared_plan, ledger, tmp_pa
     [
         (fitting._Run, "_close", ("reservation.authorised == 0", "True")),
         (fitting._Run, "_close", ("reservation.authorised == 0", "False")),
-        (Dpgan, "train", ("authorise=job.authorise", "authorise=lambda step: None")),
+        (private_teacher, "private_teacher", ("authorise=job.authorise", "authorise=lambda step: None")),
     ],
     ids=["a later end for nothing", "an early end at full price", "noise without leave"],
 )

@@ -1,4 +1,4 @@
-"""Rules 1 to 7 for ``guided``: a neighbour moves each sum by what its noise is made for, and changes nothing else.
+"""Rules 1 to 8 for ``guided``: a neighbour moves each sum by what its noise is made for, and changes nothing else.
 
 Record and replay through the whole fit, as the other rules do it: what a reader could see is equal bit for bit when the
 noisy sums are frozen, and before their noise the sums differ by their sensitivity at most. Mutants beside it.
@@ -16,11 +16,14 @@ import torch
 from doublure import fitting
 from doublure.data.images import open_images
 from doublure.errors import SettingError
-from doublure.methods import labelling, mean_embedding
+from doublure.methods import labelling, mean_embedding, refining
+from doublure.methods.adversarial import Adversaries
+from doublure.methods.base import Job
 from doublure.methods.image_statistics import ImageStatisticsSettings
 from doublure.planning import plans
 from doublure.private import sums
 from doublure.private.accounting import GaussianEvent
+from doublure.private.mechanism import PrivateStep
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.records import PrivateRecords
 from doublure.private.sums import PrivateSums
@@ -72,17 +75,17 @@ def without_unit(base, writer):
 
 
 class Theatre:
-    """Runs ``guided`` as ``fit`` does, in memory."""
+    """Runs ``guided`` as ``fit`` does, in memory; with the settings of ``more``, if there are any."""
 
-    def __init__(self, lab):
+    def __init__(self, lab, **more):
         parts = sys.modules[type(lab).__module__]
         self.lab, self.Trace, self.Memory = lab, parts.Trace, parts.Memory
-        self.plans = {text: self.planned(text) for text in (TEXT, SEVERAL)}
+        self.plans = {text: self.planned(text, **more) for text in (TEXT, SEVERAL)}
 
     @staticmethod
-    def planned(text):
+    def planned(text, **more):
         schema = Schema.parse(text)
-        return plans.plan(schema, method="guided", epsilon=3.0, delta=1e-3, accountant="rdp", **FEW)
+        return plans.plan(schema, method="guided", epsilon=3.0, delta=1e-3, accountant="rdp", **(FEW | more))
 
     def fit(self, data, text=TEXT, *, like=None):
         """Fit, and return what happened.
@@ -116,7 +119,37 @@ class Theatre:
             trace.outputs.append(exact + torch.from_numpy(noise).float() if like is None else like.outputs[number])
             return trace.outputs[-1]
 
+        keys = list(dict.fromkeys(data["writer"]))
+        most, draw, step = plan.schema.unit.max_records, Adversaries._noise, PrivateStep.gradient
+
+        def paired(adversaries, size, draws):
+            """What meets a record goes by its writer: the same in both sets, or in neither."""
+            if draws is not adversaries._paired:
+                return draw(adversaries, size, draws)
+            met = dict(zip(*np.unique(data["writer"], return_counts=True), strict=True))
+            rows = [
+                np.random.default_rng([11, len(trace.outputs), int(key), number]).normal(
+                    size=adversaries._settings.noise_width
+                )
+                for key in keys
+                for number in range(min(most, met[key]))
+            ]
+            assert len(rows) == size
+            return torch.tensor(np.array(rows), dtype=torch.float32)
+
+        def stepped(made, critic, partner):
+            number = len(trace.outputs)
+            trace.settings.append(made.settings)
+            exact = step(made, critic, partner)
+            trace.queries.append(exact.double() * made.settings.expected_units)
+            std = trace.allowed[-1] * sigmas[number] / made.settings.expected_units
+            noise = np.random.default_rng([7, number]).normal(size=exact.shape) * std
+            trace.outputs.append(exact + torch.from_numpy(noise).float() if like is None else like.outputs[number])
+            return trace.outputs[-1]
+
         with self.lab._patch.context() as patch:
+            patch.setattr(Adversaries, "_noise", paired)
+            patch.setattr(PrivateStep, "gradient", stepped)
             patch.setattr(OsKeyedNoise, "normal", normal)
             patch.setattr(PrivateRecords, "expanded", expanded)
             patch.setattr(PrivateSums, "release", released)
@@ -219,7 +252,7 @@ MUTANTS = {
     "less noise than the event says": (
         ImageStatisticsSettings,
         "sums",
-        ("[event.noise_multiplier for event", "[0.9 * event.noise_multiplier for event"),
+        ("[event.noise_multiplier]", "[0.9 * event.noise_multiplier]"),
     ),
     "class sizes are counted": (mean_embedding, "_released", (RELEASED, COUNTED)),
     "features normalised over the data set": (
@@ -249,8 +282,8 @@ MUTANTS = {
     ),
     "as many steps as there are records": (
         mean_embedding,
-        "taught",
-        ("while teaching.done < settings.fit_steps:", "while teaching.done < job.records.n_units:"),
+        "teaching",
+        ("while lesson.done < settings.fit_steps:", "while lesson.done < job.records.n_units:"),
     ),
     "a record counted twice": (sums, "_bounded_sum", ("return product.double()", "return 2 * product.double()")),
 }
@@ -281,3 +314,52 @@ def test_a_unit_that_is_not_bounded_is_refused_by_a_second_lock(theatre):
     refused = theatre.lab.refusal(SettingError, train)
     assert refused.field == "max_records"
     assert trace.order == []
+
+
+# -- with a critic -----------------------------------------------------------------------------------------------------
+
+CRITIC = {"critic_share": 0.3, "labeller_share": 0.3, "critic_lot": UNITS, "critic_steps": 3, "critic_clip": 0.01}
+
+
+@pytest.fixture
+def critical(lab):
+    """All three stages; the critic's lots are the whole set, so that a neighbour is in each of them."""
+    return Theatre(lab, critic_channels=[3], **CRITIC)
+
+
+def test_neighbours_differ_by_what_the_critics_noise_is_made_for_too(critical):
+    kept = check_neighbours(critical)
+    assert kept.allowed == pytest.approx([1.0] + [0.01] * 3 + [CLIP] * STEPS)
+    assert kept.public["authorised"] == list(range(1, 8))
+    assert [touch.event.steps for touch in critical.plans[TEXT].touches] == [1, 3, STEPS]
+
+
+def test_units_with_several_records_move_a_critic_as_one(critical):
+    kept = check_units_with_several_records(critical)
+    assert kept.allowed == pytest.approx([3.0] + [0.01] * 3 + [3 * CLIP] * STEPS)
+
+
+START = "adversaries = prepare("
+LIGHT = "generator.body[0].bias.data.add_(float(next(job.records.expanded(10000))[0].mean()))"
+CRITIC_MUTANTS = {
+    "less noise than the plan says": (
+        refining,
+        "private_teacher",
+        ("noise_multiplier=event.noise_multiplier", "noise_multiplier=0.9 * event.noise_multiplier"),
+    ),
+    "divided by the exact number": (
+        refining,
+        "private_teacher",
+        ("event.sample_rate * job.units", "event.sample_rate * job.records.n_units"),
+    ),
+    "begun with private images": (refining, "refined", (START, f"{LIGHT}; {START}")),
+    "steps that no one counts": (Job, "stage", ("self.authorise(after + step)", "self.authorise(after + 1)")),
+}
+
+
+@pytest.mark.parametrize("mutant", CRITIC_MUTANTS)
+def test_a_mutant_of_the_critics_stage_is_caught(critical, mutant):
+    owner, name, *edits = CRITIC_MUTANTS[mutant]
+    critical.lab.plant(owner, name, *edits)
+    with critical.lab.caught():
+        assert check_neighbours(critical).public["authorised"] == list(range(1, 8))

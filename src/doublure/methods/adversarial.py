@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import torch
@@ -20,10 +21,15 @@ from doublure.errors import Interrupted
 from doublure.methods import kept_state
 from doublure.methods.adversarial_settings import AdversarialSettings
 from doublure.methods.base import Job
+from doublure.methods.critic_pace import CriticPace
 from doublure.private import noise
 from doublure.private.mechanism import Partner
 
 _WARMUP = 10.0
+
+
+Anchor: TypeAlias = Callable[[nn.Module], Tensor]
+"""A generator to a loss of its own."""
 
 
 class Teacher(Protocol):
@@ -43,17 +49,35 @@ class Adversaries:
     """A generator, its moving average, a critic, and what moves them.
 
     The critic's parameters are views of one flat buffer, so that a gradient is added to it in one call.
+
+    Args:
+        job: The run.
+        settings: Settled.
+        start: The generator to begin with; None: an untrained one.
+        anchor: What else the generator is held to, added to its loss; nothing private but what was released.
     """
 
-    def __init__(self, job: Job, settings: AdversarialSettings) -> None:
+    def __init__(
+        self,
+        job: Job,
+        settings: AdversarialSettings,
+        *,
+        start: nn.Module | None = None,
+        anchor: Anchor | None = None,
+    ) -> None:
         self._settings = settings
+        self._anchor = anchor
+        self.pace = CriticPace(
+            settings.n_critic, threshold=settings.critic_threshold, patience=settings.critic_patience
+        )
         self._encoder = job.encoder
         self._device = torch.device(job.device)
         self._random = SeededDraws(_mixed(job.seed, job.taken, 1))
         self._paired = _paired_draws(job, settings)
         self._conditions = np.random.default_rng([job.seed, job.taken, 2])
         initial = torch.Generator().manual_seed(_mixed(job.seed, 0, 0))
-        self.generator = build_generator(job.encoder, settings, initial).to(self._device)
+        fresh = build_generator(job.encoder, settings, initial) if start is None else copy.deepcopy(start)
+        self.generator = fresh.to(self._device)
         self.average = copy.deepcopy(self.generator)
         self.critic = settings.critic(job.encoder, initial).to(self._device)
         self.flat = _flatten(self.critic)
@@ -88,6 +112,9 @@ class Adversaries:
             condition = self._encoder.draw_conditions(size, self._conditions).to(self._device)
         scores = self.critic(self.generator(self._noise(size, self._random), condition), condition)
         loss = functional.softplus(-scores).mean() if self._settings.loss == "logistic" else -scores.mean()
+        self.pace.saw(scores.detach())
+        if self._anchor is not None:
+            loss = loss + self._anchor(self.generator)
         gradients = torch.autograd.grad(loss, list(self.generator.parameters()))
         for parameter, gradient in zip(self.generator.parameters(), gradients, strict=True):
             parameter.grad = gradient
@@ -113,7 +140,8 @@ class Adversaries:
     def state(self) -> dict[str, Tensor]:
         """Return everything a resumed run needs; no randomness among it."""
         tensors = kept_state.written(self._modules(), self._optimizers())
-        return tensors | {"critic": self.flat.detach().cpu().clone(), "iterations": torch.tensor([self.iterations])}
+        counts = {"iterations": torch.tensor([self.iterations]), "pace": self.pace.state()}
+        return tensors | {"critic": self.flat.detach().cpu().clone(), **counts}
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Take up a kept state."""
@@ -121,6 +149,7 @@ class Adversaries:
         with torch.no_grad():
             self.flat.copy_(tensors["critic"])
         self.iterations = int(tensors["iterations"][0])
+        self.pace.restore(tensors["pace"])
 
     def _modules(self) -> dict[str, nn.Module]:
         return {"generator": self.generator, "average": self.average}
@@ -137,7 +166,7 @@ def train(job: Job, settings: AdversarialSettings, teacher: Teacher, adversaries
     job.progress.at(teacher.taken)
     while teacher.taken < teacher.steps:
         try:
-            for _ in range(min(settings.n_critic, teacher.steps - teacher.taken)):
+            for _ in range(min(adversaries.pace.n_critic, teacher.steps - teacher.taken)):
                 adversaries.follow(teacher.gradient(adversaries.critic, adversaries.partner))
         except Interrupted:
             # Raised before a step is drawn: what the steps so far have taught need not be lost.
@@ -154,9 +183,11 @@ def train(job: Job, settings: AdversarialSettings, teacher: Teacher, adversaries
     return adversaries.average
 
 
-def prepare(job: Job, settings: AdversarialSettings) -> Adversaries:
-    """Build the networks, from the kept state if the run was cut off."""
-    adversaries = Adversaries(job, settings)
+def prepare(
+    job: Job, settings: AdversarialSettings, *, start: nn.Module | None = None, anchor: Anchor | None = None
+) -> Adversaries:
+    """Build the networks, from the kept state if the run was cut off; see :class:`Adversaries`."""
+    adversaries = Adversaries(job, settings, start=start, anchor=anchor)
     kept = job.checkpoints.load()
     if kept is not None:
         with kept_state.taken_up():

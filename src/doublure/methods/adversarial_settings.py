@@ -31,7 +31,10 @@ class AdversarialSettings(MethodSettings):
             ``hinge``.
         gradient_penalty: λ; None: chosen for the loss.
         weight_clip: Bound on each weight of the critic, for ``wgan``.
-        n_critic: Critic steps in one iteration of the generator.
+        n_critic: Critic steps in one iteration of the generator; at the start, if there is a ``critic_threshold``.
+        critic_threshold: ``n_critic`` climbs while the critic tells no more than this share of generated rows
+            (:mod:`doublure.methods.critic_pace`); None: it stays.
+        critic_patience: Iterations of the generator, at least, before it climbs again.
         lot_size: Expected units in a lot; None: chosen from the public number of units.
         steps: Critic steps in all, T; None: chosen by the method.
         critic_optimizer: What follows the critic's gradient.
@@ -50,6 +53,8 @@ class AdversarialSettings(MethodSettings):
     gradient_penalty: float | None = Field(default=None, ge=0)
     weight_clip: float = Field(default=0.05, gt=0)
     n_critic: int = Field(default=1, ge=1, le=1000)
+    critic_threshold: float | None = Field(default=None, ge=0, le=1)
+    critic_patience: int = Field(default=200, ge=1, le=1_000_000)
     lot_size: int | None = Field(default=None, ge=1)
     steps: int | None = Field(default=None, ge=1, le=10_000_000)
     critic_optimizer: Literal["adam", "sgd", "rmsprop"] = "adam"
@@ -64,6 +69,8 @@ class AdversarialSettings(MethodSettings):
     def _fits(self) -> Self:
         if self.loss == "wgan" and self.gradient_penalty:
             raise ValueError("loss wgan clips weights instead of a penalty; use wgan-gp, or gradient_penalty=0")
+        if self.critic_threshold is not None and self.loss.startswith("wgan"):
+            raise ValueError("critic_threshold needs a critic whose zero means undecided; use loss logistic or hinge")
         return self
 
     @property

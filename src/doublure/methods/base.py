@@ -7,7 +7,7 @@ quick. A new method is one file and one line in :mod:`doublure.methods.table`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -138,6 +138,48 @@ class Job:
     seed: int = 0
     device: str = "cpu"
     log: Callable[[dict[str, Any]], None] = lambda _: None
+
+    def stage(self, name: str, *, after: int) -> Job:
+        """Return the job as one of several stages sees it: with its own noisy steps, and a state of its own.
+
+        Args:
+            name: Under which the stage's state is kept.
+            after: How many noisy steps the plan has for the stages before it.
+        """
+        return replace(
+            self,
+            authorise=lambda step: self.authorise(after + step),
+            checkpoints=StageCheckpoints(self.checkpoints, name, after),
+            taken=max(0, self.taken - after),
+        )
+
+
+class StageCheckpoints:
+    """One stage's part of a run's state; what other stages have kept stays beside it.
+
+    Args:
+        whole: The run's.
+        name: The stage's.
+        after: How many noisy steps the plan has for the stages before it.
+    """
+
+    def __init__(self, whole: Checkpoints, name: str, after: int) -> None:
+        self._whole = whole
+        self._prefix = f"{name}/"
+        self._after = after
+        kept = whole.load() or {}
+        self._others = {key: value for key, value in kept.items() if not key.startswith(self._prefix)}
+
+    def save(self, step: int, tensors: dict[str, Tensor]) -> None:
+        """Replace the stage's state."""
+        own = {self._prefix + key: value for key, value in tensors.items()}
+        self._whole.save(self._after + step, self._others | own)
+
+    def load(self) -> dict[str, Tensor] | None:
+        """Return the stage's state, if there is one."""
+        kept = self._whole.load() or {}
+        own = {key.removeprefix(self._prefix): value for key, value in kept.items() if key.startswith(self._prefix)}
+        return own or None
 
 
 class Method(Protocol):

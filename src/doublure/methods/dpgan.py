@@ -8,15 +8,14 @@ decay leaves σ alone. On images the networks are those of Triastcyn & Faltings 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from doublure.access import Access
 from doublure.guarantee import Kind
-from doublure.methods.adversarial_settings import AdversarialSettings, TableAdversarialSettings
+from doublure.methods.adversarial_settings import TableAdversarialSettings
 from doublure.methods.base import Job, MethodSettings, Work
 from doublure.methods.image_settings import ImageAdversarialSettings, refuse_unsteered
+from doublure.methods.private_settings import Norm, PrivateSettings
 from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
 
@@ -24,46 +23,8 @@ if TYPE_CHECKING:
     from torch import nn
 
     from doublure.encode.encoder import Encoder
-    from doublure.private.clipping import Schedule
 
 _FEW_UNITS = 2_000
-
-# Bounds on C and on its decay, so that σ·C_t stays a number that float32 can carry for every σ that a plan can have:
-# what the noise refuses must be refused before anything is charged.
-_Norm: TypeAlias = Annotated[float, Field(ge=1e-9, le=1e9)]
-_LEAST_DECAY = 1e-6
-
-
-class PrivateSettings(AdversarialSettings):
-    """What is clipped and noised, whatever the kind of data.
-
-    Attributes:
-        max_grad_norm: C, the bound on a unit's gradient, from 1e-9 to 1e9.
-        clipping_decay: The share of C that is left at the end (Frigerio's clipping decay, geometric in the generator's
-            iterations), from 1e-6; 1 keeps C as it is.
-        noise_source: ``os-keyed``, or ``chacha20`` for a cryptographic stream: of the noise, and of all else that is
-            drawn to meet private records.
-        chunk_size: Records handled at a time; changes memory and nothing else.
-    """
-
-    max_grad_norm: _Norm = 4.0
-    clipping_decay: float = Field(default=1.0, ge=_LEAST_DECAY, le=1)
-    noise_source: Literal["os-keyed", "chacha20"] = "os-keyed"
-    chunk_size: int | None = Field(default=None, ge=1)
-
-    @property
-    def schedule(self) -> Schedule:
-        """C_t by the generator's iteration."""
-        from doublure.private.clipping import Constant, Geometric
-
-        if self.clipping_decay == 1:
-            return Constant(max_grad_norm=self.max_grad_norm)
-        iterations = max(1, (self.steps or 1) // self.n_critic)
-        return Geometric(
-            max_grad_norm=self.max_grad_norm,
-            decay=self.clipping_decay ** (1 / iterations),
-            floor=self.max_grad_norm * self.clipping_decay,
-        )
 
 
 class DpganSettings(TableAdversarialSettings, PrivateSettings):
@@ -79,7 +40,7 @@ class ImageDpganSettings(ImageAdversarialSettings, PrivateSettings):
 
     penalties: ClassVar[dict[str, float]] = ImageAdversarialSettings.penalties | {"logistic": 0.0}
 
-    max_grad_norm: _Norm = 1.0
+    max_grad_norm: Norm = 1.0
     normalisation: Literal["none"] = "none"
 
 
@@ -138,41 +99,15 @@ class Dpgan:
     def train(self, job: Job) -> nn.Module:
         """Train the critic by :class:`PrivateStep`, the generator by the critic."""
         from doublure.methods.adversarial import prepare, train
-        from doublure.private import noise
-        from doublure.private.gradients import CriticLoss, refuse_cross_record
-        from doublure.private.mechanism import PrivateStep, StepSettings
+        from doublure.methods.private_teacher import private_teacher
 
         settings = _own(job.settings)
         adversaries = prepare(job, settings)
-        conditions = job.encoder.condition_width
-        refuse_cross_record(adversaries.critic, job.encoder.body_shape, conditions)
-        refuse_cross_record(adversaries.generator, (settings.noise_width,), conditions)
-        step = StepSettings(
-            loss=CriticLoss(kind=_KINDS[settings.loss], gradient_penalty=settings.penalty),
-            schedule=settings.schedule,
-            noise_multiplier=job.noise_multiplier or 0.0,
-            sample_rate=job.sample_rate,
-            steps=settings.steps or 1,
-            expected_units=job.sample_rate * job.units,
-            n_critic=settings.n_critic,
-            chunk_size=settings.chunk_size,
+        event = GaussianEvent(
+            noise_multiplier=job.noise_multiplier or 0.0, sample_rate=job.sample_rate, steps=settings.steps or 1
         )
-        teacher = PrivateStep(
-            job.records,
-            step,
-            noise=noise.source(settings.noise_source),
-            authorise=job.authorise,
-            taken=job.taken,
-        )
+        teacher = private_teacher(job, settings, event, adversaries)
         return train(job, settings, teacher, adversaries)
-
-
-_KINDS: dict[str, Literal["wgan", "hinge", "logistic"]] = {
-    "wgan-gp": "wgan",
-    "wgan": "wgan",
-    "hinge": "hinge",
-    "logistic": "logistic",
-}
 
 
 def _own(settings: MethodSettings) -> _Own:

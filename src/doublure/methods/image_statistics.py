@@ -115,22 +115,24 @@ class ImageStatisticsSettings(StatisticsSettings):
 
     def train(self, job: Job) -> nn.Module:
         """Release the mean features, then teach the generator."""
-        from doublure.methods.mean_embedding import taught
+        from doublure.methods.mean_embedding import teaching
 
-        return taught(job, self, self.sums(job))
+        sums = self.sums(job, GaussianEvent(noise_multiplier=job.noise_multiplier or 0.0))
+        return teaching(job, self, sums).average
 
-    def sums(self, job: Job) -> PrivateSums:
-        """Return the mechanism with all planned releases before it."""
+    def sums(self, job: Job, event: GaussianEvent) -> PrivateSums:
+        """Return the mechanism with the releases of one access before it.
+
+        Args:
+            job: The run, or its stage.
+            event: What the plan pays for.
+        """
         from doublure.private import noise
         from doublure.private.sums import PrivateSums
 
-        events = [access.event for access in self.accesses(job.encoder.schema, job.noise_multiplier or 0.0)]
-        multipliers = [
-            event.noise_multiplier for event in events if isinstance(event, GaussianEvent) for _ in range(event.steps)
-        ]
         return PrivateSums(
             job.records,
-            multipliers,
+            [event.noise_multiplier] * event.steps,
             max_records=job.encoder.schema.unit.max_records,
             noise=noise.source(self.noise_source),
             authorise=job.authorise,

@@ -23,7 +23,7 @@ from doublure.networks.labelled import Labeller
 from doublure.private.sums import PrivateSums
 
 if TYPE_CHECKING:
-    from doublure.methods.guided import GuidedSettings
+    from doublure.methods.image_guided import ImageGuidedSettings
 
 _CHUNK = 500
 _RIDGE = 1e-3
@@ -31,8 +31,8 @@ _POWER = 0.25
 _FLOOR = 1e-6
 _LOUDNESS = 0.036
 _FASTEST = 100.0
-_NAMES = ("labeller.weights", "labeller.velocity")
-_VIEW = ("labeller.centre", "labeller.directions")
+_NAMES = ("weights", "velocity")
+_VIEW = ("centre", "directions")
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,14 @@ class _View:
         return unit
 
 
-def labelled(job: Job, settings: GuidedSettings, generator: nn.Module, sums: PrivateSums) -> Labeller:
+def labelled(job: Job, settings: ImageGuidedSettings, generator: nn.Module, sums: PrivateSums) -> Labeller:
     """Teach a labeller on the private records.
 
     Args:
         job: The run.
         settings: Settled.
         generator: Already taught by what was released before.
-        sums: The mechanism; all its releases that are left are the labeller's steps.
+        sums: The mechanism; its releases are the labeller's steps.
     """
     encoder = of_images(job.encoder)
     classes = encoder.condition_width
@@ -102,7 +102,7 @@ def labelled(job: Job, settings: GuidedSettings, generator: nn.Module, sums: Pri
     return made
 
 
-def _rate(settings: GuidedSettings, units: int, noise_multiplier: float) -> float:
+def _rate(settings: ImageGuidedSettings, units: int, noise_multiplier: float) -> float:
     """Return the learning rate: as high as can be while the noise of all steps stays as loud in the scores."""
     if settings.labeller_lr is not None:
         return settings.labeller_lr
@@ -110,7 +110,7 @@ def _rate(settings: GuidedSettings, units: int, noise_multiplier: float) -> floa
 
 
 @torch.no_grad()
-def _view(job: Job, settings: GuidedSettings, generator: nn.Module, features: LabelFeatures) -> _View:
+def _view(job: Job, settings: ImageGuidedSettings, generator: nn.Module, features: LabelFeatures) -> _View:
     """Return the view that generated images suggest; what they follow from has been paid for."""
     encoder = of_images(job.encoder)
     source = torch.Generator().manual_seed(job.seed + 2)

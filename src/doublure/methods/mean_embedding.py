@@ -77,13 +77,13 @@ def generator_for(encoder: Encoder, settings: ImageStatisticsSettings, seed: int
     )
 
 
-def taught(job: Job, settings: ImageStatisticsSettings, sums: PrivateSums) -> UpsamplingGenerator:
-    """Release the mean embedding, unless an interrupted run has, and return the generator that it teaches.
+def teaching(job: Job, settings: ImageStatisticsSettings, sums: PrivateSums) -> Teaching:
+    """Release the mean embedding, unless an interrupted run has, and teach a generator to its end.
 
     Args:
         job: The run.
         settings: Settled.
-        sums: The mechanism; the mean embedding is its first release.
+        sums: The mechanism; the mean embedding is its release.
     """
     features = embedding(job.encoder, settings).to(job.device)
     kept = dict(job.checkpoints.load() or {})
@@ -96,29 +96,29 @@ def taught(job: Job, settings: ImageStatisticsSettings, sums: PrivateSums) -> Up
     job.progress.at(1)
     noise = sums.noise_multipliers[0] * job.encoder.schema.unit.max_records
     with kept_state.taken_up():
-        teaching = Teaching(job, settings, features, target(kept[RELEASED], noise))
+        lesson = Teaching(job, settings, features, target(kept[RELEASED], noise))
         if "fit_step" in kept:
-            teaching.restore(kept)
+            lesson.restore(kept)
     job.progress.stage("teach the generator", settings.fit_steps)
-    begun = teaching.done
+    begun = lesson.done
 
     def keep() -> None:
-        job.checkpoints.save(sums.taken, {RELEASED: kept[RELEASED], **teaching.state()})
+        job.checkpoints.save(sums.taken, {RELEASED: kept[RELEASED], **lesson.state()})
 
-    while teaching.done < settings.fit_steps:
+    while lesson.done < settings.fit_steps:
         try:
             job.authorise(1)  # paid for already: this asks whether to stop
         except Interrupted:
             keep()
             raise
-        teaching.step()
-        job.progress.at(teaching.done)
-        if teaching.done % _KEPT_EVERY == 0:
+        lesson.step()
+        job.progress.at(lesson.done)
+        if lesson.done % _KEPT_EVERY == 0:
             keep()
-            job.log({"fit_step": teaching.done, "distance": round(teaching.distance, 5)})
-    if teaching.done > begun:
+            job.log({"fit_step": lesson.done, "distance": round(lesson.distance, 5)})
+    if lesson.done > begun:
         keep()
-    return teaching.average
+    return lesson
 
 
 def _released(sums: PrivateSums, features: MeanEmbedding, classes: int) -> Tensor:
@@ -169,21 +169,26 @@ class Teaching:
         self.done = 0
         self.distance = math.nan
 
-    def step(self) -> None:
-        """Take one step."""
+    def loss(self, generator: nn.Module) -> Tensor:
+        """Return a generator's squared distance from the target, noise included, estimated from a batch."""
         each = max(2, self._settings.batch // max(1, self._classes))
         labels = torch.eye(max(1, self._classes)).repeat_interleave(each, dim=0)
         noise = torch.randn(len(labels), self._settings.image_noise, generator=self._noise)
         condition = labels.to(self._device) if self._classes else None
-        images = self.generator(noise.to(self._device), condition)
+        images = generator(noise.to(self._device), condition)
         seen = self._features(images).reshape(len(self._means), each, -1)
         # The batch's own scatter is taken off: what is left is unbiased.
         gaps = (seen.mean(1) - self._means).square().sum(1) - seen.var(1).sum(1) / each
-        loss = (self._weights * gaps).sum()
+        loss: Tensor = (self._weights * gaps).sum()
+        return loss
+
+    def step(self) -> None:
+        """Take one step."""
+        loss = self.loss(self.generator)
         for group in self._optimizer.param_groups:
             group["lr"] = self._rate()
         self._optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         self._optimizer.step()
         self.done += 1
         self.distance = float(loss.detach()) - self._floor

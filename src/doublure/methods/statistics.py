@@ -38,7 +38,7 @@ class Statistics:
         """Decide what is left to decide, from declared facts."""
         return _own(settings).settled(schema)
 
-    def sample_rate(self, schema: Schema, settings: MethodSettings) -> float:
+    def sample_rate(self, schema: Schema, settings: MethodSettings) -> float | None:
         """Every record is looked at."""
         return 1.0
 

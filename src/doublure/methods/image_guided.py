@@ -1,0 +1,142 @@
+"""``guided`` on images: mean features teach a generator, a critic refines it, a labeller checks what it makes.
+
+First the mean embedding of ``statistics`` (:mod:`doublure.methods.mean_embedding`); then a critic of images
+(:mod:`doublure.methods.refining`); then a linear labeller on scattering features (:mod:`doublure.methods.labelling`).
+An artificial image is handed out for a label once the labeller sees that label in it, so that what the understudy is
+labelled with is as good as the labeller, and not only as the generator.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from pydantic import Field
+
+from doublure.access import Access
+from doublure.errors import SchemaError
+from doublure.methods.base import Job, Work
+from doublure.methods.dpgan import ImageDpganSettings
+from doublure.methods.guided_settings import GuidedSettings
+from doublure.methods.image_settings import Channels, classes_of
+from doublure.methods.image_statistics import ImageStatisticsSettings
+from doublure.networks.sizes import paths, places, scattering_work
+from doublure.private.accounting import GaussianEvent
+from doublure.schema import Schema
+from doublure.schema.images import LABEL, ImageSchema
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from doublure.encode.encoder import Encoder
+    from doublure.networks.labelled import Labeller
+    from doublure.networks.upsampling import UpsamplingGenerator
+
+_BYTES = 4
+
+
+class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings):
+    """The settings of ``guided`` on images.
+
+    Attributes:
+        sampled_warp: How strongly images are warped when they are sampled: more than the generator learned with, as the
+            labeller says what a warped image still shows, so that a student sees more than the generator could draw.
+        critic_channels: Output channels of the critic's convolutions.
+        view_images: Generated images that show the labeller where to look.
+        view_width: Directions that it looks in.
+        tries: How often an image is drawn, at most, until the labeller sees its label.
+    """
+
+    sampled_warp: float = Field(default=2.0, ge=0, le=4)
+    critic_channels: tuple[Channels, ...] = Field(default=(16, 32, 64), min_length=1, max_length=6)
+    view_images: int = Field(default=10_000, ge=100)
+    view_width: int = Field(default=500, ge=1)
+    tries: int = Field(default=4, ge=1, le=100)
+
+    @property
+    def noise_width(self) -> int:
+        """Numbers of noise that the generator takes for an image."""
+        return self.image_noise * (self.tries if self.labeller_share else 1)
+
+    def settled(self, schema: Schema) -> Self:
+        """Refuse images without labels, unless no labeller is wanted."""
+        if self.labeller_share and not schema.with_role("condition"):
+            remedy = "declare a label with the role condition, or set labeller_share=0"
+            raise SchemaError("has nothing that a labeller could tell apart", field=f"{LABEL}", remedy=remedy)
+        return super().settled(schema).with_lot(schema)
+
+    def accesses(self, schema: Schema, noise_multiplier: float) -> tuple[Access, ...]:
+        """The sums of features, each step of the critic, and each step of the labeller."""
+        statistics = ImageStatisticsSettings.accesses(self, schema, self.statistics_noise(noise_multiplier))
+        return self.stages(statistics, schema, noise_multiplier)
+
+    def adversarial(self) -> ImageDpganSettings:
+        """Return the critic's stage as the settings of a private GAN, whose generator is the one taught before."""
+        return ImageDpganSettings(
+            loss="logistic",
+            gradient_penalty=0.0,
+            lot_size=self.critic_lot,
+            steps=self.critic_steps,
+            max_grad_norm=self.critic_clip,
+            critic_lr=self.critic_lr,
+            critic_threshold=self.critic_threshold,
+            critic_patience=self.critic_patience,
+            critic_channels=self.critic_channels,
+            generator_lr=self.refine_lr,
+            noise_width=self.image_noise,
+            noise_source=self.noise_source,
+        )
+
+    def work(self, schema: Schema) -> Work:
+        """Return what all stages compute and hold."""
+        work = super().work(schema)
+        flops, held = work.flops, work.memory_bytes
+        if self.critic_share:
+            critic = self.adversarial().work(schema)
+            flops, held = flops + critic.flops, max(held, critic.memory_bytes)
+        if self.labeller_share and isinstance(schema, ImageSchema):
+            height, width, colours = schema.shape
+            shape, records = (colours, height, width), schema.public_units * schema.unit.max_records
+            waves, matrices = scattering_work(shape, 2)
+            seen = colours * places(shape) * paths(2)
+            flops += 2.0 * (records + self.view_images) * (waves + seen * self.view_width)
+            flops += 2.0 * self.view_images * seen**2 + 10.0 * seen**3
+            flops += 4.0 * records * self.labeller_steps * self.view_width * max(1, classes_of(schema))
+            held += 2 * records * self.view_width + _BYTES * (self.view_images * seen + 4 * seen**2 + matrices)
+        return Work(flops=flops, steps=work.steps, memory_bytes=held)
+
+    def build(self, encoder: Encoder, seed: int) -> nn.Module:
+        """Return an untaught generator, with its labeller."""
+        from doublure.methods.mean_embedding import generator_for, of_images
+        from doublure.networks.labelled import Labeller
+
+        generator = generator_for(encoder, self, seed)
+        if not self.labeller_share:
+            return generator
+        return self._checked(generator, Labeller(of_images(encoder).body_shape, classes=encoder.condition_width))
+
+    def train(self, job: Job) -> nn.Module:
+        """Make the releases stage by stage."""
+        from doublure.methods.labelling import labelled
+        from doublure.methods.mean_embedding import teaching
+        from doublure.methods.refining import refined
+
+        schema, noise, before = job.encoder.schema, job.noise_multiplier or 0.0, 1
+        first = job.stage("statistics", after=0)
+        sums = self.sums(first, GaussianEvent(noise_multiplier=self.statistics_noise(noise)))
+        lesson = teaching(first, self, sums)
+        generator = lesson.average
+        if self.critic_share:
+            event = self.critic_event(schema, noise)
+            stage = job.stage("critic", after=before)
+            generator = refined(stage, self.adversarial(), event, generator, weight=self.anchor, distance=lesson.loss)
+            before += event.steps
+        if not self.labeller_share:
+            return generator
+        last = job.stage("labeller", after=before)
+        return self._checked(generator, labelled(last, self, generator, self.sums(last, self.labeller_event(noise))))
+
+    def _checked(self, generator: UpsamplingGenerator, labeller: Labeller) -> nn.Module:
+        from doublure.networks.labelled import LabelledGenerator
+
+        generator.warp = self.sampled_warp
+        return LabelledGenerator(generator, labeller, noise_width=self.image_noise, tries=self.tries)

@@ -1,0 +1,49 @@
+"""What is clipped and noised in a private critic's steps: the settings of :class:`PrivateStep`, whatever the data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+
+from pydantic import Field
+
+from doublure.methods.adversarial_settings import AdversarialSettings
+
+if TYPE_CHECKING:
+    from doublure.private.clipping import Schedule
+
+# Bounds on C and on its decay, so that σ·C_t stays a number that float32 can carry for every σ that a plan can have:
+# what the noise refuses must be refused before anything is charged.
+Norm: TypeAlias = Annotated[float, Field(ge=1e-9, le=1e9)]
+_LEAST_DECAY = 1e-6
+
+
+class PrivateSettings(AdversarialSettings):
+    """What is clipped and noised, whatever the kind of data.
+
+    Attributes:
+        max_grad_norm: C, the bound on a unit's gradient, from 1e-9 to 1e9.
+        clipping_decay: The share of C that is left at the end (Frigerio's clipping decay, geometric in the generator's
+            iterations), from 1e-6; 1 keeps C as it is.
+        noise_source: ``os-keyed``, or ``chacha20`` for a cryptographic stream: of the noise, and of all else that is
+            drawn to meet private records.
+        chunk_size: Records handled at a time; changes memory and nothing else.
+    """
+
+    max_grad_norm: Norm = 4.0
+    clipping_decay: float = Field(default=1.0, ge=_LEAST_DECAY, le=1)
+    noise_source: Literal["os-keyed", "chacha20"] = "os-keyed"
+    chunk_size: int | None = Field(default=None, ge=1)
+
+    @property
+    def schedule(self) -> Schedule:
+        """C_t by the generator's iteration."""
+        from doublure.private.clipping import Constant, Geometric
+
+        if self.clipping_decay == 1:
+            return Constant(max_grad_norm=self.max_grad_norm)
+        iterations = max(1, (self.steps or 1) // self.n_critic)
+        return Geometric(
+            max_grad_norm=self.max_grad_norm,
+            decay=self.clipping_decay ** (1 / iterations),
+            floor=self.max_grad_norm * self.clipping_decay,
+        )

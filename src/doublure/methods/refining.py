@@ -1,0 +1,52 @@
+"""A private critic refines a generator that statistics have taught: the middle stage of ``guided``.
+
+The loop, the critic and its noisy steps are those of ``dpgan``; what differs is where it begins, few steps on large
+lots, a pace that follows how well the critic does, and that the generator is held to the statistics released before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from doublure.methods.adversarial import prepare, train
+from doublure.methods.base import Job
+from doublure.methods.private_settings import PrivateSettings
+from doublure.methods.private_teacher import private_teacher
+from doublure.private.accounting import GaussianEvent
+
+_Generator = TypeVar("_Generator", bound=nn.Module)
+
+
+def refined(
+    job: Job,
+    settings: PrivateSettings,
+    event: GaussianEvent,
+    generator: _Generator,
+    *,
+    distance: Callable[[nn.Module], Tensor],
+    weight: float,
+) -> _Generator:
+    """Return a generator that has followed a private critic.
+
+    Args:
+        job: The stage.
+        settings: Of critic and generator as adversaries.
+        event: What the plan pays for.
+        generator: Where it begins.
+        distance: How far a generator is from what was released before.
+        weight: Of that distance in the generator's loss.
+    """
+
+    def anchor(moving: nn.Module) -> Tensor:
+        return weight * distance(moving)
+
+    adversaries = prepare(job, settings, start=generator, anchor=anchor if weight else None)
+    train(job, settings, private_teacher(job, settings, event, adversaries), adversaries)
+    with torch.no_grad():
+        for kept, new in zip(generator.parameters(), adversaries.average.parameters(), strict=True):
+            kept.copy_(new)
+    return generator

@@ -1,0 +1,132 @@
+"""The critic of ``guided``: what it is paid for, where it begins, what the generator is held to, and interruption."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from doublure.methods import adversarial, mean_embedding, private_teacher
+from doublure.methods.guided import METHOD
+from doublure.private.accounting import GaussianEvent
+from doublure.private.mechanism import PrivateStep
+
+CRITIC = {"critic_share": 0.3, "labeller_share": 0.3, "critic_steps": 6, "critic_lot": 200, "critic_channels": [4]}
+
+
+def weights(generator):
+    return torch.cat([parameter.detach().flatten() for parameter in generator.parameters()])
+
+
+@pytest.fixture
+def steps(monkeypatch):
+    """Every mechanism that is made."""
+    made, init = [], PrivateStep.__init__
+
+    def watched(step, *arguments, **named):
+        init(step, *arguments, **named)
+        made.append(step)
+
+    monkeypatch.setattr(PrivateStep, "__init__", watched)
+    return made
+
+
+def test_what_is_done_is_what_is_declared(digits, steps):
+    job = digits.job(sigma=3.0, **CRITIC)
+    METHOD.train(job)
+    statistics, critic, labeller = (a.event for a in METHOD.accesses(job.encoder.schema, job.settings, 3.0))
+    (step,) = steps
+    assert step.event == critic == job.settings.critic_event(job.encoder.schema, 3.0)
+    assert step.taken == critic.steps == 6
+    assert step.settings.expected_units == 200.0
+    assert step.settings.schedule.at(5) == job.settings.critic_clip
+    assert statistics == GaussianEvent(noise_multiplier=3.0 / 0.4**0.5)
+    assert labeller == job.settings.labeller_event(3.0)
+
+
+def test_a_share_of_zero_takes_no_step(digits, steps):
+    job = digits.job(**CRITIC | {"critic_share": 0.0})
+    METHOD.train(job)
+    assert steps == []
+    assert len(METHOD.accesses(job.encoder.schema, job.settings, 1.0)) == 2
+
+
+def test_it_begins_where_the_statistics_have_led(digits, monkeypatch):
+    seen, starts, teaching, init = {}, [], mean_embedding.teaching, adversarial.Adversaries.__init__
+
+    def watched(job, settings, sums):
+        lesson = teaching(job, settings, sums)
+        seen["taught"] = weights(lesson.average)
+        return lesson
+
+    def begun(adversaries, *arguments, **named):
+        init(adversaries, *arguments, **named)
+        starts.append((weights(adversaries.generator), weights(adversaries.average)))
+
+    monkeypatch.setattr(mean_embedding, "teaching", watched)
+    monkeypatch.setattr(adversarial.Adversaries, "__init__", begun)
+    made = METHOD.train(digits.job(**CRITIC))
+    ((generator, average),) = starts
+    assert torch.equal(generator, seen["taught"])
+    assert torch.equal(average, seen["taught"])
+    assert not torch.equal(weights(made.generator), seen["taught"])
+
+
+def test_the_anchor_holds_it_to_what_was_released(digits, monkeypatch):
+    """With a critic that pulls hard, a heavy anchor leaves the generator nearer to the released mean features."""
+    found, teaching = {}, mean_embedding.teaching
+
+    def watched(job, settings, sums):
+        found["lesson"] = teaching(job, settings, sums)
+        return found["lesson"]
+
+    monkeypatch.setattr(mean_embedding, "teaching", watched)
+    changes = CRITIC | {"refine_lr": 0.01, "labeller_share": 0.0, "fit_steps": 60, "critic_steps": 20, "sigma": 1e-3}
+    far = []
+    for anchor in (0.0, 100.0):
+        made = METHOD.train(digits.job(**changes, anchor=anchor))
+        with torch.no_grad():
+            far.append(sum(float(found["lesson"].loss(made)) for _ in range(20)) / 20)
+    assert far[1] < far[0]
+
+
+def test_steps_that_were_lost_count(digits, steps):
+    memory, authorised = digits.Memory(), []
+    job = digits.job(memory=memory, **CRITIC)
+    METHOD.train(job)
+    assert {name.split("/")[0] for name in memory.kept} == {"statistics", "critic", "labeller"}
+    kept = {name: value for name, value in memory.kept.items() if not name.startswith("labeller/")}
+    steps.clear()
+    # Of the critic's steps 2 to 7 the run was cut off after the fifth was authorised.
+    again = digits.job(memory=digits.Memory(kept), taken=5, authorise=authorised.append, **CRITIC)
+    METHOD.train(again)
+    (step,) = steps
+    assert step.taken == 6
+    assert sorted(set(authorised)) == [6, 7, 8, 9, 10, 11]
+
+
+def test_a_finished_stage_is_not_begun_again(digits, steps, monkeypatch):
+    memory = digits.Memory()
+    one = METHOD.train(digits.job(memory=memory, **CRITIC))
+    monkeypatch.setattr(PrivateStep, "gradient", None)
+    again = METHOD.train(digits.job(memory=memory, taken=1 + 6 + 4, **CRITIC))
+    assert all(torch.equal(value, one.state_dict()[name]) for name, value in again.state_dict().items())
+
+
+def test_it_works_without_labels(digits):
+    made = METHOD.train(digits.job(text=digits.UNLABELLED, **CRITIC | {"labeller_share": 0.0}))
+    noise = torch.randn(3, made.noise_width, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        assert made(noise).shape == (3, *digits.SHAPE)
+
+
+def test_no_image_at_all(digits):
+    made = METHOD.train(digits.job(rows=slice(0, 0), sigma=2.0, **CRITIC))
+    assert torch.isfinite(weights(made.generator)).all()
+
+
+def test_networks_that_let_images_meet_are_refused(digits, monkeypatch):
+    seen = []
+    refuse = private_teacher.refuse_cross_record
+    monkeypatch.setattr(private_teacher, "refuse_cross_record", lambda *a: seen.append(a[1]) or refuse(*a))
+    METHOD.train(digits.job(**CRITIC))
+    assert seen == [digits.SHAPE, (4 + 6,)]
