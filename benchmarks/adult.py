@@ -54,7 +54,7 @@ PAPER |= {
     ("dpgan", 7.0, 1.0): 0.972,
     ("dpgan", 7.0, 0.5): 0.984,
 }
-OURS = [("statistics", 0.3, 1.0), ("statistics", 1.0, 1.0), ("statistics", 3.0, 1.0), ("statistics", 7.0, 1.0)]
+OURS = [(method, epsilon, 1.0) for method in ("statistics", "guided") for epsilon in (0.3, 1.0, 3.0, 7.0)]
 CELLS = [*PAPER, *OURS]
 
 
@@ -221,7 +221,7 @@ def run(arguments: argparse.Namespace) -> None:
         for cell in CELLS:
             if arguments.cell and f"{cell[0]}:{cell[1]}:{cell[2]}" not in arguments.cell:
                 continue
-            own = settings if cell[0] == "dpgan" else {}
+            own = settings if cell[0] in ("dpgan", "guided") else {}
             if (columns, *cell, seed, arguments.tune, json.dumps(own)) in done:
                 continue
             keep(one_cell(columns, cell, seed, own, arguments.tune, arguments.threads))
@@ -259,7 +259,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--columns", nargs="+", default=["categorical", "all"], choices=["categorical", "all"])
     parser.add_argument("--cell", nargs="+", help="method:epsilon:decay, such as dpgan:3.0:1.0")
-    parser.add_argument("--settings", default="{}", help="JSON settings of dpgan, for tuning")
+    parser.add_argument("--settings", default="{}", help="JSON settings of dpgan or guided, for tuning")
     parser.add_argument(
         "--tune", action="store_true", help="hold out a quarter of the training rows instead of the test rows"
     )

@@ -15,8 +15,6 @@ from doublure.data.tables import open_table
 from doublure.errors import SettingError
 from doublure.methods import table
 from doublure.methods.base import Job, encoder_for, settings_of
-from doublure.methods.dpgan import DpganSettings
-from doublure.methods.gan import GanSettings
 from doublure.methods.image_statistics import ImageStatisticsSettings
 from doublure.private.records import PrivateRecords
 from doublure.schema import ResolvedSchema, Schema
@@ -36,6 +34,9 @@ TINY: dict[str, Any] = {
     "lot_size": 100, "steps": 6, "width": 16, "critic_width": 16, "depth": 1, "critic_depth": 1, "noise_width": 4,
     "generator_batch": 64,
 }  # fmt: skip
+
+
+COUNTED: dict[str, Any] = {"components": 6, "fit_steps": 40, "bins": 8, "groups": 4}
 
 
 class Memory:
@@ -73,8 +74,9 @@ class World:
     @staticmethod
     def settled(name: str, text: str = SCHEMA, **settings: Any) -> Any:
         """Return a method's settings on the table."""
-        own = {"gan": GanSettings, "dpgan": DpganSettings}[name].read(TINY | settings)
-        return table.method(name).settle(Schema.parse(text), own)
+        found, schema = table.method(name), Schema.parse(text)
+        tiny = COUNTED if name in ("statistics", "guided") else TINY
+        return found.settle(schema, settings_of(found, "table", tiny | settings))
 
     def job(
         self, name: str = "gan", text: str = SCHEMA, *, frame: pd.DataFrame | None = None, sigma: float = 0.1,
@@ -94,7 +96,7 @@ class World:
             ),
             settings=own,
             noise_multiplier=sigma if found.guarantee == "dp" else None,
-            sample_rate=found.sample_rate(resolved, own),
+            sample_rate=found.sample_rate(resolved, own) or 1.0,
             units=UNITS,
             authorise=authorise or (lambda step: None),
             checkpoints=memory or Memory(),
@@ -106,7 +108,8 @@ class World:
     def distance(self, generator: nn.Module, job: Job) -> float:
         """Return the total variation distance between a column's shares in a class and the generator's, on average."""
         body, condition = job.encoder.split(job.encoder.encode(self.frame()))
-        noise = torch.randn(500, job.settings.noise_width, generator=torch.Generator().manual_seed(9))
+        width = getattr(job.settings, "noise_width", 1)
+        noise = torch.randn(500, width, generator=torch.Generator().manual_seed(9))
         apart = []
         for code in range(2):
             wanted = torch.eye(2)[torch.full((500,), code)]

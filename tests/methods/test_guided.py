@@ -107,13 +107,6 @@ def test_facts_may_be_bought():
     assert epsilon_of([touch.event for touch in made.touches], 1e-6, accountant="rdp") <= 1.0
 
 
-def test_tables_are_refused_in_one_line():
-    with pytest.raises(SettingError, match="does not take kind table") as refused:
-        plan(TABLE)
-    assert refused.value.field == "method guided"
-    assert "\n" not in str(refused.value)
-
-
 @pytest.mark.parametrize("kind", ["table", "images"])
 def test_each_kind_has_its_own_statistics(kind):
     schema, other = (TABLE, {"latent": 4}) if kind == "table" else (SCHEMA, {"components": 4})

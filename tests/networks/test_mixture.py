@@ -9,7 +9,7 @@ import pytest
 import torch
 from scipy import stats
 
-from doublure.networks.mixture import MixtureGenerator
+from doublure.networks.mixture import MixtureGenerator, MixtureRows
 
 ALPHA = 1e-6
 SIZES = [3, 2, 2, 3]  # the last two are conditions
@@ -155,3 +155,62 @@ def test_a_new_one_knows_nothing():
     assert set(fresh.state_dict()) == {"logits", "log_weights"}
     assert torch.allclose(fresh.probabilities()[:, :3], torch.tensor(1 / 3))
     assert fresh.log_weights.exp().sum() == pytest.approx(1.0)
+
+
+# -- rows as a critic sees them ----------------------------------------------------------------------------------------
+
+
+def rows_of(made, condition, size=20_000, seed=5):
+    drawn = MixtureRows(made)
+    noise = torch.randn(size, drawn.noise_width, generator=source(seed))
+    return drawn(noise, condition)
+
+
+def test_rows_are_hard_and_as_likely_as_they_should_be():
+    made = mixture()
+    condition = asked(0, 1, rows=20_000)
+    with torch.no_grad():
+        rows = rows_of(made, condition)
+    assert torch.equal(rows, rows.round())
+    assert torch.equal(rows[:, :3].sum(1), torch.ones(len(rows)))
+    assert torch.equal(rows[:, 3:].sum(1), torch.ones(len(rows)))
+    table = made.probabilities().detach().double()
+    weights = made.log_weights.double().exp() * table[:, BODY] * table[:, BODY + 3]
+    weights /= weights.sum()
+    for place in range(BODY):
+        expected = float(weights @ table[:, place])
+        assert stats.binomtest(int(rows[:, place].sum()), len(rows), expected).pvalue > ALPHA
+    together = float(weights @ (table[:, 0] * table[:, 3]))  # columns of one component have it in common
+    found = int((rows[:, 0] * rows[:, 3]).sum())
+    assert stats.binomtest(found, len(rows), together).pvalue > ALPHA
+
+
+def test_a_row_depends_on_its_own_numbers_alone():
+    drawn = MixtureRows(mixture())
+    noise = torch.randn(9, drawn.noise_width, generator=source(3))
+    condition = torch.cat([asked(0, 1, rows=5), asked(1, 2, rows=4)])
+    with torch.no_grad():
+        together = drawn(noise, condition)
+        for row in range(9):
+            assert torch.equal(drawn(noise[row : row + 1], condition[row : row + 1]), together[row : row + 1])
+        assert torch.equal(drawn(noise.flip(0), condition.flip(0)), together.flip(0))
+
+
+def test_their_gradient_is_that_of_the_probabilities():
+    made = mixture(condition_width=0)
+    direction = torch.randn(10, generator=source(8))
+    drawn = MixtureRows(made)
+    noise = torch.randn(50, drawn.noise_width, generator=source(9))
+    (through,) = torch.autograd.grad((drawn(noise) @ direction).sum(), [made.logits])
+    chances = made.probable(torch.special.ndtr(noise[:, 0].double()))
+    (expected,) = torch.autograd.grad((chances @ direction).sum(), [made.logits])
+    torch.testing.assert_close(through, expected)
+    assert through.abs().sum() > 0
+
+
+@pytest.mark.parametrize("edge", [-40.0, 40.0])
+def test_the_ends_of_the_noise_fall_on_some_entry(edge):
+    drawn = MixtureRows(mixture(condition_width=0))
+    with torch.no_grad():
+        rows = drawn(torch.full((3, drawn.noise_width), edge))
+    assert torch.equal(rows.sum(1), torch.full((3,), 4.0))

@@ -94,13 +94,7 @@ class AdversarialSettings(MethodSettings):
         Raises:
             SettingError: There is no column to generate.
         """
-        given = {*schema.with_role("condition"), *schema.derived}
-        if schema.kind == "table" and all(n in given or c.type == "id" for n, c in schema.columns.items()):
-            raise SettingError(
-                "has no column to generate: all are conditions, ids, or follow from others",
-                field="columns",
-                remedy="take the role condition from one, or use method statistics",
-            )
+        refuse_nothing_to_generate(schema)
         units = schema.public_units
         chosen = min(largest_lot, max(smallest_lot, round(lot_share * units)))
         lot = chosen if self.lot_size is None else self.lot_size
@@ -120,6 +114,21 @@ class AdversarialSettings(MethodSettings):
     @abstractmethod
     def critic(self, encoder: Encoder, initial: torch.Generator) -> nn.Module:
         """Return an untrained critic, ``(bodies (B, *body_shape), condition (B, K) or None) -> (B,)``."""
+
+
+def refuse_nothing_to_generate(schema: Schema) -> None:
+    """Refuse a table that leaves a critic nothing to judge.
+
+    Raises:
+        SettingError: There is no column to generate.
+    """
+    given = {*schema.with_role("condition"), *schema.derived}
+    if schema.kind == "table" and all(n in given or c.type == "id" for n, c in schema.columns.items()):
+        raise SettingError(
+            "has no column to generate: all are conditions, ids, or follow from others",
+            field="columns",
+            remedy="take the role condition from one, or use method statistics",
+        )
 
 
 class TableAdversarialSettings(AdversarialSettings):

@@ -1,7 +1,7 @@
 """``guided``: private statistics teach a generator, a private critic refines it, a private labeller labels.
 
-One plan splits ε over the three; a share of zero leaves a stage out (:mod:`doublure.methods.guided_settings`). What is
-done on images is in :mod:`doublure.methods.image_guided`.
+One plan splits ε over the stages; a share of zero leaves a stage out. On tables there are the first two
+(:mod:`doublure.methods.table_guided`), on images all three (:mod:`doublure.methods.image_guided`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from doublure.methods.base import MethodSettings
 from doublure.methods.guided_settings import GuidedSettings
 from doublure.methods.image_guided import ImageGuidedSettings
 from doublure.methods.statistics import Statistics
+from doublure.methods.table_guided import TableGuidedSettings
 from doublure.schema import Schema
 
 
@@ -20,9 +21,12 @@ class Guided(Statistics):
     """Statistics, then a critic, then a labeller; see the module."""
 
     name: ClassVar[str] = "guided"
-    kinds: ClassVar[frozenset[str]] = frozenset({"images"})
+    kinds: ClassVar[frozenset[str]] = frozenset({"table", "images"})
     guarantee: ClassVar[Kind] = "dp"
-    settings_type: ClassVar[dict[str, type[MethodSettings]]] = {"images": ImageGuidedSettings}
+    settings_type: ClassVar[dict[str, type[MethodSettings]]] = {
+        "table": TableGuidedSettings,
+        "images": ImageGuidedSettings,
+    }
 
     def sample_rate(self, schema: Schema, settings: MethodSettings) -> float | None:
         """Every record is looked at; with a critic there is no one rate, and each access says its own."""

@@ -1,4 +1,4 @@
-"""The stages of ``guided``, whatever the kind of data: what each may spend, and how critic and labeller learn."""
+"""The critic's stage of ``guided``, whatever the kind of data: what it may spend, and how it learns."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Self
 from pydantic import Field, field_validator, model_validator
 
 from doublure.access import Access
+from doublure.methods.adversarial_settings import refuse_nothing_to_generate
 from doublure.methods.private_settings import Norm
 from doublure.methods.statistics_settings import StatisticsSettings
 from doublure.private.accounting import GaussianEvent
@@ -18,7 +19,7 @@ _LOT = 1_000
 
 
 class GuidedSettings(StatisticsSettings):
-    """What a private critic and a private labeller take of the budget, beside the statistics.
+    """What a private critic takes of the budget, beside the statistics.
 
     Attributes:
         critic_share: The critic's share of what is spent, in 1/σ² (of lots, by the central limit theorem): 0 leaves the
@@ -32,11 +33,6 @@ class GuidedSettings(StatisticsSettings):
         critic_patience: Steps of the generator, at least, before it takes still more.
         refine_lr: Adam's, of the generator that follows the critic.
         anchor: How strongly the generator is held to the released statistics while it follows the critic.
-        labeller_share: The labeller's share: 0 leaves it out, else at least 0.01.
-        labeller_steps: Of noisy gradient descent, each on all records.
-        labeller_lr: None: from the public number of units and the noise.
-        labeller_momentum: Of gradient descent.
-        labeller_clip: C, the bound on a record's gradient, from 1e-9 to 1e9.
     """
 
     critic_share: float = Field(default=0.0, ge=0, le=0.98)
@@ -48,13 +44,8 @@ class GuidedSettings(StatisticsSettings):
     critic_patience: int = Field(default=5, ge=1, le=1_000_000)
     refine_lr: float = Field(default=1e-4, gt=0)
     anchor: float = Field(default=1.0, ge=0, le=1e6)
-    labeller_share: float = Field(default=0.5, ge=0, le=0.99)
-    labeller_steps: int = Field(default=60, ge=1, le=100_000)
-    labeller_lr: float | None = Field(default=None, gt=0)
-    labeller_momentum: float = Field(default=0.9, ge=0, lt=1)
-    labeller_clip: Norm = 0.1
 
-    @field_validator("critic_share", "labeller_share")
+    @field_validator("critic_share", "labeller_share", check_fields=False)
     @classmethod
     def _none_or_some(cls, share: float) -> float:
         # So little that its noise would be no number that float32 can carry is refused before anything is charged.
@@ -65,28 +56,33 @@ class GuidedSettings(StatisticsSettings):
     @model_validator(mode="after")
     def _something_is_left(self) -> Self:
         if self.statistics_share < LEAST_SHARE:
-            raise ValueError(f"critic_share and labeller_share must leave at least {LEAST_SHARE:g} for the statistics")
+            raise ValueError(f"the stages' shares must leave at least {LEAST_SHARE:g} for the statistics")
         return self
 
     @property
+    def shares(self) -> tuple[float, ...]:
+        """What the stages after the statistics take, each of the whole."""
+        return (self.critic_share,)
+
+    @property
     def statistics_share(self) -> float:
-        """What critic and labeller leave, rounded so that 1 - 0.9 is 0.1."""
-        return round(1 - self.critic_share - self.labeller_share, 12)
+        """What is left for the statistics, rounded so that 1 - 0.9 is 0.1."""
+        return round(1 - sum(self.shares), 12)
 
     def with_lot(self, schema: Schema) -> Self:
         """Return the settings with the critic's lot decided from the public number of units."""
         if not self.critic_share:
             return self
+        refuse_nothing_to_generate(schema)
         return self.model_copy(update={"critic_lot": min(schema.public_units, self.critic_lot or _LOT)})
 
-    def stages(self, statistics: tuple[Access, ...], schema: Schema, noise_multiplier: float) -> tuple[Access, ...]:
-        """Return the statistics, each step of the critic, and each step of the labeller."""
-        found = [*statistics]
-        if self.critic_share:
-            found.append(Access(purpose="teach the critic", event=self.critic_event(schema, noise_multiplier)))
-        if self.labeller_share:
-            found.append(Access(purpose="teach the labeller", event=self.labeller_event(noise_multiplier)))
-        return tuple(found)
+    def with_critic(
+        self, statistics: tuple[Access, ...], schema: Schema, noise_multiplier: float
+    ) -> tuple[Access, ...]:
+        """Return the statistics, and each step of the critic if there is one."""
+        if not self.critic_share:
+            return statistics
+        return (*statistics, Access(purpose="teach the critic", event=self.critic_event(schema, noise_multiplier)))
 
     def statistics_noise(self, noise_multiplier: float) -> float:
         """Return the noise multiplier of all statistics together."""
@@ -102,8 +98,3 @@ class GuidedSettings(StatisticsSettings):
         # arXiv:1911.11607). It only splits the budget; what all costs together is computed exactly.
         each = 1 / math.sqrt(math.log1p(loudness / (rate**2 * steps)))
         return GaussianEvent(noise_multiplier=each, sample_rate=rate, steps=steps)
-
-    def labeller_event(self, noise_multiplier: float) -> GaussianEvent:
-        """Return all steps of the labeller, whose noise together is that of its share."""
-        each = noise_multiplier * math.sqrt(self.labeller_steps / self.labeller_share)
-        return GaussianEvent(noise_multiplier=each, steps=self.labeller_steps)

@@ -8,6 +8,7 @@ labelled with is as good as the labeller, and not only as the generator.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Self
 
 from pydantic import Field
@@ -19,6 +20,7 @@ from doublure.methods.dpgan import ImageDpganSettings
 from doublure.methods.guided_settings import GuidedSettings
 from doublure.methods.image_settings import Channels, classes_of
 from doublure.methods.image_statistics import ImageStatisticsSettings
+from doublure.methods.private_settings import Norm
 from doublure.networks.sizes import paths, places, scattering_work
 from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
@@ -41,6 +43,11 @@ class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings):
         sampled_warp: How strongly images are warped when they are sampled: more than the generator learned with, as the
             labeller says what a warped image still shows, so that a student sees more than the generator could draw.
         critic_channels: Output channels of the critic's convolutions.
+        labeller_share: The labeller's share, in 1/σ²: 0 leaves it out, else at least 0.01.
+        labeller_steps: Of noisy gradient descent, each on all records.
+        labeller_lr: None: from the public number of units and the noise.
+        labeller_momentum: Of gradient descent.
+        labeller_clip: C, the bound on a record's gradient, from 1e-9 to 1e9.
         view_images: Generated images that show the labeller where to look.
         view_width: Directions that it looks in.
         tries: How often an image is drawn, at most, until the labeller sees its label.
@@ -48,9 +55,19 @@ class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings):
 
     sampled_warp: float = Field(default=2.0, ge=0, le=4)
     critic_channels: tuple[Channels, ...] = Field(default=(16, 32, 64), min_length=1, max_length=6)
+    labeller_share: float = Field(default=0.5, ge=0, le=0.99)
+    labeller_steps: int = Field(default=60, ge=1, le=100_000)
+    labeller_lr: float | None = Field(default=None, gt=0)
+    labeller_momentum: float = Field(default=0.9, ge=0, lt=1)
+    labeller_clip: Norm = 0.1
     view_images: int = Field(default=10_000, ge=100)
     view_width: int = Field(default=500, ge=1)
     tries: int = Field(default=4, ge=1, le=100)
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """What critic and labeller take."""
+        return (*super().shares, self.labeller_share)
 
     @property
     def noise_width(self) -> int:
@@ -67,7 +84,15 @@ class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings):
     def accesses(self, schema: Schema, noise_multiplier: float) -> tuple[Access, ...]:
         """The sums of features, each step of the critic, and each step of the labeller."""
         statistics = ImageStatisticsSettings.accesses(self, schema, self.statistics_noise(noise_multiplier))
-        return self.stages(statistics, schema, noise_multiplier)
+        found = self.with_critic(statistics, schema, noise_multiplier)
+        if not self.labeller_share:
+            return found
+        return (*found, Access(purpose="teach the labeller", event=self.labeller_event(noise_multiplier)))
+
+    def labeller_event(self, noise_multiplier: float) -> GaussianEvent:
+        """Return all steps of the labeller, whose noise together is that of its share."""
+        each = noise_multiplier * math.sqrt(self.labeller_steps / self.labeller_share)
+        return GaussianEvent(noise_multiplier=each, steps=self.labeller_steps)
 
     def adversarial(self) -> ImageDpganSettings:
         """Return the critic's stage as the settings of a private GAN, whose generator is the one taught before."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,7 +17,7 @@ from doublure.encode.table import Block, TableEncoder
 from doublure.methods import grouping, kept_state
 from doublure.methods.base import Job
 from doublure.methods.grouping import Grouping, closest_counts
-from doublure.methods.moment_matching import Moments, fit_mixture
+from doublure.methods.moment_matching import Moments, fit_mixture, misfits
 from doublure.networks.mixture import MixtureGenerator
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.private.tabulation import Axis, PrivateTables, Table
@@ -43,8 +44,21 @@ def untaught(encoder: Encoder, within: str | None, components: int) -> MixtureGe
     )
 
 
-def taught(job: Job, settings: TableStatisticsSettings, events: Sequence[DiscreteGaussianEvent]) -> MixtureGenerator:
-    """Release the tables of a job's records and return the generator that they teach.
+@dataclass(frozen=True, kw_only=True)
+class Lesson:
+    """What noisy tables have taught.
+
+    Attributes:
+        generator: Taught to the end.
+        loss: How far a generator of the same shape is from the tables, in units of their noise's variance.
+    """
+
+    generator: MixtureGenerator
+    loss: Callable[[MixtureGenerator], Tensor]
+
+
+def taught(job: Job, settings: TableStatisticsSettings, events: Sequence[DiscreteGaussianEvent]) -> Lesson:
+    """Release the tables of a job's records and teach a generator what they say.
 
     Args:
         job: The run.
@@ -60,6 +74,7 @@ def taught(job: Job, settings: TableStatisticsSettings, events: Sequence[Discret
     total = tables.classes * settings.fit_steps
     job.progress.stage("teach the generator", total)
     logits, weights = [], []
+    moments = [tables.moments(own) for own in range(tables.classes)]
     for own in range(tables.classes):
 
         def at(step: int, before: int = own * settings.fit_steps) -> None:
@@ -67,7 +82,7 @@ def taught(job: Job, settings: TableStatisticsSettings, events: Sequence[Discret
             job.progress.at(before + step)
 
         fitted = fit_mixture(
-            tables.moments(own),
+            moments[own],
             components=settings.components,
             steps=settings.fit_steps,
             prior=settings.prior,
@@ -82,7 +97,15 @@ def taught(job: Job, settings: TableStatisticsSettings, events: Sequence[Discret
         generator.logits.copy_(torch.cat(logits))
         log_weights = torch.tensor(weights).repeat_interleave(settings.components)
         generator.log_weights.copy_(torch.log_softmax(log_weights, dim=0))
-    return generator
+
+    def loss(moving: MixtureGenerator) -> Tensor:
+        total = torch.zeros(())
+        for each, rows in zip(moments, torch.split(moving.probabilities(), settings.components), strict=True):
+            single, pairs = misfits(tables.coarse(rows), each)
+            total = total + pairs + single.sum() / each.cells
+        return total
+
+    return Lesson(generator=generator, loss=loss)
 
 
 class _NoisyTables:
@@ -199,6 +222,15 @@ class _NoisyTables:
             parts[part] = torch.zeros(len(probabilities), block.size)
             parts[part][:, own] = 1.0
         return torch.cat(list(parts.values()), dim=1)
+
+    def coarse(self, probabilities: Tensor) -> Tensor:
+        """Return ``(components, groups)``: what :meth:`fine` has spread, joined again; the class's own set left out."""
+        parts = torch.split(probabilities, [block.size for _, block in self._blocks], dim=1)
+        joined = []
+        for (part, _), each in zip(self._others, self._groupings, strict=True):
+            empty = torch.zeros(len(probabilities), each.size)
+            joined.append(empty.index_add(1, torch.from_numpy(each.groups), parts[part]))
+        return torch.cat(joined, dim=1)
 
     # -- inside ------------------------------------------------------------------------------------------------------
 

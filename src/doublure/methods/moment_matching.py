@@ -41,6 +41,11 @@ class Moments:
     double: Tensor
     double_precision: Tensor
 
+    @property
+    def cells(self) -> int:
+        """How many cells of pairs were counted; 1 where there is no pair."""
+        return max(1, int(torch.count_nonzero(self.double_precision)) // 2)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Fitted:
@@ -55,6 +60,22 @@ class Fitted:
     probabilities: Tensor
     steps: int
     misfit: float
+
+
+def misfits(probabilities: Tensor, moments: Moments) -> tuple[Tensor, Tensor]:
+    """Return how far a mixture of equally likely products is from noisy tables, in units of their noise's variance.
+
+    Args:
+        probabilities: ``(K, W)``.
+        moments: The tables.
+
+    Returns:
+        The squared error of each group of a column ``(W,)``, and the mean squared error of all pairs' cells.
+    """
+    single = (probabilities.mean(0) - moments.single).square() * moments.single_precision
+    products = probabilities.t() @ probabilities / len(probabilities)
+    double = (products - moments.double).square() * moments.double_precision
+    return single, double.sum() / (2 * moments.cells)
 
 
 def fit_mixture(
@@ -80,18 +101,15 @@ def fit_mixture(
     logits = base + _SPREAD * torch.randn(components, len(moments.single), generator=generator)
     logits.requires_grad_()
     optimiser = torch.optim.Adam([logits], lr=_RATE, betas=(0.9, 0.99))
-    cells = max(1, int(torch.count_nonzero(moments.double_precision)) // 2)
     misfit = 0.0
     for step in range(steps):
         at(step)
         probabilities = _softmax(logits, moments.sizes)
-        single = (probabilities.mean(0) - moments.single).square() * moments.single_precision
-        double = (probabilities.t() @ probabilities / components - moments.double).square() * moments.double_precision
-        pairs = double.sum() / (2 * cells)
+        single, pairs = misfits(probabilities, moments)
         misfit = float(pairs.detach())
         if misfit < _ENOUGH and _singles_fit(single.detach()):
             return Fitted(probabilities=probabilities.detach(), steps=step, misfit=misfit)
-        loss = pairs + single.sum() / cells + prior * (logits - base).square().mean()
+        loss = pairs + single.sum() / moments.cells + prior * (logits - base).square().mean()
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()

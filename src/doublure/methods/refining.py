@@ -7,7 +7,7 @@ lots, a pace that follows how well the critic does, and that the generator is he
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -27,7 +27,7 @@ def refined(
     event: GaussianEvent,
     generator: _Generator,
     *,
-    distance: Callable[[nn.Module], Tensor],
+    distance: Callable[[_Generator], Tensor],
     weight: float,
 ) -> _Generator:
     """Return a generator that has followed a private critic.
@@ -42,7 +42,7 @@ def refined(
     """
 
     def anchor(moving: nn.Module) -> Tensor:
-        return weight * distance(moving)
+        return weight * distance(cast("_Generator", moving))
 
     adversaries = prepare(job, settings, start=generator, anchor=anchor if weight else None)
     train(job, settings, private_teacher(job, settings, event, adversaries), adversaries)

@@ -9,7 +9,7 @@ from doublure.methods.base import Method
 
 METHODS: dict[str, str] = {
     "statistics": "one noisy release (counts of a table, mean features of images) teaches a generator",
-    "guided": "the same on images, and a private labeller that checks what is made",
+    "guided": "statistics, then a private critic that refines, and on images a labeller that checks what is made",
     "dpgan": "a GAN whose critic learns from clipped, noised gradients (Frigerio 2019)",
     "gan": "the same without privacy: a baseline, never to be published",
 }

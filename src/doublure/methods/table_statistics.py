@@ -10,7 +10,7 @@ noisy gradients, and the fit can be repeated for nothing.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field
 
@@ -61,7 +61,7 @@ class TableStatisticsSettings(StatisticsSettings):
         """The noise is exact."""
         return "opendp discrete Gaussian"
 
-    def settled(self, schema: Schema) -> TableStatisticsSettings:
+    def settled(self, schema: Schema) -> Self:
         """Decide within which column to count, from declared facts."""
         counted = _counted(schema)
         within = _few_valued(schema) if self.within is None else self.within
@@ -99,7 +99,7 @@ class TableStatisticsSettings(StatisticsSettings):
         held = schema.public_units * schema.unit.max_records * (len(schema.columns) + 2)
         # Tables are held exact, noisy, as real numbers and as they are written; the fit holds nine of their size.
         fitted = values * self.components * (3 * width + fine) + (9 + 4 * values) * width**2
-        steps = len(self.accesses(schema, 1.0))
+        steps = len(self.releases(schema, 1.0))
         return Work(flops=flops, steps=steps, memory_bytes=_BYTES * (held * 3 + fitted))
 
     def build(self, encoder: Encoder, seed: int) -> nn.Module:
@@ -112,8 +112,12 @@ class TableStatisticsSettings(StatisticsSettings):
         """Release the tables, then fit."""
         from doublure.methods.marginals import taught
 
-        events = [access.event for access in self.accesses(job.encoder.schema, job.noise_multiplier or 0.0)]
-        return taught(job, self, [event for event in events if isinstance(event, DiscreteGaussianEvent)])
+        return taught(job, self, self.releases(job.encoder.schema, job.noise_multiplier or 0.0)).generator
+
+    def releases(self, schema: Schema, noise_multiplier: float) -> list[DiscreteGaussianEvent]:
+        """Return what is counted; its noise together is that of one Gaussian of this multiplier."""
+        events = [access.event for access in TableStatisticsSettings.accesses(self, schema, noise_multiplier)]
+        return [event for event in events if isinstance(event, DiscreteGaussianEvent)]
 
     def _tables(self, schema: Schema) -> tuple[int, int]:
         """Return how many tables the two releases have."""

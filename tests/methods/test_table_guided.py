@@ -1,0 +1,136 @@
+"""``guided`` on tables: two releases, a critic of whole rows, and a mixture that follows it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import doublure as db
+from doublure.errors import SchemaError, SettingError
+from doublure.methods import marginals
+from doublure.methods.guided import METHOD
+from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
+from doublure.private.mechanism import PrivateStep
+
+CRITIC = {"critic_share": 0.3, "critic_steps": 8, "critic_lot": 100, "critic_width": 8}
+
+
+@pytest.fixture
+def steps(monkeypatch):
+    """Every mechanism that is made."""
+    made, init = [], PrivateStep.__init__
+
+    def watched(step, *arguments, **named):
+        init(step, *arguments, **named)
+        made.append(step)
+
+    monkeypatch.setattr(PrivateStep, "__init__", watched)
+    return made
+
+
+def test_what_is_done_is_what_is_declared(world, steps):
+    job = world.job("guided", sigma=2.0, **CRITIC)
+    made = METHOD.train(job)
+    singles, pairs, critic = (access.event for access in METHOD.accesses(job.encoder.schema, job.settings, 2.0))
+    assert all(isinstance(event, DiscreteGaussianEvent) for event in (singles, pairs))
+    (step,) = steps
+    assert step.event == critic == job.settings.critic_event(job.encoder.schema, 2.0)
+    assert critic.sample_rate == 0.25
+    assert step.taken == critic.steps == 8
+    assert METHOD.work(job.encoder.schema, job.settings).steps == 2 + 8
+    assert torch.isfinite(made.logits).all()
+
+
+def test_tables_have_the_noise_of_their_share(world):
+    job = world.job("guided", **CRITIC)
+    whole, left = (
+        METHOD.accesses(job.encoder.schema, job.settings.model_copy(update={"critic_share": share}), 2.0)
+        for share in (0.0, 0.3)
+    )
+    assert len(whole) == 2
+    assert len(left) == 3
+    for all_of_it, some in zip(whole, left, strict=False):
+        assert some.event.scale == pytest.approx(all_of_it.event.scale / 0.7**0.5)
+
+
+def test_without_a_critic_it_is_statistics(world, steps):
+    ours = METHOD.train(world.job("guided", sigma=1e-3))
+    theirs = db.methods.table.method("statistics").train(world.job("statistics", sigma=1e-3))
+    assert steps == []
+    torch.testing.assert_close(ours.state_dict(), theirs.state_dict())
+
+
+def test_a_critic_moves_the_mixture_towards_rows_that_pairs_do_not_tell(world, monkeypatch):
+    """Begun at a mixture that knows nothing, it learns from the critic alone."""
+    found, taught = {}, marginals.taught
+
+    def blank(job, settings, events):
+        lesson = taught(job, settings, events)
+        with torch.no_grad():
+            lesson.generator.logits.zero_()
+            lesson.generator.logits.add_(0.1 * torch.randn(lesson.generator.logits.shape, generator=source()))
+        found["before"] = world.distance(lesson.generator, job)
+        return lesson
+
+    monkeypatch.setattr(marginals, "taught", blank)
+    strong = {"critic_steps": 150, "critic_lot": 400, "critic_lr": 0.02, "refine_lr": 0.05, "anchor": 0.0}
+    job = world.job("guided", sigma=1e-4, **(CRITIC | strong))
+    assert world.distance(METHOD.train(job), job) < 0.85 * found["before"]
+
+
+def source():
+    return torch.Generator().manual_seed(4)
+
+
+def test_the_anchor_is_how_far_it_is_from_the_tables(world, monkeypatch):
+    found, taught = {}, marginals.taught
+
+    def watched(job, settings, events):
+        found["lesson"] = taught(job, settings, events)
+        return found["lesson"]
+
+    monkeypatch.setattr(marginals, "taught", watched)
+    made = METHOD.train(world.job("guided", sigma=0.3, critic_share=0.0))
+    near = float(found["lesson"].loss(made).detach())
+    with torch.no_grad():
+        made.logits.add_(torch.randn(made.logits.shape, generator=source()))
+    assert float(found["lesson"].loss(made).detach()) > 2 * near
+
+
+def test_steps_that_were_lost_count(world, steps):
+    memory, authorised = world.Memory(), []
+    METHOD.train(world.job("guided", memory=memory, **CRITIC))
+    assert {name.split("/")[0] for name in memory.kept} == {"statistics", "critic"}
+    steps.clear()
+    METHOD.train(world.job("guided", memory=memory, taken=6, authorise=authorised.append, **CRITIC))
+    (step,) = steps
+    assert step.taken == 8
+    assert sorted({step for step in authorised if step > 2}) == [7, 8, 9, 10]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"critic_share": 1.0}, {"critic_share": 0.001}, {"critic_width": 0}, {"critic_depth": -1}, {"tries": 3}]
+)
+def test_wrong_settings_are_refused_in_one_line(world, wrong):
+    refused = world.refusal(lambda given: world.settled("guided", **given), wrong)
+    assert refused.field == next(iter(wrong))
+
+
+def test_the_readmes_and_the_designs_example_plans():
+    made = db.plan(db.datasets.adult_schema_path(), method="guided", epsilon=1.0, delta=1e-5, accountant="rdp")
+    assert made.guarantee.kind == "dp"
+    assert made.kind == "table"
+    critic = db.plan(
+        db.datasets.adult_schema_path(), method="guided", epsilon=1.0, delta=1e-5, accountant="rdp", critic_share=0.2
+    )
+    assert isinstance(critic.touches[-1].event, GaussianEvent)
+    assert critic.guarantee.noise_source == "opendp discrete Gaussian; os-keyed for the critic"
+
+
+def test_a_table_with_nothing_to_generate_is_refused_before_the_charge():
+    schema = db.Schema.parse(
+        "doublure: 1\nkind: table\nunits: 100\ncolumns: {a: {type: boolean, missing: false, roles: [condition]}}"
+    )
+    with pytest.raises((SettingError, SchemaError)) as refused:
+        db.plan(schema, method="guided", epsilon=1.0, delta=1e-4, accountant="rdp", critic_share=0.2)
+    assert "\n" not in str(refused.value)
