@@ -68,7 +68,7 @@ def test_nothing_is_added_to_a_run_or_a_bundle(doublure, house, monkeypatch, ver
 
 def test_what_is_made_again_is_replaced(doublure, house, monkeypatch):
     monkeypatch.chdir(house)
-    for verb, name in (("plan", "plan.json"), ("evaluate", "page.html"), ("compare", "runs.json")):
+    for verb, name in (("plan", "plan.json"), ("evaluate", "page.html"), ("compare", "runs.html")):
         for _ in range(2):
             assert doublure(*VERBS[verb], name).code == 0
     assert db.Plan.load("plan.json").method == "gan"

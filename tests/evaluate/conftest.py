@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from doublure.guarantee import Guarantee
 from doublure.schema import ResolvedSchema, Schema
 
 SCHEMA = """
@@ -89,7 +90,7 @@ class Understudy:
         self.schema = schema
         self.rows = rows
         self.asked = None
-        self.guarantee = SimpleNamespace(kind="none", sentence="No privacy guarantee. Do not publish.")
+        self.guarantee = Guarantee(kind="none")
         self.plan = SimpleNamespace(method="gan")
 
     def sample(self, n, given=None, seed=None):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Literal
 
 from doublure.data.opening import Given
@@ -11,6 +12,8 @@ from doublure.evaluate.scores import Result, Score
 from doublure.evaluate.table import INTERNAL, SEEN
 from doublure.evaluate.understudy import Understudy, report
 from doublure.progress import Progress
+
+UNLIKE = "These claims differ: who spends more should be better. Compare methods at the same ε and δ."
 
 _BASELINE, _REAL = "independent columns", "real rows"
 
@@ -23,6 +26,8 @@ class Contender(Result):
         method: How it was made.
         kind: The kind of its guarantee.
         guarantee: The guarantee's sentence.
+        epsilon: Its ε, if it has one.
+        delta: Its δ, if it has one.
         scores: Its figures, in the same order for all.
     """
 
@@ -30,6 +35,8 @@ class Contender(Result):
     method: str
     kind: str
     guarantee: str
+    epsilon: float | None = None
+    delta: float | None = None
     scores: tuple[Score, ...]
 
 
@@ -37,14 +44,34 @@ class Comparison(Result):
     """Understudies side by side. Computed on real data: internal.
 
     Attributes:
+        kind: The kind of data.
         kept_aside: Whether no fit has seen the rows that test it.
         contenders: The understudies, in the order they were named.
     """
 
     version: Literal[1] = 1
     internal: str = INTERNAL
+    kind: str
     kept_aside: bool
     contenders: tuple[Contender, ...]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader has to know before any figure."""
+        found = [] if self.kept_aside else [SEEN]
+        if len({(one.kind, one.epsilon, one.delta) for one in self.contenders}) > 1:
+            found.append(UNLIKE)
+        return tuple(found)
+
+    def save(self, html: str | Path, json: str | Path | None = None) -> None:
+        """Write the page, and its figures as JSON if asked; both readable by the owner only.
+
+        Raises:
+            InputError: A file cannot be written.
+        """
+        from doublure.report import write_internal
+
+        write_internal(self, html, json)
 
     def to_json(self) -> str:
         """Return JSON text; what is not known is null."""
@@ -64,8 +91,8 @@ class Comparison(Result):
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in table
         ]
         claims = [f"{one.name}: {one.guarantee}" for one in self.contenders]
-        seen = [] if self.kept_aside else [f"! {SEEN}"]
-        return "\n".join([f"INTERNAL: {INTERNAL}", *seen, *rows, "", *claims])
+        warnings = (f"! {line}" for line in self.warnings)
+        return "\n".join([f"INTERNAL: {INTERNAL}", *warnings, *rows, "", *claims])
 
 
 def compare(
@@ -101,10 +128,13 @@ def compare(
                 method=understudy.plan.method,
                 kind=understudy.guarantee.kind,
                 guarantee=understudy.guarantee.sentence,
+                epsilon=understudy.guarantee.epsilon,
+                delta=understudy.guarantee.delta,
                 scores=report(understudy, real, holdout, seed=seed, progress=progress).scores,
             )
         )
-    return Comparison(kept_aside=holdout is not None, contenders=tuple(contenders))
+    kind = next(iter(understudies.values())).schema.kind
+    return Comparison(kind=kind, kept_aside=holdout is not None, contenders=tuple(contenders))
 
 
 def _figure(value: float | None) -> str:

@@ -32,6 +32,12 @@ class _Guarantee(Protocol):
     @property
     def sentence(self) -> str: ...
 
+    @property
+    def epsilon(self) -> float | None: ...
+
+    @property
+    def delta(self) -> float | None: ...
+
 
 class _Plan(Protocol):
     @property

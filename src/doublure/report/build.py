@@ -8,6 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from doublure.evaluate.comparison import Comparison
 from doublure.evaluate.fidelity import ColumnFidelity, PairFidelity
 from doublure.evaluate.groups import Group
 from doublure.evaluate.scores import Score
@@ -40,8 +41,10 @@ class Cell:
     better: str
 
 
-def internal_page(report: Internal | TableEvaluation) -> str:
-    """Return the HTML of an evaluation's page, marked internal."""
+def internal_page(report: Internal | TableEvaluation | Comparison) -> str:
+    """Return the HTML of the page of an evaluation or a comparison, marked internal."""
+    if isinstance(report, Comparison):
+        return page.render("comparison.html.j2", comparison_context(report))
     if isinstance(report, ImageReport):
         return page.render("images.html.j2", image_context(report))
     return page.render("evaluation.html.j2", context(report))
@@ -71,6 +74,33 @@ def image_context(report: ImageReport) -> dict[str, Any]:
         "notes": found.notes,
         "seed": found.seed,
         "versions": found.versions,
+    }
+
+
+def comparison_context(found: Comparison) -> dict[str, Any]:
+    """Return what the template of a comparison names: a section a figure, in which a line is an understudy."""
+    sections = []
+    for place, score in enumerate(found.contenders[0].scores):
+        scores = [one.scores[place] for one in found.contenders]
+        cells = _cells(scores)
+        sections.append(
+            {
+                "name": score.name,
+                "meaning": score.meaning,
+                "better": next(cell.better for cell in cells if cell is not None),
+                "real": figure(score, score.real),
+                "baseline": figure(score, score.baseline),
+                "rows": [(one, cell) for one, cell in zip(found.contenders, cells, strict=True)],
+            }
+        )
+    return {
+        "title": "Which understudy?",
+        "internal": found.internal,
+        "kept_aside": found.kept_aside,
+        "warnings": found.warnings,
+        "sections": sections,
+        "contenders": found.contenders,
+        "images": found.kind == "images",
     }
 
 

@@ -5,21 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 
 from doublure.errors import InputError
+from doublure.evaluate.comparison import Comparison
 from doublure.evaluate.table import TableEvaluation
 from doublure.evaluate.understudy import Internal
 from doublure.files import Form, check_output, refuse_unwritable, write_atomic
 from doublure.report.build import internal_page
 
 
-def write_internal(report: Internal | TableEvaluation, html: str | Path, json: str | Path | None = None) -> None:
-    """Write an evaluation's page, and its figures as JSON if a path is given.
+def write_internal(
+    report: Internal | TableEvaluation | Comparison, html: str | Path, json: str | Path | None = None
+) -> None:
+    """Write the page of an evaluation or a comparison, and its figures as JSON if a path is given.
 
     Both hold figures computed on real data without noise: never publish them, never put them into a bundle.
 
     Raises:
         InputError: A file cannot be written there, would lie where it is published or kept, or would replace another.
     """
-    check_places(html, json)
+    check_places(html, json, form="comparison" if isinstance(report, Comparison) else "figures")
     if json is not None:
         write_private(json, report.to_json() + "\n")
     try:
@@ -30,21 +33,22 @@ def write_internal(report: Internal | TableEvaluation, html: str | Path, json: s
         raise
 
 
-def check_places(html: str | Path, json: str | Path | None = None, *reads: Path | None) -> None:
+def check_places(html: str | Path, json: str | Path | None = None, *reads: Path | None, form: Form = "figures") -> None:
     """Refuse places for a page and its figures before the work that would fill them.
 
     Args:
         html: Where the page is to lie; an older page is replaced, and nothing else.
         json: Where the figures are to lie, likewise.
         reads: What the page is computed from.
+        form: What the figures are of.
 
     Raises:
         InputError: A file cannot be written there, would lie where it is published or kept, or would replace another.
     """
-    places: dict[Form, str | Path | None] = {"page": html, "figures": json}
-    for form, path in places.items():
+    places: dict[Form, str | Path | None] = {"page": html, form: json}
+    for own, path in places.items():
         if path is not None:
-            check_output(Path(path), *reads, replaces=form)
+            check_output(Path(path), *reads, replaces=own)
             refuse_unwritable(Path(path))
     if json is not None and Path(json) == Path(html):
         raise InputError("would hold both page and figures", field=html, remedy="end the page's name in .html")

@@ -1,0 +1,93 @@
+"""The page of a comparison: everybody on one scale, what was claimed, and that it is internal."""
+
+from __future__ import annotations
+
+import json
+import stat
+
+import pytest
+
+from doublure.errors import InputError
+from doublure.evaluate.comparison import UNLIKE, Comparison, Contender
+from doublure.evaluate.scores import Score
+from doublure.report import internal_page, write_internal
+
+
+def score(value, **changes):
+    known = {"key": "accuracy", "name": "accuracy", "goal": "high", "range": (0.0, 1.0), "baseline": 0.5, "real": 0.9}
+    interval = None if value is None else (value - 0.1, value + 0.1)
+    return Score(**(known | {"value": value, "interval": interval, "meaning": "How often."} | changes))
+
+
+def contender(name, value=0.8, **changes):
+    known = {"method": "statistics", "kind": "dp", "guarantee": f"claim of {name}", "epsilon": 1.0, "delta": 1e-5}
+    distance = score(0.2, key="two_way", name="two-way distance", goal="low", interval=None, baseline=0.3, real=0.1)
+    return Contender(**(known | {"name": name, "scores": (score(value), distance)} | changes))
+
+
+def comparison(*contenders, kind="table", kept_aside=True):
+    return Comparison(kind=kind, kept_aside=kept_aside, contenders=contenders)
+
+
+def test_everybody_is_on_it_with_claim_figures_and_comparisons():
+    html = internal_page(comparison(contender("one", 0.8), contender("two", 0.7)))
+    for words in ("claim of one", "claim of two", "INTERNAL", "independent columns", "two-way distance".capitalize()):
+        assert words in html
+    assert html.count("claim of ") == 2
+    assert html.count('class="scale"') == 4
+    assert "0.800" in html or "80" in html
+
+
+def test_dots_of_one_figure_share_a_scale():
+    html = internal_page(comparison(contender("one", 0.8), contender("two", 0.6)))
+    places = [float(part.split("%")[0]) for part in html.split('dot artificial" style="left:')[1:3]]
+    assert places[0] > places[1]
+    reals = {part.split("%")[0] for part in html.split('dot real" style="left:')[1:3]}
+    assert len(reals) == 1  # the same place on both lines
+
+
+def test_claims_that_differ_are_said_to():
+    like = comparison(contender("one"), contender("two"))
+    assert like.warnings == ()
+    for changes in ({"epsilon": 2.0}, {"delta": 1e-6}, {"kind": "none", "epsilon": None, "delta": None}):
+        unlike = comparison(contender("one"), contender("two", **changes))
+        assert unlike.warnings == (UNLIKE,)
+        assert UNLIKE[:30] in internal_page(unlike)
+        assert f"! {UNLIKE}" in str(unlike)
+
+
+def test_rows_that_the_fits_have_seen_are_said_to_be():
+    seen = comparison(contender("one"), kept_aside=False)
+    assert len(seen.warnings) == 1
+    assert seen.warnings[0][:20] in internal_page(seen)
+    assert "kept aside" in internal_page(comparison(contender("one")))
+
+
+def test_images_are_called_images():
+    html = internal_page(comparison(contender("one"), kind="images"))
+    assert "class means and noise" in html
+    assert "independent columns" not in html
+
+
+def test_what_is_not_known_is_no_error():
+    unknown = contender("one", scores=(score(0.5, baseline=None, real=None), score(None)))
+    assert "–" in internal_page(comparison(unknown))
+
+
+def test_names_are_escaped_and_nothing_is_loaded():
+    html = internal_page(comparison(contender("<script>alert(1)</script>", guarantee="<b>x</b>\u202e")))
+    assert "<script" not in html
+    assert "<b>x" not in html
+    assert "\u202e" not in html
+    assert 'http-equiv="Content-Security-Policy"' in html
+
+
+def test_page_and_figures_are_private_and_replaced(tmp_path):
+    page, figures = tmp_path / "which.html", tmp_path / "which.json"
+    for value in (0.8, 0.7):
+        write_internal(comparison(contender("one", value)), page, figures)
+    assert json.loads(figures.read_text())["contenders"][0]["scores"][0]["value"] == 0.7
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (page, figures)] == [0o600, 0o600]
+    figures.write_text("{}")
+    with pytest.raises(InputError, match="already exists"):
+        write_internal(comparison(contender("one")), page, figures)
