@@ -21,7 +21,7 @@ def score(value, **changes):
 
 def contender(name, value=0.8, **changes):
     known = {"method": "statistics", "kind": "dp", "guarantee": f"claim of {name}", "epsilon": 1.0, "delta": 1e-5}
-    distance = score(0.2, key="two_way", name="two-way distance", goal="low", interval=None, baseline=0.3, real=0.1)
+    distance = score(0.2, key="two_way", name="two-way TV distance", goal="low", interval=None, baseline=0.3, real=0.1)
     return Contender(**(known | {"name": name, "scores": (score(value), distance)} | changes))
 
 
@@ -31,7 +31,7 @@ def comparison(*contenders, kind="table", kept_aside=True):
 
 def test_everybody_is_on_it_with_claim_figures_and_comparisons():
     html = internal_page(comparison(contender("one", 0.8), contender("two", 0.7)))
-    for words in ("claim of one", "claim of two", "INTERNAL", "independent columns", "two-way distance".capitalize()):
+    for words in ("claim of one", "claim of two", "INTERNAL", "independent columns", "Two-way TV distance"):
         assert words in html
     assert html.count("claim of ") == 2
     assert html.count('class="scale"') == 4
