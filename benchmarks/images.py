@@ -1,6 +1,7 @@
 """Artificial images as lessons: students taught on them and tested on real ones.
 
     python benchmarks/images.py run --data mnist --method guided --epsilon 1 --seeds 0 1 2
+    python benchmarks/images.py run --data mnist --method peer:dp-merf --epsilon 1 --seeds 0 1 2
     python benchmarks/images.py table
 
 All 60,000 training images are the private data set; a student of ``doublure.evaluate.students`` learns from 60,000
@@ -28,12 +29,14 @@ import doublure as db
 from doublure.data.images import Images
 from doublure.evaluate.students import STUDENTS, Student, predict
 from doublure.schema import Schema
+from peers import dp_merf
 
 OUT = Path(__file__).parent / "out" / "images.jsonl"
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 SCHEMA = Path(__file__).resolve().parents[1] / "examples" / "schemas" / "mnist.schema.yaml"
 DELTA = 1e-5
 KEPT_ASIDE = 10_000
+PEER = "peer:dp-merf"
 FILES = {"mnist": "mnist.npz", "fashion-mnist": "fashion_mnist.npz"}
 
 
@@ -67,6 +70,19 @@ def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
         images, labels = images[:-KEPT_ASIDE], labels[:-KEPT_ASIDE]
     else:
         test_images, test_labels = real(options.data, "test")
+    lesson, classes, wall, cpu = (peers if options.method == PEER else ours)(options, images, labels, seed)
+    found: dict[str, Any] = {"fit_seconds": round(wall), "fit_cpu_seconds": round(cpu), "students": {}}
+    found["peak_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    found |= {"torch": torch.__version__, "python": platform.python_version(), "threads": torch.get_num_threads()}
+    for student in options.students:
+        chances = predict(student, lesson, classes, Images(images=test_images), 10, seed)
+        found["students"][student] = float((chances.argmax(1) == test_labels).mean())
+        print(options.data, options.method, options.epsilon, seed, student, found["students"][student], flush=True)
+    return found
+
+
+def ours(options: argparse.Namespace, images: Any, labels: Any, seed: int) -> tuple[Images, Any, float, float]:
+    """Return artificial images of a method of ours, their labels, and the fit's seconds: clock and processor."""
     plain = Schema.load(SCHEMA).to_plain() | {"units": len(images)}
     chosen = {name: json.loads(value) for name, _, value in (entry.partition("=") for entry in options.set)}
     spent = {} if options.method == "gan" else {"epsilon": options.epsilon, "delta": DELTA}
@@ -79,15 +95,15 @@ def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
         )
         wall, cpu = time.perf_counter() - start[0], time.process_time() - start[1]
     drawn = understudy.sample(options.samples, seed=seed)
-    lesson = drawn.labels.to_numpy().astype(np.int64)
-    found: dict[str, Any] = {"fit_seconds": round(wall), "fit_cpu_seconds": round(cpu), "students": {}}
-    found["peak_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    found |= {"torch": torch.__version__, "python": platform.python_version(), "threads": torch.get_num_threads()}
-    for student in options.students:
-        chances = predict(student, drawn, lesson, Images(images=test_images), 10, seed)
-        found["students"][student] = float((chances.argmax(1) == test_labels).mean())
-        print(options.data, options.method, options.epsilon, seed, student, found["students"][student], flush=True)
-    return found
+    return drawn, drawn.labels.to_numpy().astype(np.int64), wall, cpu
+
+
+def peers(options: argparse.Namespace, images: Any, labels: Any, seed: int) -> tuple[Images, Any, float, float]:
+    """Return the same of a peer; its seconds count sampling too."""
+    start = time.perf_counter(), time.process_time()
+    own = {"data": options.data, "epsilon": options.epsilon, "delta": DELTA, "size": options.samples, "seed": seed}
+    made, classes = dp_merf.artificial(images, labels, **own)
+    return Images(images=made), classes, time.perf_counter() - start[0], time.process_time() - start[1]
 
 
 def table() -> None:
