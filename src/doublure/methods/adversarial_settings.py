@@ -112,8 +112,14 @@ class AdversarialSettings(MethodSettings):
         """Return an untrained generator, ``(noise (B, Z), condition (B, K) or None) -> (B, *body_shape)``."""
 
     @abstractmethod
-    def critic(self, encoder: Encoder, initial: torch.Generator) -> nn.Module:
-        """Return an untrained critic, ``(bodies (B, *body_shape), condition (B, K) or None) -> (B,)``."""
+    def critic(self, encoder: Encoder, initial: torch.Generator, outputs: int = 1) -> nn.Module:
+        """Return an untrained critic, ``(bodies (B, *body_shape), condition (B, K) or None) -> (B,)``.
+
+        Args:
+            encoder: The records' shape.
+            initial: Public randomness for the initial weights.
+            outputs: Numbers in place of the score, ``(B, outputs)``, for what goes through further layers.
+        """
 
 
 def refuse_nothing_to_generate(schema: Schema) -> None:
@@ -163,7 +169,7 @@ class TableAdversarialSettings(AdversarialSettings):
             generator=initial,
         )
 
-    def critic(self, encoder: Encoder, initial: torch.Generator) -> nn.Module:
+    def critic(self, encoder: Encoder, initial: torch.Generator, outputs: int = 1) -> nn.Module:
         """Return an untrained critic of rows."""
         from doublure.networks.mlp import MlpCritic
 
@@ -173,6 +179,7 @@ class TableAdversarialSettings(AdversarialSettings):
             width=self.critic_width,
             depth=self.critic_depth,
             generator=initial,
+            outputs=outputs,
         )
 
     def work(self, schema: Schema) -> Work:

@@ -71,7 +71,7 @@ class ImageAdversarialSettings(AdversarialSettings):
             generator=initial,
         )
 
-    def critic(self, encoder: Encoder, initial: torch.Generator) -> nn.Module:
+    def critic(self, encoder: Encoder, initial: torch.Generator, outputs: int = 1) -> nn.Module:
         """Return an untrained critic of images."""
         from doublure.networks.conv import ConvCritic
 
@@ -83,6 +83,7 @@ class ImageAdversarialSettings(AdversarialSettings):
             features=self.features,
             activation_name=self.activation,
             generator=initial,
+            outputs=outputs,
         )
 
     def work(self, schema: Schema) -> Work:

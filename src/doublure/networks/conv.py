@@ -32,7 +32,7 @@ def activation(name: Activation) -> nn.Module:
 
 
 class ConvCritic(nn.Module):
-    """An image (and its label) in, one score out; no operation across images.
+    """An image (and its label) in, one score out (or several numbers); no operation across images.
 
     With few classes the score also has weights of its own for each class, as a product of features and label: appended
     to the last linear layer alone, as the papers' figures show it, a label would only shift the score, by as much for
@@ -45,6 +45,7 @@ class ConvCritic(nn.Module):
         features: d.
         activation_name: Of all layers.
         generator: Public randomness for the initial weights.
+        outputs: Numbers in place of the score, for what goes through further layers.
     """
 
     def __init__(
@@ -56,17 +57,18 @@ class ConvCritic(nn.Module):
         features: int,
         activation_name: Activation,
         generator: torch.Generator,
+        outputs: int = 1,
     ) -> None:
         super().__init__()
         sizes = [shape[0], *channels]
         layers: list[nn.Module] = []
-        for inputs, outputs in pairwise(sizes):
-            layers += [nn.Conv2d(inputs, outputs, KERNEL, stride=2, padding=KERNEL // 2), activation(activation_name)]
+        for before, after in pairwise(sizes):
+            layers += [nn.Conv2d(before, after, KERNEL, stride=2, padding=KERNEL // 2), activation(activation_name)]
         self.convolutions = nn.Sequential(*layers, nn.Flatten())
         flat = sizes[-1] * math.prod(halved(side, len(channels)) for side in shape[1:])
         self.embed = nn.Sequential(nn.Linear(flat + condition_width, features), activation(activation_name))
         self._by_class = 0 < condition_width <= _FEW_CLASSES
-        self.score = nn.Linear(features * (1 + condition_width * self._by_class) + condition_width, 1)
+        self.score = nn.Linear(features * (1 + condition_width * self._by_class) + condition_width, outputs)
         initialise(self, generator, gain=_GAINS[activation_name])
 
     def features(self, images: Tensor, condition: Tensor | None = None) -> Tensor:
@@ -76,14 +78,14 @@ class ConvCritic(nn.Module):
         return features
 
     def judge(self, features: Tensor, condition: Tensor | None = None) -> Tensor:
-        """Return scores ``(B,)`` of features ``(B, d)``."""
+        """Return scores ``(B,)`` of features ``(B, d)``; ``(B, outputs)`` of several."""
         inputs = [features]
         if condition is not None:
             inputs.append(condition)
             if self._by_class:
                 inputs.append((condition.unsqueeze(2) * features.unsqueeze(1)).flatten(1))
         scores: Tensor = self.score(torch.cat(inputs, dim=1))
-        return scores.squeeze(1)
+        return scores.squeeze(1)  # which leaves several outputs as they are
 
     def forward(self, images: Tensor, condition: Tensor | None = None) -> Tensor:
         """Return scores ``(B,)`` for images ``(B, C, H, W)`` and labels ``(B, K)``."""

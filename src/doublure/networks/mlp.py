@@ -83,7 +83,7 @@ class MlpGenerator(nn.Module):
 
 
 class MlpCritic(nn.Module):
-    """A row (and its condition) in, one score out.
+    """A row (and its condition) in, one score out (or several numbers).
 
     Two things help it see a class's marginals through noise: a linear path from the inputs to the score, and, where
     there are few classes, inputs that are the row once per class (its outer product with the condition), so that each
@@ -95,17 +95,25 @@ class MlpCritic(nn.Module):
         width: Hidden units a layer.
         depth: Hidden layers.
         generator: Public randomness for the initial weights.
+        outputs: Numbers in place of the score, for what goes through further layers.
     """
 
     def __init__(
-        self, row_width: int, *, condition_width: int, width: int, depth: int, generator: torch.Generator
+        self,
+        row_width: int,
+        *,
+        condition_width: int,
+        width: int,
+        depth: int,
+        generator: torch.Generator,
+        outputs: int = 1,
     ) -> None:
         super().__init__()
         self._by_class = 0 < condition_width <= _FEW_CLASSES
         inputs = condition_width + row_width * (condition_width if self._by_class else 1)
         layers, last = _hidden(inputs, width, depth)
-        self.body = nn.Sequential(*layers, nn.Linear(last, 1))
-        self.straight = nn.Linear(inputs, 1, bias=False)
+        self.body = nn.Sequential(*layers, nn.Linear(last, outputs))
+        self.straight = nn.Linear(inputs, outputs, bias=False)
         initialise(self, generator)
         nn.init.zeros_(self.straight.weight)
 

@@ -1,0 +1,72 @@
+"""A critic whose features pass through a layer of noise (Triastcyn & Faltings 2018, §4 and §5.2; 2019, §4.1).
+
+The layer clips a record's features to a norm of at most C and adds N(0, σ²); one linear layer makes a score of them.
+What it protects is the *score*: one score of one record, under weights that are held fixed, is a Gaussian mechanism.
+It protects no *gradient*, and so neither the critic's weights nor the generator: with the score v·(f(x) + η) + b, the
+noise η stands in no derivative with respect to x or to any weight but v (tests/pitfalls has it as a test). That is why
+the 2018 paper's Theorem 2 and its corollary do not hold, and why nothing trained through this layer claims an ε.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from doublure.networks.initial_weights import initialise
+
+Normals: TypeAlias = Callable[[int, int], Tensor]
+"""Returns fresh draws of N(0, 1), ``(rows, width)``."""
+
+_FLOOR = 1e-12  # under the root: its slope at zero is infinite
+
+
+class NoiseLayer(nn.Module):
+    """Features ``(B, d)`` clipped to norm C, and noise on top; at work whether the network is training or not.
+
+    Args:
+        clip: C.
+        std: σ, the noise's standard deviation in each feature.
+        normals: Where the noise comes from.
+    """
+
+    def __init__(self, *, clip: float, std: float, normals: Normals) -> None:
+        super().__init__()
+        self._bound = clip
+        self._std = std
+        self._normals = normals
+
+    def clipped(self, features: Tensor) -> Tensor:
+        """Return each row at its own length, or at C where it is longer."""
+        length = (features.square().sum(dim=1, keepdim=True) + _FLOOR).sqrt()
+        return features * (self._bound / length).clamp(max=1)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Return clipped features and fresh noise ``(B, d)``."""
+        return self.clipped(features) + self._std * self._normals(*features.shape).to(features.device)
+
+
+class NoisyCritic(nn.Module):
+    """A record (and its condition) in, one noisy score out; the condition passes through the noise with the record.
+
+    Args:
+        body: Records ``(B, D…)`` and conditions ``(B, K)`` or None to features ``(B, d)``, record by record.
+        features: d.
+        layer: What clips them and adds noise.
+        generator: Public randomness for the last layer's initial weights.
+    """
+
+    def __init__(self, body: nn.Module, *, features: int, layer: NoiseLayer, generator: torch.Generator) -> None:
+        super().__init__()
+        self.body = body
+        self.layer = layer
+        self.score = nn.Linear(features, 1)
+        initialise(self.score, generator, gain=1.0)
+
+    def forward(self, records: Tensor, condition: Tensor | None = None) -> Tensor:
+        """Return scores ``(B,)``; two calls with the same records differ by their noise."""
+        features = self.body(records, condition).reshape(len(records), -1)  # a single one comes as a score would
+        scores: Tensor = self.score(self.layer(features))
+        return scores.squeeze(1)
