@@ -3,7 +3,7 @@
 Every figure stands beside that of independent columns (the least to expect) and of real rows (the most).
 """
 
-from doublure.evaluate import baseline, fidelity, students, utility
+from doublure.evaluate import baseline, expected_loss, extractors, fidelity, students, utility
 from doublure.evaluate.comparison import Comparison, compare
 from doublure.evaluate.images import ImageEvaluation, evaluate_images
 from doublure.evaluate.scores import Score
@@ -23,6 +23,8 @@ __all__ = [
     "compare",
     "evaluate_images",
     "evaluate_table",
+    "expected_loss",
+    "extractors",
     "fidelity",
     "report",
     "students",

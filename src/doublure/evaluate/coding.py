@@ -127,6 +127,11 @@ class Coder:
         grid = grid_of(cast(NumberColumn, self.columns[name]))
         return grid.lower, grid.upper, grid.unit
 
+    def place(self, name: str, numbers: Floats) -> Floats:
+        """Return ``(N,)`` the place of a column's numbers within its public bounds, 0 to 1; NaN where missing."""
+        lower, upper, unit = self.bounds(name)
+        return np.asarray((np.clip(numbers, lower, upper) - lower) / max(upper - lower, unit), dtype=np.float64)
+
 
 def _encoding(column: Column) -> Discrete | Binned:
     if not column.numeric:

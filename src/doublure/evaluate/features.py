@@ -87,9 +87,7 @@ def features_of(coder: Coder, table: Coded) -> Features:
     scaled = {}
     for name in names:
         if name in table.numbers:
-            lower, upper, unit = coder.bounds(name)
-            share = (np.clip(table.numbers[name], lower, upper) - lower) / max(upper - lower, unit)
-            scaled[name] = share.astype(np.float32)
+            scaled[name] = coder.place(name, table.numbers[name]).astype(np.float32)
     sizes = tuple(coder.sizes[place] for place in places)
     return Features(names=names, sizes=sizes, codes=table.codes[:, places], scaled=scaled)
 

@@ -16,9 +16,9 @@ from pydantic import Field
 
 from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
-from doublure.encode.columns import Discrete
 from doublure.errors import DataError, printable
 from doublure.evaluate.classification import Labels
+from doublure.evaluate.extractors import codes_of
 from doublure.evaluate.scores import Result, Score, distance_score, wilson
 from doublure.evaluate.students import EPOCHS, STUDENTS, Student, predict
 from doublure.evaluate.table import INTERNAL, SEEN, Rows, held_back, versions
@@ -167,7 +167,7 @@ def class_means(schema: ImageSchema, real: Images, n: int, rng: np.random.Genera
         rng: Draws them.
     """
     drawn = np.sort(rng.choice(len(real), n))
-    codes = _codes(schema, real)
+    codes = codes_of(schema, real)
     pixels = np.empty((n, *real.images.shape[1:]), dtype=np.uint8)
     for code in np.unique(codes[drawn]):
         of_class = real.images[codes == code].astype(np.float32)
@@ -178,15 +178,9 @@ def class_means(schema: ImageSchema, real: Images, n: int, rng: np.random.Genera
     return Images(images=pixels, labels=labels)
 
 
-def _codes(schema: ImageSchema, images: Images) -> Labels:
-    if schema.label is None or images.labels is None:
-        return np.zeros(len(images), dtype=np.int64)
-    return Discrete(column=schema.label).compact(images.labels)[0].astype(np.int64)
-
-
 def _coded(schema: ImageSchema, images: Mapping[str, Images]) -> _Sets:
     labels = ("",) if schema.label is None else tuple(str(value) for value in schema.label.domain)
-    return _Sets(images=images, classes={name: _codes(schema, each) for name, each in images.items()}, labels=labels)
+    return _Sets(images=images, classes={name: codes_of(schema, each) for name, each in images.items()}, labels=labels)
 
 
 def _sample(n: int, rng: np.random.Generator) -> Labels:

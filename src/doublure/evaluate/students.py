@@ -80,22 +80,47 @@ def _network(build: Callable[[tuple[int, int, int], int], nn.Sequential]) -> Cal
     def teach(lesson: Images, classes: Labels, test: Images, seed: int) -> Floats:
         import torch
 
-        from doublure.networks.initial_weights import initialise
-
-        source = torch.Generator().manual_seed(seed)
-        height, width, channels = lesson.images.shape[1:]
-        model = build((channels, height, width), int(classes.max()) + 1)
-        initialise(model, source)
-        _learn(model, lesson, torch.from_numpy(classes), source)
-        model.eval()
-        with torch.inference_mode():
-            found = [
-                torch.softmax(model(_tensor(test.images[first : first + _TEST_BATCH])), dim=1)
-                for first in range(0, len(test), _TEST_BATCH)
-            ]
-        return np.asarray(torch.cat(found).double().numpy())
+        model = _taught(build, lesson, classes, seed)
+        return seen_by(lambda images: torch.softmax(model(images), dim=1), test)
 
     return teach
+
+
+def penultimate(lesson: Images, classes: Labels, seed: int) -> Callable[[Images], Floats]:
+    """Teach the ``cnn`` and return what its last layer but one makes of images: features ``(N, 64)``.
+
+    Args:
+        lesson: Images to learn from.
+        classes: ``(N,)`` their classes.
+        seed: Fixes the student's own randomness.
+    """
+    codes = np.unique(classes, return_inverse=True)[1].astype(np.int64)
+    features = _taught(_cnn, lesson, codes, seed)[:-1]
+    return lambda images: seen_by(features, images)
+
+
+def seen_by(function: Callable[[torch.Tensor], torch.Tensor], images: Images, batch: int = _TEST_BATCH) -> Floats:
+    """Return what a function of ``(B, C, H, W)`` float32 in [-1, 1] makes of images, a batch at a time."""
+    import torch
+
+    with torch.inference_mode():
+        parts = [function(_tensor(images.images[first : first + batch])) for first in range(0, len(images), batch)]
+        return np.asarray(torch.cat(parts).double().numpy())
+
+
+def _taught(
+    build: Callable[[tuple[int, int, int], int], nn.Sequential], lesson: Images, classes: Labels, seed: int
+) -> nn.Sequential:
+    import torch
+
+    from doublure.networks.initial_weights import initialise
+
+    source = torch.Generator().manual_seed(seed)
+    height, width, channels = lesson.images.shape[1:]
+    model = build((channels, height, width), int(classes.max()) + 1)
+    initialise(model, source)
+    _learn(model, lesson, torch.from_numpy(classes), source)
+    return model.eval()
 
 
 def _learn(model: nn.Sequential, lesson: Images, classes: torch.Tensor, source: torch.Generator) -> None:

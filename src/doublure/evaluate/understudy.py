@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from doublure.data.opening import Given, open_data
-from doublure.errors import SettingError
+from doublure.errors import DataError, SettingError
+from doublure.evaluate.expected_loss import ExpectedLoss, Rule, of_understudy
 from doublure.evaluate.images import MOST_IMAGES, ImageEvaluation, evaluate_images
 from doublure.evaluate.scores import Result, Score
 from doublure.evaluate.table import INTERNAL, TableEvaluation, evaluate_table
@@ -42,6 +43,9 @@ class _Guarantee(Protocol):
 class _Plan(Protocol):
     @property
     def method(self) -> str: ...
+
+    @property
+    def settings(self) -> Any: ...
 
 
 class Understudy(Protocol):
@@ -79,9 +83,13 @@ class Internal(Result):
 
     Attributes:
         about: Whose records these are; null for some of unknown origin.
+        expected_loss: The estimated privacy loss, where the guarantee is empirical or it was asked for.
+        expected_loss_skipped: Why there is none.
     """
 
     about: About | None = None
+    expected_loss: ExpectedLoss | None = None
+    expected_loss_skipped: str | None = None
 
     @property
     @abstractmethod
@@ -113,7 +121,14 @@ class Internal(Result):
     def __str__(self) -> str:
         said = self.verdict
         warnings = (f"! {line}" for line in said.warnings)
-        return "\n".join([f"INTERNAL: {INTERNAL}", said.headline, *said.lines, *warnings])
+        return "\n".join([f"INTERNAL: {INTERNAL}", said.headline, *said.lines, *self.loss_lines, *warnings])
+
+    @property
+    def loss_lines(self) -> tuple[str, ...]:
+        """What is said about the expected loss; nothing where nobody asked."""
+        if self.expected_loss is not None:
+            return self.expected_loss.lines
+        return () if self.expected_loss_skipped is None else (f"No privacy loss: {self.expected_loss_skipped}.",)
 
 
 class Report(Internal):
@@ -163,6 +178,7 @@ def report(
     *,
     rows: int | None = None,
     seed: int = 0,
+    rule: Rule | None = None,
     progress: Progress | None = None,
 ) -> Report | ImageReport:
     """Compare what an understudy says with real records. The result is internal: do not publish it.
@@ -174,6 +190,8 @@ def report(
         rows: How many artificial records to draw; as many as ``real`` has, at most 200,000 rows or 5,000 images, if
             not given.
         seed: Fixes the sample and every random choice of the evaluation.
+        rule: How the expected privacy loss is estimated; left out, as the plan says for a guarantee that is empirical,
+            and not at all for others.
         progress: Who listens.
 
     Raises:
@@ -203,11 +221,33 @@ def report(
         schema_sha256=syn.schema.sha256,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )
+    loss, skipped = _expected_loss(syn, train.content, rule or _planned(syn), seed, listener)
     if isinstance(syn.schema, ImageSchema):
         found = evaluate_images(syn.schema, artificial, train.content, kept, unit=train.unit, seed=seed)
-        return ImageReport(about=about, images=found)
+        return ImageReport(about=about, images=found, expected_loss=loss, expected_loss_skipped=skipped)
     table = evaluate_table(syn.schema, artificial, train.frame, kept, unit=train.unit, seed=seed)
-    return Report(about=about, table=table)
+    return Report(about=about, table=table, expected_loss=loss, expected_loss_skipped=skipped)
+
+
+def _planned(syn: Understudy) -> Rule | None:
+    """Return the rule that an empirical plan fixed before any record was read."""
+    if syn.guarantee.kind != "empirical":
+        return None
+    settings = syn.plan.settings
+    return Rule(pairs=settings.estimate_pairs, features=settings.estimate_features)
+
+
+def _expected_loss(
+    syn: Understudy, real: Any, rule: Rule | None, seed: int, progress: Progress
+) -> tuple[ExpectedLoss | None, str | None]:
+    """Return the estimate, or why there is none."""
+    if rule is None:
+        return None, None
+    progress.stage("estimate the expected privacy loss")
+    try:
+        return of_understudy(syn, real, rule, seed=seed), None
+    except DataError as error:
+        return None, f"{error.field} {error.message}"
 
 
 def _same_file(real: Given, holdout: Given) -> bool:

@@ -1,0 +1,114 @@
+"""How far two sets of records are apart, from distances to nearest neighbours (Pérez-Cruz 2008).
+
+Records are points of densities here. Equal ones have none: where one in a hundred has a twin there is no estimate, and
+below that a distance of 0 counts as the smallest that is not.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from doublure.encode.columns import Floats
+from doublure.errors import DataError
+
+Rows: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+
+_MOST_TWINS = 0.01
+_TINY = 1e-6  # of the median distance: below it two records are the same to rounding
+
+
+def divergence(first: Floats, second: Floats, order: int = 1) -> float:
+    """Return Pérez-Cruz's estimate of KL(P‖Q) in nats; it may be negative (2008, equation 14).
+
+    Args:
+        first: ``(n, d)`` draws from P.
+        second: ``(m, d)`` other draws, from Q.
+        order: k of the nearest-neighbour distances.
+
+    Raises:
+        DataError: There are too few draws, or too many that are equal.
+    """
+    if len(first) <= order or len(second) < order:
+        raise DataError("has too few records to compare", field="the artificial set", remedy="draw more")
+    within = _nearest(first, first, order + 1)[0][:, order]  # the first is the record itself
+    across = _nearest(second, first, order)[0][:, order - 1]
+    scale = _scale(within)
+    ratios = np.log(_lifted(across, *scale) / _lifted(within, *scale))
+    return float(first.shape[1] * ratios.mean() + math.log(len(second) / (len(first) - 1)))
+
+
+class Neighbourhood:
+    """Artificial records and who is near whom, so that taking some away is cheap.
+
+    Args:
+        records: ``(n, d)`` features.
+        most_removed: How many may be taken away at a time.
+
+    Raises:
+        DataError: Too many records have a twin.
+    """
+
+    def __init__(self, records: Floats, most_removed: int) -> None:
+        self._records = records
+        far, who = _nearest(records, records, min(len(records), most_removed + 2))
+        own = who == np.arange(len(records))[:, None]
+        own[~own.any(axis=1), -1] = True  # among many twins a record may not be in its own list
+        keep = (len(records), far.shape[1] - 1)
+        self._far, self._who = far[~own].reshape(keep), who[~own].reshape(keep)
+        self._far = _lifted(self._far, *_scale(self._far[:, 0]))
+
+    def nearest(self, real: Floats, k: int) -> Rows:
+        """Return the ``(B, k)`` artificial records nearest to real ones ``(B, d)``, the nearest first."""
+        return _nearest(self._records, real, k)[1]
+
+    def loss(self, removed: Rows) -> float:
+        """Return the estimated divergence of all records from those that are left.
+
+        A record that is left is no neighbour of itself in either set; it then has one other fewer among those left.
+        """
+        n, width = self._records.shape
+        gone = np.zeros(n, dtype=bool)
+        gone[removed] = True
+        touched = np.flatnonzero(gone | gone[self._who[:, 0]])
+        left = ~gone[self._who[touched]]
+        ratios = np.log(self._far[touched, left.argmax(axis=1)] / self._far[touched, 0])
+        sizes = np.where(gone, n - len(removed), n - len(removed) - 1)
+        return float(width * ratios.sum() / n + np.log(sizes / (n - 1)).mean())
+
+
+def _nearest(points: Floats, queries: Floats, k: int) -> tuple[Floats, Rows]:
+    """Return the distances ``(B, k)`` of the nearest points, and which they are, the nearest first.
+
+    Few features make a k-d tree (Bentley 1975) quick; in many it would look at every point, and a product of matrices
+    does that faster.
+    """
+    from sklearn.neighbors import NearestNeighbors
+
+    centre = points.mean(axis=0)  # what all have in common would cost digits
+    found = NearestNeighbors(n_neighbors=k, algorithm="auto").fit(points - centre)
+    far, who = found.kneighbors(queries - centre)
+    return np.asarray(far, dtype=np.float64), np.asarray(who, dtype=np.int64)
+
+
+def _scale(nearest: Floats) -> tuple[float, float]:
+    """Return below what a distance is zero but for rounding, and the smallest that is not; refuse where many are zero.
+
+    Raises:
+        DataError: More than one record in a hundred has a twin.
+    """
+    zero = float(_TINY * np.median(nearest))
+    apart = nearest[nearest > zero]
+    if len(apart) < (1 - _MOST_TWINS) * len(nearest):
+        raise DataError(
+            "has too many records that equal another, so that they have no density",
+            field="the artificial set",
+            remedy="no loss is estimated for such records",
+        )
+    return zero, float(apart.min())
+
+
+def _lifted(distances: Floats, zero: float, smallest: float) -> Floats:
+    return np.where(distances > zero, distances, smallest)

