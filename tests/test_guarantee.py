@@ -50,6 +50,40 @@ def test_empirical_in_the_designs_words():
     )
 
 
+def test_an_estimate_that_was_not_made_is_said_to_be_none():
+    bare = Guarantee(kind="empirical")
+    assert bare.sentence == (
+        "Empirical estimate for this data set only: expected privacy loss not estimated. "
+        "This is not ε and bounds no individual's risk."
+    )
+    assert Guarantee.from_json(json.loads(json.dumps(bare.to_json()))) == bare
+
+
+def test_an_estimate_takes_its_place_in_the_claim_and_leaves_it_again():
+    bare = Guarantee(kind="empirical", unit="image", assumptions=("the declared facts are public",))
+    stated = bare.estimated(mu=0.4, gamma=0.01, basis="99 pairs")
+    assert (stated.mu, stated.gamma, stated.unit) == (0.4, 0.01, "image")
+    assert stated.assumptions == (
+        "the declared facts are public", "99 pairs", "μ was itself computed from real records, without noise",
+    )  # fmt: skip
+    assert stated.unestimated == bare
+    assert bare.unestimated == bare
+    assert stated.estimated(mu=0.5, gamma=0.02, basis="49 pairs") == bare.estimated(
+        mu=0.5, gamma=0.02, basis="49 pairs"
+    )
+    assert Guarantee.from_json(stated.to_json()) == stated
+    for figures in ({"mu": -0.1, "gamma": 0.01}, {"mu": 0.1, "gamma": 1.0}, {"mu": float("nan"), "gamma": 0.1}):
+        with pytest.raises(ValidationError):
+            bare.estimated(**figures, basis="")
+
+
+@pytest.mark.parametrize("fields", [DP, BAYESIAN, NONE])
+def test_no_other_kind_has_a_place_for_it(fields):
+    with pytest.raises(ValidationError):
+        Guarantee(**fields).estimated(mu=0.4, gamma=0.01, basis="99 pairs")
+    assert Guarantee(**fields).unestimated == Guarantee(**fields)
+
+
 def test_none_in_the_designs_words():
     assert Guarantee(**NONE).sentence == "No privacy guarantee. Do not publish."
     assert "do not publish" in Guarantee(**NONE).watermark

@@ -29,9 +29,13 @@ _FIGURES_OF: dict[Kind, frozenset[str]] = {
     "none": frozenset(),
 }
 _FIGURES = ("epsilon", "delta", "epsilon_mu", "delta_mu", "mu", "gamma")
+_LATER: dict[Kind, frozenset[str]] = {"empirical": frozenset({"mu", "gamma"})}
+"""Figures that a claim has all of, or none of until they are estimated."""
+
 _CHANCES = frozenset({"delta", "delta_mu", "gamma"})
 _VISIBLE = 1e-6
 _ESTIMATE = "{distances} gradient distances per step, bound {bound}"
+_WITHOUT_NOISE = "μ was itself computed from real records, without noise"
 _ESTIMATED = re.compile(r"([1-9][0-9]*) gradient distances per step, bound (.+)")
 
 
@@ -44,7 +48,7 @@ class Guarantee(BaseModel):
         delta: Worst-case δ.
         epsilon_mu: Bayesian ε (``bayesian-dp``).
         delta_mu: Bayesian δ.
-        mu: Expected privacy loss (``empirical``).
+        mu: Expected privacy loss (``empirical``); None until it was estimated.
         gamma: The estimate's failure probability.
         unit: Whom it protects, such as ``person``.
         max_records: How many records of one unit are covered.
@@ -85,9 +89,11 @@ class Guarantee(BaseModel):
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
+        later = _LATER.get(self.kind, frozenset())
+        unknown = all(getattr(self, name) is None for name in later)
         for name in _FIGURES:
             value, own = getattr(self, name), name in _FIGURES_OF[self.kind]
-            if own and value is None:
+            if own and value is None and not (unknown and name in later):
                 raise ValueError(f"a guarantee of kind {self.kind} needs {name}")
             if not own and value is not None:
                 raise ValueError(f"a guarantee of kind {self.kind} never states {name}")
@@ -107,6 +113,28 @@ class Guarantee(BaseModel):
     def sentence(self) -> str:
         """The claim in the design's words; nothing else about privacy may be printed."""
         return _SENTENCES[self.kind](self)
+
+    def estimated(self, *, mu: float, gamma: float, basis: str) -> Guarantee:
+        """Return an ``empirical`` claim that states an estimate, in place of an earlier one if there was one.
+
+        Args:
+            mu: The expected privacy loss, at least 0.
+            gamma: The chance that one more pair's loss passes it.
+            basis: What it was computed from, in words.
+        """
+        said = (basis, _WITHOUT_NOISE)
+        kept = self.unestimated
+        return Guarantee.model_validate(
+            kept.model_dump() | {"mu": mu, "gamma": gamma, "assumptions": (*kept.assumptions, *said)}
+        )
+
+    @property
+    def unestimated(self) -> Guarantee:
+        """The claim as its plan made it: without what was estimated afterwards (``empirical``; others as they are)."""
+        if self.kind != "empirical" or self.mu is None:
+            return self
+        assumptions = self.assumptions[:-2] if self.assumptions[-1:] == (_WITHOUT_NOISE,) else self.assumptions
+        return self.model_copy(update={"mu": None, "gamma": None, "assumptions": assumptions})
 
     def to_json(self) -> dict[str, Any]:
         """Return the keys of the contract, as a card and ``guarantee.json`` hold them."""
@@ -197,9 +225,10 @@ def _bayesian(guarantee: Guarantee) -> str:
 
 
 def _empirical(guarantee: Guarantee) -> str:
+    stated = f"μ={figure(guarantee.mu)} at γ={figure(guarantee.gamma)}"
     return (
-        f"Empirical estimate for this data set only: expected privacy loss μ={figure(guarantee.mu)} at "
-        f"γ={figure(guarantee.gamma)}. This is not ε and bounds no individual's risk."
+        f"Empirical estimate for this data set only: expected privacy loss "
+        f"{'not estimated' if guarantee.mu is None else stated}. This is not ε and bounds no individual's risk."
     )
 
 

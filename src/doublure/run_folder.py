@@ -290,7 +290,7 @@ class RunFolder:
         if schema is None:
             raise _damaged(self.path / "schema.yaml")
         plan, guarantee = self.plan, self.guarantee
-        if plan.guarantee.kind in ("dp", "none") and guarantee != plan.guarantee:
+        if plan.guarantee.kind in ("dp", "empirical", "none") and guarantee.unestimated != plan.guarantee:
             raise RunFolderError(
                 "is not what the plan gives",
                 field=_short(self.path / "guarantee.json"),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 
 import numpy as np
 import pandas as pd
@@ -28,6 +28,30 @@ CHUNK_ROWS = 50_000
 CHUNK_IMAGES = 500
 _DECIDED_AFTER = 1_000_000
 _MOST_DRAWN = 100_000_000
+
+
+class Estimate(Protocol):
+    """An estimate of the expected privacy loss."""
+
+    @property
+    def pairs(self) -> int:
+        """How many real records it was made from."""
+
+    @property
+    def features(self) -> str:
+        """In what distances were measured."""
+
+    @property
+    def mu(self) -> float:
+        """μ, at least 0."""
+
+    @property
+    def gamma(self) -> float:
+        """The chance that one more pair's loss passes μ."""
+
+    @property
+    def basis(self) -> str:
+        """What it was computed from, in words; no figure of the data."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -101,6 +125,39 @@ class Synthesizer:
         from doublure.run_folder import RunFolder
 
         RunFolder.export(Path(path), self)
+
+    def stating(self, estimate: Estimate | None) -> Synthesizer:
+        """Return the same understudy with an estimate of its expected privacy loss in its guarantee.
+
+        The figure is computed on real data, without noise: who states it releases it.
+
+        Args:
+            estimate: From an evaluation that made it as the plan says; None where it could not be made.
+
+        Raises:
+            SettingError: There is no estimate, it was made otherwise than the plan says, or the guarantee is of another
+                kind than ``empirical``.
+        """
+        self.refuse_unstated()
+        if estimate is None:
+            remedy = "see the report for why"
+            raise SettingError("there is no estimate to state", field="claim", remedy=remedy)
+        planned = {"pairs": self.plan.settings.estimate_pairs, "features": self.plan.settings.estimate_features}  # type: ignore[attr-defined]
+        if planned != {"pairs": estimate.pairs, "features": estimate.features}:
+            remedy = f"estimate it from {planned['pairs']} pairs in the features {planned['features']}"
+            raise SettingError("was made otherwise than the plan says", field="estimate", remedy=remedy)
+        stated = self.guarantee.estimated(mu=estimate.mu, gamma=estimate.gamma, basis=estimate.basis)
+        return replace(self, guarantee=stated)
+
+    def refuse_unstated(self) -> None:
+        """Refuse to state an estimate where the kind of the guarantee has no place for one.
+
+        Raises:
+            SettingError: The kind is another than ``empirical``.
+        """
+        if self.guarantee.kind != "empirical":
+            message = f"is for a guarantee of kind empirical, and this one is {self.guarantee.kind}"
+            raise SettingError(message, field="claim", remedy="leave it out")
 
     # -- inside --------------------------------------------------------------------------------------------------
 

@@ -191,6 +191,31 @@ class Digits:
             log=log or (lambda line: None),
         )
 
+    def noisy_job(
+        self, *, memory: Memory | None = None, taken: int = 0, authorise: Any = None, labels_given: Any = None,
+        **settings: Any,
+    ) -> Job:  # fmt: skip
+        """Return what ``noisecritic`` trains from."""
+        method, schema = table.method("noisecritic"), Schema.parse(self.TEXT)
+        own = method.settle(schema, settings_of(method, "images", settings))
+        encoder = encoder_for(schema.resolve({}), own)
+        labels = self.labels if labels_given is None else labels_given
+        loaded = open_images({"images": self.pixels, "labels": labels}).load(schema)
+        return Job(
+            encoder=encoder,
+            records=PrivateRecords(
+                encoder.compact(loaded.content), loaded.unit, loaded.n_units, lambda r: encoder.split(encoder.expand(r))
+            ),
+            settings=own,
+            noise_multiplier=None,
+            sample_rate=method.sample_rate(schema, own),
+            units=self.UNITS,
+            authorise=authorise or (lambda step: None),
+            checkpoints=memory or Memory(),
+            taken=taken,
+            seed=1,
+        )
+
     def tensors(self, rows: slice = slice(None)) -> tuple[Tensor, Tensor]:
         """Return the digits and their labels as tensors."""
         images = torch.from_numpy(self.pixels[rows]).permute(0, 3, 1, 2).float() / 127.5 - 1

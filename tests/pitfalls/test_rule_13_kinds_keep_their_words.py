@@ -28,6 +28,7 @@ KINDS = {
         bound="Student-t",
     ),
     "empirical": Guarantee(kind="empirical", mu=0.42, gamma=1e-5),
+    "empirical, not estimated": Guarantee(kind="empirical"),
     "none": Guarantee(kind="none"),
 }  # fmt: skip
 
@@ -44,7 +45,7 @@ def card(kind, **more):
 
 
 def check_only_dp_prints_an_epsilon():
-    for kind in ("empirical", "none"):
+    for kind in ("empirical", "empirical, not estimated", "none"):
         for text in (KINDS[kind].sentence, KINDS[kind].watermark, visible(card(kind)), card(kind)):
             assert not EPSILON.search(text), (kind, EPSILON.search(text))
             assert "differentially private" not in text
@@ -52,6 +53,7 @@ def check_only_dp_prints_an_epsilon():
         assert not EPSILON.search(visible(card(kind, epsilon=0.5, delta=1e-5)))
     assert EPSILON.search(KINDS["dp"].sentence)
     assert "This is not ε" in KINDS["empirical"].sentence
+    assert "μ=" not in KINDS["empirical, not estimated"].sentence
     assert KINDS["none"].sentence == "No privacy guarantee. Do not publish."
 
 

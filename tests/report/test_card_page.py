@@ -80,6 +80,14 @@ def test_no_epsilon_is_printed_where_there_is_none(card, parse, kind):
         assert "limits the risk of no individual person" in text
 
 
+def test_a_card_says_whether_anything_was_measured(card, parse):
+    facts = {"kind": "empirical", "epsilon": None, "delta": None, "unit": "person"}
+    assert "Nothing was measured yet" in text_of(with_guarantee(card, **facts), parse)
+    stated = text_of(with_guarantee(card, **facts, mu=0.3, gamma=0.05), parse)
+    assert "Nothing was measured" not in stated
+    assert "computed from real records without noise" in stated
+
+
 def test_a_bayesian_card_names_its_worst_case(card, parse):
     facts = {
         "kind": "bayesian-dp",

@@ -22,15 +22,20 @@ def evaluate(
     real: Annotated[Path, typer.Option(help="The data it was fitted on.")],
     holdout: Annotated[Path | None, typer.Option(help="Real data kept aside.")] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Where to write the page.")] = None,
+    claim: Annotated[
+        bool, typer.Option("--claim", help="State the estimate of an empirical run: bundles will print μ, see docs.")
+    ] = False,
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
     """Compare the understudy with the real data. Internal: the page is not to be published."""
     from doublure import evaluate as measures
     from doublure.report import check_places
-    from doublure.run_folder import load
+    from doublure.run_folder import RunFolder, load
 
     syn = load(run)
+    if claim:
+        syn.refuse_unstated()
     page = out or run / "internal" / "report.html"
     figures = page.with_name(f"{page.stem}.json") if page.name else page
     check_places(page, figures, real, holdout)
@@ -38,4 +43,8 @@ def evaluate(
         report = measures.report(syn, real, holdout, progress=progress)
     report.save(page, figures)
     text = f"{report}\nWrote {page} (internal: computed on real data, do not publish)."
+    if claim:
+        stated = syn.stating(report.expected_loss)
+        RunFolder.open(run).save_guarantee(stated.guarantee)
+        text = f"{text}\nBundles of {run} now state: {stated.guarantee.sentence}"
     return Outcome(data={"page": str(page), "internal": True, "report": json.loads(report.to_json())}, text=text)

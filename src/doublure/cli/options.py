@@ -14,7 +14,8 @@ Config = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="R
 Device = Annotated[str, typer.Option(help="Where to compute, such as cpu or cuda.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads.")]
 Method = Annotated[
-    str | None, typer.Option(help="Which method trains: auto, statistics, guided, dpgan or gan; see docs/methods.md.")
+    str | None,
+    typer.Option(help="Which method trains: auto, statistics, guided, dpgan, noisecritic or gan; see docs/methods.md."),
 ]
 Epsilon = Annotated[float | None, typer.Option(help="The total ε, learned facts included. There is no default.")]
 Delta = Annotated[float | None, typer.Option(help="The total δ.")]

@@ -29,25 +29,27 @@ class ImageGanSettings(ImageAdversarialSettings):
     """The settings of ``gan`` on images."""
 
 
-_SIZES: dict[str, Any] = {
-    "table": {"lot_share": 0.05, "smallest_lot": 64, "largest_lot": 512, "steps": 4000},
-    "images": {"lot_share": 0.001, "smallest_lot": 64, "largest_lot": 64, "steps": 10_000},
-}
-
-
 class Gan:
-    """A GAN that promises nothing; see the module."""
+    """A GAN that promises nothing; see the module.
+
+    Attributes:
+        sizes: By kind of data, how lots and steps follow from the public number of units.
+    """
 
     name: ClassVar[str] = "gan"
     kinds: ClassVar[frozenset[str]] = frozenset({"table", "images"})
     guarantee: ClassVar[Kind] = "none"
     settings_type: ClassVar[Mapping[str, type[MethodSettings]]] = {"table": GanSettings, "images": ImageGanSettings}
+    sizes: ClassVar[dict[str, Any]] = {
+        "table": {"lot_share": 0.05, "smallest_lot": 64, "largest_lot": 512, "steps": 4000},
+        "images": {"lot_share": 0.001, "smallest_lot": 64, "largest_lot": 64, "steps": 10_000},
+    }
 
     def settle(self, schema: Schema, settings: MethodSettings) -> AdversarialSettings:
         """Decide the lot size and the number of steps from the public number of units."""
         refuse_unsteered(schema)
         own = _own(settings)
-        return type(own).model_validate(own.with_public_sizes(schema, **_SIZES[schema.kind]).model_dump())
+        return type(own).model_validate(own.with_public_sizes(schema, **self.sizes[schema.kind]).model_dump())
 
     def sample_rate(self, schema: Schema, settings: MethodSettings) -> float:
         """Return the lot size over the public number of units."""

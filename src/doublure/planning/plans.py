@@ -189,7 +189,7 @@ def plan(
     budget = Budget.of(chosen, schema, epsilon, delta)
     refuse_too_large(chosen, schema, own)
     if budget.epsilon is None:
-        return assemble(chosen, schema, own, budget, None, None)
+        return with_prices(assemble(chosen, schema, own, budget, None, None))
     return with_prices(_with_fallback(accountant, lambda name: _calibrated(chosen, schema, own, budget, name)))
 
 

@@ -105,9 +105,21 @@ class PrivateRecords:
         def expand(rows: Tensor) -> tuple[Tensor, Tensor | None]:
             return rows[:, :width].float(), rows[:, width:].float() if beside else None
 
-        # Rows are in the order of their units already.
-        unit = np.repeat(np.arange(self.n_units), np.diff(self._first))
-        return PrivateRecords(kept, unit, self.n_units, expand)
+        return PrivateRecords(kept, self._units, self.n_units, expand)
+
+    def with_conditions(self, conditions: Tensor) -> PrivateRecords:
+        """Return the same records with other conditions ``(N, K)``, in the order of :meth:`expanded`."""
+        numbered = torch.arange(len(self._compact))
+
+        def expand(rows: Tensor) -> tuple[Tensor, Tensor | None]:
+            return self._expand(self._compact[rows])[0], conditions[rows.cpu()].to(self._device)
+
+        return PrivateRecords(numbered, self._units, self.n_units, expand, self._device)
+
+    @property
+    def _units(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Each record's unit; records are in the order of their units already."""
+        return np.repeat(np.arange(self.n_units), np.diff(self._first))
 
     def __repr__(self) -> str:
         return "PrivateRecords(private)"

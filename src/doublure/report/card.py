@@ -35,6 +35,8 @@ _FIGURES = {
     "noise_source": "source of the noise",
 }
 
+_AVERAGE = "What was measured is an average over this data set, computed from real records without noise."
+_NOTHING = "Nothing was measured yet; what would be is an average over this data set."
 _CLAIMS = frozenset({"epsilon", "delta", "epsilon_mu", "delta_mu", "mu", "gamma"})
 _TOUCHED = ("purpose", "event", "epsilon", "delta")
 
@@ -134,8 +136,9 @@ def plain_words(guarantee: Mapping[str, Any], records: str = "rows") -> list[str
             rows,
         ]
     if kind == "empirical":
+        measured = _NOTHING if guarantee.get("mu") is None else _AVERAGE
         return [
-            f"What was measured is an average over this data set. It limits the risk of no individual {unit}.",
+            f"{measured} It limits the risk of no individual {unit}.",
             "Treat these data as you would treat the private data they were made from.",
         ]
     return [

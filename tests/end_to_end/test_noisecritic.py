@@ -1,0 +1,147 @@
+"""``noisecritic`` the whole way, from the command line: no ε anywhere, and μ only where its owner says so."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import partial
+
+import numpy as np
+import pytest
+
+import doublure as db
+from doublure.errors import RunFolderError, SettingError
+from doublure.evaluate import expected_loss
+
+TEXT = """
+doublure: 1
+kind: images
+units: 120
+images: {shape: [8, 8, 1]}
+label: {values: [a, b, c]}
+"""
+TINY = {
+    "steps": 6, "n_critic": 2, "lot_size": 12, "generator_batch": 6, "critic_channels": [4, 6], "channels": [6, 4],
+    "features": 5, "checkpoints": 3, "noise_width": 4, "estimate_features": "pixels", "estimate_pairs": 60,
+}  # fmt: skip
+VOTES = {"labels": "votes", "label_epsilon": 2.0, "label_delta": 1e-4, "label_groups": 4}
+
+
+@pytest.fixture(scope="module")
+def private():
+    rng = np.random.default_rng(2)
+    return {"images": rng.integers(0, 256, (120, 8, 8, 1), dtype=np.uint8), "labels": rng.choice(list("abc"), 120)}
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    monkeypatch.setattr("doublure.evaluate.students.EPOCHS", 1)
+    monkeypatch.setattr("doublure.evaluate.understudy.MOST_IMAGES", 100)
+    monkeypatch.setattr("doublure.evaluate.understudy.Rule", partial(expected_loss.Rule, artificial=400))
+
+
+def fitted(folder, private, doublure, **more):
+    """Return the run's and the ledger's paths."""
+    np.savez(folder / "d.npz", **private)
+    (folder / "s.yaml").write_text(TEXT)
+    words = [word for key, value in (TINY | more).items() for word in ("--set", f"{key}={json.dumps(value)}")]
+    doublure("budget", "init", folder / "l", "--dataset", "letters", "--epsilon", 1, "--delta", 1e-4)
+    asked = ["--schema", folder / "s.yaml", "--method", "noisecritic", *words]
+    result = doublure("fit", folder / "d.npz", *asked, "--ledger", folder / "l", "-o", folder / "run")
+    assert (result["guarantee"]["kind"], result["guarantee"]["epsilon"]) == ("empirical", None)
+    return folder / "run", folder / "l"
+
+
+def test_the_whole_way_from_the_command_line(tmp_path, private, run, doublure):
+    out, book = fitted(tmp_path, private, doublure)
+    assert doublure("sample", out, "-n", 30, "--seed", 4, "-o", tmp_path / "a.png")["rows"] == 30
+    before = (out / "guarantee.json").read_bytes()
+    found = doublure("evaluate", out, "--real", tmp_path / "d.npz")
+    loss = found["report"]["expected_loss"]
+    assert (loss["pairs"], loss["features"], loss["artificial"]) == (60, "pixels", 400)
+    assert loss["gamma"] == pytest.approx(1 / 61)
+    assert loss["mu"] >= 0
+    assert found["internal"]
+    page = (out / "internal" / "report.html").read_text()
+    assert "How much would one record change?" in page
+    assert "This is not ε" in page
+    assert (out / "guarantee.json").read_bytes() == before  # evaluating publishes nothing
+    card = doublure("release", out, "-n", 40, "-o", tmp_path / "bare")["card"]["guarantee"]
+    assert (card["kind"], card["mu"], card["gamma"], card["epsilon"]) == ("empirical", None, None, None)
+    assert "not estimated" in card["sentence"]
+
+    assert doublure("evaluate", out, "--real", tmp_path / "d.npz", "--claim")["report"]["expected_loss"] == loss
+    card = doublure("release", out, "-n", 40, "-o", tmp_path / "stated")["card"]["guarantee"]
+    assert (card["mu"], card["gamma"], card["epsilon"]) == (loss["mu"], loss["gamma"], None)
+    assert "computed from real records, without noise" in card["assumptions"][-1]
+    words = re.sub(r"<[^>]+>", " ", (tmp_path / "stated" / "card.html").read_text())
+    assert "μ, expected privacy loss (not ε)" in words
+    for bundle in ("bare", "stated"):
+        assert doublure("verify", tmp_path / bundle, "--ledger", book)["files"] == 3
+    said = doublure("budget", "show", book)
+    assert said["spent"]["epsilon"] == 0
+    assert "no longer covers all releases" in said["note"]
+
+
+def test_a_budget_is_refused(tmp_path, private, run, doublure):
+    (tmp_path / "s.yaml").write_text(TEXT)
+    code, said = run("plan", tmp_path / "s.yaml", "--method", "noisecritic", "--epsilon", 1, "--delta", 1e-4)
+    assert (code, said["error"]["field"]) == (2, "epsilon")
+
+
+def test_a_vote_is_in_the_ledger_and_the_release_stays_empirical(tmp_path, private, run, doublure):
+    out, book = fitted(tmp_path, private, doublure, **VOTES)
+    (reserved,) = [record.body["plan"] for record in db.Ledger.open(book).entries if record.kind == "reserve"]
+    votes, training = reserved["touches"]
+    assert 1.98 < votes["epsilon"] <= 2.0
+    assert votes["delta"] == 1e-4
+    assert "labels alone" in votes["purpose"]
+    assert training["epsilon"] is None
+    assert (reserved["kind"], reserved["epsilon"]) == ("empirical", None)
+    card = doublure("release", out, "-n", 10, "-o", tmp_path / "bundle")["card"]
+    assert card["guarantee"]["kind"] == "empirical"
+    assert card["guarantee"]["epsilon"] is None
+    assert card["touches"][0]["purpose"] == votes["purpose"]
+    assert doublure("verify", tmp_path / "bundle", "--ledger", book)["ledger"]
+
+
+def test_a_claim_that_cannot_be_made_is_refused(tmp_path, private, run, doublure):
+    out, _ = fitted(tmp_path, private, doublure, estimate_pairs=200)
+    before = (out / "guarantee.json").read_bytes()
+    code, said = run("evaluate", out, "--real", tmp_path / "d.npz", "--claim")
+    assert (code, said["error"]["field"]) == (2, "claim")
+    assert (out / "guarantee.json").read_bytes() == before
+    assert "too few records for the pairs" in (out / "internal" / "report.json").read_text()
+
+
+def test_a_claim_is_for_empirical_runs_alone(tmp_path, small, run):
+    code, said = run("evaluate", small.run, "--real", small.csv(tmp_path), "--claim")
+    assert (code, said["error"]["field"]) == (2, "claim")
+
+
+def test_an_edited_estimate_is_refused(tmp_path, private, doublure):
+    """All but μ, γ and what they rest on is the plan's; and the sentence follows from the figures."""
+    out, _ = fitted(tmp_path, private, doublure)
+    written = json.loads((out / "guarantee.json").read_text())
+    for edit in ({"unit": "person"}, {"mu": 0.1, "gamma": 0.01}, {"assumptions": ["trust me"]}, {"kind": "none"}):
+        (out / "guarantee.json").write_text(json.dumps(written | edit))
+        with pytest.raises(RunFolderError):
+            db.load(out)
+
+
+def test_a_table_goes_the_same_way(small, tmp_path):
+    settings = small.tiny | {"estimate_pairs": 100, "n_critic": 2, "features": 4}
+    plan = db.plan(small.declared, method="noisecritic", **settings)
+    syn = db.fit(small.frame(), plan, ledger=small.book(tmp_path), out=tmp_path / "run", seed=1)
+    assert len(syn.sample(20, seed=1)) == 20
+    rule = expected_loss.Rule(pairs=100, features="rows", artificial=500)
+    loss = expected_loss.of_understudy(syn, small.frame(), rule)
+    for change in ({"pairs": 90}, {"features": "pixels"}):
+        with pytest.raises(SettingError, match="otherwise than the plan says"):
+            syn.stating(loss.model_copy(update=change))
+    stated = syn.stating(loss)
+    assert stated.guarantee.mu == loss.mu
+    stated.save(tmp_path / "stated")
+    assert db.load(tmp_path / "stated").guarantee == stated.guarantee
+    card = db.release(stated, tmp_path / "bundle", n=20)
+    assert card["guarantee"]["mu"] == loss.mu

@@ -1,0 +1,117 @@
+"""Noisy voting on labels: one release, groups that know no label, and nothing of the true labels behind it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from doublure.errors import RunFolderError
+from doublure.methods import label_votes
+from doublure.methods.noisecritic import METHOD, _calibrated
+from doublure.private import accounting
+from doublure.private.accounting import DiscreteGaussianEvent
+
+QUIET = DiscreteGaussianEvent(scale=0.01, tables=2)
+LOUD = DiscreteGaussianEvent(scale=1e5, tables=2)
+GROUPS = 30
+TINY = {
+    "labels": "votes", "label_epsilon": 3.0, "label_delta": 1e-5, "label_groups": GROUPS, "steps": 6, "n_critic": 2,
+    "lot_size": 20, "generator_batch": 8, "critic_channels": [4], "channels": [6, 4], "features": 6, "noise_width": 4,
+    "checkpoints": 3,
+}  # fmt: skip
+
+
+def conditions(job):
+    return torch.cat([condition for _, condition in job.records.expanded(500)]).argmax(1).numpy()
+
+
+def bodies(job):
+    return torch.cat([body for body, _ in job.records.expanded(500)])
+
+
+def test_look_alikes_vote_for_what_they_are(digits):
+    voted = label_votes.voted(digits.noisy_job(**TINY), QUIET, GROUPS)
+    right = (conditions(voted) == digits.labels).mean()
+    assert right > 0.7
+    drowned = label_votes.voted(digits.noisy_job(**TINY), LOUD, GROUPS)
+    assert (conditions(drowned) == digits.labels).mean() < 0.4
+
+
+def test_images_stay_and_labels_go(digits):
+    job = digits.noisy_job(**TINY)
+    voted = label_votes.voted(job, QUIET, GROUPS)
+    assert torch.equal(bodies(voted), bodies(job))
+    assert (conditions(voted) != digits.labels).any()
+    body, condition, _, units = voted.records.lot(np.array([5, 900]))
+    assert units == 2
+    assert torch.equal(body, bodies(job)[[5, 900]])
+    assert torch.equal(condition.argmax(1), torch.from_numpy(conditions(voted)[[5, 900]]))
+
+
+def check_one_label_moves_one_vote(digits):
+    """Groups are found without a look at labels, so that another label takes one vote from one cell to another."""
+
+    def table(of_image, labels):
+        return np.histogram2d(of_image, labels, bins=[np.arange(GROUPS + 1), np.arange(11)])[0]
+
+    changed = np.r_[(digits.labels[0] + 1) % 10, digits.labels[1:]]
+    one = label_votes._groups(digits.noisy_job(**TINY), GROUPS)
+    other = label_votes._groups(digits.noisy_job(**TINY, labels_given=changed), GROUPS)
+    assert np.array_equal(one[0], other[0])
+    moved = table(*other) - table(*one)
+    assert np.abs(moved).sum() == 2
+    assert moved.sum() == 0
+
+
+def test_one_label_moves_one_vote(digits):
+    check_one_label_moves_one_vote(digits)
+
+
+def test_groups_that_follow_labels_are_caught(digits, monkeypatch):
+    def peeking(job, groups):
+        labels = conditions(job)
+        return labels.astype(np.int64), labels.astype(np.int64)
+
+    monkeypatch.setattr(label_votes, "_groups", peeking)
+    with pytest.raises(AssertionError):
+        check_one_label_moves_one_vote(digits)
+
+
+def test_the_price_is_that_of_a_vote_taken_and_a_vote_given(digits):
+    event = _calibrated(1.0, 1e-6)
+    assert 0.99 < accounting.epsilon_of([event], 1e-6) <= 1.0
+    once = DiscreteGaussianEvent(scale=event.scale)
+    assert accounting.epsilon_of([once], 1e-6) < 0.75  # what a sensitivity of 1 would claim
+
+
+def test_one_release_is_paid_for_before_the_first_step(digits):
+    asked = []
+    job = digits.noisy_job(**TINY, authorise=asked.append)
+    METHOD.train(job)
+    assert asked == list(range(1, 8))  # the vote, then six steps of the critic
+
+
+def test_a_resumed_run_keeps_the_vote(digits):
+    asked, memory = [], digits.Memory()
+
+    def stops(step):
+        asked.append(step)
+        if step == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        METHOD.train(digits.noisy_job(**TINY, authorise=stops, memory=memory))
+    kept = memory.kept["voted_labels"]
+    assert kept.shape == (digits.UNITS,)
+    assert any(name.startswith("generator.") for name in memory.kept)
+    asked.clear()
+    job = digits.noisy_job(**TINY, authorise=asked.append, memory=memory, taken=5)
+    assert np.array_equal(conditions(label_votes.voted(job, LOUD, GROUPS)), kept.numpy())
+    METHOD.train(job)
+    assert asked == [6, 7]
+
+
+def test_a_vote_that_was_lost_is_not_held_again(digits):
+    with pytest.raises(RunFolderError, match="labels were voted on"):
+        METHOD.train(digits.noisy_job(**TINY, taken=1))
