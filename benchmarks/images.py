@@ -1,32 +1,43 @@
-"""Artificial images as lessons: students taught on them and tested on real ones.
+"""Artificial images as lessons: students taught on them and tested on real ones; and the expected privacy loss.
 
     python benchmarks/images.py run --data mnist --method guided --epsilon 1 --seeds 0 1 2
     python benchmarks/images.py run --data mnist --method peer:dp-merf --epsilon 1 --seeds 0 1 2
+    python benchmarks/images.py run --data mnist --method noisecritic --students cnn logistic --expected-loss student
     python benchmarks/images.py table
 
 All 60,000 training images are the private data set; a student of ``doublure.evaluate.students`` learns from 60,000
-artificial ones and is tested on the 10,000 official test images. Resumable: finished cells are skipped. ``--tune``
-keeps the last 10,000 training images aside, tests on those, and never opens the test set: settings were chosen that
-way.
+artificial ones and is tested on the 10,000 official test images; method ``real`` teaches it with the training images
+themselves. Resumable: finished cells are skipped. ``--tune`` keeps the last 10,000 training images aside, tests on
+those, and never opens the test set: settings were chosen that way.
+
+``--expected-loss`` estimates μ (Triastcyn & Faltings 2019) beside it, in one or more spaces of features; its rule is
+fixed by ``--pairs`` before any result is seen. CIFAR-10 is a JPEG copy, so that its figures stand beside no published
+ones; Olivetti's faces (the first eight of each person) are brought to 48 x 48. SVHN and CelebA are not at hand.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import platform
 import resource
 import statistics
 import tempfile
 import time
+from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
+from PIL import Image
 
 import doublure as db
 from doublure.data.images import Images
+from doublure.evaluate.expected_loss import Rule, of_understudy
+from doublure.evaluate.extractors import NAMES
 from doublure.evaluate.students import STUDENTS, Student, predict
 from doublure.schema import Schema
 from peers import dp_merf
@@ -37,12 +48,24 @@ SCHEMA = Path(__file__).resolve().parents[1] / "examples" / "schemas" / "mnist.s
 DELTA = 1e-5
 KEPT_ASIDE = 10_000
 PEER = "peer:dp-merf"
-FILES = {"mnist": "mnist.npz", "fashion-mnist": "fashion_mnist.npz"}
+FILES = {
+    "mnist": "mnist.npz",
+    "fashion-mnist": "fashion_mnist.npz",
+    "cifar10": "cifar10_jpegq75_bytes.npz",
+    "olivetti": "orl_olivetti_faces.npz",
+}
+FACE, FACES_TAUGHT = 48, 8
+UNPROTECTED = ("gan", "noisecritic", "real")
+
+Arrays: TypeAlias = "tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]"
 
 
-def real(data: str, split: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return images ``(N, 28, 28, 1)`` and labels: from shared data if present, else downloaded."""
+def real(data: str, split: str) -> Arrays:
+    """Return images ``(N, H, W, C)`` and labels: from shared data if present, else downloaded."""
     local = SHARED / FILES[data]
+    if data in READERS:
+        with np.load(local, allow_pickle=False) as arrays:
+            return READERS[data](arrays, split)
     if local.is_file():
         with np.load(local, allow_pickle=False) as arrays:
             return arrays[f"x_{split}"].reshape(-1, 28, 28, 1), arrays[f"y_{split}"].astype(np.int64)
@@ -50,12 +73,41 @@ def real(data: str, split: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, A
     return loaded["x"], loaded["y"]
 
 
+def _cifar10(arrays: Any, split: str) -> Arrays:
+    content, ends = arrays[f"jpeg_{split}"].tobytes(), arrays[f"offset_{split}"]
+    pictures = [np.asarray(Image.open(io.BytesIO(content[a:b])).convert("RGB")) for a, b in pairwise(ends)]
+    return np.stack(pictures), arrays[f"y_{split}"].astype(np.int64)
+
+
+def _olivetti(arrays: Any, split: str) -> Arrays:
+    small = [np.asarray(Image.fromarray(face).resize((FACE, FACE))) for face in arrays["olivetti64_x"]]
+    who = arrays["olivetti64_identity"].astype(np.int64)
+    number = np.arange(len(who)) - np.searchsorted(who, who)  # of this person's images; persons stand in order
+    mine = (number < FACES_TAUGHT) == (split == "train")
+    return np.stack(small)[mine][..., None], who[mine]
+
+
+READERS: dict[str, Callable[[Any, str], Arrays]] = {"cifar10": _cifar10, "olivetti": _olivetti}
+
+
+def schema_of(data: str, images: np.ndarray[Any, Any], labels: np.ndarray[Any, Any]) -> Schema:
+    """Return what is public about a data set: its shape, its classes and how many images it has."""
+    plain = Schema.load(SCHEMA).to_plain() | {"units": len(images)}
+    if data in READERS:
+        label = {"values": sorted(set(labels.tolist())), "roles": ["target", "condition"]}
+        plain |= {"images": {"shape": list(images.shape[1:])}, "label": label}
+    return Schema.parse(json.dumps(plain))
+
+
 def run(options: argparse.Namespace) -> None:
     """Run what is missing."""
     OUT.parent.mkdir(exist_ok=True)
     done = {tuple(json.loads(line)["cell"]) for line in OUT.read_text().splitlines()} if OUT.exists() else set()
     for seed in options.seeds:
-        cell = (options.data, options.method, options.epsilon, seed, options.samples, options.tune, str(options.set))
+        epsilon = None if options.method in ("noisecritic", "real") else options.epsilon
+        cell = (options.data, options.method, epsilon, seed, options.samples, options.tune, str(options.set))
+        if options.expected_loss:
+            cell = (*cell, f"{options.pairs} pairs in {' '.join(options.expected_loss)}")
         if cell not in done:
             found = one(options, seed)
             with OUT.open("a") as file:
@@ -70,23 +122,36 @@ def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
         images, labels = images[:-KEPT_ASIDE], labels[:-KEPT_ASIDE]
     else:
         test_images, test_labels = real(options.data, "test")
-    lesson, classes, wall, cpu = (peers if options.method == PEER else ours)(options, images, labels, seed)
-    found: dict[str, Any] = {"fit_seconds": round(wall), "fit_cpu_seconds": round(cpu), "students": {}}
+    classes = int(max(labels.max(), test_labels.max())) + 1
+    found: dict[str, Any] = {"students": {}}
+    if options.method == "real":
+        drawn, lesson = Images(images=images), labels
+    elif options.method == PEER:
+        drawn, lesson, cost = peers(options, images, labels, seed)
+        found |= cost
+    else:
+        understudy, cost = fitted(options, images, labels, seed)
+        drawn = understudy.sample(options.samples, seed=seed)
+        lesson = drawn.labels.to_numpy().astype(np.int64)
+        found |= cost
     found["peak_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     found |= {"torch": torch.__version__, "python": platform.python_version(), "threads": torch.get_num_threads()}
     for student in options.students:
-        chances = predict(student, lesson, classes, Images(images=test_images), 10, seed)
+        chances = predict(student, drawn, lesson, Images(images=test_images), classes, seed)
         found["students"][student] = float((chances.argmax(1) == test_labels).mean())
         print(options.data, options.method, options.epsilon, seed, student, found["students"][student], flush=True)
+    if options.expected_loss and options.method not in ("real", PEER):
+        found["expected_loss"] = losses(options, understudy, Images(images=images), seed)
     return found
 
 
-def ours(options: argparse.Namespace, images: Any, labels: Any, seed: int) -> tuple[Images, Any, float, float]:
-    """Return artificial images of a method of ours, their labels, and the fit's seconds: clock and processor."""
-    plain = Schema.load(SCHEMA).to_plain() | {"units": len(images)}
+def fitted(
+    options: argparse.Namespace, images: np.ndarray[Any, Any], labels: np.ndarray[Any, Any], seed: int
+) -> tuple[db.Synthesizer, dict[str, int]]:
+    """Plan and fit, and say what it took."""
     chosen = {name: json.loads(value) for name, _, value in (entry.partition("=") for entry in options.set)}
-    spent = {} if options.method == "gan" else {"epsilon": options.epsilon, "delta": DELTA}
-    plan = db.plan(Schema.parse(json.dumps(plain)), method=options.method, **spent, **chosen)
+    spent = {} if options.method in UNPROTECTED else {"epsilon": options.epsilon, "delta": DELTA}
+    plan = db.plan(schema_of(options.data, images, labels), method=options.method, **spent, **chosen)
     with tempfile.TemporaryDirectory() as folder:
         ledger = db.Ledger.create(Path(folder) / "ledger", dataset=options.data, epsilon=100.0, delta=1e-3)
         start = time.perf_counter(), time.process_time()
@@ -94,16 +159,36 @@ def ours(options: argparse.Namespace, images: Any, labels: Any, seed: int) -> tu
             {"images": images, "labels": labels}, plan, ledger=ledger, out=Path(folder) / "run", seed=seed
         )
         wall, cpu = time.perf_counter() - start[0], time.process_time() - start[1]
-    drawn = understudy.sample(options.samples, seed=seed)
-    return drawn, drawn.labels.to_numpy().astype(np.int64), wall, cpu
+    return understudy, {"fit_seconds": round(wall), "fit_cpu_seconds": round(cpu)}
 
 
-def peers(options: argparse.Namespace, images: Any, labels: Any, seed: int) -> tuple[Images, Any, float, float]:
-    """Return the same of a peer; its seconds count sampling too."""
+def peers(
+    options: argparse.Namespace, images: np.ndarray[Any, Any], labels: np.ndarray[Any, Any], seed: int
+) -> tuple[Images, np.ndarray[Any, Any], dict[str, int]]:
+    """Return a peer's images and labels, and what it took, sampling included."""
     start = time.perf_counter(), time.process_time()
     own = {"data": options.data, "epsilon": options.epsilon, "delta": DELTA, "size": options.samples, "seed": seed}
     made, classes = dp_merf.artificial(images, labels, **own)
-    return Images(images=made), classes, time.perf_counter() - start[0], time.process_time() - start[1]
+    wall, cpu = time.perf_counter() - start[0], time.process_time() - start[1]
+    return Images(images=made), classes, {"fit_seconds": round(wall), "fit_cpu_seconds": round(cpu)}
+
+
+def losses(
+    options: argparse.Namespace, understudy: db.Synthesizer, images: Images, seed: int
+) -> dict[str, dict[str, Any]]:
+    """Return the expected loss in each space of features; null where there is none."""
+    found: dict[str, dict[str, Any]] = {}
+    for name in options.expected_loss:
+        rule = Rule(pairs=options.pairs, features=name)
+        start = time.process_time()
+        try:
+            estimate = of_understudy(understudy, images, rule, seed=seed)
+            found[name] = json.loads(estimate.model_dump_json()) | {"cpu_seconds": round(time.process_time() - start)}
+            print(*estimate.lines, sep="\n", flush=True)
+        except db.errors.DataError as error:
+            found[name] = {"refused": str(error)}
+            print(error, flush=True)
+    return found
 
 
 def table() -> None:
@@ -111,22 +196,56 @@ def table() -> None:
     cells: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for line in OUT.read_text().splitlines():
         entry = json.loads(line)
-        data, method, epsilon, _, samples, tune, chosen = entry["cell"]
-        cells.setdefault((data, method, epsilon, samples, tune, chosen), []).append(entry)
+        data, method, epsilon, _, samples, tune, chosen, *loss = entry["cell"]
+        cells.setdefault((data, method, epsilon, samples, tune, chosen, *loss), []).append(entry)
     names = [student for student in STUDENTS if any(student in e["students"] for es in cells.values() for e in es)]
     print("| data | method | ε | " + " | ".join(names) + " | fit, s | CPU s | MiB | seeds | settings |")
     print("|---|---|--:|" + "--:|" * len(names) + "--:|--:|--:|--:|---|")
-    for (data, method, epsilon, _, tune, chosen), entries in cells.items():
+    for (data, method, epsilon, _, tune, chosen, *_), entries in cells.items():
         scores = []
         for name in names:
             values = [100 * entry["students"][name] for entry in entries if name in entry["students"]]
             scores.append(f"{statistics.mean(values):.1f} ({min(values):.1f}–{max(values):.1f})" if values else "–")
         means = [
-            round(statistics.mean(entry[key] for entry in entries))
+            round(statistics.mean(entry.get(key, 0) for entry in entries))
             for key in ("fit_seconds", "fit_cpu_seconds", "peak_mib")
         ]
         setting = ("held-out training images; " if tune else "") + (chosen if chosen != "[]" else "default")
-        print("|", " | ".join(str(x) for x in (data, method, epsilon, *scores, *means, len(entries), setting)), "|")
+        shown = "–" if epsilon is None else epsilon
+        print("|", " | ".join(str(x) for x in (data, method, shown, *scores, *means, len(entries), setting)), "|")
+    loss_table(cells)
+
+
+def loss_table(cells: dict[tuple[Any, ...], list[dict[str, Any]]]) -> None:
+    """Print the expected losses, one run a line: a mean over seeds would hide how far they are apart."""
+    heads = ["data", "method", "seed", "features", "k", "mean", "σ₊", "μ at γ", "95 %", "μ at 1e-5 as in the paper"]
+    print("\n|", " | ".join([*heads, "95 %", "settings"]), "|")
+    print("|---|---|--:|---|--:|--:|--:|--:|---|--:|---|---|")
+    for (data, method, _, _, _, chosen, *_), entries in cells.items():
+        for entry in entries:
+            for name, one in entry.get("expected_loss", {}).items():
+                if "refused" in one:
+                    print(
+                        "|", " | ".join([data, method, str(entry["cell"][3]), name, one["refused"]]), "| | | | | | | |"
+                    )
+                    continue
+                ends = ["–".join(f"{end:.3g}" for end in one[key]) for key in ("interval", "interval_paper")]
+                figures = [f"{one[key]:.3g}" for key in ("mean", "upper_deviation")]
+                at = f"{one['mu']:.3g} at {one['gamma']:.2g}"
+                k = f"{one['k']}{'' if one['k_reached'] else ' (most)'}"
+                row = [
+                    data,
+                    method,
+                    entry["cell"][3],
+                    name,
+                    k,
+                    *figures,
+                    at,
+                    ends[0],
+                    f"{one['mu_paper']:.3g}",
+                    ends[1],
+                ]
+                print("|", " | ".join(str(x) for x in (*row, chosen if chosen != "[]" else "default")), "|")
 
 
 def main() -> None:
@@ -139,6 +258,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--samples", type=int, default=60_000)
     parser.add_argument("--students", nargs="+", choices=sorted(STUDENTS), default=list[Student](["cnn"]))
+    parser.add_argument("--expected-loss", nargs="*", choices=sorted(NAMES), default=[], metavar="FEATURES")
+    parser.add_argument("--pairs", type=int, default=1000, help="real records that a loss is estimated from")
     parser.add_argument("--set", nargs="*", default=[], help="settings, name=JSON")
     parser.add_argument("--tune", action="store_true", help="test on training images that were kept aside")
     parser.add_argument("--threads", type=int, default=2)
