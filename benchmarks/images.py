@@ -12,7 +12,8 @@ those, and never opens the test set: settings were chosen that way.
 
 ``--expected-loss`` estimates μ (Triastcyn & Faltings 2019) beside it, in one or more spaces of features; its rule is
 fixed by ``--pairs`` before any result is seen. CIFAR-10 is a JPEG copy, so that its figures stand beside no published
-ones; Olivetti's faces (the first eight of each person) are brought to 48 x 48. SVHN and CelebA are not at hand.
+ones; Olivetti's faces (the first eight of each person, hence ``--pairs 200``) are brought to 48 x 48. SVHN and CelebA
+are not at hand.
 """
 
 from __future__ import annotations

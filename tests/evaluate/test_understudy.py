@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -98,3 +100,37 @@ def test_the_rows_of_a_unit_are_split_together(make_understudy):
     # No household stands on both sides of the split, and x names the household.
     assert x.variation.real > 0.3
     assert any("Intervals treat rows as independent" in note for note in report.table.notes)
+
+
+def empirical(understudy):
+    understudy.guarantee = SimpleNamespace(kind="empirical", sentence="Empirical estimate.")
+    understudy.plan = SimpleNamespace(
+        method="noisecritic", settings=SimpleNamespace(estimate_pairs=40, estimate_features="rows")
+    )
+    return understudy
+
+
+def test_the_loss_of_an_empirical_understudy_is_estimated_as_its_plan_says(monkeypatch, understudy, real, tmp_path):
+    asked = []
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            "doublure.evaluate.understudy.of_understudy", lambda *given, **named: asked.append((given, named))
+        )
+        table = evaluate.report(understudy, real, rows=100).table
+        monkeypatch.setattr("doublure.evaluate.understudy.evaluate_table", lambda *given, **named: table)
+        evaluate.compare({"a": empirical(understudy)}, real)  # compares figures, and prints no loss
+        assert not asked
+        evaluate.report(understudy, real, rows=100, seed=3)
+        ((_, records, rule), named) = asked[0]
+        assert len(records) == len(real)  # all that the fit has seen, whatever is kept aside for tests
+        assert (rule.pairs, rule.features, named) == (40, "rows", {"seed": 3})
+        evaluate.report(understudy, real, rows=100, rule=evaluate.expected_loss.Rule(pairs=7, features="rows"))
+        assert asked[1][0][2].pairs == 7
+
+    # One that cannot be estimated is said: these rows are drawn from 500 with replacement, so that most have a twin.
+    report = evaluate.report(understudy, real, rows=100)
+    assert report.expected_loss is None
+    assert "no density" in report.expected_loss_skipped
+    assert "No privacy loss:" in str(report)
+    report.save(tmp_path / "page.html")
+    assert "No privacy loss:" in (tmp_path / "page.html").read_text()

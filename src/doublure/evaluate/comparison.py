@@ -130,7 +130,7 @@ def compare(
                 guarantee=understudy.guarantee.sentence,
                 epsilon=understudy.guarantee.epsilon,
                 delta=understudy.guarantee.delta,
-                scores=report(understudy, real, holdout, seed=seed, progress=progress).scores,
+                scores=report(understudy, real, holdout, seed=seed, loss=False, progress=progress).scores,
             )
         )
     kind = next(iter(understudies.values())).schema.kind

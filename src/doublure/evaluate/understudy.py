@@ -179,6 +179,7 @@ def report(
     rows: int | None = None,
     seed: int = 0,
     rule: Rule | None = None,
+    loss: bool = True,
     progress: Progress | None = None,
 ) -> Report | ImageReport:
     """Compare what an understudy says with real records. The result is internal: do not publish it.
@@ -192,6 +193,7 @@ def report(
         seed: Fixes the sample and every random choice of the evaluation.
         rule: How the expected privacy loss is estimated; left out, as the plan says for a guarantee that is empirical,
             and not at all for others.
+        loss: Whether it is estimated at all.
         progress: Who listens.
 
     Raises:
@@ -221,12 +223,13 @@ def report(
         schema_sha256=syn.schema.sha256,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )
-    loss, skipped = _expected_loss(syn, train.content, rule or _planned(syn), seed, listener)
+    chosen = (rule or _planned(syn)) if loss else None
+    lost, skipped = _expected_loss(syn, train.content, chosen, seed, listener)
     if isinstance(syn.schema, ImageSchema):
         found = evaluate_images(syn.schema, artificial, train.content, kept, unit=train.unit, seed=seed)
-        return ImageReport(about=about, images=found, expected_loss=loss, expected_loss_skipped=skipped)
+        return ImageReport(about=about, images=found, expected_loss=lost, expected_loss_skipped=skipped)
     table = evaluate_table(syn.schema, artificial, train.frame, kept, unit=train.unit, seed=seed)
-    return Report(about=about, table=table, expected_loss=loss, expected_loss_skipped=skipped)
+    return Report(about=about, table=table, expected_loss=lost, expected_loss_skipped=skipped)
 
 
 def _planned(syn: Understudy) -> Rule | None:
