@@ -6,6 +6,7 @@ import pytest
 
 from doublure import evaluate
 from doublure.errors import DataError, SettingError
+from doublure.guarantee import Guarantee
 from doublure.schema import Schema
 
 SENTENCE = "No privacy guarantee. Do not publish."
@@ -103,7 +104,7 @@ def test_the_rows_of_a_unit_are_split_together(make_understudy):
 
 
 def empirical(understudy):
-    understudy.guarantee = SimpleNamespace(kind="empirical", sentence="Empirical estimate.")
+    understudy.guarantee = Guarantee(kind="empirical")
     understudy.plan = SimpleNamespace(
         method="noisecritic", settings=SimpleNamespace(estimate_pairs=40, estimate_features="rows")
     )

@@ -102,9 +102,9 @@ def test_a_resumed_run_keeps_the_vote(digits):
 
     with pytest.raises(KeyboardInterrupt):
         METHOD.train(digits.noisy_job(**TINY, authorise=stops, memory=memory))
-    kept = memory.kept["voted_labels"]
+    kept = memory.kept["votes/labels"]
     assert kept.shape == (digits.UNITS,)
-    assert any(name.startswith("generator.") for name in memory.kept)
+    assert any(name.startswith("critic/generator.") for name in memory.kept)
     asked.clear()
     job = digits.noisy_job(**TINY, authorise=asked.append, memory=memory, taken=5)
     assert np.array_equal(conditions(label_votes.voted(job, LOUD, GROUPS)), kept.numpy())

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from doublure.methods import kept_state
-from doublure.methods.base import Checkpoints, Job
+from doublure.methods.base import Job
 from doublure.networks.sizes import paths, places
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.private.records import PrivateRecords
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _CHUNK = 2000
 _ROUNDS = 3
-_KEPT = "voted_labels"
+_KEPT = "labels"
 
 
 def voted(job: Job, event: DiscreteGaussianEvent, groups: int) -> Job:
@@ -48,22 +48,17 @@ def voted(job: Job, event: DiscreteGaussianEvent, groups: int) -> Job:
     Raises:
         RunFolderError: The run was cut off between the vote and the first state that was kept.
     """
-    state = dict(job.checkpoints.load() or {})
+    vote = job.stage("votes", after=0)
+    state = vote.checkpoints.load() or {}
     if _KEPT in state:
         labels = state[_KEPT]
     elif job.taken:
         raise kept_state.lost_release("labels were voted on")
     else:
-        labels = _vote(job, event, groups)
-        job.checkpoints.save(1, {_KEPT: labels})
+        labels = _vote(vote, event, groups)
+        vote.checkpoints.save(1, {_KEPT: labels})
     conditions = torch.eye(job.encoder.condition_width)[labels.long()]
-    return replace(
-        job,
-        records=job.records.with_conditions(conditions),
-        authorise=lambda step: job.authorise(step + 1),
-        checkpoints=_Beside(job.checkpoints, {_KEPT: labels}),
-        taken=max(0, job.taken - 1),
-    )
+    return replace(job.stage("critic", after=1), records=job.records.with_conditions(conditions))
 
 
 def _vote(job: Job, event: DiscreteGaussianEvent, groups: int) -> Tensor:
@@ -114,20 +109,3 @@ def _bodies(
             raise TypeError("a vote needs labels")
         if len(body) >= least:
             yield body.cpu().numpy(), condition.argmax(dim=1).cpu().numpy()
-
-
-class _Beside:
-    """Checkpoints that keep some tensors beside whatever is saved, and hand back what is not theirs."""
-
-    def __init__(self, inner: Checkpoints, beside: dict[str, Tensor]) -> None:
-        self._inner = inner
-        self._beside = beside
-
-    def save(self, step: int, tensors: dict[str, Tensor]) -> None:
-        """Replace the kept state."""
-        self._inner.save(step + 1, tensors | self._beside)
-
-    def load(self) -> dict[str, Tensor] | None:
-        """Return the kept state, if there is one beside the labels."""
-        kept = {name: value for name, value in (self._inner.load() or {}).items() if name not in self._beside}
-        return kept or None

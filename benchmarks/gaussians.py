@@ -1,0 +1,164 @@
+"""Six Gaussians in the plane (Frigerio et al. 2019, §6.1): kernel densities, and the Wasserstein distance by epochs.
+
+    python benchmarks/gaussians.py run            # resumable: finished cells are skipped
+    python benchmarks/gaussians.py table          # the table for docs/results.md
+    python benchmarks/gaussians.py picture        # benchmarks/out/gaussians.png, of the first seed
+
+10,000 points around the corners of a hexagon in the unit square, all of the same variance; the paper says neither how
+many there were nor where. ε = 8 for each run by itself, whatever its length: a point of the curve is a whole fit with
+that many steps, and not a look at one fit on its way. Distances are the paper's mean over the two marginals, and the
+mean over 200 directions (sliced), between as many artificial points and *other* draws of the same six Gaussians; those
+of real points are printed beside them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import platform
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy.stats import gaussian_kde, wasserstein_distance
+
+import doublure as db
+from doublure.schema import Schema
+
+OUT = Path(__file__).parent / "out" / "gaussians.jsonl"
+POINTS, SPREAD, RADIUS = 10_000, 0.05, 0.35
+EPSILON, DELTA = 8.0, 1e-5
+SCHEMA = f"""
+doublure: 1
+kind: table
+unit: {{name: point}}
+units: {POINTS}
+columns:
+  x: {{type: real, bounds: [0, 1], precision: 4, missing: false}}
+  y: {{type: real, bounds: [0, 1], precision: 4, missing: false}}
+"""
+STEPS = (250, 500, 1000, 2000)
+WAYS: dict[str, tuple[str, dict[str, Any]]] = {
+    "gan": ("gan", {"numerics": "scaled"}),
+    "dpgan": ("dpgan", {"numerics": "scaled"}),
+    "dpgan, decay": ("dpgan", {"numerics": "scaled", "clipping_decay": 0.5}),
+    "statistics": ("statistics", {}),
+}
+
+
+def points(seed: int) -> pd.DataFrame:
+    """Return draws of the six Gaussians, cut to the unit square."""
+    draw = np.random.default_rng([41, seed])
+    corner = math.pi / 3 * draw.integers(0, 6, POINTS)
+    centres = 0.5 + RADIUS * np.stack([np.cos(corner), np.sin(corner)], axis=1)
+    found = np.clip(centres + SPREAD * draw.normal(size=centres.shape), 0, 1).round(4)
+    return pd.DataFrame(found, columns=["x", "y"])
+
+
+def distances(one: pd.DataFrame, other: pd.DataFrame) -> dict[str, float]:
+    """Return the mean Wasserstein-1 distance over the marginals, and over 200 directions."""
+    turns = np.pi * np.arange(200) / 200
+    directions = np.stack([np.cos(turns), np.sin(turns)])
+    here, there = (frame[["x", "y"]].to_numpy(dtype=float) for frame in (one, other))
+    sliced = [wasserstein_distance(here @ way, there @ way) for way in directions.T]
+    marginal = [wasserstein_distance(here[:, place], there[:, place]) for place in range(2)]
+    return {"marginal": statistics.mean(marginal), "sliced": statistics.mean(sliced)}
+
+
+def fitted(way: str, steps: int | None, seed: int) -> tuple[pd.DataFrame, float, db.Plan]:
+    """Return artificial points, the seconds of the fit, and its plan."""
+    method, settings = WAYS[way]
+    own = settings | ({} if steps is None else {"steps": steps})
+    spent = {} if method == "gan" else {"epsilon": EPSILON, "delta": DELTA}
+    plan = db.plan(Schema.parse(SCHEMA), method=method, **spent, **own)
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = db.Ledger.create(Path(folder) / "ledger", dataset="six-gaussians", epsilon=100.0, delta=1e-2)
+        start = time.perf_counter()
+        syn = db.fit(points(seed), plan, ledger=ledger, seed=seed, threads=torch.get_num_threads())
+        return syn.sample(POINTS, seed=seed), time.perf_counter() - start, plan
+
+
+def run(options: argparse.Namespace) -> None:
+    """Measure what is not measured yet."""
+    OUT.parent.mkdir(exist_ok=True)
+    done = {tuple(json.loads(line)["cell"]) for line in OUT.read_text().splitlines()} if OUT.exists() else set()
+    cells = [("real", None), *((way, steps) for way in WAYS if way != "statistics" for steps in STEPS)]
+    for seed in options.seeds:
+        for way, steps in (*cells, ("statistics", None)):
+            if (way, steps, seed) in done:
+                continue
+            found: dict[str, Any] = {"cell": (way, steps, seed)}
+            if way == "real":
+                made = points(1000 + seed)
+            else:
+                made, seconds, plan = fitted(way, steps, seed)
+                epochs = plan.steps * (plan.sample_rate or 1.0)
+                found |= {"seconds": round(seconds, 1), "epochs": round(epochs, 1), "sigma": plan.noise_multiplier}
+            found |= distances(made, points(2000 + seed))
+            with OUT.open("a") as file:
+                file.write(json.dumps(found) + "\n")
+            print(json.dumps(found), flush=True)
+
+
+def table() -> None:
+    """Print the table: mean and range over seeds."""
+    cells: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for line in OUT.read_text().splitlines():
+        entry = json.loads(line)
+        cells.setdefault(tuple(entry["cell"][:2]), []).append(entry)
+    print(f"Python {platform.python_version()}, torch {torch.__version__}, {torch.get_num_threads()} threads, CPU\n")
+    print("| | critic steps | epochs | marginals | sliced | fit, s | seeds |")
+    print("|---|--:|--:|--:|--:|--:|--:|")
+    for (way, steps), entries in cells.items():
+        figures = []
+        for name in ("marginal", "sliced"):
+            values = [entry[name] for entry in entries]
+            figures.append(f"{statistics.mean(values):.4f} ({min(values):.4f}–{max(values):.4f})")
+        seconds = statistics.mean(entry.get("seconds", 0) for entry in entries)
+        rest = (steps or "–", entries[0].get("epochs", "–"), *figures, round(seconds), len(entries))
+        print(f"| {way} | " + " | ".join(str(value) for value in rest) + " |")
+
+
+def picture(seed: int) -> None:
+    """Draw kernel densities side by side, as the paper's figure 1 does."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    sets = {"real": points(seed)} | {way: fitted(way, None if way == "statistics" else 2000, seed)[0] for way in WAYS}
+    across, down = np.meshgrid(np.linspace(0, 1, 100), np.linspace(0, 1, 100))
+    figure, panes = plt.subplots(1, len(sets), figsize=(3 * len(sets), 3.2), layout="constrained")
+    for pane, (name, frame) in zip(panes, sets.items(), strict=True):
+        density = gaussian_kde(frame[["x", "y"]].to_numpy(dtype=float)[:4000].T, bw_method=0.12)
+        height = density(np.stack([across.ravel(), down.ravel()])).reshape(across.shape)
+        pane.contourf(across, down, height, levels=14, cmap="Blues")
+        pane.set(title=name if name == "real" or name == "gan" else f"{name}, ε = {EPSILON:g}", xticks=[], yticks=[])
+        pane.set_aspect("equal")
+    figure.savefig(OUT.with_suffix(".png"), dpi=110)
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("verb", choices=["run", "table", "picture"])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    if options.verb == "run":
+        run(options)
+    elif options.verb == "table":
+        table()
+    else:
+        picture(options.seeds[0])
+
+
+if __name__ == "__main__":
+    main()
