@@ -105,14 +105,18 @@ def run(options: argparse.Namespace) -> None:
     OUT.parent.mkdir(exist_ok=True)
     done = {tuple(json.loads(line)["cell"]) for line in OUT.read_text().splitlines()} if OUT.exists() else set()
     for seed in options.seeds:
-        epsilon = None if options.method in ("noisecritic", "real") else options.epsilon
-        cell = (options.data, options.method, epsilon, seed, options.samples, options.tune, str(options.set))
+        cell = (options.data, options.method, _epsilon(options), seed, options.samples, options.tune, str(options.set))
         if options.expected_loss:
             cell = (*cell, f"{options.pairs} pairs in {' '.join(options.expected_loss)}")
         if cell not in done:
             found = one(options, seed)
             with OUT.open("a") as file:
                 file.write(json.dumps({"cell": cell, **found}) + "\n")
+
+
+def _epsilon(options: argparse.Namespace) -> float | None:
+    """Return the ε of a cell; gan's keep the default that they were once named by."""
+    return None if options.method in ("noisecritic", "real") else options.epsilon
 
 
 def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
@@ -140,7 +144,7 @@ def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     for student in options.students:
         chances = predict(student, drawn, lesson, Images(images=test_images), classes, seed)
         found["students"][student] = float((chances.argmax(1) == test_labels).mean())
-        print(options.data, options.method, options.epsilon, seed, student, found["students"][student], flush=True)
+        print(options.data, options.method, _epsilon(options), seed, student, found["students"][student], flush=True)
     if options.expected_loss and options.method not in ("real", PEER):
         found["expected_loss"] = losses(options, understudy, Images(images=images), seed)
     return found
