@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from doublure.errors import DataError
 
 if TYPE_CHECKING:
     from doublure.schema import Schema
+    from doublure.schema.columns import Column
 
 CHUNK_ROWS = 200_000
 
@@ -46,6 +47,10 @@ class Table:
         """What the encoder reads: the frame."""
         return self.frame
 
+    def cells(self, column: str, fact: str) -> pd.Series[Any]:
+        """Return the cells of a column: one a record, whatever is asked of them."""
+        return self.frame[column]
+
     def __repr__(self) -> str:
         return "Table(private)"
 
@@ -67,8 +72,16 @@ class TableSource:
         Raises:
             DataError: A column of the schema is not there, or stands twice.
         """
+        self.check_names(schema.columns)
+
+    def check_names(self, names: Iterable[str]) -> None:
+        """Look for columns in the header.
+
+        Raises:
+            DataError: One is not there, or stands twice.
+        """
         counts = Counter(self.columns)
-        for name in schema.columns:
+        for name in names:
             count = counts[name]
             if count == 0:
                 raise DataError("is not a column of the data", field=name, remedy="mend the schema or the header")
@@ -87,29 +100,45 @@ class TableSource:
         """
         self.check(schema)
         id_column = schema.unit.id
-        wanted = [name for name, column in schema.columns.items() if column.type != "id"]
-        read = wanted if id_column is None else [*wanted, id_column]
-        frames, ids = [], []
-        for raw in self.chunks(read):
-            frames.append(_canonical(raw, schema, wanted))
-            if id_column is not None:
-                ids.append(cells.unit_ids(raw[id_column], id_column, schema.columns[id_column].missing_tokens))
-        frame = cells.concatenate(frames or [_canonical(_no_rows(wanted), schema, wanted)], wanted)
+        wanted = {name: column for name, column in schema.columns.items() if column.type != "id"}
+        tokens = {} if id_column is None else {id_column: schema.columns[id_column].missing_tokens}
+        frame, ids = self.read(wanted, tokens)
         if len(frame) < at_least:
             raise DataError(
                 f"has fewer than {at_least} records", field=self.name, remedy="give the table that the schema describes"
             )
         if id_column is None:
             return Table(frame=frame, unit=np.arange(len(frame), dtype=np.int64), n_units=len(frame))
-        joined = pd.concat(ids, ignore_index=True) if ids else pd.Series(dtype=object)
-        return _bounded(frame, joined, schema.unit.max_records)
+        return _bounded(frame, ids[id_column], schema.unit.max_records)
+
+    def read(
+        self, columns: Mapping[str, Column], keys: Mapping[str, Collection[str]]
+    ) -> tuple[pd.DataFrame, dict[str, pd.Series[Any]]]:
+        """Read columns in canonical form, and the labels of columns that name a unit or a source.
+
+        Args:
+            columns: Name -> what is public of it.
+            keys: Name of a column of labels -> the texts that mean missing in it.
+
+        Raises:
+            DataError: A cell does not fit its column, or a label is missing.
+        """
+        frames: list[pd.DataFrame] = []
+        labels: dict[str, list[pd.Series[Any]]] = {name: [] for name in keys}
+        for raw in self.chunks(list(dict.fromkeys([*columns, *keys]))):
+            frames.append(_canonical(raw, columns))
+            for name, tokens in keys.items():
+                labels[name].append(cells.unit_ids(raw[name], name, tokens))
+        frame = cells.concatenate(frames or [_canonical(_no_rows(columns), columns)], list(columns))
+        none: list[pd.Series[Any]] = [pd.Series(dtype=object)]
+        return frame, {name: pd.concat(parts or none, ignore_index=True) for name, parts in labels.items()}
 
 
-def _canonical(raw: pd.DataFrame, schema: Schema, wanted: list[str]) -> pd.DataFrame:
-    return pd.DataFrame({name: cells.canonical(raw[name], schema.columns[name], name) for name in wanted})
+def _canonical(raw: pd.DataFrame, columns: Mapping[str, Column]) -> pd.DataFrame:
+    return pd.DataFrame({name: cells.canonical(raw[name], column, name) for name, column in columns.items()})
 
 
-def _no_rows(wanted: list[str]) -> pd.DataFrame:
+def _no_rows(wanted: Iterable[str]) -> pd.DataFrame:
     return pd.DataFrame({name: pd.Series(dtype=object) for name in wanted})
 
 

@@ -6,9 +6,7 @@ import gzip
 import math
 import re
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -16,48 +14,41 @@ import numpy as np
 
 from doublure.data.images.pictures import Reader
 from doublure.data.images.records import Pixels
-from doublure.data.images.sources import LABEL_NAMES, LARGEST_SET, PIXEL_NAMES, ImageSource, named, several
+from doublure.data.images.sources import LABEL_NAMES, PIXEL_NAMES, ImageSource
+from doublure.data.npz import DAMAGED, Header, array, headers, read_header, refuse_objects
+from doublure.data.splits import named, several
 from doublure.errors import DataError
 from doublure.schema.images import ImageSchema
 
 _BLOCK_BYTES = 8_000_000
-_DAMAGED = (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error, KeyError, NotImplementedError)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Header:
-    """An array's header: its shape and type."""
+def _images_in(shape: tuple[int, ...]) -> tuple[int, int, int] | None:
+    """Return the shape ``(H, W, C)`` of images along an array's first axis, channels last; None if there are none."""
+    if len(shape) == 3:
+        return (*shape[1:], 1)
+    if len(shape) != 4:
+        return None
+    if _channels_first(shape):
+        return (shape[2], shape[3], shape[1])
+    return shape[1:] if shape[3] in (1, 3) else None
 
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    in_rows: bool = True
 
-    @property
-    def images(self) -> tuple[int, int, int] | None:
-        """The shape ``(H, W, C)`` of images along the first axis, channels last; None if these are no images."""
-        if len(self.shape) == 3:
-            return (*self.shape[1:], 1)
-        if len(self.shape) != 4:
-            return None
-        if self.channels_first:
-            return (self.shape[2], self.shape[3], self.shape[1])
-        return self.shape[1:] if self.shape[3] in (1, 3) else None
-
-    @property
-    def channels_first(self) -> bool:
-        """Whether the axes are (N, C, H, W): told by the sizes, so that both common orders are read."""
-        return len(self.shape) == 4 and self.shape[1] in (1, 3) and self.shape[3] not in (1, 3)
+def _channels_first(shape: tuple[int, ...]) -> bool:
+    """Whether the axes are (N, C, H, W): told by the sizes, so that both common orders are read."""
+    return len(shape) == 4 and shape[1] in (1, 3) and shape[3] not in (1, 3)
 
 
 class _ArraySource(ImageSource):
     """One array of images with the arrays beside it."""
 
-    def __init__(self, name: str, header: _Header, *, labelled: bool) -> None:
-        if header.dtype.kind not in "buif" or header.images is None:
+    def __init__(self, name: str, header: Header, *, labelled: bool) -> None:
+        images = _images_in(header.shape)
+        if header.dtype.kind not in "buif" or images is None:
             remedy = "give numbers of shape (N, height, width) or (N, height, width, 1 or 3)"
             raise DataError("holds no array of images", field=name, remedy=remedy)
         storage: Any = "real" if header.dtype.kind == "f" else "integer"
-        super().__init__(name, header.shape[0], shape=header.images, storage=storage, labelled=labelled)
+        super().__init__(name, header.shape[0], shape=images, storage=storage, labelled=labelled)
         self._header = header
 
     def _ordered(self, block: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -65,7 +56,7 @@ class _ArraySource(ImageSource):
         block = block.reshape(len(block), *self._header.shape[1:])
         if block.ndim == 3:
             return block[..., None]
-        return block.transpose(0, 2, 3, 1) if self._header.channels_first else block
+        return block.transpose(0, 2, 3, 1) if _channels_first(self._header.shape) else block
 
     def _rows(self) -> int:
         """Return how many images go into one block."""
@@ -78,7 +69,7 @@ class _ArraySource(ImageSource):
 class _MappingSource(_ArraySource):
     def __init__(self, name: str, arrays: Mapping[str, Any], pixels: str, labels: str | None) -> None:
         self._images = np.asarray(arrays[pixels])
-        super().__init__(name, _Header(shape=self._images.shape, dtype=self._images.dtype), labelled=labels is not None)
+        super().__init__(name, Header(shape=self._images.shape, dtype=self._images.dtype), labelled=labels is not None)
         self._arrays, self._labels = arrays, labels
 
     def blocks(self, reader: Reader) -> Iterator[Pixels]:
@@ -111,7 +102,7 @@ def _pair(name: str, names: list[str], split: str | None) -> tuple[str, str | No
         remedy = "name the array images or x" if split is None else "name a split that is there"
         raise DataError("holds no array of images", field=name, remedy=remedy)
     if len(found) > 1:
-        raise several(name, list(found))
+        raise several(name, found, "images")
     ((behind, pixels),) = found.items()
     return pixels, named(names, LABEL_NAMES, behind).get(behind)
 
@@ -128,7 +119,7 @@ def _no_ids(name: str) -> DataError:
 
 
 class _NpzSource(_ArraySource):
-    def __init__(self, path: Path, headers: dict[str, _Header], pixels: str, labels: str | None, split: str) -> None:
+    def __init__(self, path: Path, headers: dict[str, Header], pixels: str, labels: str | None, split: str) -> None:
         super().__init__(path.name, headers[pixels], labelled=labels is not None)
         self._path, self._headers, self._pixels_name, self._labels, self._split = path, headers, pixels, labels, split
 
@@ -144,7 +135,7 @@ class _NpzSource(_ArraySource):
         header, step, first = self._header, self._rows(), 0
         try:
             with zipfile.ZipFile(self._path) as archive, archive.open(f"{self._pixels_name}.npy") as file:
-                _read_header(file)
+                read_header(file)
                 if not header.in_rows:  # columns first: no block can be cut off it
                     whole = np.frombuffer(file.read(), dtype=header.dtype).reshape(header.shape, order="F")
                     yield reader.convert(self._ordered(whole), 1)
@@ -157,16 +148,16 @@ class _NpzSource(_ArraySource):
                         raise self.damaged()
                     yield reader.convert(self._ordered(block), first + 1)
                     first += len(block)
-        except _DAMAGED:
+        except DAMAGED:
             raise self.damaged() from None
 
     def labels(self) -> Any:
         """Return the labels as they stand there."""
-        return self._beside(self._labels or "")
+        return _flat(array(self._path, self._labels or ""))
 
     def ids(self, name: str) -> Any:
         """Return the units' ids as they stand there."""
-        return self._beside(self._ids_name(name) or name)
+        return _flat(array(self._path, self._ids_name(name) or name))
 
     def _ids_name(self, name: str | None) -> str | None:
         if name is None:
@@ -176,46 +167,15 @@ class _NpzSource(_ArraySource):
                 return found
         raise _no_ids(name)
 
-    def _beside(self, name: str) -> Any:
-        try:
-            with np.load(self._path, allow_pickle=False) as arrays:
-                return _flat(arrays[name])
-        except _DAMAGED:
-            raise self.damaged() from None
-
 
 def open_npz(path: Path, split: str | None) -> ImageSource:
     """Look at an NPZ file's headers."""
-    headers = {}
-    try:
-        with zipfile.ZipFile(path) as archive:
-            for member in archive.infolist():
-                if not member.filename.endswith(".npy"):
-                    continue
-                with archive.open(member) as file:
-                    headers[member.filename.removesuffix(".npy")] = header = _read_header(file)
-                if header.dtype.kind != "O" and member.file_size < math.prod(header.shape) * header.dtype.itemsize:
-                    raise ValueError(member.filename)
-                if member.file_size > LARGEST_SET:
-                    raise DataError("holds more than 32 GB in one array", field=path.name, remedy="give a part of it")
-    except _DAMAGED:
-        remedy = "write it with numpy.savez; check that the file is whole"
-        raise DataError("cannot be read as NPZ", field=path.name, remedy=remedy) from None
-    pixels, labels = _pair(path.name, list(headers), split)
+    found = headers(path)
+    pixels, labels = _pair(path.name, list(found), split)
     for name in (pixels, labels):
-        if name is not None and headers[name].dtype.kind == "O":
-            remedy = "save it as numbers or texts"
-            raise DataError("holds Python objects, which are never unpickled", field=name, remedy=remedy)
-    return _NpzSource(path, headers, pixels, labels, pixels.partition("_")[2])
-
-
-def _read_header(file: IO[bytes]) -> _Header:
-    version = np.lib.format.read_magic(file)
-    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(version)
-    if read is None:
-        raise ValueError(version)
-    shape, columns_first, dtype = read(file)
-    return _Header(shape=shape, dtype=dtype, in_rows=not columns_first)
+        if name is not None:
+            refuse_objects(name, found[name])
+    return _NpzSource(path, found, pixels, labels, pixels.partition("_")[2])
 
 
 # -- IDX -------------------------------------------------------------------------------------------------------------
@@ -236,7 +196,7 @@ class IdxSource(_ArraySource):
         try:
             with _opened(path) as file:
                 header, self._offset = _idx_header(file)
-        except _DAMAGED:
+        except DAMAGED:
             remedy = "give the file of the images; check that it is whole"
             raise DataError("cannot be read as IDX", field=path.name, remedy=remedy) from None
         super().__init__(path.name, header, labelled=self._labels_path is not None)
@@ -253,7 +213,7 @@ class IdxSource(_ArraySource):
                     first += len(block)
                     if first > self.count:
                         raise self.damaged()
-        except _DAMAGED:
+        except DAMAGED:
             raise self.damaged() from None
 
     def labels(self) -> Any:
@@ -264,7 +224,7 @@ class IdxSource(_ArraySource):
             with _opened(self._labels_path) as file:
                 header, _ = _idx_header(file)
                 return np.frombuffer(file.read(math.prod(header.shape) + 1), dtype=np.uint8).reshape(header.shape)
-        except _DAMAGED:
+        except DAMAGED:
             remedy = "check that the file is whole"
             raise DataError("cannot be read as IDX", field=self._labels_path.name, remedy=remedy) from None
 
@@ -273,7 +233,7 @@ def _opened(path: Path) -> IO[bytes]:
     return cast("IO[bytes]", gzip.open(path)) if path.suffix.lower() == ".gz" else path.open("rb")
 
 
-def _idx_header(file: IO[bytes]) -> tuple[_Header, int]:
+def _idx_header(file: IO[bytes]) -> tuple[Header, int]:
     """Read two zeros, the type (8: unsigned bytes), the number of axes, and each axis as a big-endian uint32."""
     start = file.read(4)
     if len(start) != 4 or start[:2] != b"\0\0" or start[2] != 8 or not 1 <= start[3] <= 4:
@@ -282,4 +242,4 @@ def _idx_header(file: IO[bytes]) -> tuple[_Header, int]:
     if len(sizes) != 4 * start[3]:
         raise ValueError("IDX")
     shape = tuple(int.from_bytes(sizes[i : i + 4], "big") for i in range(0, len(sizes), 4))
-    return _Header(shape=shape, dtype=np.dtype(np.uint8)), 4 + len(sizes)
+    return Header(shape=shape, dtype=np.dtype(np.uint8)), 4 + len(sizes)

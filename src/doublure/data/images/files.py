@@ -10,7 +10,8 @@ import numpy as np
 
 from doublure.data.images.pictures import LARGEST_FILE, Reader
 from doublure.data.images.records import Pixels
-from doublure.data.images.sources import LABEL_NAMES, PIXEL_NAMES, ImageSource, named
+from doublure.data.images.sources import LABEL_NAMES, PIXEL_NAMES, ImageSource
+from doublure.data.splits import named
 from doublure.errors import DataError
 from doublure.schema.columns import label
 from doublure.schema.images import ImageSchema

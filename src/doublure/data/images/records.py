@@ -75,5 +75,9 @@ class ImageSet:
         """The columns beside the pixels, as statistics on single columns read them."""
         return pd.DataFrame({} if self.content.labels is None else {LABEL: self.content.labels})
 
+    def cells(self, column: str, fact: str) -> pd.Series[Any]:
+        """Return the cells of a column: one an image, whatever is asked of them."""
+        return self.frame[column]
+
     def __repr__(self) -> str:
         return "ImageSet(private)"

@@ -23,7 +23,9 @@ import pandas as pd
 from doublure.data import cells
 from doublure.data.images.pictures import Reader
 from doublure.data.images.records import Images, ImageSet, Pixels
-from doublure.errors import DataError, printable
+from doublure.data.npz import LARGEST, damaged
+from doublure.data.splits import split_off
+from doublure.errors import DataError
 from doublure.schema.images import LABEL, ImageSchema
 
 if TYPE_CHECKING:
@@ -31,9 +33,6 @@ if TYPE_CHECKING:
 
 PIXEL_NAMES = ("images", "image", "img", "x")
 LABEL_NAMES = ("labels", "label", "class", "y")
-LARGEST_SET = 32 * 2**30
-"""The most bytes of pixels that are held in memory."""
-
 Storage: TypeAlias = Literal["integer", "real"]
 Source: TypeAlias = "str | os.PathLike[str] | Images | Mapping[str, Any]"
 
@@ -101,7 +100,7 @@ class ImageSource(ABC):
             found, wanted = ("x".join(map(str, shape)) for shape in (self.shape, schema.shape))
             remedy = "mend the schema's shape, or declare on_mismatch: resize"
             raise DataError(f"holds images of {found}, and the schema's are {wanted}", field=self.name, remedy=remedy)
-        if self.count * int(np.prod(schema.shape)) > LARGEST_SET:
+        if self.count * int(np.prod(schema.shape)) > LARGEST:
             raise DataError("holds more than 32 GB of pixels", field=self.name, remedy="give a part of it")
         self.check_more(schema)
 
@@ -152,7 +151,7 @@ class ImageSource(ABC):
 
     def damaged(self) -> DataError:
         """Return the refusal of a container that does not hold what its header says."""
-        return DataError("is damaged or cut off", field=self.name, remedy="check that the file is whole")
+        return damaged(self.name)
 
 
 def image_schema(schema: Schema) -> ImageSchema:
@@ -190,7 +189,7 @@ def open_images(source: Source) -> ImageSource:
     if not isinstance(source, (str, os.PathLike)):
         remedy = "give a file, a folder, or arrays named images and labels"
         raise DataError("is neither a path nor arrays", field="data", remedy=remedy)
-    path, split = _split_off(Path(source))
+    path, split = split_off(Path(source))
     if path.is_dir():
         return files.FolderSource(path)
     if not path.is_file():
@@ -205,27 +204,3 @@ def open_images(source: Source) -> ImageSource:
         return files.ParquetSource(path)
     remedy = "give .npz, .parquet, an IDX file (…-idx3-ubyte, .gz or not), or a folder of .png and .jpg files by class"
     raise DataError("is no set of images by its ending", field=path.name, remedy=remedy)
-
-
-def _split_off(path: Path) -> tuple[Path, str | None]:
-    """Return a path and the split that is named behind it; a file whose own name has a # is left in peace."""
-    if path.exists() or "#" not in path.name:
-        return path, None
-    name, _, split = path.name.rpartition("#")
-    return path.with_name(name) if name else path, split or None
-
-
-def named(names: list[str], known: tuple[str, ...], split: str | None) -> dict[str, str]:
-    """Return the names that hold one thing: split -> name, "" for a name without one."""
-    found: dict[str, str] = {}
-    for name in names:
-        stem, _, behind = name.partition("_")
-        if stem.lower() in known and (split is None or behind == split):
-            found.setdefault(behind, name)
-    return found
-
-
-def several(name: str, splits: list[str]) -> DataError:
-    """Return the refusal of a container with several splits of which none is named."""
-    shown = ", ".join(printable(f"{name}#{split}" if split else name) for split in splits)
-    return DataError("holds several sets of images", field=name, remedy=f"name one: {shown}")

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import shutil
-import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
 
 from doublure import files
+from doublure.data import npz
 from doublure.data.images.files import folder_name
-from doublure.data.images.records import Images
+from doublure.data.images.records import Images, Pixels
 from doublure.data.images.sheets import MOST_ON_A_SHEET, contact_sheet, picture_of, png, rows_of
 from doublure.errors import SettingError
 from doublure.schema.images import ImageSchema
 
 FORMATS = (".npz", ".png")
-_EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def write_images(chunks: Iterable[Images], path: Path, schema: ImageSchema, n: int, *, about: Mapping[str, str]) -> int:
@@ -82,36 +81,16 @@ def sheet_of(images: Images, schema: ImageSchema, about: Mapping[str, str]) -> A
 
 def _write_npz(chunks: Iterable[Images], file: BinaryIO, schema: ImageSchema, n: int, about: Mapping[str, str]) -> None:
     labels: list[pd.Series[Any]] = []
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
-        with archive.open(_member("images"), "w", force_zip64=True) as member:
-            _write_header(member, np.dtype(np.uint8), (n, *schema.shape))
-            for chunk in chunks:
-                member.write(np.ascontiguousarray(chunk.images).data)
-                labels += [] if chunk.labels is None else [chunk.labels]
-        arrays: dict[str, Any] = {} if not labels else {"labels": plain_labels(pd.concat(labels, ignore_index=True))}
-        for name, array in (arrays | {key: np.array(value) for key, value in about.items()}).items():
-            with archive.open(_member(name), "w") as member:
-                np.lib.format.write_array(member, array, allow_pickle=False)
 
+    def blocks() -> Iterator[Pixels]:
+        for chunk in chunks:
+            yield chunk.images
+            labels.extend([] if chunk.labels is None else [chunk.labels])
 
-def _member(name: str) -> zipfile.ZipInfo:
-    """Return an entry that is the same whenever it is written."""
-    entry = zipfile.ZipInfo(f"{name}.npy", _EPOCH)
-    entry.compress_type = zipfile.ZIP_DEFLATED
-    return entry
+    def beside() -> dict[str, Any]:
+        return ({} if not labels else {"labels": npz.plain(pd.concat(labels, ignore_index=True))}) | dict(about)
 
-
-def _write_header(file: IO[bytes], dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
-    described = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_1_0(file, described)
-
-
-def plain_labels(labels: pd.Series[Any]) -> np.ndarray[Any, Any]:
-    """Return labels as an array of whole numbers, truth values, real numbers or texts, which needs no pickle."""
-    values = list(labels.cat.categories) if isinstance(labels.dtype, pd.CategoricalDtype) else list(labels)
-    kinds = {type(value) for value in values}
-    wanted = kinds.pop() if len(kinds) == 1 else str
-    return np.array([wanted(value) for value in labels], dtype=wanted if wanted is not str else None)
+    npz.write(file, "images", npz.Header(shape=(n, *schema.shape), dtype=np.dtype(np.uint8)), blocks(), beside)
 
 
 # -- folders ---------------------------------------------------------------------------------------------------------
