@@ -92,10 +92,10 @@ def test_a_slip_is_one_line_that_names_the_key(text):
     assert "\n" not in str(caught.value)
 
 
-def test_the_json_schema_knows_both_kinds():
+def test_the_json_schema_knows_every_kind():
     exported = Schema.json_schema()
     kinds = {option["$ref"].rpartition("/")[2] for option in exported["anyOf"]}
-    assert kinds == {"TableSchema", "ImageSchema"}
+    assert kinds == {"TableSchema", "ImageSchema", "SeriesSchema"}
     assert set(exported["$defs"]["Pictures"]["properties"]) == {"shape", "range", "on_mismatch"}
     assert exported["$defs"]["ImageSchema"]["additionalProperties"] is False
 

@@ -122,7 +122,7 @@ SCHEMA_REFUSALS = [
     ("doublure: 1\nkind: table", "columns", "is not there"),
     ("doublure: 2\nkind: table\ncolumns: {a: {type: boolean}}", "doublure", "must be 1"),
     ("doublure: 1\nkind: graph\ncolumns: {a: {type: boolean}}", "kind", "must be table"),
-    ("doublure: 1\nkind: series", "kind", "not read by this version"),
+    ("doublure: 1\nkind: series", "channels", "is not there"),
     ("doublure: 1\nkind: table\ncolumns: []", "columns", "every column"),
     ("doublure: 1\nkind: table\ncolumns: {}", "schema", "at least one"),
     ("doublure: 1\nkind: table\nrows: 3\ncolumns: {a: {type: boolean}}", "rows", "not a key"),

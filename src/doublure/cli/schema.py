@@ -24,11 +24,12 @@ def register(app: typer.Typer) -> None:
 
 
 def draft(
-    data: Annotated[Path, typer.Argument(help="A table (CSV or Parquet) or images.")],
+    data: Annotated[Path, typer.Argument(help="A table (CSV or Parquet), images or series.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="Where to write the schema.")],
     codebook: Annotated[
         Path | None, typer.Option(help="A codebook CSV: column,type,values,lower,upper,missing,…")
     ] = None,
+    kind: Annotated[str | None, typer.Option(help="table, images or series; the form cannot tell series.")] = None,
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
@@ -40,7 +41,7 @@ def draft(
     from doublure.schema.draft import drafted
 
     check_output(out, data, codebook)
-    made = drafted(data, codebook)
+    made = drafted(data, codebook, kind)
     text, left = made.to_yaml().encode(), made.schema.undeclared
     write_atomic(out, lambda file: file.write(text))
     what = "images" if made.schema.kind == "images" else f"{len(made.schema.columns)} columns"

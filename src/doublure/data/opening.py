@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from doublure.data.images import Images
+    from doublure.data.series import Series
     from doublure.schema import Schema
 
-Given: TypeAlias = "str | os.PathLike[str] | pd.DataFrame | Images | Mapping[str, Any]"
+Given: TypeAlias = "str | os.PathLike[str] | pd.DataFrame | Images | Series | Mapping[str, Any]"
 
 
 class Loaded(Protocol):
@@ -26,7 +27,7 @@ class Loaded(Protocol):
 
     @property
     def frame(self) -> pd.DataFrame:
-        """The columns that statistics on single columns read."""
+        """The columns beside what a record is made of: all of a table's, an image's label, a series' attributes."""
 
     @property
     def unit(self) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -35,6 +36,9 @@ class Loaded(Protocol):
     @property
     def n_units(self) -> int:
         """How many units there are. Private."""
+
+    def cells(self, column: str, fact: str) -> pd.Series[Any]:
+        """Return what the statistic for a fact of a column looks at; no more of a record than the schema says."""
 
 
 class Source(Protocol):
@@ -59,13 +63,20 @@ def open_data(source: Given, kind: str) -> Source:
         from doublure.data.images import open_images
 
         return open_images(source)  # type: ignore[arg-type]
+    if kind == "series":
+        from doublure.data.series import open_series
+
+        return open_series(source)  # type: ignore[arg-type]
     from doublure.data.tables import open_table
 
     return open_table(source)  # type: ignore[arg-type]
 
 
 def kind_of(source: Given) -> str:
-    """Return the kind that data looks like from its form alone: images, or else a table."""
+    """Return the kind that data looks like from its form alone: images, or else a table.
+
+    Series look like a table of readings, or like any array; that they are series is said in the schema.
+    """
     from doublure.data.images.arrays import is_idx
 
     if isinstance(source, (str, os.PathLike)):

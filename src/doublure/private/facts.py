@@ -1,7 +1,8 @@
 """Answering a schema's questions: which released statistic buys which fact.
 
 Every answer is one access of the plan, marked in the ledger before it is drawn. Guarantee: as of the statistic in
-:mod:`doublure.private.statistics` that is called, for one unit with at most ``max_records`` records.
+:mod:`doublure.private.statistics` that is called, for one unit with at most ``max_records`` records, each of which adds
+:meth:`~doublure.schema.Schema.cells_of` cells.
 """
 
 from __future__ import annotations
@@ -33,10 +34,11 @@ def learn(question: Question, table: Loaded, schema: Schema, *, delta: float, le
         delta: The δ of a discovery.
         learned: Earlier answers: class shares need the values.
     """
-    epsilon, max_records = question.epsilon, schema.unit.max_records
+    epsilon = question.epsilon
+    max_records = schema.unit.max_records * schema.cells_of(question.column, question.fact)
     if question.fact == "units" or question.column is None:
         return max(1, statistics.noisy_count(table.n_units, epsilon=epsilon))
-    cells = table.frame[question.column]
+    cells = table.cells(question.column, question.fact)
     if question.fact == "missing":
         return statistics.any_missing(cells.isna().to_numpy(), epsilon=epsilon, max_records=max_records)
     if question.fact == "values":

@@ -18,6 +18,7 @@ from doublure.schema.columns import Column, IdColumn
 from doublure.schema.facets import Learn
 from doublure.schema.images import LABEL, ImageSchema
 from doublure.schema.schema import Schema
+from doublure.schema.series import ABOUT, CHANNELS, CLOCK, SERIES, STEP, VALUES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +35,11 @@ _DECLARE = {
     ("category", "values"): "values: [VALUE, VALUE]",
     ("ordinal", "values"): "values: [VALUE, VALUE]",
     ("images", "shape"): "shape: [HEIGHT, WIDTH, CHANNELS]",
+    ("series", "length"): "length: STEPS",
+    ("series", "step"): "step: DURATION",
 }
+_KEYS = ("images", "label", "series")
+_SECTIONS = ("columns", "channels", "attributes")
 _MISSING = "missing: TRUE_FALSE_OR_LIST"
 
 BLOCKING = ("undeclared", "absent", "doubled")
@@ -68,14 +73,13 @@ class Check:
     Attributes:
         findings: In the schema's order; notes last.
         learn_epsilon: ε of all facts that are to be learned so far.
-        parts: The schema's columns, or the keys that describe images, as plain data, to write the lines to paste.
-        under: The key that the parts stand under; None where they are keys of the file themselves.
+        parts: What facts belong to, as plain data, to write the lines to paste: the key of the file that they stand
+            under -> column -> facts; under no key, what is a key of the file itself.
     """
 
     findings: tuple[Finding, ...]
     learn_epsilon: float
-    parts: dict[str, dict[str, Any]]
-    under: str | None = "columns"
+    parts: dict[str, dict[str, dict[str, Any]]]
 
     @property
     def ok(self) -> bool:
@@ -97,13 +101,15 @@ class Check:
             lines += ["#   buy it (uncomment the line; the price is out of the plan's epsilon and up to you),"]
             lines += ["#   or leave it undeclared: then a plan refuses, naming it"]
         lines += self._units(open_facts)
-        by_part: dict[str, list[Finding]] = {}
+        by_part: dict[tuple[str, str], list[Finding]] = {}
         for finding in open_facts:
             if finding.path != "units":
                 by_part.setdefault(_part_of(finding.path), []).append(finding)
-        lines += [f"{self.under}:"] if by_part and self.under else []
-        for name, its_facts in by_part.items():
-            lines += self._lines(name, its_facts)
+        for under in self.parts:
+            mine = {name: its_facts for (key, name), its_facts in by_part.items() if key == under}
+            lines += [f"{under}:"] if mine and under else []
+            for name, its_facts in mine.items():
+                lines += self._lines(under, name, its_facts)
         rest = [finding for finding in self.findings if finding.kind != "undeclared"]
         lines += [f"# {finding.kind}: {finding.path}: {finding.message}" for finding in rest]
         return "\n".join(lines) + "\n"
@@ -114,15 +120,15 @@ class Check:
                 return [f"{finding.declare}", f"# {finding.learn}"]
         return []
 
-    def _lines(self, name: str, findings: Sequence[Finding]) -> list[str]:
+    def _lines(self, under: str, name: str, findings: Sequence[Finding]) -> list[str]:
         """Return a part's line with its open facts to declare, and the same with what can be bought."""
-        head, column = f"{yaml_text.inline(name)}: ", self.parts[name]
+        head, column = f"{yaml_text.inline(name)}: ", self.parts[under][name]
         declared, bought = dict(column), dict(column)
         for finding in findings:
             if finding.declare is not None:
                 declared |= yaml_text.parse(finding.declare, "declare")
                 bought |= yaml_text.parse("{" + (finding.learn or finding.declare) + "}", "learn")
-        room = "  " if self.under else ""
+        room = "  " if under else ""
         lines = [f"{room}{head}{yaml_text.inline(declared)}"]
         if any(finding.learn for finding in findings):
             lines.append(f"{room}# {head}{yaml_text.inline(bought)}")
@@ -134,21 +140,21 @@ def check(schema: Schema | str | Path, data: str | Path | pd.DataFrame | None = 
 
     Args:
         schema: A schema or its file.
-        data: A path, a DataFrame, or arrays of images.
+        data: A path, a DataFrame, or arrays.
 
     Raises:
         SchemaError: The file is not a schema.
         DataError: The data's container or header cannot be read.
     """
     schema = schema if isinstance(schema, Schema) else Schema.load(schema)
-    look = _container if isinstance(schema, ImageSchema) else _header
+    look = {"images": _container, "series": _series_header}.get(schema.kind, _header)
     findings = [*_undeclared(schema), *(() if data is None else look(schema, data)), *_notes(schema)]
-    plain, under = schema.to_plain(), "columns" if "columns" in schema.to_plain() else None
+    plain = schema.to_plain()
     return Check(
         findings=tuple(findings),
         learn_epsilon=round(sum(question.epsilon for question in schema.questions), 10),
-        parts=plain["columns"] if under else {key: plain[key] for key in ("images", "label") if key in plain},
-        under=under,
+        parts={"": {key: plain[key] for key in _KEYS if key in plain}}
+        | {key: plain[key] for key in _SECTIONS if key in plain},
     )
 
 
@@ -163,10 +169,10 @@ def _undeclared(schema: Schema) -> Iterator[Finding]:
             message = f"how many units there are ({printable(schema.unit.name)}) is undeclared; declare it or learn it"
             yield Finding(kind="undeclared", path=path, message=message, declare="units: NUMBER", learn=_LEARN_UNITS)
             continue
-        name, fact = _part_of(path), path.rpartition(".")[2]
+        (under, name), fact = _part_of(path), path.rpartition(".")[2]
         column = schema.columns.get(name)
         price = None if column is None else _price(column, fact, derived=name in schema.derived)
-        out = "" if column is None else f", or take the {'label' if path == 'label.values' else 'column'} out"
+        out = "" if column is None else f", or take the {under.removesuffix('s') or 'label'} out"
         ways = f"declare it{', learn it' if price else ''}{out}"
         yield Finding(
             kind="undeclared",
@@ -187,9 +193,14 @@ def _price(column: Column, fact: str, *, derived: bool) -> str | None:
     return f"{fact}: {{learn: {LEARN_EPSILON:g}}}{other}"
 
 
-def _part_of(path: str) -> str:
-    """Return the column of a path such as ``columns.a.b.bounds``, whose name may hold dots; or the key, ``images``."""
-    return path.removeprefix("columns.").rpartition(".")[0]
+def _part_of(path: str) -> tuple[str, str]:
+    """Return the key and the column of a path such as ``columns.a.b.bounds``, whose name may hold dots.
+
+    Of ``images.shape`` that is no key and ``images``, which is a key itself.
+    """
+    part = path.rpartition(".")[0]
+    under, _, name = part.partition(".")
+    return (under, name) if under in _SECTIONS else ("", part)
 
 
 def _header(schema: Schema, data: str | Path | pd.DataFrame) -> Iterator[Finding]:
@@ -228,12 +239,41 @@ def _container(schema: Schema, data: Any) -> Iterator[Finding]:
         yield Finding(kind="ignored", path=LABEL, message="the data has labels and the schema does not")
 
 
+def _series_header(schema: Schema, data: Any) -> Iterator[Finding]:
+    from doublure.data.series.sources import open_series, series_schema
+
+    source, described = open_series(data), series_schema(schema)
+    if not {"series.length", "series.step"} & set(schema.undeclared):
+        try:
+            source.check(schema)
+        except DataError as error:
+            message = error.message if error.remedy is None else f"{error.message}; {error.remedy}"
+            yield Finding(kind="absent", path=error.field or source.name, message=message)
+    windows = described.series
+    known = {
+        *schema.columns,
+        schema.unit.id,
+        windows.source,
+        windows.time,
+        SERIES,
+        STEP,
+        CLOCK,
+        VALUES,
+        CHANNELS,
+        *ABOUT,
+    }
+    for name in source.names:
+        if name not in known and name.rpartition("_")[0] not in described.channels:
+            message = "the data has it and the schema does not; it will not be read"
+            yield Finding(kind="ignored", path=printable(name), message=message)
+
+
 def _notes(schema: Schema) -> Iterator[Finding]:
     questions = schema.questions
     if questions:
         total = sum(question.epsilon for question in questions)
         message = f"{len(questions)} facts are learned, for {total:g} of the plan's epsilon"
-        yield Finding(kind="note", path="schema" if schema.kind == "images" else "columns", message=message)
+        yield Finding(kind="note", path="columns" if schema.kind == "table" else "schema", message=message)
     if schema.unit.id is None:
         name = printable(schema.unit.name)
         message = f"every record counts as another {name}; where one has several, name the column that tells them apart"

@@ -24,6 +24,7 @@ from doublure.schema.facets import UNDECLARED
 from doublure.schema.images import ImageSchema
 from doublure.schema.scalars import check_name
 from doublure.schema.schema import Schema
+from doublure.schema.series import SeriesSchema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,6 +62,20 @@ _IMAGES = """\
 # range: the numbers that stand for black and for full intensity in arrays. on_mismatch: what becomes of an image of
 # another size or other colours: refuse the data, or resize the image.
 """
+_SERIES_HEAD = """\
+# A draft. Names, storage types and the length of arrays are the data's; numbers became channels, texts attributes.
+#
+# What is undeclared below has to be decided: declare it if it is public knowledge of any such set of series, never
+# because you saw it in this one. `doublure schema check` lists what is still missing; docs/series.md has every key.
+"""
+_SERIES = """\
+# time: the column of moments. source: the column that says which meter a reading comes from, if that is not unit.id.
+# length and step: a day of hours is {length: 24, step: 1h}; windows begin at midnight of timezone.
+# gaps: steps without a reading are missing, or refuse the data, or drop the series.
+"""
+_CHANNELS = """\
+# What is measured. A name that only tells meters apart is no attribute: it goes to unit.id or source, and out of here.
+"""
 _LABEL = """\
 # The classes that there are. With shares: {a: 0.3, b: 0.7} or shares: {learn: 0.05} artificial images are as frequent
 # in each class as real ones; without, classes are drawn equally often.
@@ -85,7 +100,7 @@ class Draft:
 
     def to_yaml(self) -> str:
         """Return the schema file's text, with comments."""
-        head = _IMAGES_HEAD if isinstance(self.schema, ImageSchema) else _HEAD
+        head = {"images": _IMAGES_HEAD, "series": _SERIES_HEAD}.get(self.schema.kind, _HEAD)
         source = "no codebook was given" if self.codebook is None else f"the facts are from {printable(self.codebook)}"
         plain = self.schema.to_plain()
         lines = [head.format(codebook=source), *self._not_in_data()]
@@ -96,6 +111,10 @@ class Draft:
             lines.append(_IMAGES + f"images: {yaml_text.inline(plain['images'])}\n")
             lines += [_LABEL + f"label: {yaml_text.inline(plain['label'])}"] if "label" in plain else []
             return "\n".join(lines) + "\n"
+        if isinstance(self.schema, SeriesSchema):
+            text = self.schema.to_yaml()
+            series, channels = text.index("\nseries:") + 1, text.index("\nchannels:") + 1
+            return "\n".join([*lines, _SERIES + text[series:channels], _CHANNELS + text[channels:]])
         lines.append("columns:")
         for name, column in plain["columns"].items():
             lines += [f"  # {line}" for line in self._comment(name)]
@@ -117,30 +136,35 @@ class Draft:
         return [*(f"# {line}" for line in textwrap.wrap(text, _WIDTH, break_on_hyphens=False)), ""]
 
 
-def draft(data: str | Path | pd.DataFrame, codebook: str | Path | None = None) -> Schema:
+def draft(data: str | Path | pd.DataFrame, codebook: str | Path | None = None, kind: str | None = None) -> Schema:
     """Draft a schema from a table's column names and storage types.
 
     Args:
         data: A path to CSV or Parquet, or a DataFrame; for images, a path to NPZ, IDX, Parquet or a folder.
         codebook: A CSV file with public facts; see :mod:`doublure.schema.codebook`.
+        kind: Of which kind the data is; told by its form if left out, which cannot tell series.
 
     Raises:
         DataError: The data cannot be read, or a name stands twice in its header.
         SchemaError: A column's name cannot be used, or a row of the codebook is malformed.
     """
-    return drafted(data, codebook).schema
+    return drafted(data, codebook, kind).schema
 
 
-def drafted(data: str | Path | pd.DataFrame, codebook: str | Path | None = None) -> Draft:
+def drafted(data: str | Path | pd.DataFrame, codebook: str | Path | None = None, kind: str | None = None) -> Draft:
     """Draft a schema, with the comments that its file gets; see :func:`draft`."""
     from doublure.data.forms import storage_types
     from doublure.data.opening import kind_of
     from doublure.data.tables import open_table
+    from doublure.schema.kinds import KINDS
 
-    if kind_of(data) == "images":
+    kind = kind or kind_of(data)
+    if kind not in KINDS:
+        raise SchemaError("is not known", field="kind", remedy=f"use one of: {', '.join(KINDS)}")
+    if kind != "table":
         if codebook is not None:
-            raise SchemaError("describes columns of a table", field="codebook", remedy="leave it out for images")
-        return _drafted_images(data)
+            raise SchemaError("describes columns of a table", field="codebook", remedy=f"leave it out for {kind}")
+        return _drafted_images(data) if kind == "images" else _drafted_series(data)
     entries = {} if codebook is None else read_codebook(codebook)
     source = open_table(data)
     for name in source.columns:
@@ -167,6 +191,37 @@ def _drafted_images(data: Any) -> Draft:
         plain["images"] = {"shape": list(source.shape), "range": [0, 1] if source.storage == "real" else [0, 255]}
     if source.labelled:
         plain["label"] = {"values": UNDECLARED}
+    schema = Schema.from_plain(plain, source.name)
+    return Draft(schema=schema, descriptions={}, unknown=(), codebook=None)
+
+
+def _drafted_series(data: Any) -> Draft:
+    """Draft from a table of readings, or from arrays: moments, numbers and texts have their places."""
+    from doublure.data.series.arrays import ArraySource
+    from doublure.data.series.sources import open_series
+
+    source = open_series(data)
+    lengths: set[int] = set()
+    if isinstance(source, ArraySource):
+        columns, lengths = source.storage()
+    else:
+        from doublure.data.forms import storage_types
+
+        columns = dict(storage_types(source.table))  # type: ignore[attr-defined]
+    moments = [name for name, storage in columns.items() if storage in ("date", "datetime")]
+    plain: dict[str, Any] = {"doublure": 1, "kind": "series", "series": {}, "channels": {}, "attributes": {}}
+    if moments:
+        plain["series"] |= {"time": moments[0]}
+    if len(lengths) == 1:
+        plain["series"] |= {"length": lengths.pop()}
+    for name, storage in columns.items():
+        if storage in ("integer", "real"):
+            plain["channels"][name] = {"type": storage}
+        elif storage in ("text", "boolean"):
+            plain["attributes"][name] = {"type": _TYPES.get(storage, storage)}
+    if not plain["channels"]:
+        remedy = "give a column of numbers, or an array of them with an axis of steps"
+        raise SchemaError("holds no numbers that could be channels", field=source.name, remedy=remedy)
     schema = Schema.from_plain(plain, source.name)
     return Draft(schema=schema, descriptions={}, unknown=(), codebook=None)
 

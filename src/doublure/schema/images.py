@@ -91,13 +91,11 @@ class ImageSchema(Schema):
         """The paths of the facts nobody has decided yet."""
         return (*super().undeclared, *(("images.shape",) if self.images.shape == UNDECLARED else ()))
 
-    @staticmethod
-    def path_of(name: str) -> str:
+    def path_of(self, name: str) -> str:
         """Return where a column stands in the file."""
         return name
 
-    @staticmethod
-    def _place(data: dict[str, Any], column: str) -> dict[str, Any]:
+    def _place(self, data: dict[str, Any], column: str) -> dict[str, Any]:
         place: dict[str, Any] = data[column]
         return place
 

@@ -20,11 +20,22 @@ _FORMS = {
     "columns": "must give every column its description, as in age: {type: integer, bounds: [0, 120], missing: false}",
     "constraints": "must be a list of {equal: [a, b]} and {at_most: [a, b]}",
     "doublure": "must be 1, the version of this file format",
-    "kind": "must be table or images",
+    "kind": "must be table, images or series",
     "images": "must be {shape: [height, width, channels], range: [lower, upper], on_mismatch: refuse or resize}",
     "shape": "must be [height, width, channels]: sides from 4 to 1024, and 1 channel (grey) or 3 (colour)",
     "range": "must be [lower, upper], such as [0, 255]",
     "on_mismatch": "must be refuse or resize",
+    "series": "must be {time: a column, length: a number, step: 1h, timezone: UTC, gaps: missing, refuse or drop}",
+    "series.time": "must be the name of a column, or left out",
+    "series.source": "must be the name of a column, or left out",
+    "series.step": "must be a whole number and s, min, h, d or w, such as 15min",
+    "length": "must be a whole number of steps from 2 to 10000",
+    "gaps": "must be missing, refuse or drop",
+    "irregular": "must be refuse, mean, sum or last",
+    "clock_changes": "must be fill or drop",
+    "channels": "must give every channel its description, as in litres: {type: real, bounds: [0, 500], missing: true}",
+    "attributes": "must give every attribute its description, as in place: {type: category, values: [a, b]}",
+    "from_time": "must be weekday, weekend, month or hour",
     "label.missing": "must be false, or left out: a label is part of the record",
     "label": "must be {values: [a, b], roles: [target, condition]}, with shares if they are known",
     "other": "must be a text",
@@ -39,7 +50,8 @@ _EXAMPLES = {
     "date": "write bounds: [2020-01-31, 2024-12-31]",
     "datetime": "write bounds: [2020-01-31T00:00:00, 2024-12-31T23:59:59]",
 }
-_TYPE_REMEDY = f"give a type: {', '.join(TYPES)}"
+_TYPES = {"columns": TYPES, "channels": ("integer", "real"), "attributes": ("category", "ordinal", "boolean")}
+_IN_TWO = (["unit"], ["constraints"], ["images"], ["label"], ["series"])
 _SEE = "see docs/schema.md"
 
 
@@ -63,9 +75,9 @@ def finding(error: ValidationError) -> tuple[tuple[str, ...], str, str]:
         return place, "is not a key that is known here", f"remove it, or {_SEE}"
     if kind == "invalid_key" or "[key]" in location:
         return path, "has a key that is no text", "put it in quotes"
-    if kind.startswith("union_tag") and key == "columns":
-        what = "has no type" if kind == "union_tag_not_found" else "has a type that is not known"
-        return path, what, _TYPE_REMEDY
+    if kind.startswith("union_tag") and key in _TYPES:
+        what = "has no type" if kind == "union_tag_not_found" else "has a type that is not known here"
+        return path, what, f"give a type: {', '.join(_TYPES[key])}"
     if kind == "missing":
         return path, "is not there", _FORMS.get(key, _SEE).replace("must be", "write", 1)
     if location[-1] in ("learn", "magnitude"):
@@ -78,13 +90,13 @@ def finding(error: ValidationError) -> tuple[tuple[str, ...], str, str]:
 def _path(location: Sequence[int | str]) -> tuple[str, ...]:
     """Return the keys of the file that lead to the finding, without the names of pydantic's own alternatives."""
     parts = [str(part) for part in location]
-    if parts[:1] == ["columns"]:  # columns, name, the tag of its type, key, …
+    if parts[:1] and parts[0] in _TYPES:  # columns, name, the tag of its type, key, …
         return (*parts[:2], *parts[3:4])
-    return tuple(parts[: 2 if parts[:1] in (["unit"], ["constraints"], ["images"], ["label"]) else 1])
+    return tuple(parts[: 2 if parts[:1] in _IN_TWO else 1])
 
 
 def _key(path: tuple[str, ...]) -> str:
     """Return the key whose form is expected."""
-    if path[:1] == ("columns",) and len(path) > 2:
+    if path[:1] and path[0] in _TYPES and len(path) > 2:
         return path[2]
-    return path[-1] if path[:1] in (("images",), ("label",)) else path[0] if path else ""
+    return path[-1] if path[:1] in (("images",), ("label",), ("series",)) else path[0] if path else ""

@@ -6,7 +6,7 @@ Each answer is noisy: learned bounds may miss the zero that a column is declared
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from doublure.schema.columns import MOST_VALUES, Column, IntegerColumn, RealColumn
@@ -16,7 +16,10 @@ from doublure.schema.scalars import EXACT
 
 
 def agree(
-    columns: Mapping[str, Column], constraints: Sequence[Equal | AtMost], learned: Mapping[str, Any]
+    columns: Mapping[str, Column],
+    constraints: Sequence[Equal | AtMost],
+    learned: Mapping[str, Any],
+    path_of: Callable[[str], str] = "columns.{}".format,
 ) -> dict[str, Any]:
     """Return the answers, mended.
 
@@ -32,13 +35,15 @@ def agree(
         columns: The schema's columns, with what is to be learned.
         constraints: The schema's constraints.
         learned: Path of a question -> its answer.
+        path_of: Where a column stands in the file.
     """
     answers = dict(learned)
     for name, column in columns.items():
-        if f"columns.{name}.bounds" in answers and isinstance(column, (IntegerColumn, RealColumn)):
-            answers[f"columns.{name}.bounds"] = _countable(answers[f"columns.{name}.bounds"], column)
-        if isinstance(getattr(column, "values", None), Learn) and f"columns.{name}.values" in answers:
-            answers[f"columns.{name}.values"] = tuple(answers[f"columns.{name}.values"])[:MOST_VALUES]
+        bounds, values = f"{path_of(name)}.bounds", f"{path_of(name)}.values"
+        if bounds in answers and isinstance(column, (IntegerColumn, RealColumn)):
+            answers[bounds] = _countable(answers[bounds], column)
+        if isinstance(getattr(column, "values", None), Learn) and values in answers:
+            answers[values] = tuple(answers[values])[:MOST_VALUES]
     _meet(columns, constraints, answers)
     return answers
 

@@ -2,8 +2,8 @@
 
 :class:`Schema` holds facts in three states (:mod:`doublure.schema.facets`); :class:`ResolvedSchema` is the same with
 every fact known, and is all that an encoder ever sees. Here is what the kinds of data have in common; what is a kind's
-own stands in :mod:`doublure.schema.table` and :mod:`doublure.schema.images`. Both show their columns alike: an image
-has one at most, its label.
+own stands in :mod:`doublure.schema.table`, :mod:`doublure.schema.images` and :mod:`doublure.schema.series`. All show
+their columns alike: an image has one at most, its label; a series its channels and attributes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Unit(Frozen):
     """Whom the guarantee protects: the unit of privacy.
 
     ``id`` names the column that tells units apart when a unit has several records; at most ``max_records`` of each
-    are used (the first ones in file order).
+    are used (the first ones in file order; of series, ones drawn at random).
     """
 
     name: StrictStr = Field(default="person", min_length=1)
@@ -135,11 +135,11 @@ class Schema(Frozen):
         """Refuse keys that YAML reads as something else than their author meant."""
 
     @classmethod
-    def draft(cls, data: Any, codebook: str | Path | None = None) -> Schema:
+    def draft(cls, data: Any, codebook: str | Path | None = None, kind: str | None = None) -> Schema:
         """Draft a schema from a table's column names and storage types; see :mod:`doublure.schema.draft`."""
         from doublure.schema.draft import draft
 
-        return draft(data, codebook)
+        return draft(data, codebook, kind)
 
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
@@ -210,10 +210,13 @@ class Schema(Frozen):
                 if fact in column.facts or fact == "shares":
                     yield f"{self.path_of(name)}.{fact}", fact, name, getattr(column, fact, None)
 
-    @staticmethod
-    def path_of(name: str) -> str:
+    def path_of(self, name: str) -> str:
         """Return where a column stands in the file."""
         return f"columns.{name}"
+
+    def cells_of(self, column: str | None, fact: str) -> int:
+        """Return how many cells of a column one record adds to the statistic that answers a question: public."""
+        return 1
 
     @property
     def public_units(self) -> int:
@@ -257,8 +260,7 @@ class Schema(Frozen):
         """Return the answers, made to agree with the declared facts."""
         return dict(learned)
 
-    @staticmethod
-    def _place(data: dict[str, Any], column: str) -> dict[str, Any]:
+    def _place(self, data: dict[str, Any], column: str) -> dict[str, Any]:
         """Return where a column's facts stand in a dump."""
         place: dict[str, Any] = data["columns"][column]
         return place

@@ -1,0 +1,244 @@
+"""Series from arrays: an NPZ file or a mapping. An array for each channel, named as it is, or one for all of them.
+
+=====================================  ================================================================================
+an array                               is
+=====================================  ================================================================================
+``litres`` ``(…, length)``             one channel
+``values`` ``(…, length, channels)``   all channels, in the schema's order; ``series``, ``x`` and ``data`` do too
+``weekday`` ``(…)``                    an attribute, a unit's id, or the time at which each series begins
+=====================================  ================================================================================
+
+``(…)`` is the number of series, or two axes, such as meters by days: then an attribute may have either of them.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from doublure.data import cells, npz
+from doublure.data.npz import Header
+from doublure.data.series.held import Held, complete, moments_column, readable
+from doublure.data.series.records import Values
+from doublure.data.series.sources import Cut, SeriesSource
+from doublure.data.splits import named, several
+from doublure.errors import DataError
+from doublure.schema.columns import Column
+from doublure.schema.series import SERIES, VALUES, SeriesSchema
+
+VALUE_NAMES = (VALUES, SERIES, "x", "data")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Layout:
+    """Where things stand.
+
+    Attributes:
+        split: What stands behind the names.
+        values: The arrays of values: one for each channel, or one for all.
+        lead: The axes before the steps.
+    """
+
+    split: str
+    values: tuple[str, ...]
+    lead: tuple[int, ...]
+
+
+class ArraySource(SeriesSource):
+    """Arrays that hold series.
+
+    Args:
+        name: The container's name.
+        headers: Shapes and types of its arrays.
+        split: The split that is asked for.
+    """
+
+    def __init__(self, name: str, headers: Mapping[str, Header], split: str | None) -> None:
+        super().__init__(name)
+        self._headers = headers
+        self._split = split
+
+    @abstractmethod
+    def array(self, name: str) -> Any:
+        """Return one array, whole."""
+
+    @property
+    def names(self) -> list[str]:
+        """The arrays that there are."""
+        return list(self._headers)
+
+    def storage(self) -> tuple[dict[str, str], set[int]]:
+        """Return how each array is stored, by its header alone, and the lengths of their series: for a draft."""
+        found, lengths = {}, set()
+        for name, header in self._headers.items():
+            kind = header.dtype.kind
+            if len(header.shape) >= 2 and header.shape[-1] > 1 and kind in "uif":
+                found[name] = "real" if kind == "f" else "integer"
+                lengths.add(header.shape[-1])
+            elif len(header.shape) == 1:
+                found[name] = {"M": "datetime", "b": "boolean"}.get(kind, "text")
+        return found, lengths
+
+    def check_header(self, schema: SeriesSchema) -> None:
+        """Look for the arrays, and compare their shapes."""
+        layout = self._layout(schema)
+        for name in self._beside(schema, layout):
+            found = self._found(name, layout)
+            if found is None:
+                raise DataError("is not among the arrays", field=name, remedy="mend the schema, or name the array so")
+            npz.refuse_objects(found, self._headers[found])
+            if not _fits(self._headers[found].shape, layout.lead):
+                raise DataError("has another length than the series", field=found, remedy="give each series one")
+
+    def cut(self, schema: SeriesSchema) -> Cut:
+        """Read the series; one without a single value is none."""
+        layout = self._layout(schema)
+        attributes = {name: self._cells(name, schema.attributes[name], layout) for name in self._steering(schema)}
+        count = int(np.prod(layout.lead))
+        frame = pd.DataFrame(attributes, index=pd.RangeIndex(count))
+        time = self._time(schema, layout)
+        if time is not None:
+            moments = self._cells(time, moments_column(schema), layout).to_numpy().astype("datetime64[s]")
+            frame = complete(frame, moments.astype(np.int64), schema)
+        unit = None
+        if schema.unit.id is not None:
+            unit = cells.unit_ids(self._raw(schema.unit.id, layout), schema.unit.id)
+        return Held(self._values(schema, layout, count), frame, unit)
+
+    # -- where things stand --------------------------------------------------------------------------------------
+
+    def _layout(self, schema: SeriesSchema) -> _Layout:
+        found = {}
+        for split in self._splits(schema):
+            each = tuple(f"{name}_{split}" if split else name for name in schema.channels)
+            together = named(self._headers, VALUE_NAMES, split).get(split)
+            if all(name in self._headers for name in each):
+                found[split] = each
+            elif together is not None:
+                found[split] = (together,)
+        if not found:
+            shown = " or ".join([*list(schema.channels)[:1], VALUES])
+            remedy = f"name the array of values {shown}" if self._split is None else "name a split that is there"
+            raise DataError("holds no array of series", field=self.name, remedy=remedy)
+        if len(found) > 1:
+            raise several(self.name, found, "series")
+        ((split, values),) = found.items()
+        lead = {self._lead(name, schema, alone=len(values) == len(schema.channels)) for name in values}
+        if len(lead) > 1:
+            raise DataError("have channels of different shapes", field=self.name, remedy="give all the same series")
+        return _Layout(split=split, values=values, lead=lead.pop())
+
+    def _splits(self, schema: SeriesSchema) -> list[str]:
+        if self._split is not None:
+            return [self._split]
+        behind = [name.partition(f"{channel}_") for channel in schema.channels for name in self._headers]
+        return list(
+            dict.fromkeys(["", *named(self._headers, VALUE_NAMES, None), *(b for a, s, b in behind if s and not a)])
+        )
+
+    def _lead(self, name: str, schema: SeriesSchema, *, alone: bool) -> tuple[int, ...]:
+        """Return the axes before the steps of an array of values."""
+        header, length, channels = self._headers[name], schema.length, len(schema.channels)
+        npz.refuse_objects(name, header)
+        shape = header.shape
+        if alone and len(shape) > 2 and shape[-1] == 1 and channels == 1:
+            shape = shape[:-1]
+        ends = (length,) if alone else (length, channels)
+        if header.dtype.kind not in "buif" or len(shape) - len(ends) not in (1, 2):
+            form = ", ".join(["series", "length", *(["channels"] if channels > 1 else [])])
+            raise DataError("is no array of series", field=name, remedy=f"give numbers of shape ({form})")
+        if shape[-len(ends) :] != ends:
+            wanted = " x ".join(map(str, ends))
+            remedy = "mend series.length and channels, or give the array that the schema describes"
+            raise DataError(f"does not hold series of {wanted} numbers", field=name, remedy=remedy)
+        return shape[: -len(ends)]
+
+    def _found(self, name: str, layout: _Layout) -> str | None:
+        candidates = (f"{name}_{layout.split}", name) if layout.split else (name,)
+        return next((each for each in candidates if each in self._headers), None)
+
+    def _time(self, schema: SeriesSchema, layout: _Layout) -> str | None:
+        time = schema.series.time
+        return time if time is not None and self._found(time, layout) is not None else None
+
+    def _steering(self, schema: SeriesSchema) -> list[str]:
+        """Return the attributes that are read: those that follow from the time only where that is not known."""
+        known = self._time(schema, self._layout(schema)) is not None
+        return [name for name, column in schema.attributes.items() if not (known and column.from_time)]
+
+    def _beside(self, schema: SeriesSchema, layout: _Layout) -> list[str]:
+        named_ = (self._time(schema, layout), schema.unit.id)
+        return [*self._steering(schema), *(name for name in named_ if name is not None)]
+
+    # -- what stands there ---------------------------------------------------------------------------------------
+
+    def _values(self, schema: SeriesSchema, layout: _Layout, count: int) -> Values:
+        arrays = [np.asarray(self.array(name)) for name in layout.values]
+        length, together = schema.length, arrays[0].reshape(count, schema.length, -1)
+        parts = [together[:, :, k] for k in range(together.shape[2])] if len(arrays) == 1 else arrays
+        values = np.empty((count, length, len(parts)))
+        for number, ((name, channel), part) in enumerate(zip(schema.channels.items(), parts, strict=True)):
+            column = cells.canonical(pd.Series(part.reshape(-1)), readable(channel, schema), name)
+            values[:, :, number] = column.to_numpy(dtype=np.float64).reshape(count, length)
+        return values
+
+    def _cells(self, name: str, column: Column, layout: _Layout) -> pd.Series[Any]:
+        return cells.canonical(self._raw(name, layout), column, name)
+
+    def _raw(self, name: str, layout: _Layout) -> pd.Series[Any]:
+        """Return an array beside the values, one cell a series."""
+        raw = np.asarray(self.array(self._found(name, layout) or name))
+        if raw.shape != layout.lead and raw.size != np.prod(layout.lead):
+            rows, columns = layout.lead
+            raw = np.repeat(raw, columns) if len(raw) == rows else np.tile(raw, rows)
+        return pd.Series(raw.reshape(-1))
+
+
+def _fits(shape: tuple[int, ...], lead: tuple[int, ...]) -> bool:
+    """Whether an array has a cell for each series, or for each row or column of series where those differ."""
+    if shape in (lead, (*lead, 1)):
+        return True
+    return len(lead) == 2 and lead[0] != lead[1] and shape in ((lead[0],), (lead[1],))
+
+
+class MappingSource(ArraySource):
+    """Arrays in memory."""
+
+    def __init__(self, name: str, arrays: Mapping[str, Any]) -> None:
+        try:
+            self._arrays = {key: _plain(values) for key, values in arrays.items()}
+        except (TypeError, ValueError, AttributeError):  # the message of the original could show a value
+            raise DataError("holds what is no array", field=name, remedy="give arrays of numbers or texts") from None
+        shapes = {key: Header(shape=values.shape, dtype=values.dtype) for key, values in self._arrays.items()}
+        super().__init__(name, shapes, None)
+
+    def array(self, name: str) -> Any:
+        """Return one array."""
+        return self._arrays[name]
+
+
+def _plain(values: Any) -> np.ndarray[Any, np.dtype[Any]]:
+    """Return an array that tells its type: a column of texts or labels is one of texts."""
+    if isinstance(values, pd.Series):
+        values = values.astype(str) if values.dtype == object or hasattr(values, "cat") else values
+        values = values.to_numpy()
+    found = np.asarray(values)
+    return found.astype(str) if found.dtype == object else found
+
+
+class NpzSource(ArraySource):
+    """Arrays in an NPZ file."""
+
+    def __init__(self, path: Path, split: str | None) -> None:
+        self._path = path
+        super().__init__(path.name, npz.headers(path), split)
+
+    def array(self, name: str) -> Any:
+        """Return one array."""
+        return npz.array(self._path, name)

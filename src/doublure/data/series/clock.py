@@ -1,0 +1,119 @@
+"""Windows on the wall clock: where a series begins, at which step a moment falls, and what clock changes do to it.
+
+Everything here is a function of public rules and of one moment. A moment is a number of seconds since 1970 on the wall
+clock of the schema's time zone: midnight is midnight, whatever the offset.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from doublure.schema.series import FromTime, Windows
+
+Whole: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+Flags: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
+
+MONDAY = 4 * 86_400
+"""1970-01-05, 00:00, from which windows are counted."""
+
+_DAY = 86_400
+
+
+@dataclass(frozen=True, kw_only=True)
+class Places:
+    """Where moments fall.
+
+    Attributes:
+        start: The beginning of each moment's window.
+        step: Its step, 0 … length - 1.
+        beside: Whether it stands beside the grid of steps.
+    """
+
+    start: Whole
+    step: Whole
+    beside: Flags
+
+
+def places_of(moments: Whole, length: int, seconds: int) -> Places:
+    """Return where moments fall in windows of ``length`` steps of ``seconds``."""
+    window = length * seconds
+    start = (moments - MONDAY) // window * window + MONDAY
+    within = moments - start
+    return Places(start=start, step=within // seconds, beside=within % seconds != 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changes:
+    """What clock changes do to windows.
+
+    Attributes:
+        skipped: ``(N, length)``, steps that begin in the hour that clocks leave out.
+        doubled: ``(N, length)``, steps that begin in the hour that clocks go through twice.
+    """
+
+    skipped: Flags
+    doubled: Flags
+
+    @property
+    def any(self) -> Flags:
+        """``(N,)``, the windows that hold a change."""
+        return np.asarray((self.skipped | self.doubled).any(axis=1))
+
+
+def changes_in(starts: Whole, length: int, seconds: int, zone: str | None) -> Changes:
+    """Return the clock changes within windows that begin at ``starts``; a zone's rules are public."""
+    distinct, place = np.unique(starts, return_inverse=True)
+    none = np.zeros((len(distinct), length), dtype=np.bool_)
+    if zone is None or zone == "UTC":
+        return Changes(skipped=none[place], doubled=none[place])
+    grid = (distinct[:, None] + seconds * np.arange(length)).reshape(-1).astype("datetime64[s]")
+    moments = pd.Series(grid).dt
+    first = np.zeros(len(grid), dtype=np.bool_)
+    skipped = moments.tz_localize(zone, ambiguous=first, nonexistent="NaT").isna().to_numpy().reshape(none.shape)
+    doubled = moments.tz_localize(zone, ambiguous="NaT", nonexistent="shift_forward").isna().to_numpy()
+    return Changes(skipped=skipped[place], doubled=doubled.reshape(none.shape)[place])
+
+
+def filled(values: np.ndarray[Any, Any], skipped: Flags) -> None:
+    """Let skipped steps that hold nothing repeat the step before them, or after where there is none, in place.
+
+    Args:
+        values: ``(N, length, channels)``.
+        skipped: ``(N, length)``.
+    """
+    if not skipped.any():
+        return
+    length = values.shape[1]
+    forwards = [(step, step - 1) for step in range(1, length)]
+    backwards = [(step, step + 1) for step in range(length - 2, -1, -1)]
+    for step, beside in (*forwards, *backwards):
+        rows = np.flatnonzero(skipped[:, step])
+        if len(rows):
+            own = values[rows, step]
+            values[rows, step] = np.where(np.isnan(own), values[rows, beside], own)
+
+
+def derived(starts: Whole, what: FromTime) -> pd.Series[Any]:
+    """Return what follows from the beginnings of series: Monday is 0, January 1."""
+    days = starts // _DAY
+    weekday = (days + 3) % 7  # 1970 began on a Thursday
+    if what == "weekend":
+        return pd.Series(weekday >= 5)
+    if what == "hour":
+        return pd.Series(starts % _DAY // 3_600)
+    if what == "weekday":
+        return pd.Series(weekday)
+    return pd.Series(days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) % 12 + 1)
+
+
+def clock_texts(windows: Windows, length: int) -> list[str] | None:
+    """Return the wall clock at each step where every series is one day; None where it is not."""
+    seconds = windows.seconds
+    if windows.time is None or seconds is None or seconds * length != _DAY:
+        return None
+    moments = seconds * np.arange(length)
+    return [f"{at // 3600:02d}:{at // 60 % 60:02d}:{at % 60:02d}" for at in moments]

@@ -1,0 +1,118 @@
+"""Time series in memory: artificial ones, as sampling returns them, and private ones with their units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from doublure.errors import DataError
+from doublure.schema.series import SERIES, STEP
+
+Values: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
+"""``(N, length, channels)`` float64, NaN for a step without a value."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Series:
+    """Time series, all of one length, and what each was recorded under.
+
+    Attributes:
+        values: ``(N, length, channels)`` float64, NaN where a step is missing.
+        channels: The channels' names.
+        attributes: ``(N, …)``, a column an attribute; none where the schema has none.
+    """
+
+    values: Values
+    channels: tuple[str, ...]
+    attributes: pd.DataFrame
+
+    def __post_init__(self) -> None:
+        if self.values.ndim != 3 or self.values.shape[2] != len(self.channels):
+            raise DataError("must be (N, length, channels)", field="values", remedy="give an axis for each")
+        if len(self.attributes) != len(self.values):
+            raise DataError("have another length than the values", field="attributes", remedy="give each series a row")
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def length(self) -> int:
+        """Steps in a series."""
+        return int(self.values.shape[1])
+
+    def channel(self, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Return one channel, ``(N, length)``."""
+        return self.values[:, :, self.channels.index(name)]
+
+    def take(self, rows: slice | np.ndarray[Any, Any]) -> Series:
+        """Return some of the series."""
+        attributes = self.attributes.iloc[rows].reset_index(drop=True)
+        return Series(values=self.values[rows], channels=self.channels, attributes=attributes)
+
+    @staticmethod
+    def joined(parts: Sequence[Series]) -> Series:
+        """Return several sets of series of one schema as one."""
+        attributes = pd.concat([part.attributes for part in parts], ignore_index=True)
+        values = np.concatenate([part.values for part in parts])
+        return Series(values=values, channels=parts[0].channels, attributes=attributes)
+
+    def frame(self, first: int = 1) -> pd.DataFrame:
+        """Return the long form: a row a step, with ``series`` from ``first`` and ``step`` from 0 telling them apart."""
+        n, length = len(self), self.length
+        columns: dict[str, Any] = {
+            SERIES: np.repeat(np.arange(first, first + n, dtype=np.int64), length),
+            STEP: np.tile(np.arange(length, dtype=np.int64), n),
+        }
+        place = np.repeat(np.arange(n), length)
+        columns |= {str(name): cells.take(place).reset_index(drop=True) for name, cells in self.attributes.items()}
+        columns |= {name: self.values[:, :, number].reshape(-1) for number, name in enumerate(self.channels)}
+        return pd.DataFrame(columns)
+
+    def __repr__(self) -> str:
+        return f"Series({len(self)} of {self.length} steps, {len(self.channels)} channels)"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SeriesSet:
+    """Private series under a schema.
+
+    Attributes:
+        content: The series and their attributes.
+        unit: ``(N,)`` int64, the index of each series' unit, 0 … n_units - 1.
+        n_units: How many units there are. Private.
+    """
+
+    content: Series
+    unit: np.ndarray[Any, np.dtype[np.int64]]
+    n_units: int
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The attributes, in canonical form."""
+        return self.content.attributes
+
+    def cells(self, column: str, fact: str) -> pd.Series[Any]:
+        """Return what a statistic looks at: at most :meth:`SeriesSchema.cells_of` cells of each series.
+
+        ======================  ============================================================================
+        an attribute            its value
+        bounds of a channel     the lowest and the highest of the series' values: two cells, not one a step
+        missing in a channel    one cell, missing if any step of the series is
+        ======================  ============================================================================
+        """
+        if column not in self.content.channels:
+            return self.content.attributes[column]
+        values = self.content.channel(column)
+        if fact == "bounds":
+            known = ~np.isnan(values)
+            lowest = np.where(known, values, np.inf).min(axis=1)
+            highest = np.where(known, values, -np.inf).max(axis=1)
+            return pd.Series(np.where(np.tile(known.any(axis=1), 2), np.concatenate([lowest, highest]), np.nan))
+        return pd.Series(np.where(np.isnan(values).any(axis=1), np.nan, 0.0))
+
+    def __repr__(self) -> str:
+        return "SeriesSet(private)"

@@ -1,0 +1,291 @@
+"""Series from tables: a row a reading (long), or a row a series (wide).
+
+=================================================  ====================================================================
+a header with                                      what is read
+=================================================  ====================================================================
+``series`` and ``step``                            series that are cut already; a row is step 0, 1, 2, … of one
+the schema's ``time``, and each channel            a reading a row; windows are cut by the schema's rule
+``litres_0``, ``litres_1``, … for each channel     a series a row
+=================================================  ====================================================================
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from doublure.data.series import clock
+from doublure.data.series.clock import Flags, Whole
+from doublure.data.series.held import Held, complete, moments_column, readable
+from doublure.data.series.records import Values
+from doublure.data.series.sources import Cut, SeriesSource
+from doublure.data.tables import TableSource
+from doublure.errors import DataError
+from doublure.schema.columns import Column, IntegerColumn
+from doublure.schema.series import SERIES, STEP, SeriesSchema
+
+_NO_TOKENS = ("",)
+
+
+class RowSource(SeriesSource):
+    """A table that holds series.
+
+    Args:
+        table: Its header has been looked at.
+    """
+
+    def __init__(self, table: TableSource) -> None:
+        super().__init__(table.name)
+        self.table = table
+
+    @property
+    def names(self) -> list[str]:
+        """The columns that there are."""
+        return self.table.columns
+
+    def check_header(self, schema: SeriesSchema) -> None:
+        """Look for the columns of one of the three forms."""
+        reader = self._form(schema)
+        self.table.check_names(reader.needs)
+
+    def cut(self, schema: SeriesSchema) -> Cut:
+        """Find the series."""
+        return self._form(schema).cut(self.table)
+
+    def _form(self, schema: SeriesSchema) -> _Form:
+        names, first = self.table.columns, next(iter(schema.channels))
+        if {SERIES, STEP} <= set(names):
+            return _Numbered(schema)
+        if first not in names and _steps_of(first, names, schema.length)[0] in names:
+            return _Wide(schema, names)
+        if schema.series.time is None:
+            remedy = f"name series.time, or give columns {SERIES} and {STEP}, or {first}_0, {first}_1, … in one row"
+            raise DataError("does not tell series apart", field=self.name, remedy=remedy)
+        return _Timed(schema)
+
+
+class _Form:
+    """How a table holds series."""
+
+    timed = False
+
+    def __init__(self, schema: SeriesSchema) -> None:
+        self.schema = schema
+
+    @property
+    def needs(self) -> list[str]:
+        """The columns that must be there."""
+        return [*self.values(), *self.attributes(), *self.keys(), *self.moments()]
+
+    def values(self) -> Mapping[str, Column]:
+        """The columns that hold values; an empty cell is a gap, which the schema's rule deals with."""
+        return {name: readable(column, self.schema) for name, column in self.schema.channels.items()}
+
+    def attributes(self) -> dict[str, Column]:
+        """The columns of attributes; those that follow from the time are computed where it is known."""
+        found = self.schema.attributes.items()
+        return {name: column for name, column in found if not (self.timed and column.from_time)}
+
+    def keys(self) -> list[str]:
+        """The columns that name a unit or a source."""
+        return list(dict.fromkeys(name for name in (self.schema.unit.id, self.schema.source) if name is not None))
+
+    def moments(self) -> dict[str, Column]:
+        """The column of moments."""
+        time = self.schema.series.time
+        if not self.timed or time is None:
+            return {}
+        return {time: moments_column(self.schema)}
+
+    def read(self, table: TableSource, more: Mapping[str, Column]) -> tuple[pd.DataFrame, dict[str, pd.Series[Any]]]:
+        """Return the canonical cells of all columns, and the labels of units and sources."""
+        columns = {**self.values(), **self.attributes(), **self.moments(), **more}
+        return table.read(columns, dict.fromkeys(self.keys(), _NO_TOKENS))
+
+    def cut(self, table: TableSource) -> Cut:
+        """Find the series."""
+        raise NotImplementedError
+
+
+# -- a row a reading -------------------------------------------------------------------------------------------------
+
+
+class Readings:
+    """Readings in the order of their series, and how a block of series is read out of them.
+
+    Args:
+        series: ``(R,)``, each reading's series, 0 … N - 1.
+        step: ``(R,)``, its step.
+        values: ``(R, channels)``, NaN for an empty cell.
+        schema: The rule for several readings in one step.
+        changes: Clock changes, for each series.
+        name: What is named where a rule is broken: the column of moments or of steps.
+    """
+
+    def __init__(
+        self, series: Whole, step: Whole, values: Values, schema: SeriesSchema, changes: clock.Changes, name: str
+    ) -> None:
+        order = np.argsort(series, kind="stable")
+        self._series, self._step, self._values = series[order], step[order], values[order]
+        self._schema, self._changes, self._name = schema, changes, name
+        self._rule = schema.series.irregular
+        self.order = order
+        self.changed = changes.any
+
+    def block(self, first: int, last: int) -> Values:
+        """Return the values ``(last - first, length, channels)`` of neighbouring series, NaN for gaps."""
+        inside = slice(*np.searchsorted(self._series, (first, last)))
+        length = self._schema.length
+        key = (self._series[inside] - first) * length + self._step[inside]
+        size = (last - first) * length
+        doubled = self._changes.doubled[first:last]
+        if self._rule == "refuse" and ((np.bincount(key, minlength=size) > 1) & ~doubled.reshape(-1)).any():
+            remedy = "declare irregular: mean, sum or last, or mend the data"
+            raise DataError("has several readings in one step of a series", field=self._name, remedy=remedy)
+        columns = [self._column(key, cells, size) for cells in self._values[inside].T]
+        values = np.stack(columns, axis=1).reshape(last - first, length, len(columns))
+        if self._schema.series.clock_changes == "fill":
+            clock.filled(values, self._changes.skipped[first:last])
+        return values
+
+    def _column(self, key: Whole, cells: Values, size: int) -> Values:
+        known = ~np.isnan(cells)
+        key, cells = key[known], cells[known]
+        if self._rule == "last":
+            column = np.full(size, np.nan)
+            column[key] = cells  # of several in one place, the last stays
+            return column
+        count, total = np.bincount(key, minlength=size), np.bincount(key, weights=cells, minlength=size)
+        share = 1 if self._rule == "sum" else np.maximum(count, 1)
+        return np.where(count > 0, total / share, np.nan)
+
+
+class _CutRows:
+    """Series cut out of readings; see :class:`doublure.data.series.sources.Cut`."""
+
+    def __init__(self, readings: Readings, attributes: pd.DataFrame, unit: pd.Series[Any] | None) -> None:
+        self.attributes, self.unit, self.changed = attributes, unit, readings.changed
+        self.block = readings.block
+
+
+def _of_series(
+    cells: pd.DataFrame, keys: Mapping[str, pd.Series[Any]], series: Whole
+) -> tuple[pd.DataFrame, dict[str, pd.Series[Any]]]:
+    """Return each series' attributes, which its readings have to agree on, and its labels."""
+    first = np.unique(series, return_index=True)[1]
+    for name, column in cells.items():
+        codes = column.cat.codes.to_numpy()
+        if (codes != codes[first][series]).any():
+            remedy = "cut shorter series, or take it out of the schema"
+            raise DataError("changes within a series", field=name, remedy=remedy)
+    labels = {name: key.iloc[first].reset_index(drop=True) for name, key in keys.items()}
+    return cells.iloc[first].reset_index(drop=True), labels
+
+
+class _Timed(_Form):
+    timed = True
+
+    def cut(self, table: TableSource) -> Cut:
+        """Cut windows on the wall clock; windows of two sources or units never meet."""
+        schema, windows = self.schema, self.schema.series
+        time, seconds = windows.time or "", windows.seconds or 1
+        frame, keys = self.read(table, {})
+        moments = frame[time].to_numpy().astype("datetime64[s]").astype(np.int64)
+        places = clock.places_of(moments, schema.length, seconds)
+        if windows.irregular == "refuse" and places.beside.any():
+            remedy = "declare irregular: mean, sum or last, or mend series.step"
+            raise DataError("has moments that stand beside the steps", field=time, remedy=remedy)
+        series = _numbered([*keys.values()], places.start)
+        count = int(series.max(initial=-1)) + 1
+        starts = np.zeros(count, dtype=np.int64)
+        starts[series] = places.start
+        values = frame[list(schema.channels)].to_numpy(dtype=np.float64)
+        changes = _changes(starts, schema, time)
+        readings = Readings(series, places.step, values, schema, changes, time)
+        attributes, labels = _of_series(frame[list(self.attributes())], keys, series)
+        full = complete(attributes, starts, schema)
+        return _CutRows(readings, full, labels.get(schema.unit.id or ""))
+
+
+def _changes(starts: Whole, schema: SeriesSchema, field: str) -> clock.Changes:
+    try:
+        return clock.changes_in(starts, schema.length, schema.series.seconds or 1, schema.series.timezone)
+    except (ValueError, OverflowError, ArithmeticError):
+        raise DataError("has moments that no calendar reaches", field=field, remedy="mend them") from None
+
+
+def _numbered(keys: Iterable[pd.Series[Any]], starts: Whole) -> Whole:
+    """Return a number for each reading's series: in the order in which units and sources appear, then in time."""
+    code: Whole = np.zeros(len(starts), dtype=np.int64)
+    for key in keys:
+        labels, found = pd.factorize(key)
+        code = pd.factorize(code * max(1, len(found)) + labels)[0].astype(np.int64)
+    distinct, window = np.unique(starts, return_inverse=True)
+    numbers = np.unique(code * max(1, len(distinct)) + window, return_inverse=True)[1]
+    return np.asarray(numbers.reshape(-1), dtype=np.int64)
+
+
+class _Numbered(_Form):
+    @property
+    def needs(self) -> list[str]:
+        """The columns that must be there."""
+        return [*super().needs, SERIES, STEP]
+
+    def keys(self) -> list[str]:
+        """The columns that name a unit or a series."""
+        return [*([] if self.schema.unit.id is None else [self.schema.unit.id]), SERIES]
+
+    def cut(self, table: TableSource) -> Cut:
+        """Join the steps of each series."""
+        schema, length = self.schema, self.schema.length
+        frame, keys = self.read(table, {STEP: IntegerColumn(missing=False)})
+        step = frame[STEP].to_numpy().astype(np.int64)
+        if len(step) and not 0 <= step.min() <= step.max() < length:
+            raise DataError("has steps outside 0 … length - 1", field=STEP, remedy="number them from 0")
+        series = _numbered([*keys.values()], np.zeros(len(step), dtype=np.int64))
+        count = int(series.max(initial=-1)) + 1
+        none: Flags = np.zeros((count, length), dtype=np.bool_)
+        values = frame[list(schema.channels)].to_numpy(dtype=np.float64)
+        readings = Readings(series, step, values, schema, clock.Changes(skipped=none, doubled=none), STEP)
+        attributes, labels = _of_series(frame[list(self.attributes())], keys, series)
+        return _CutRows(readings, attributes, labels.get(schema.unit.id or ""))
+
+
+# -- a row a series --------------------------------------------------------------------------------------------------
+
+
+class _Wide(_Form):
+    def __init__(self, schema: SeriesSchema, columns: list[str]) -> None:
+        super().__init__(schema)
+        self.timed = schema.series.time in columns
+        self._columns = {name: _steps_of(name, columns, schema.length) for name in schema.channels}
+
+    def values(self) -> Mapping[str, Column]:
+        """The columns that hold values."""
+        open_ = super().values()
+        return {column: open_[name] for name, columns in self._columns.items() for column in columns}
+
+    def keys(self) -> list[str]:
+        """The column that names each series' unit."""
+        return [] if self.schema.unit.id is None else [self.schema.unit.id]
+
+    def cut(self, table: TableSource) -> Cut:
+        """Read the series."""
+        frame, keys = self.read(table, {})
+        values = np.stack([frame[columns].to_numpy(dtype=np.float64) for columns in self._columns.values()], axis=2)
+        attributes = frame[list(self.attributes())]
+        if self.timed:
+            moments = frame[self.schema.series.time].to_numpy().astype("datetime64[s]").astype(np.int64)
+            attributes = complete(attributes, moments, self.schema)
+        return Held(values, attributes, keys.get(self.schema.unit.id or ""))
+
+
+def _steps_of(channel: str, columns: list[str], length: int) -> list[str]:
+    """Return the columns of a channel's steps: its name, ``_`` or nothing, and the step's number, from 0."""
+    form = re.compile(re.escape(channel) + r"_0*(\d+)", re.ASCII)
+    found = {int(match.group(1)): name for name in columns if (match := form.fullmatch(name))}
+    return [found.get(step, f"{channel}_{step}") for step in range(length)]

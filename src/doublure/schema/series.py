@@ -1,0 +1,282 @@
+"""The public facts of a set of time series: where one begins and ends, its channels, and what it was recorded under."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, Self, TypeAlias
+
+from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr, model_validator
+
+from doublure.errors import SchemaError, printable
+from doublure.schema import yaml_text
+from doublure.schema.columns import (
+    BooleanColumn,
+    CategoryColumn,
+    Column,
+    IntegerColumn,
+    OrdinalColumn,
+    RealColumn,
+    Role,
+)
+from doublure.schema.constraints import Constraint
+from doublure.schema.facets import UNDECLARED, Frozen, Learn, Undeclared, blank_is_undeclared, plain
+from doublure.schema.scalars import Zone, check_name, label, whole
+from doublure.schema.schema import ResolvedSchema, Schema, Unit
+
+SERIES, STEP, CLOCK = "series", "step", "clock"
+"""The columns that tell artificial series, and the steps of each, apart; and the time of day, where that is one."""
+
+VALUES, CHANNELS = "values", "channels"
+"""The arrays that hold artificial series, and the names of their channels."""
+
+ABOUT = ("doublure", "watermark", "guarantee")
+"""The texts that stand beside them."""
+
+LONGEST = 10_000
+MOST_CHANNELS = 100
+CHANNEL_TYPES, ATTRIBUTE_TYPES = ("integer", "real"), ("category", "ordinal", "boolean")
+
+_SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_DURATION = re.compile(r"([1-9][0-9]{0,6})\s*(s|min|h|d|w)", re.ASCII)
+_OF_TIME = {"weekday": range(7), "month": range(1, 13), "hour": range(24)}
+
+FromTime: TypeAlias = Literal["weekday", "weekend", "month", "hour"]
+"""What follows from the moment at which a series begins: Monday is 0, January 1."""
+
+
+def _duration(text: str) -> str:
+    if _DURATION.fullmatch(text) is None:
+        raise ValueError("is no duration; write a whole number and s, min, h, d or w, such as 15min")
+    return text
+
+
+_Length: TypeAlias = Annotated[StrictInt, Field(ge=2, le=LONGEST), BeforeValidator(whole)]
+_Step: TypeAlias = Undeclared | Annotated[StrictStr, AfterValidator(_duration)]
+
+
+class Windows(Frozen):
+    """Where series begin and end, and what becomes of steps without a reading: public rules, the same for every series.
+
+    A series is a window of ``length`` steps. Windows are cut on the wall clock of ``timezone``, at multiples of their
+    duration counted from Monday, 1970-01-05, 00:00: days begin at midnight, weeks on Mondays. Without a ``time`` the
+    data has the series cut already. No rule looks at more than one series.
+
+    Attributes:
+        time: The column of moments; for arrays, of each series' beginning.
+        source: The column that says where a reading comes from, if that is not the unit's: windows of two sources
+            never meet.
+        length: Steps in a series.
+        step: The time from one step to the next.
+        timezone: Whose midnight; None reads moments as they stand.
+        gaps: Steps without a reading are missing, or the data is refused, or the series is left out.
+        irregular: Readings off the grid of steps, or several in one step, are refused, or a step is the mean, the
+            sum or the last of its readings.
+        clock_changes: Where clocks go forward, the steps that do not exist repeat the one before them, and where they
+            go back, an hour's two readings are averaged; or both days are left out.
+    """
+
+    time: StrictStr | None = None
+    source: StrictStr | None = None
+    length: Annotated[_Length | Undeclared, BeforeValidator(blank_is_undeclared)] = UNDECLARED
+    step: Annotated[_Step, BeforeValidator(blank_is_undeclared)] = UNDECLARED
+    timezone: Zone | None = None
+    gaps: Literal["missing", "refuse", "drop"] = "refuse"
+    irregular: Literal["refuse", "mean", "sum", "last"] = "refuse"
+    clock_changes: Literal["fill", "drop"] = "fill"
+
+    @property
+    def seconds(self) -> int | None:
+        """The step in seconds; None where it is not declared."""
+        found = _DURATION.fullmatch(self.step)
+        return None if found is None else int(found.group(1)) * _SECONDS[found.group(2)]
+
+    @model_validator(mode="after")
+    def _zone_needs_time(self) -> Windows:
+        if self.time is None and self.timezone is not None:
+            raise ValueError("timezone needs a time; name the column of moments, or leave timezone out")
+        return self
+
+
+class _Attribute(Frozen):
+    """What an attribute has beside a column's own facts: it always steers, and may follow from the time."""
+
+    roles: tuple[Role, ...] = ("condition",)
+    from_time: FromTime | None = Field(default=None, description="computed from the moment at which a series begins")
+
+    @model_validator(mode="after")
+    def _steers(self) -> _Attribute:
+        if "condition" not in self.roles:
+            raise ValueError("an attribute is what series are asked for; add condition to its roles, or take it out")
+        if self.from_time is None:
+            return self
+        if (self.from_time == "weekend") != isinstance(self, BooleanColumn):
+            raise ValueError("from_time: weekend goes with type boolean, the others with ordinal or category; mend one")
+        known = {str(value) for value in _OF_TIME.get(self.from_time, ())}
+        values = getattr(self, "values", None)
+        if isinstance(values, tuple) and not {label(value) for value in values} <= known:
+            raise ValueError("values are none that from_time gives; weekday is 0 to 6, month 1 to 12, hour 0 to 23")
+        return self
+
+
+class CategoryAttribute(_Attribute, CategoryColumn):
+    """Unordered values."""
+
+
+class OrdinalAttribute(_Attribute, OrdinalColumn):
+    """Values in the order listed."""
+
+
+class BooleanAttribute(_Attribute, BooleanColumn):
+    """True or false."""
+
+
+Channel = Annotated[IntegerColumn | RealColumn, Field(discriminator="type")]
+Attribute = Annotated[CategoryAttribute | OrdinalAttribute | BooleanAttribute, Field(discriminator="type")]
+
+
+class SeriesSchema(Schema):
+    """The public facts of a set of time series."""
+
+    kind: Literal["series"]
+    unit: Unit = Unit(name="series")
+    series: Windows = Windows()
+    channels: Mapping[str, Channel]
+    attributes: Mapping[str, Attribute] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if not self.channels:
+            raise ValueError("channels is empty; describe at least one")
+        if len(self.channels) > MOST_CHANNELS:
+            raise ValueError(f"channels has more than {MOST_CHANNELS} entries; split the set")
+        self._check_names_apart()
+        for name, channel in self.channels.items():
+            if channel.roles:
+                raise ValueError(f"{printable(name)} is a channel, and channels have no roles; remove them")
+            if isinstance(channel.missing, Learn) and self.series.gaps != "missing":
+                raise ValueError(
+                    f"no step is missing after gaps: {self.series.gaps}; declare missing, or gaps: missing"
+                )
+        for name, attribute in self.attributes.items():
+            if attribute.from_time is not None and self.series.time is None:
+                raise ValueError(f"{printable(name)} follows from the time; name series.time")
+        if len(self.with_role("target")) > 1:
+            raise ValueError("two attributes have the role target; keep one")
+        return self
+
+    def _check_names_apart(self) -> None:
+        named = (self.unit.id, self.series.source, self.series.time)
+        keys = [name for name in named if name is not None]
+        for name in self.columns:
+            check_name(name)
+        both = [name for name in self.channels if name in self.attributes]
+        both += [name for name in keys if name in self.columns or (name == self.series.time and keys.count(name) > 1)]
+        if both:
+            raise ValueError(f"{printable(both[0])} is named for two things; give each its own column")
+        taken = {SERIES, STEP, CLOCK} & {*self.columns, self.series.time}
+        if taken:
+            raise ValueError(f"{min(map(str, taken))} is a name that artificial series use; rename the column")
+        taken = {VALUES, CHANNELS, *ABOUT} & set(self.attributes)
+        if taken:
+            raise ValueError(f"{min(taken)} is a name that artificial series use; rename the attribute")
+
+    # -- columns -------------------------------------------------------------------------------------------------
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        """The channels, then the attributes."""
+        return {**self.channels, **self.attributes}
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """None: they go between columns of a table."""
+        return ()
+
+    @property
+    def source(self) -> str | None:
+        """The column that says where a reading comes from; the unit's own if none is named."""
+        return self.series.source or self.unit.id
+
+    @property
+    def length(self) -> int:
+        """Steps in a series."""
+        if isinstance(self.series.length, str):
+            raise SchemaError("is not known yet", field="series.length", remedy="declare how many steps a series has")
+        return self.series.length
+
+    @property
+    def undeclared(self) -> tuple[str, ...]:
+        """The paths of the facts nobody has decided yet."""
+        return (*super().undeclared, *self._open_windows())
+
+    def _open_windows(self) -> Iterator[str]:
+        if self.series.length == UNDECLARED:
+            yield "series.length"
+        if self.series.time is not None and self.series.step == UNDECLARED:
+            yield "series.step"
+
+    def may_be_missing(self, channel: str) -> bool:
+        """Whether a step of a channel may be missing once gaps are dealt with."""
+        return self.series.gaps == "missing" and self.channels[channel].may_be_missing
+
+    def cells_of(self, column: str | None, fact: str) -> int:
+        """Return how many cells of a column one series adds to a statistic: of a channel its lowest and highest."""
+        return 2 if column in self.channels and fact == "bounds" else 1
+
+    # -- in the file ---------------------------------------------------------------------------------------------
+
+    def path_of(self, name: str) -> str:
+        """Return where a column stands in the file."""
+        return f"{'channels' if name in self.channels else 'attributes'}.{name}"
+
+    def _place(self, data: dict[str, Any], column: str) -> dict[str, Any]:
+        place: dict[str, Any] = data["channels" if column in self.channels else "attributes"][column]
+        return place
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the schema as JSON and YAML can hold it; defaults that say nothing are left out."""
+        data = super().to_plain()
+        always = {"length": self.series.length, "gaps": self.series.gaps}
+        written = self.series.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
+        data["series"] = {key: (always | written)[key] for key in Windows.model_fields if key in always | written}
+        for name, column in self.columns.items():
+            facts = {fact: _listed(plain(getattr(column, fact))) for fact in column.facts}
+            own = column.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
+            found: dict[str, Any] = {"type": column.type} | facts | own
+            if isinstance(found.get("bounds"), list):
+                found |= {"bounds": [whole(end) for end in found["bounds"]]}
+            self._place(data, name).clear()
+            self._place(data, name).update(found)
+        if not self.attributes:
+            data.pop("attributes", None)
+        return data
+
+    def to_yaml(self) -> str:
+        """Return the schema file's text: one line a key, a channel or an attribute."""
+        text = ""
+        for key, value in self.to_plain().items():
+            if key in ("channels", "attributes"):
+                lines = (f"  {yaml_text.inline(name)}: {yaml_text.inline(column)}\n" for name, column in value.items())
+                text += f"{key}:\n" + "".join(lines)
+            else:
+                text += f"{key}: {yaml_text.inline(value)}\n"
+        return text
+
+    def _mended(self, learned: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answers, made to agree with the declared facts.
+
+        A series that a noisy answer says has no missing step where the gaps are kept stays as it is: the encoder reads
+        such a step as the lower bound, as a table's.
+        """
+        from doublure.schema.resolving import agree
+
+        return agree(self.columns, (), learned, self.path_of)
+
+
+class ResolvedSeriesSchema(SeriesSchema, ResolvedSchema):
+    """The facts of a set of time series, all of them known."""
+
+
+def _listed(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
