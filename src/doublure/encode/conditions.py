@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from doublure.data.cells import truth_of
 from doublure.encode.grids import Floats
@@ -34,6 +36,26 @@ def condition_codes(schema: Schema, given: Mapping[str, object]) -> dict[str, in
             raise SettingError("has no such value", field=field, remedy=remedy)
         codes[name] = labels.index(asked)
     return codes
+
+
+def drawn(
+    schema: Schema, sizes: Mapping[str, int], n: int, rng: np.random.Generator, fixed: Mapping[str, int] | None
+) -> Tensor:
+    """Return ``(n, K)`` one-hot blocks: of each condition its value, asked for or drawn.
+
+    Args:
+        schema: Supplies the shares.
+        sizes: Condition -> the size of its block, in order.
+        n: How many.
+        rng: Draws them.
+        fixed: Condition -> the code that is asked for.
+    """
+    rows, start = np.zeros((n, sum(sizes.values())), dtype=np.float32), 0
+    for name, size in sizes.items():
+        codes = drawn_codes(schema.columns[name], size, n, rng, (fixed or {}).get(name))
+        rows[np.arange(n), start + codes] = 1.0
+        start += size
+    return torch.from_numpy(rows)
 
 
 def drawn_codes(

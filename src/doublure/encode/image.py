@@ -120,8 +120,4 @@ class ImageEncoder:
 
     def draw_conditions(self, n: int, rng: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Tensor:
         """Return ``(n, K)`` one-hot labels from public or bought shares, uniform where there are none."""
-        drawn = np.zeros((n, self.condition_width), dtype=np.float32)
-        if self.schema.label is not None:
-            asked = (fixed or {}).get(LABEL)
-            drawn[np.arange(n), conditions.drawn_codes(self.schema.label, self.condition_width, n, rng, asked)] = 1.0
-        return torch.from_numpy(drawn)
+        return conditions.drawn(self.schema, {LABEL: self.condition_width} if self._label else {}, n, rng, fixed)

@@ -185,14 +185,7 @@ class TableEncoder:
 
     def draw_conditions(self, n: int, rng: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Tensor:
         """Return ``(n, K)`` one-hot conditions from public or bought shares, uniform where there are none."""
-        fixed = fixed or {}
-        drawn = np.zeros((n, self.condition_width), dtype=np.float32)
-        start = self.width - self.condition_width
-        for block in self.condition_blocks:
-            column, asked = self.schema.columns[block.column], fixed.get(block.column)
-            codes = conditions.drawn_codes(column, block.size, n, rng, asked)
-            drawn[np.arange(n), block.start - start + codes] = 1.0
-        return torch.from_numpy(drawn)
+        return conditions.drawn(self.schema, {b.column: b.size for b in self.condition_blocks}, n, rng, fixed)
 
 
 def _blocks(encoded: Mapping[str, RowEncoding]) -> Iterator[Block]:

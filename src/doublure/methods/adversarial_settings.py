@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from doublure.encode.columns import Numerics, estimated_width
 from doublure.errors import SettingError
 from doublure.methods.base import MethodSettings, Work
+from doublure.networks.sizes import perceptron_weights
 from doublure.schema import Schema
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class AdversarialSettings(MethodSettings):
 
     def with_public_sizes(
         self, schema: Schema, *, lot_share: float, smallest_lot: int, largest_lot: int, steps: int
-    ) -> AdversarialSettings:
+    ) -> Self:
         """Return the settings with λ, the lot size and the number of steps decided, from the public number of units.
 
         Raises:
@@ -99,7 +100,11 @@ class AdversarialSettings(MethodSettings):
         chosen = min(largest_lot, max(smallest_lot, round(lot_share * units)))
         lot = chosen if self.lot_size is None else self.lot_size
         decided = {"lot_size": min(lot, units), "steps": self.steps or steps, "gradient_penalty": self.penalty}
-        return self.model_copy(update=decided)
+        return self.model_copy(update=decided).with_length(schema)
+
+    def with_length(self, schema: Schema) -> Self:
+        """Return the settings with what follows from the length of a record decided: nothing, where it has none."""
+        return self
 
     # -- what the kind of data decides ---------------------------------------------------------------------------
 
@@ -186,17 +191,11 @@ class TableAdversarialSettings(AdversarialSettings):
         """Return what a fit computes and holds, from public facts."""
         row = estimated_width(schema, self.numerics, self.bins)
         records = (self.lot_size or 1) * schema.unit.max_records
-        critic = _weights(row, self.critic_width, self.critic_depth, 1)
-        generator = _weights(self.noise_width, self.width, self.depth, row)
+        critic = perceptron_weights(row, self.critic_width, self.critic_depth, 1)
+        generator = perceptron_weights(self.noise_width, self.width, self.depth, row)
         steps = self.steps or 1
         flops = 2.0 * steps * (records * (_PASSES * critic + generator))
         flops += 2.0 * (steps / self.n_critic) * self.generator_batch * 3 * (critic + generator)
         held = schema.public_units * schema.unit.max_records * (len(schema.columns) + 2)
         lot = records * (row + self.critic_width * self.critic_depth) * _HELD
         return Work(flops=flops, steps=steps, memory_bytes=_BYTES * (held * 3 + lot + 8 * (critic + generator)))
-
-
-def _weights(inputs: int, width: int, depth: int, outputs: int) -> int:
-    if depth == 0:
-        return inputs * outputs
-    return inputs * width + (depth - 1) * width * width + width * outputs

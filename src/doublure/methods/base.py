@@ -237,6 +237,10 @@ def encoder_for(schema: ResolvedSchema, settings: MethodSettings) -> Encoder:
         from doublure.encode.image import ImageEncoder
 
         return ImageEncoder(schema)
+    if schema.kind == "series":
+        from doublure.encode.series import SeriesEncoder
+
+        return SeriesEncoder(schema, curve=getattr(settings, "curve", 1.0))
     from doublure.encode.table import TableEncoder
 
     return TableEncoder(schema, numerics=getattr(settings, "numerics", "bins"), bins=getattr(settings, "bins", 32))

@@ -16,6 +16,7 @@ from doublure.methods.adversarial_settings import TableAdversarialSettings
 from doublure.methods.base import Job, MethodSettings, Work
 from doublure.methods.image_settings import ImageAdversarialSettings, refuse_unsteered
 from doublure.methods.private_settings import Norm, PrivateSettings
+from doublure.methods.series_settings import SeriesAdversarialSettings
 from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
 
@@ -44,10 +45,17 @@ class ImageDpganSettings(ImageAdversarialSettings, PrivateSettings):
     normalisation: Literal["none"] = "none"
 
 
-_Own: TypeAlias = DpganSettings | ImageDpganSettings
+class SeriesDpganSettings(SeriesAdversarialSettings, PrivateSettings):
+    """The settings of ``dpgan`` on time series."""
+
+    max_grad_norm: Norm = 1.0
+
+
+_Own: TypeAlias = DpganSettings | ImageDpganSettings | SeriesDpganSettings
 _SIZES: dict[str, Any] = {
     "table": {"lot_share": 0.35, "smallest_lot": 256, "largest_lot": 4096, "steps": 600},
     "images": {"lot_share": 0.02, "smallest_lot": 64, "largest_lot": 1024, "steps": 1500},
+    "series": {"lot_share": 0.1, "smallest_lot": 64, "largest_lot": 2048, "steps": 1000},
 }
 
 
@@ -55,9 +63,13 @@ class Dpgan:
     """Clipped, noised critic gradients; see the module."""
 
     name: ClassVar[str] = "dpgan"
-    kinds: ClassVar[frozenset[str]] = frozenset({"table", "images"})
+    kinds: ClassVar[frozenset[str]] = frozenset({"table", "images", "series"})
     guarantee: ClassVar[Kind] = "dp"
-    settings_type: ClassVar[Mapping[str, type[MethodSettings]]] = {"table": DpganSettings, "images": ImageDpganSettings}
+    settings_type: ClassVar[Mapping[str, type[MethodSettings]]] = {
+        "table": DpganSettings,
+        "images": ImageDpganSettings,
+        "series": SeriesDpganSettings,
+    }
 
     def settle(self, schema: Schema, settings: MethodSettings) -> _Own:
         """Decide the lot size (large lots drown the noise) and the number of steps from the public number of units."""
@@ -111,7 +123,7 @@ class Dpgan:
 
 
 def _own(settings: MethodSettings) -> _Own:
-    if not isinstance(settings, (DpganSettings, ImageDpganSettings)):
+    if not isinstance(settings, (DpganSettings, ImageDpganSettings, SeriesDpganSettings)):
         raise TypeError("dpgan was given another method's settings")
     return settings
 

@@ -13,6 +13,7 @@ from doublure.guarantee import Kind
 from doublure.methods.adversarial_settings import AdversarialSettings, TableAdversarialSettings
 from doublure.methods.base import Job, MethodSettings, Work
 from doublure.methods.image_settings import ImageAdversarialSettings, refuse_unsteered
+from doublure.methods.series_settings import SeriesAdversarialSettings
 from doublure.schema import Schema
 
 if TYPE_CHECKING:
@@ -29,6 +30,10 @@ class ImageGanSettings(ImageAdversarialSettings):
     """The settings of ``gan`` on images."""
 
 
+class SeriesGanSettings(SeriesAdversarialSettings):
+    """The settings of ``gan`` on time series."""
+
+
 class Gan:
     """A GAN that promises nothing; see the module.
 
@@ -37,12 +42,17 @@ class Gan:
     """
 
     name: ClassVar[str] = "gan"
-    kinds: ClassVar[frozenset[str]] = frozenset({"table", "images"})
+    kinds: ClassVar[frozenset[str]] = frozenset({"table", "images", "series"})
     guarantee: ClassVar[Kind] = "none"
-    settings_type: ClassVar[Mapping[str, type[MethodSettings]]] = {"table": GanSettings, "images": ImageGanSettings}
+    settings_type: ClassVar[Mapping[str, type[MethodSettings]]] = {
+        "table": GanSettings,
+        "images": ImageGanSettings,
+        "series": SeriesGanSettings,
+    }
     sizes: ClassVar[dict[str, Any]] = {
         "table": {"lot_share": 0.05, "smallest_lot": 64, "largest_lot": 512, "steps": 4000},
         "images": {"lot_share": 0.001, "smallest_lot": 64, "largest_lot": 64, "steps": 10_000},
+        "series": {"lot_share": 0.02, "smallest_lot": 64, "largest_lot": 256, "steps": 3000},
     }
 
     def settle(self, schema: Schema, settings: MethodSettings) -> AdversarialSettings:
@@ -86,7 +96,7 @@ class Gan:
 
 
 def _own(settings: MethodSettings) -> AdversarialSettings:
-    if not isinstance(settings, (GanSettings, ImageGanSettings)):
+    if not isinstance(settings, (GanSettings, ImageGanSettings, SeriesGanSettings)):
         raise TypeError("gan was given another method's settings")
     return settings
 

@@ -137,6 +137,7 @@ class Noisecritic(Gan):
     """The loop of ``gan`` with a noise layer in its critic; see the module."""
 
     name: ClassVar[str] = "noisecritic"
+    kinds: ClassVar[frozenset[str]] = frozenset({"table", "images"})
     guarantee: ClassVar[Kind] = "empirical"
     settings_type: ClassVar[Mapping[str, type[MethodSettings]]] = {
         "table": NoisecriticSettings,

@@ -1,9 +1,10 @@
-"""Convolutional networks for images: the critic and the generator of Triastcyn & Faltings (2018, 2019, 2022).
+"""Convolutional networks: the critic and the generator of Triastcyn & Faltings (2018, 2019, 2022), for images.
 
 The critic: three or four convolutions of stride 2 with SELU or leaky ReLU, the label appended, d = 64 features, one
 score (2018 §4.1, 2019 §4.1, 2022 §5). The generator: noise and label through a linear layer to some thousand numbers,
 three transposed convolutions of stride 2, max pooling down to the image's size (a fractional one where the sizes do
-not divide), tanh. Any height, width and number of channels is one setting.
+not divide), tanh. Any height, width and number of channels is one setting. The critic also takes time series:
+its convolutions then go along the one dimension that these have.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ def activation(name: Activation) -> nn.Module:
 
 
 class ConvCritic(nn.Module):
-    """An image (and its label) in, one score out (or several numbers); no operation across images.
+    """An image or a series (and its condition) in, one score out (or several numbers); no operation across records.
 
     With few classes the score also has weights of its own for each class, as a product of features and label: appended
     to the last linear layer alone, as the papers' figures show it, a label would only shift the score, by as much for
     real images as for generated ones.
 
     Args:
-        shape: ``(C, H, W)``.
+        shape: ``(C, H, W)``; of series ``(C, L)``.
         condition_width: K; 0 for none.
         channels: Output channels of the convolutions.
         features: d.
@@ -50,7 +51,7 @@ class ConvCritic(nn.Module):
 
     def __init__(
         self,
-        shape: tuple[int, int, int],
+        shape: tuple[int, ...],
         *,
         condition_width: int,
         channels: Sequence[int],
@@ -62,8 +63,9 @@ class ConvCritic(nn.Module):
         super().__init__()
         sizes = [shape[0], *channels]
         layers: list[nn.Module] = []
+        convolution = nn.Conv2d if len(shape) == 3 else nn.Conv1d
         for before, after in pairwise(sizes):
-            layers += [nn.Conv2d(before, after, KERNEL, stride=2, padding=KERNEL // 2), activation(activation_name)]
+            layers += [convolution(before, after, KERNEL, stride=2, padding=KERNEL // 2), activation(activation_name)]
         self.convolutions = nn.Sequential(*layers, nn.Flatten())
         flat = sizes[-1] * math.prod(halved(side, len(channels)) for side in shape[1:])
         self.embed = nn.Sequential(nn.Linear(flat + condition_width, features), activation(activation_name))
@@ -72,7 +74,7 @@ class ConvCritic(nn.Module):
         initialise(self, generator, gain=_GAINS[activation_name])
 
     def features(self, images: Tensor, condition: Tensor | None = None) -> Tensor:
-        """Return the features ``(B, d)`` of images ``(B, C, H, W)``."""
+        """Return the features ``(B, d)`` of images ``(B, C, H, W)``, or of series ``(B, C, L)``."""
         seen = self.convolutions(images)
         features: Tensor = self.embed(seen if condition is None else torch.cat([seen, condition], dim=1))
         return features

@@ -18,11 +18,12 @@ def initialise(module: nn.Module, generator: torch.Generator, *, gain: float = 2
         gain: 2 for ReLU and its like (He et al. 2015), 1 for SELU (LeCun).
     """
     for layer in module.modules():
-        if not isinstance(layer, (nn.Linear, nn.Conv2d, nn.ConvTranspose2d)):
+        if not isinstance(layer, (nn.Linear, nn.Conv1d, nn.Conv2d, nn.ConvTranspose1d, nn.ConvTranspose2d)):
             continue
         weight = layer.weight
         inputs = math.prod(weight.shape[1:])
-        if isinstance(layer, nn.ConvTranspose2d):  # each output is reached by kernel² / stride² places of its input
+        if isinstance(layer, (nn.ConvTranspose1d, nn.ConvTranspose2d)):
+            # In each dimension, an output is reached by kernel / stride places of its input.
             inputs = weight.shape[0] * math.prod(weight.shape[2:]) // math.prod(layer.stride)
         weight.copy_(torch.randn(weight.shape, generator=generator) * math.sqrt(gain / inputs))
         if layer.bias is not None:

@@ -96,6 +96,8 @@ class MlpCritic(nn.Module):
         depth: Hidden layers.
         generator: Public randomness for the initial weights.
         outputs: Numbers in place of the score, for what goes through further layers.
+        shared: Whether the row also stands beside its product, so that what all classes have in common is learned from
+            all of them.
     """
 
     def __init__(
@@ -107,10 +109,12 @@ class MlpCritic(nn.Module):
         depth: int,
         generator: torch.Generator,
         outputs: int = 1,
+        shared: bool = False,
     ) -> None:
         super().__init__()
         self._by_class = 0 < condition_width <= _FEW_CLASSES
-        inputs = condition_width + row_width * (condition_width if self._by_class else 1)
+        self._shared = shared
+        inputs = condition_width + row_width * (condition_width + shared if self._by_class else 1)
         layers, last = _hidden(inputs, width, depth)
         self.body = nn.Sequential(*layers, nn.Linear(last, outputs))
         self.straight = nn.Linear(inputs, outputs, bias=False)
@@ -123,6 +127,7 @@ class MlpCritic(nn.Module):
         if condition is not None:
             if self._by_class:
                 inputs = (condition.unsqueeze(2) * rows.unsqueeze(1)).flatten(1)
+                inputs = torch.cat([rows, inputs], dim=1) if self._shared else inputs
             inputs = torch.cat([inputs, condition], dim=1)
         scores: Tensor = self.body(inputs) + self.straight(inputs)
         return scores.squeeze(1)

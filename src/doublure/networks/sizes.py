@@ -25,6 +25,9 @@ WINDOW = 4
 LARGEST_SIDE = 32
 """Pixels that scattering sees of an image's side, at most."""
 
+CLOCK = 4
+"""Numbers that tell a recurrent generator the time within a series."""
+
 WARP_WIDTH = 6
 """Numbers of noise that say how a generated image is warped: turn, size, stretch, slant, two shifts."""
 
@@ -42,14 +45,14 @@ def seed_sides(shape: tuple[int, int, int], doublings: int) -> tuple[int, int]:
     return height, width
 
 
-def critic_work(shape: tuple[int, int, int], classes: int, channels: Sequence[int], features: int) -> tuple[int, int]:
-    """Return a critic's multiplications for one image, and the numbers kept of it for its gradient."""
-    sizes = [shape[0], *channels]
+def critic_work(shape: tuple[int, ...], classes: int, channels: Sequence[int], features: int) -> tuple[int, int]:
+    """Return a critic's multiplications for one image or series, and the numbers kept of it for its gradient."""
+    sizes, window = [shape[0], *channels], KERNEL ** (len(shape) - 1)
     products = kept = 0
     for depth, (inputs, outputs) in enumerate(pairwise(sizes), start=1):
         places = math.prod(halved(side, depth) for side in shape[1:])
-        products += places * outputs * inputs * KERNEL**2
-        kept += places * (outputs + inputs * KERNEL**2)
+        products += places * outputs * inputs * window
+        kept += places * (outputs + inputs * window)
     flat = sizes[-1] * math.prod(halved(side, len(channels)) for side in shape[1:])
     return products + (flat + classes) * features, kept + flat + features * (1 + classes)
 
@@ -75,6 +78,43 @@ def upsampling_work(shape: tuple[int, int, int], inputs: int, hidden: int, chann
         places *= 4
         kept += after * places
     return products + places * channels[-1] * shape[0] * LAST**2, kept + places * shape[0]
+
+
+def perceptron_weights(inputs: int, width: int, depth: int, outputs: int) -> int:
+    """Return how many weights a multilayer perceptron has, which are its multiplications for one row."""
+    if depth == 0:
+        return inputs * outputs
+    return inputs * width + (depth - 1) * width * width + width * outputs
+
+
+def series_work(
+    shape: tuple[int, int], inputs: int, condition: int, hidden: int, channels: Sequence[int]
+) -> tuple[int, int]:
+    """Return a convolutional generator's multiplications for one series ``(P, length)``, and the numbers kept of it."""
+    planes, length = shape
+    places = math.ceil(length / 2 ** (len(channels) - 1))
+    products, kept = hidden * (inputs + channels[0] * places), hidden + channels[0] * places
+    for before, after in pairwise(channels):
+        products += places * before * after * DEEP
+        places *= 2
+        kept += after * places
+    products += places * channels[-1] * planes * KERNEL + condition * planes * length
+    return products, kept + places * planes
+
+
+def recurrent_work(shape: tuple[int, int], inputs: int, condition: int, hidden: int, layers: int) -> tuple[int, int]:
+    """Return a recurrent generator's multiplications for one series ``(P, length)``, and the numbers kept of it.
+
+    Args:
+        shape: Planes and steps.
+        inputs: Numbers that each step gets: noise, attributes and the time.
+        condition: K.
+        hidden: Units of the LSTM.
+        layers: How many LSTMs follow one another.
+    """
+    planes, length = shape
+    gates = 4 * hidden * (inputs + hidden + (layers - 1) * 2 * hidden)
+    return length * (gates + hidden * planes + condition * planes), length * (layers * 8 * hidden + inputs + planes)
 
 
 # -- scattering --------------------------------------------------------------------------------------------------------
