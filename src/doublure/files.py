@@ -36,6 +36,7 @@ _KEYS: Mapping[str, tuple[frozenset[str], ...]] = {
     "figures": (
         frozenset({"about", "table"}),
         frozenset({"about", "images"}),
+        frozenset({"about", "series"}),
         frozenset({"internal", "fidelity"}),
     ),
     "comparison": (frozenset({"internal", "contenders"}),),

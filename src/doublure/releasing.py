@@ -1,6 +1,7 @@
 """What leaves the house: a bundle of artificial data, its card and its data dictionary.
 
-A bundle holds ``data.parquet`` and ``data.csv`` (or one of them), for images ``data.npz``; ``card.json``,
+A bundle holds ``data.parquet`` and ``data.csv`` (or one of them), for images ``data.npz``, for series all three;
+``card.json``,
 ``card.html`` and ``dictionary.json``; and nothing else. It is made from the generator, the plan and the resolved
 schema alone; ``internal/`` is never read.
 The ledger records the release before the bundle appears, and the card proves it: :func:`doublure.verifying.verify`
@@ -30,6 +31,8 @@ from doublure.sampling import FORMS, write_sample
 from doublure.schema import ResolvedSchema
 from doublure.schema.columns import label
 from doublure.schema.images import ImageSchema
+from doublure.schema.kinds import RECORDS
+from doublure.schema.series import SeriesSchema
 from doublure.synthesizer import Synthesizer
 from doublure.verifying import CARD, VERSION, claims_sha256, verify
 
@@ -45,6 +48,10 @@ _FIRST_LIMITS = {
     "images": (
         "Every image is artificial; one may still look like a real one.",
         "Rare classes and unusual images are approximated worst; look at them before relying on them.",
+    ),
+    "series": (
+        "Every series is artificial; one may still look like a real one. None belongs to a day of the calendar.",
+        "Peaks, rare attributes and what happens seldom are approximated worst; check them before relying on them.",
     ),
 }
 _ERROR_LIMIT = "Figures computed from this data carry the error of the generator besides that of sampling."
@@ -77,10 +84,11 @@ def release(
     Args:
         syn: A fitted understudy.
         out: A folder that does not exist yet, or is empty.
-        n: Artificial rows, or images.
+        n: Artificial rows, images or series.
         seed: Makes them repeatable.
         ledger: Where the release is recorded; found through the run when left out.
-        formats: ``csv``, ``parquet`` or both for a table, ``npz`` for images; all of them if left out.
+        formats: ``csv``, ``parquet`` or both for a table, ``npz`` for images, any of the three for series; all of
+            them if left out.
         spreadsheet_safe: Defuse text that a spreadsheet would run as a formula.
         title: The card's title.
         contact: Whom to ask.
@@ -112,7 +120,7 @@ def release(
         card = _card(syn, listed, book.dataset, title, contact)
         recorded = {file["path"]: file["sha256"] for file in listed} | {CARD: claims_sha256(card)}
         card["ledger"] = book.record_release(reservation, recorded, syn.guarantee.kind).to_json()
-        _write_card(staging, card, _sheet(syn, rows, entropy))
+        _write_card(staging, card, _sheet(syn, rows, entropy), RECORDS[syn.schema.kind])
         if target.exists():
             target.rmdir()
         staging.rename(target)
@@ -211,7 +219,23 @@ def dictionary(schema: ResolvedSchema, *, spreadsheet_safe: bool = False) -> dic
         arrays = {"images": "(n, height, width, channels), uint8", "labels": "(n,)"}
         shape = list(schema.shape)
         described |= {"images": {"shape": shape, "range": [0, 255], "arrays": arrays if columns else arrays["images"]}}
+    if isinstance(schema, SeriesSchema):
+        described |= {"series": _described_series(schema)}
     return described
+
+
+def _described_series(schema: SeriesSchema) -> dict[str, Any]:
+    """Return how series are written: their steps, and which array or column holds what."""
+    windows = schema.series
+    return {
+        "length": schema.length,
+        "step": windows.step if windows.time is not None else None,
+        "timezone": windows.timezone,
+        "channels": list(schema.channels),
+        "attributes": list(schema.attributes),
+        "arrays": {"values": "(n, length, channels), NaN for a missing step", "channels": "names"},
+        "columns": {"series": "numbered from 1", "step": "numbered from 0", "clock": "of a day, where series are days"},
+    }
 
 
 def _plain(value: Any) -> Any:
@@ -246,11 +270,11 @@ def _card(
     }
 
 
-def _write_card(folder: Path, card: dict[str, Any], sheet: bytes | None) -> None:
+def _write_card(folder: Path, card: dict[str, Any], sheet: bytes | None, records: str) -> None:
     """Write the page first, so that the card can list its hash."""
     from doublure.report import card_page
 
-    page = card_page(card, sheet).encode()
+    page = card_page(card, sheet, records).encode()
     files.write_atomic(folder / _PAGE, lambda file: file.write(page))
     card["files"] = [*card["files"], _entry(folder / _PAGE, None)]
     files.write_json(folder / CARD, card)

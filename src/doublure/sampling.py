@@ -10,9 +10,14 @@ from doublure._version import __version__
 from doublure.errors import SettingError
 from doublure.progress import Progress, Silent
 from doublure.schema.images import ImageSchema
+from doublure.schema.series import SeriesSchema
 from doublure.synthesizer import Synthesizer, counted
 
-FORMS: dict[str, tuple[str, ...]] = {"table": ("csv", "parquet"), "images": ("npz",)}
+FORMS: dict[str, tuple[str, ...]] = {
+    "table": ("csv", "parquet"),
+    "images": ("npz",),
+    "series": ("csv", "npz", "parquet"),
+}
 """Kind of data -> the forms in which it is released, as file endings."""
 
 
@@ -30,11 +35,12 @@ def write_sample(
 
     Args:
         syn: A fitted understudy.
-        path: ``.csv`` or ``.parquet`` for a table; ``.npz``, ``.png`` (a contact sheet) or a folder for images.
+        path: ``.csv`` or ``.parquet`` for a table; ``.npz``, ``.png`` (a contact sheet) or a folder for images;
+            ``.npz``, ``.csv`` or ``.parquet`` for series.
         n: How many.
         given: Column -> value that every record must have.
         seed: Makes the records repeatable.
-        spreadsheet_safe: Defuse text that a spreadsheet would run as a formula; for tables.
+        spreadsheet_safe: Defuse text that a spreadsheet would run as a formula, in CSV and Parquet.
         progress: Who listens.
 
     Returns:
@@ -53,6 +59,12 @@ def write_sample(
         check_ending(path, size)
         chunks = _told(syn.sample_chunks(size, given=given, seed=seed), size, f"draw {path.name}", progress)
         return write_images(chunks, path, syn.schema, size, about=about)
+    if isinstance(syn.schema, SeriesSchema):
+        from doublure.data.series import writing
+
+        writing.check_ending(path)
+        series = _told(syn.sample_chunks(size, given=given, seed=seed), size, f"draw {path.name}", progress)
+        return writing.write_series(series, path, syn.schema, size, spreadsheet_safe=spreadsheet_safe, about=about)
     from doublure.data.writing import check_ending as check
     from doublure.data.writing import write_table
 

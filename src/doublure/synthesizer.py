@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 CHUNK_ROWS = 50_000
 CHUNK_IMAGES = 500
+CHUNK_SERIES = 5_000
+_CHUNKS = {"table": CHUNK_ROWS, "images": CHUNK_IMAGES, "series": CHUNK_SERIES}
 _DECIDED_AFTER = 1_000_000
 _MOST_DRAWN = 100_000_000
 
@@ -74,7 +76,7 @@ class Synthesizer:
 
     def __repr__(self) -> str:
         """Return who this is in one line; schema, plan and weights would fill pages."""
-        columns = "images" if self.schema.kind == "images" else f"{len(self.schema.columns)} columns"
+        columns = f"{len(self.schema.columns)} columns" if self.schema.kind == "table" else self.schema.kind
         return f"Synthesizer(method={self.plan.method!r}, {columns}, guarantee={self.guarantee.sentence!r})"
 
     def sample(
@@ -84,12 +86,14 @@ class Synthesizer:
 
         Args:
             n: How many, at least 0.
-            given: Column -> value that every record must have; for images, ``{"label": value}``.
+            given: Column -> value that every record must have; for images, ``{"label": value}``; for series,
+                attributes.
             seed: Makes the records repeatable; without one they are new each time.
 
         Returns:
             A ``pandas.DataFrame`` of the schema's own types; for images :class:`doublure.data.images.Images`, which has
-            ``images`` ``(n, H, W, C)`` uint8 and ``labels``.
+            ``images`` ``(n, H, W, C)`` uint8 and ``labels``; for series :class:`doublure.data.series.Series`, which has
+            ``values`` ``(n, length, channels)`` and ``attributes``.
 
         Raises:
             SettingError: A column or value is not in the schema, or the combination is too rare to sample.
@@ -108,13 +112,14 @@ class Synthesizer:
     ) -> Iterator[Any]:
         """Yield ``n`` records a chunk at a time, at bounded memory; at least one chunk, which may be empty.
 
-        The records depend on ``seed`` and ``chunk_rows`` (50,000 rows of a table, or 500 images, if not given).
+        The records depend on ``seed`` and ``chunk_rows`` (50,000 rows of a table, 500 images or 5,000 series, if
+        not given).
 
         Raises:
             SettingError: As :meth:`sample`; all but the rarity is found out before the first chunk is asked for.
         """
         if chunk_rows is None:
-            chunk_rows = CHUNK_IMAGES if self.schema.kind == "images" else CHUNK_ROWS
+            chunk_rows = _CHUNKS[self.schema.kind]
         if chunk_rows < 1:
             raise SettingError("must be at least 1", field="chunk_rows", remedy="leave it out")
         wanted = asking.read(given or {}, self.schema, self._encoder)
@@ -195,7 +200,7 @@ class Synthesizer:
         return encoder.decode(rows, rng)
 
     def _numbered(self, frame: Any, done: int) -> Any:
-        for name, column in self.schema.columns.items():
+        for name, column in self.schema.columns.items() if self.schema.kind == "table" else ():
             if column.type == "id":
                 frame[name] = np.arange(done + 1, done + len(frame) + 1, dtype=np.int64)
         return frame
@@ -223,7 +228,7 @@ def _refuse_too_rare(wanted: asking.Given, drawn: int, found: int, n: int) -> No
 
 
 def _first(records: Any, n: int) -> Any:
-    """Return the first ``n`` records of a frame or of images."""
+    """Return the first ``n`` records of a frame, of images or of series."""
     return records.iloc[:n].reset_index(drop=True) if isinstance(records, pd.DataFrame) else records.take(slice(n))
 
 

@@ -25,8 +25,8 @@ def contender(name, value=0.8, **changes):
     return Contender(**(known | {"name": name, "scores": (score(value), distance)} | changes))
 
 
-def comparison(*contenders, kind="table", kept_aside=True):
-    return Comparison(kind=kind, kept_aside=kept_aside, contenders=contenders)
+def comparison(*contenders, kept_aside=True, **named):
+    return Comparison(kept_aside=kept_aside, contenders=contenders, **named)
 
 
 def test_everybody_is_on_it_with_claim_figures_and_comparisons():
@@ -64,8 +64,8 @@ def test_rows_that_the_fits_have_seen_are_said_to_be():
 
 
 def test_images_are_called_images():
-    html = internal_page(comparison(contender("one"), kind="images"))
-    assert "class means and noise" in html
+    html = internal_page(comparison(contender("one"), records="images", least="class means"))
+    assert "class means" in html
     assert "independent columns" not in html
 
 

@@ -35,6 +35,7 @@ def release(
     """Write a bundle to publish: data, card and dictionary."""
     from doublure.releasing import release as write
     from doublure.run_folder import load
+    from doublure.schema.kinds import RECORDS
 
     wanted = [form.strip() for word in formats or () for form in word.split(",") if form.strip()]
     syn = load(run)
@@ -51,7 +52,7 @@ def release(
             contact=contact,
             progress=progress,
         )
-    records = "images" if syn.schema.kind == "images" else "rows"
+    records = RECORDS[syn.schema.kind]
     sentence = card["guarantee"]["sentence"]
     text = f"Wrote {out} with {rows} artificial {records}.\n{sentence}"
     if syn.guarantee.kind == "none":

@@ -19,7 +19,10 @@ def register(app: typer.Typer) -> None:
 def sample(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     rows: Annotated[int, typer.Option("-n", "--rows", min=1, help="How many rows, at least 1.")],
-    out: Annotated[Path, typer.Option("-o", "--out", help="A .parquet or .csv file; images: .npz, .png or a folder.")],
+    out: Annotated[
+        Path,
+        typer.Option("-o", "--out", help="A .parquet or .csv file; images: .npz, .png or a folder; series: .npz too."),
+    ],
     given: Given = None,
     seed: Seed = None,
     spreadsheet_safe: Annotated[bool, typer.Option("--spreadsheet-safe", help="Defuse formulas in text.")] = False,
@@ -30,6 +33,7 @@ def sample(
     from doublure.files import check_output
     from doublure.run_folder import load
     from doublure.sampling import write_sample
+    from doublure.schema.kinds import RECORDS
 
     check_output(out)
     syn = load(run)
@@ -39,5 +43,5 @@ def sample(
             syn, out, rows, given=asked, seed=seed, spreadsheet_safe=spreadsheet_safe, progress=progress
         )
     result = {"path": str(out), "rows": count, "watermark": syn.guarantee.watermark}
-    records = "images" if syn.schema.kind == "images" else "rows"
+    records = RECORDS[syn.schema.kind]
     return Outcome(data=result, text=f"Wrote {count} artificial {records} to {out}. {syn.guarantee.watermark}.")

@@ -7,8 +7,9 @@ from doublure.evaluate import baseline, expected_loss, extractors, fidelity, stu
 from doublure.evaluate.comparison import Comparison, compare
 from doublure.evaluate.images import ImageEvaluation, evaluate_images
 from doublure.evaluate.scores import Score
+from doublure.evaluate.series import SeriesEvaluation, evaluate_series
 from doublure.evaluate.table import TableEvaluation, evaluate_table
-from doublure.evaluate.understudy import ImageReport, Report, report
+from doublure.evaluate.understudy import ImageReport, Report, SeriesReport, report
 from doublure.evaluate.words import Verdict, verdict
 
 __all__ = [
@@ -17,11 +18,14 @@ __all__ = [
     "ImageReport",
     "Report",
     "Score",
+    "SeriesEvaluation",
+    "SeriesReport",
     "TableEvaluation",
     "Verdict",
     "baseline",
     "compare",
     "evaluate_images",
+    "evaluate_series",
     "evaluate_table",
     "expected_loss",
     "extractors",

@@ -12,10 +12,11 @@ from doublure.evaluate.scores import Result, Score
 from doublure.evaluate.table import INTERNAL, SEEN
 from doublure.evaluate.understudy import Understudy, report
 from doublure.progress import Progress
+from doublure.schema.kinds import RECORDS
 
 UNLIKE = "These claims differ: who spends more should be better. Compare methods at the same ε and δ."
 
-_BASELINE, _REAL = "independent columns", "real rows"
+_LEAST = {"table": "independent columns", "images": "class means", "series": "independent steps"}
 
 
 class Contender(Result):
@@ -44,21 +45,23 @@ class Comparison(Result):
     """Understudies side by side. Computed on real data: internal.
 
     Attributes:
-        kind: The kind of data.
-        kept_aside: Whether no fit has seen the rows that test it.
+        records: What the records are called.
+        least: The least to expect, whose figures stand below.
+        kept_aside: Whether no fit has seen the records that test it.
         contenders: The understudies, in the order they were named.
     """
 
     version: Literal[1] = 1
     internal: str = INTERNAL
-    kind: str
+    records: str = "rows"
+    least: str = "independent columns"
     kept_aside: bool
     contenders: tuple[Contender, ...]
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader has to know before any figure."""
-        found = [] if self.kept_aside else [SEEN]
+        found = [] if self.kept_aside else [SEEN.replace("rows", self.records)]
         if len({(one.kind, one.epsilon, one.delta) for one in self.contenders}) > 1:
             found.append(UNLIKE)
         return tuple(found)
@@ -82,8 +85,8 @@ class Comparison(Result):
         first = self.contenders[0].scores
         heads = ["", "method", *(score.name for score in first)]
         lines = [[one.name, one.method, *(_cell(score) for score in one.scores)] for one in self.contenders]
-        lines.append([_BASELINE, "", *(_figure(score.baseline) for score in first)])
-        lines.append([_REAL, "", *(_figure(score.real) for score in first)])
+        lines.append([self.least, "", *(_figure(score.baseline) for score in first)])
+        lines.append([f"real {self.records}", "", *(_figure(score.real) for score in first)])
         goals = ["", "good is", *({"low": "low", "high": "high", "near": "as real"}[score.goal] for score in first)]
         table = [heads, *lines, goals]
         widths = [max(len(line[place]) for line in table) for place in range(len(heads))]
@@ -134,7 +137,9 @@ def compare(
             )
         )
     kind = next(iter(understudies.values())).schema.kind
-    return Comparison(kind=kind, kept_aside=holdout is not None, contenders=tuple(contenders))
+    return Comparison(
+        records=RECORDS[kind], least=_LEAST[kind], kept_aside=holdout is not None, contenders=tuple(contenders)
+    )
 
 
 def _figure(value: float | None) -> str:

@@ -12,18 +12,24 @@ import numpy as np
 import pandas as pd
 
 from doublure.data.opening import Given, open_data
+from doublure.data.series import Series
 from doublure.errors import DataError, SettingError
 from doublure.evaluate.expected_loss import ExpectedLoss, Rule, of_understudy
 from doublure.evaluate.images import MOST_IMAGES, ImageEvaluation, evaluate_images
 from doublure.evaluate.scores import Result, Score
+from doublure.evaluate.series import MOST_SERIES, SeriesEvaluation, evaluate_series
 from doublure.evaluate.table import INTERNAL, TableEvaluation, evaluate_table
 from doublure.evaluate.words import Verdict, verdict
 from doublure.progress import Progress, Silent
 from doublure.schema import ResolvedSchema
 from doublure.schema.images import ImageSchema
+from doublure.schema.series import SeriesSchema
 
 MOST_SAMPLED = 200_000
 """The most artificial rows that are drawn unless asked otherwise."""
+
+_MOST = {"table": MOST_SAMPLED, "images": MOST_IMAGES, "series": MOST_SERIES}
+_ALL_OF_A_UNIT = 2**31
 
 
 class _Guarantee(Protocol):
@@ -171,6 +177,26 @@ class ImageReport(Internal):
         return self.images.verdict
 
 
+class SeriesReport(Internal):
+    """The evaluation of a set of time series. Computed on real data: internal.
+
+    Attributes:
+        series: Everything that was measured.
+    """
+
+    series: SeriesEvaluation
+
+    @property
+    def scores(self) -> tuple[Score, ...]:
+        """The headline figures."""
+        return self.series.scores
+
+    @property
+    def verdict(self) -> Verdict:
+        """The evaluation in plain words."""
+        return self.series.verdict
+
+
 def report(
     syn: Understudy,
     real: Given,
@@ -181,15 +207,15 @@ def report(
     rule: Rule | None = None,
     loss: bool = True,
     progress: Progress | None = None,
-) -> Report | ImageReport:
+) -> Report | ImageReport | SeriesReport:
     """Compare what an understudy says with real records. The result is internal: do not publish it.
 
     Args:
         syn: A fitted synthesizer.
         real: The data it was fitted on.
         holdout: Real records it has never seen. Without them a fixed quarter of ``real`` is used for testing.
-        rows: How many artificial records to draw; as many as ``real`` has, at most 200,000 rows or 5,000 images, if
-            not given.
+        rows: How many artificial records to draw; as many as ``real`` has, at most 200,000 rows, 5,000 images or
+            20,000 series, if not given.
         seed: Fixes the sample and every random choice of the evaluation.
         rule: How the expected privacy loss is estimated; left out, as the plan says for a guarantee that is empirical,
             and not at all for others.
@@ -202,7 +228,7 @@ def report(
     """
     if rows is not None and rows < 1:
         raise SettingError("must be at least 1", field="rows", remedy="leave it out to draw as many as the real table")
-    schema, images = _lenient(syn.schema), isinstance(syn.schema, ImageSchema)
+    schema = _lenient(syn.schema)
     if holdout is not None and _same_file(real, holdout):
         raise _not_kept_aside()
     listener = progress or Silent()
@@ -211,7 +237,7 @@ def report(
     kept = None if holdout is None else open_data(holdout, schema.kind).load(schema, at_least=1).content
     if kept is not None and _same_records(train.content, kept):
         raise _not_kept_aside()
-    wanted = rows if rows is not None else min(len(train.unit), MOST_IMAGES if images else MOST_SAMPLED)
+    wanted = rows if rows is not None else min(len(train.unit), _MOST[schema.kind])
     listener.stage("draw artificial records")
     artificial = syn.sample(wanted, seed=seed)
     listener.stage("compare")
@@ -228,7 +254,10 @@ def report(
     if isinstance(syn.schema, ImageSchema):
         found = evaluate_images(syn.schema, artificial, train.content, kept, unit=train.unit, seed=seed)
         return ImageReport(about=about, images=found, expected_loss=lost, expected_loss_skipped=skipped)
-    table = evaluate_table(syn.schema, artificial, train.frame, kept, unit=train.unit, seed=seed)
+    if isinstance(syn.schema, SeriesSchema):
+        seen = evaluate_series(syn.schema, artificial, train.content, kept, unit=train.unit, seed=seed)
+        return SeriesReport(about=about, series=seen, expected_loss=lost, expected_loss_skipped=skipped)
+    table = evaluate_table(syn.schema, artificial, train.content, kept, unit=train.unit, seed=seed)
     return Report(about=about, table=table, expected_loss=lost, expected_loss_skipped=skipped)
 
 
@@ -259,9 +288,13 @@ def _same_file(real: Given, holdout: Given) -> bool:
 
 
 def _same_records(real: Any, holdout: Any) -> bool:
-    """Whether two frames, or two sets of images, hold the same records in the same order."""
+    """Whether two frames, or two sets of images or series, hold the same records in the same order."""
     if isinstance(real, pd.DataFrame):
         return bool(real.equals(holdout))
+    if isinstance(real, Series):
+        return np.array_equal(real.values, holdout.values, equal_nan=True) and real.attributes.equals(
+            holdout.attributes
+        )
     if not np.array_equal(real.images, holdout.images):
         return False
     return real.labels is None or bool(real.labels.equals(holdout.labels))
@@ -276,7 +309,19 @@ def _not_kept_aside() -> SettingError:
 
 
 def _lenient(schema: ResolvedSchema) -> ResolvedSchema:
-    """Allow missing cells where a noisy answer said that there are none: the measure counts them as missing."""
+    """Allow missing cells where a noisy answer said that there are none: the measure counts them as missing.
+
+    Of series, all that a unit has are looked at: which of them a fit may use is drawn at random, and a measure repeats
+    itself.
+    """
+    if isinstance(schema, SeriesSchema):
+        kept = schema.series.gaps == "missing"
+        channels = {
+            name: channel.model_copy(update={"missing": True}) if kept and channel.missing is False else channel
+            for name, channel in schema.channels.items()
+        }
+        unit = schema.unit.model_copy(update={"max_records": _ALL_OF_A_UNIT})
+        return schema.model_copy(update={"channels": channels, "unit": unit})
     if schema.kind != "table":
         return schema
     columns = {

@@ -11,10 +11,12 @@ from markupsafe import Markup
 from doublure.evaluate.comparison import Comparison
 from doublure.evaluate.fidelity import ColumnFidelity, PairFidelity
 from doublure.evaluate.groups import Group
+from doublure.evaluate.images import ImageEvaluation
 from doublure.evaluate.scores import Score
+from doublure.evaluate.series import SeriesEvaluation
 from doublure.evaluate.shapes import Density, Frequencies
 from doublure.evaluate.table import TableEvaluation
-from doublure.evaluate.understudy import ImageReport, Internal, Report
+from doublure.evaluate.understudy import ImageReport, Internal, Report, SeriesReport
 from doublure.evaluate.utility import ClassBalance, Classifier
 from doublure.evaluate.words import figure, interval, percent, points, verdict
 from doublure.report import page
@@ -47,6 +49,8 @@ def internal_page(report: Internal | TableEvaluation | Comparison) -> str:
         return page.render("comparison.html.j2", comparison_context(report))
     if isinstance(report, ImageReport):
         return page.render("images.html.j2", image_context(report))
+    if isinstance(report, SeriesReport):
+        return page.render("series.html.j2", series_context(report))
     return page.render("evaluation.html.j2", context(report))
 
 
@@ -54,15 +58,8 @@ def image_context(report: ImageReport) -> dict[str, Any]:
     """Return what the template of images names."""
     found = report.images
     cells = _cells([entry.accuracy for entry in found.students])
-    return {
-        "title": "How good are the artificial images?",
-        "about": report.about,
-        "internal": found.internal,
-        "verdict": report.verdict,
-        "loss": report.loss_lines,
-        "cards": [_card(score) for score in (*(entry.accuracy for entry in found.students[:1]), *found.pixels)],
-        "rows": {name.replace("rows", "images"): getattr(found.rows, key) for key, name in _NAMES.items()},
-        "kept_aside": found.rows.kept_aside,
+    shown = (*(entry.accuracy for entry in found.students[:1]), *found.pixels)
+    return _context_of(report, found, shown, "images", ("class means and noise", "class means")) | {
         "students": [(entry.name, cell) for entry, cell in zip(found.students, cells, strict=True)],
         "students_skipped": found.students_skipped,
         "taught": found.taught,
@@ -72,6 +69,51 @@ def image_context(report: ImageReport) -> dict[str, Any]:
         ],
         "artificial_sheet": page.inline_png(found.artificial_sheet),
         "real_sheet": page.inline_png(found.real_sheet),
+    }
+
+
+def series_context(report: SeriesReport) -> dict[str, Any]:
+    """Return what the template of series names."""
+    from doublure.report import plots
+
+    found = report.series
+    drawn = {
+        "profiles": [(entry.channel, plots.profile(entry)) for entry in found.profiles[:MOST_DRAWN]],
+        "memories": [(entry.channel, plots.memory(entry)) for entry in found.memories[:MOST_DRAWN]],
+    }
+    return _context_of(report, found, found.scores, "series", ("independent steps", "independent steps")) | {
+        key: [{"name": name, "drawing": drawing} for name, drawing in entries] for key, entries in drawn.items()
+    }
+
+
+def _context_of(
+    report: ImageReport | SeriesReport,
+    found: ImageEvaluation | SeriesEvaluation,
+    shown: Sequence[Score],
+    records: str,
+    least: tuple[str, str],
+) -> dict[str, Any]:
+    """Return what the pages of images and of series have in common.
+
+    Args:
+        report: What is shown.
+        found: Its figures.
+        shown: The figures that get a card.
+        records: What its records are called.
+        least: What the least to expect is called, and in short.
+    """
+    return {
+        "title": f"How good are the artificial {records}?",
+        "records": records,
+        "least": least[0],
+        "least_in_short": least[1],
+        "about": report.about,
+        "internal": found.internal,
+        "verdict": report.verdict,
+        "loss": report.loss_lines,
+        "cards": [_card(score) for score in shown],
+        "rows": {name.replace("rows", records): getattr(found.rows, key) for key, name in _NAMES.items()},
+        "kept_aside": found.rows.kept_aside,
         "notes": found.notes,
         "seed": found.seed,
         "versions": found.versions,
@@ -101,7 +143,8 @@ def comparison_context(found: Comparison) -> dict[str, Any]:
         "warnings": found.warnings,
         "sections": sections,
         "contenders": found.contenders,
-        "images": found.kind == "images",
+        "records": found.records,
+        "least": found.least,
     }
 
 

@@ -41,17 +41,18 @@ _CLAIMS = frozenset({"epsilon", "delta", "epsilon_mu", "delta_mu", "mu", "gamma"
 _TOUCHED = ("purpose", "event", "epsilon", "delta")
 
 
-def card_page(card: Mapping[str, Any], sheet: bytes | None = None) -> str:
+def card_page(card: Mapping[str, Any], sheet: bytes | None = None, records: str = "rows") -> str:
     """Return the HTML of a bundle's card.
 
     Args:
         card: What ``card.json`` holds; what is missing or null is left out.
         sheet: A contact sheet of released images, as PNG.
+        records: What the bundle's records are called: rows, images or series.
     """
-    return page.render("card.html.j2", context(card, sheet))
+    return page.render("card.html.j2", context(card, sheet, records))
 
 
-def context(card: Mapping[str, Any], sheet: bytes | None = None) -> dict[str, Any]:
+def context(card: Mapping[str, Any], sheet: bytes | None = None, records: str = "rows") -> dict[str, Any]:
     """Return what the template names."""
     guarantee: Mapping[str, Any] = card.get("guarantee") or {}
     kind = str(guarantee.get("kind") or "none")
@@ -62,7 +63,7 @@ def context(card: Mapping[str, Any], sheet: bytes | None = None) -> dict[str, An
         "kind": kind,
         "kind_in_words": _KINDS.get(kind, kind),
         "sentence": guarantee.get("sentence"),
-        "plain": plain_words(guarantee, "rows" if sheet is None else "images"),
+        "plain": plain_words(guarantee, records),
         "sheet": None if sheet is None else page.inline_png(sheet),
         "figures": _figures(guarantee, kind),
         "assumptions": _list(guarantee.get("assumptions")),

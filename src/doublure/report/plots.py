@@ -20,6 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
+from doublure.evaluate.series import Memory, Profile
 from doublure.evaluate.shapes import Density, Frequencies
 from doublure.report.page import shown
 
@@ -64,6 +65,18 @@ def density(entry: Density) -> Markup:
     """Draw a number's smoothed densities, real and artificial."""
     alt = f"Density of {shown(entry.column)}: real rows and artificial rows"
     return _draw(3.3, 1.65, f"density {entry.column}", alt, lambda axes: _curves(axes, entry))
+
+
+def profile(entry: Profile) -> Markup:
+    """Draw a channel's mean at each step, real and artificial, with the band in which four in five series lie."""
+    alt = f"Profile of {shown(entry.channel)}: real series and artificial series"
+    return _draw(5.0, 2.0, f"profile {entry.channel}", alt, lambda axes: _steps(axes, entry))
+
+
+def memory(entry: Memory) -> Markup:
+    """Draw a channel's autocorrelation, real and artificial."""
+    alt = f"Autocorrelation of {shown(entry.channel)}: real series and artificial series"
+    return _draw(3.3, 1.65, f"memory {entry.channel}", alt, lambda axes: _lags(axes, entry))
 
 
 def heat_map(columns: Sequence[str], matrix: Sequence[Sequence[float]], title: str, *, signed: bool = False) -> Markup:
@@ -133,6 +146,26 @@ def _curves(axes: Axes, entry: Density) -> None:
     axes.set_xlim(points[0], points[-1])
     axes.set_ylim(0, 1.08 * max(max(entry.real), max(entry.synthetic), 1e-12))
     axes.set_yticks([])
+
+
+def _steps(axes: Axes, entry: Profile) -> None:
+    for band, colour in ((entry.real_band, REAL), (entry.synthetic_band, SYNTHETIC)):
+        low, high = zip(*band, strict=True)
+        axes.fill_between(entry.steps, low, high, color=colour, alpha=0.16, linewidth=0)
+    axes.plot(entry.steps, entry.real, color=REAL, linewidth=1.4)
+    axes.plot(entry.steps, entry.synthetic, color=SYNTHETIC, linewidth=1.6)
+    axes.set_xlim(entry.steps[0], entry.steps[-1])
+    ends = axes.get_ylim()
+    axes.set_yticks(at := _whole_ticks(*ends, "real"), [_tick(float(value), "real") for value in at])
+    axes.grid(visible=True, axis="y", color=RULE, linewidth=0.6)
+
+
+def _lags(axes: Axes, entry: Memory) -> None:
+    axes.axhline(0.0, color=RULE, linewidth=0.8)
+    axes.plot(entry.lags, entry.real, color=REAL, linewidth=1.4)
+    axes.plot(entry.lags, entry.synthetic, color=SYNTHETIC, linewidth=1.6)
+    axes.set_ylim(-1.0, 1.0)
+    axes.set_yticks([-1, 0, 1])
 
 
 def _log_ticks(first: float, last: float) -> np.ndarray[Any, Any]:
