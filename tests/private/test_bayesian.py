@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import ArrayLike, NDArray
 
 from doublure.errors import PrivacyWarning, SettingError
 from doublure.private import bayesian
@@ -301,7 +302,16 @@ def test_percentiles_are_markovs_inequality() -> None:
         (lambda: BayesianAccountant([1], 1, math.nan), "confidence"),
         (lambda: BayesianAccountant([1], 1, 0.9, "hoeffding"), "bound"),
         (lambda: BayesianAccountant([1], 1, 0.9, "bernstein"), "max_distance"),
-        (lambda: BayesianAccountant([1], 1, 0.9, max_distance=1.0), "max_distance"),
+        (lambda: BayesianAccountant([1], 1, 0.9, max_distance=0.0), "max_distance"),
+        (lambda: BayesianAccountant([1], 1), "confidence"),
+        (lambda: BayesianAccountant([1], 1, 0.9, gamma=0.1), "confidence"),
+        (lambda: BayesianAccountant([1], 1, gamma=0.0), "gamma"),
+        (lambda: BayesianAccountant([1], 1, 0.9).lost(1.0, 0.1, 1), "max_distance"),
+        (lambda: BayesianAccountant([1], 1, 0.9).add([1.0, 1.0]), "costs"),
+        (lambda: BayesianAccountant([1], 1, 0.9).add([-1.0]), "costs"),
+        (lambda: BayesianAccountant([1], 1, 0.9).add([math.nan]), "costs"),
+        (lambda: BayesianAccountant([1], 1, 0.9).take_up(BayesianAccountant([1, 2], 1, 0.9).state()), "state"),
+        (lambda: BayesianAccountant([1], 1, 0.9).take_up({}), "state"),
         (lambda: BayesianAccountant([1], 1, 0.9).step([0.1, 0.2], 1.0, 0.1), "distances"),
         (lambda: BayesianAccountant([1], 1, 0.9).step([[0.1, 0.2, 0.3]], 1.0, 0.1), "distances"),
         (lambda: BayesianAccountant([1], 1, 0.9).step([0.1, 0.2, math.inf], 1.0, 0.1), "distances"),
@@ -319,6 +329,79 @@ def test_what_is_out_of_range_is_refused_by_name(make, field: str) -> None:
     with pytest.raises(SettingError) as caught:
         make()
     assert caught.value.field == field
+
+
+# --- what is known for certain -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bound", ["student-t", "bernstein"])
+def test_no_step_costs_more_than_at_the_largest_distance(bound: str) -> None:
+    orders = (1, 4, 32)
+
+    def costs(distances: ArrayLike, **most: float) -> NDArray[np.float64]:
+        accountant = BayesianAccountant(orders, 500, gamma=1e-14, bound=bound if most else "student-t", **most)
+        accountant.step(distances, 2.0, 0.05)
+        return accountant.costs
+
+    worst = [log_moment(np.array([0.5]), order, 0.05)[0] for order in orders]
+    assert costs([1.0] * 4, max_distance=1.0) == pytest.approx(worst)  # nothing is uncertain there: no warning
+    few, many = np.linspace(0.97, 0.999, 4), np.linspace(0.05, 0.95, 40)
+    assert np.all(costs(few)[:2] > worst[:2])
+    assert costs(few, max_distance=1.0)[:2] == pytest.approx(worst[:2])
+    if bound == "student-t":
+        assert np.array_equal(costs(many, max_distance=1.0), costs(many))
+        assert np.all(costs(many) <= worst)
+
+
+def test_lost_steps_cost_what_the_largest_distance_does() -> None:
+    lost, seen = (BayesianAccountant([2, 16], 100, gamma=1e-14, max_distance=1.0) for _ in range(2))
+    lost.lost(1.5, 0.1, steps=7)
+    for _ in range(7):
+        seen.step([1.0, 1.0, 1.0], 1.5, 0.1)
+    assert lost.costs == pytest.approx(seen.costs)
+    assert (lost.steps_taken, lost.calls, lost.failure_probability) == (7, 0, 0.0)
+    seen.step(np.linspace(0.1, 0.3, 30), 1.5, 0.1)
+    lost.lost(1.5, 0.1, steps=1)
+    assert np.all(lost.costs > seen.costs)
+    with pytest.warns(StepsOverrunWarning):
+        lost.lost(1.5, 0.1, steps=93)
+
+
+def test_a_cost_that_holds_for_every_record_is_added_as_it_is() -> None:
+    accountant = BayesianAccountant([2, 8], 100, gamma=1e-14)
+    accountant.add([0.5, 2.0])
+    assert accountant.epsilon(1e-5) == pytest.approx(min((0.5 + math.log(1e5)) / 2, (2.0 + math.log(1e5)) / 8))
+    accountant.step(SAMPLE, 1.0, 0.01)
+    alone = BayesianAccountant([2, 8], 100, gamma=1e-14)
+    alone.step(SAMPLE, 1.0, 0.01)
+    assert accountant.costs == pytest.approx(alone.costs + np.array([0.5, 2.0]))
+    assert accountant.steps_taken == 1
+
+
+def test_a_gamma_that_one_minus_it_cannot_hold() -> None:
+    tiny = BayesianAccountant([4], 10, gamma=1e-22)
+    tiny.step(SAMPLE, 1.0, 0.01)
+    tiny.step(SAMPLE, 1.0, 0.01)
+    assert tiny.failure_probability == pytest.approx(2e-22)
+    plain, given = BayesianAccountant([4], 10, 0.99), BayesianAccountant([4], 10, gamma=0.01)
+    for accountant in (plain, given):
+        accountant.step(SAMPLE, 1.0, 0.01)
+    assert plain.costs == pytest.approx(given.costs)
+    assert tiny.costs[0] / 2 > given.costs[0]
+
+
+def test_a_kept_state_is_gone_on_from() -> None:
+    whole, first, rest = (BayesianAccountant([2, 8], 100, gamma=1e-14) for _ in range(3))
+    for accountant in (whole, first):
+        accountant.step(SAMPLE, 1.0, 0.01)
+    kept = first.state()
+    first.step(SAMPLE, 1.0, 0.5)  # not in what was kept
+    rest.take_up(kept)
+    for accountant in (whole, rest):
+        accountant.step(SAMPLE, 0.7, 0.01)
+    assert rest.costs.tolist() == whole.costs.tolist()
+    assert (rest.calls, rest.steps_taken) == (2, 2)
+    assert rest.epsilon(1e-6) == whole.epsilon(1e-6)
 
 
 def test_a_refused_step_charges_nothing_and_prints_no_distance() -> None:
@@ -340,4 +423,7 @@ def test_the_accountants_import_nothing_heavy() -> None:
 
 
 def test_the_examples_in_the_documentation_hold() -> None:
-    assert doctest.testmod(bayesian).failed == 0
+    for module in (bayesian.accountant, bayesian.moments, bayesian.statements):
+        found = doctest.testmod(module)
+        assert found.attempted
+        assert not found.failed
