@@ -18,6 +18,7 @@ class Access:
         epsilon: Its price alone, at :attr:`delta`.
         delta: Its share of δ.
         path: The schema's fact that it learns, if it learns one.
+        estimated: Whether the Bayesian accountant may price it by sampled gradient distances.
     """
 
     purpose: str
@@ -25,6 +26,7 @@ class Access:
     epsilon: float | None = None
     delta: float | None = None
     path: str | None = None
+    estimated: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the access as ``plan.json`` holds it."""

@@ -10,7 +10,8 @@
     │   ├── RunFolderError                  a run or bundle on disk
     │   └── LedgerError                     the ledger file
     ├── BudgetRefused              exit 3   the cap would be passed; no data was opened
-    ├── GateFailed                 exit 4   a check said no: verify, audit, a ceiling on an estimate
+    ├── GateFailed                 exit 4   a check said no: verify, audit
+    │   └── CeilingPassed                   ε_μ came out above its ceiling; the run is kept under its worst case
     └── Interrupted                exit 130 stopped by the user; what was spent stays spent
 
 Every message is one line that names the field and the remedy, and never a private value (design §5, rule 16).
@@ -120,6 +121,22 @@ class GateFailed(DoublureError):
 
     code = "gate"
     exit_code = 4
+
+
+class CeilingPassed(GateFailed):
+    """ε_μ came out above the ceiling: the run is finished and kept, and its kind is that of its worst case.
+
+    Args:
+        understudy: The synthesizer, with the guarantee that is left.
+        field: The run folder, if there is one.
+        remedy: What to do about it.
+    """
+
+    code = "ceiling"
+
+    def __init__(self, understudy: object, *, field: object | None, remedy: str) -> None:
+        super().__init__("ε_μ came out above the ceiling, so the claim is the worst case", field=field, remedy=remedy)
+        self.understudy = understudy
 
 
 class Interrupted(DoublureError):

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import secrets
 import tempfile
 from pathlib import Path
@@ -27,7 +28,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from doublure import seeding
 from doublure.data.opening import Given, Loaded, Source, open_data
-from doublure.errors import BudgetRefused, Interrupted, LedgerError, RunFolderError, SettingError, printable
+from doublure.errors import (
+    BudgetRefused,
+    CeilingPassed,
+    Interrupted,
+    LedgerError,
+    RunFolderError,
+    SettingError,
+    printable,
+)
 from doublure.ledger import Budget, Ledger, Reservation
 from doublure.ledger.request import charge
 from doublure.methods import table as methods
@@ -42,6 +51,8 @@ from doublure.schema import ResolvedSchema
 from doublure.stopping import StopSignal
 
 if TYPE_CHECKING:
+    from doublure.guarantee import Guarantee
+    from doublure.private.bayesian import BayesianAccountant
     from doublure.synthesizer import Synthesizer
 
 
@@ -77,6 +88,7 @@ def fit(
         InputError: The data, the plan or the folder does not fit; the reservation is closed at zero and the folder
             removed if no noise was drawn.
         BudgetRefused: The ledger's cap would be passed; the data was not opened.
+        CeilingPassed: ε_μ came out above the plan's ceiling; the finished run is kept under its worst case.
         Interrupted: Stopped by a signal; the state is kept and the run can be resumed.
     """
     listener = progress or Silent()
@@ -102,12 +114,25 @@ def fit(
         if not resume:
             _refuse_unaffordable(book, plan)
         elif (finished := _finished(path, book)) is not None:
-            return finished
+            return _under_the_ceiling(finished, out)
         listener.stage("check the data's header")
         source = open_data(data, plan.kind)
         source.check(plan.schema)
         run = _Run.resumed(path, plan, book) if resume else _Run.begun(path, plan, book, public_seed)
-        return run.finish(source, device, listener, keeps=out is not None)
+        return _under_the_ceiling(run.finish(source, device, listener, keeps=out is not None), out)
+
+
+def _under_the_ceiling(syn: Synthesizer, out: str | Path | None) -> Synthesizer:
+    """Refuse to pass an understudy off as what was planned, where its estimate came out above the ceiling.
+
+    Raises:
+        CeilingPassed: It holds the understudy, which is whole and was paid for; its folder is too.
+    """
+    if syn.guarantee.kind == syn.plan.guarantee.kind:
+        return syn
+    found = "internal/estimate.json has the figure; " if out is not None else ""
+    remedy = f"{found}use it under its worst case, or plan with more noise or a higher ceiling"
+    raise CeilingPassed(syn, field=None if out is None else Path(out), remedy=remedy)
 
 
 def _refuse_forged(plan: Plan) -> None:
@@ -152,6 +177,7 @@ class _Run:
         self._reservation = reservation
         self._seed = seed
         self._stop = StopSignal()
+        self._estimate: BayesianAccountant | None = None
 
     @classmethod
     def begun(cls, path: Path, plan: Plan, ledger: Ledger, seed: int) -> _Run:
@@ -292,16 +318,36 @@ class _Run:
             seed=self._seed,
             device=device,
             log=self._folder.log,
+            delta_mu=plan.delta if plan.guarantee.kind == "bayesian-dp" else None,
+            measured=self._measure,
         )
         return methods.method(plan.method).train(job)
 
     def _save(self, schema: ResolvedSchema, generator: Any) -> Synthesizer:
         plan = self._plan
-        sha256 = self._folder.save_generator(generator, schema, plan)
-        self._folder.save_guarantee(plan.guarantee)
+        claim = self._claim()
+        sha256 = self._folder.save_generator(generator, schema, plan, claim)
+        self._folder.save_guarantee(claim)
         self._reservation.close("done", steps=self._reservation.authorised, artefact_sha256=sha256)
         self._folder.update_run(status="done", generator_sha256=sha256)
         return self._folder.synthesizer()
+
+    def _measure(self, estimate: BayesianAccountant) -> None:
+        self._estimate = estimate
+
+    def _claim(self) -> Guarantee:
+        """Return what may be claimed: what was planned, or what has been measured since."""
+        plan = self._plan
+        if plan.guarantee.kind != "bayesian-dp":
+            return plan.guarantee
+        from doublure.planning.bayesian import claimed
+
+        guarantee, found = claimed(plan, self._estimate)
+        said = {"epsilon_mu": found if math.isfinite(found) else None, "delta_mu": plan.delta, "ceiling": plan.epsilon}
+        self._folder.save_estimate(
+            {"computed_on": "private gradients: do not publish", "claimed": guarantee.kind} | said
+        )
+        return guarantee
 
     # -- spending ------------------------------------------------------------------------------------------------
 
@@ -310,7 +356,7 @@ class _Run:
         self._stop.check()
         if step <= self._reservation.authorised:
             return
-        every = getattr(self._plan.settings, "checkpoint_every", self._plan.steps)
+        every = self._plan.settings.at_once(step, self._plan.steps)
         self._reservation.advance(min(self._plan.steps, step - 1 + every))
 
     def _close(self, status: Literal["interrupted", "aborted"]) -> bool:

@@ -22,6 +22,15 @@ WATERMARKS: dict[Kind, str] = {
 }
 
 
+BAYESIAN_ASSUMPTIONS = (
+    "records are drawn independently from one distribution",
+    "ε_μ is itself computed from private gradients, without noise",
+    "distances are sampled from the records that were learned from, at the planned number of steps",
+)
+"""What a Bayesian claim rests on, beside what every claim does."""
+
+_CHOICE_OF_KIND = "that an estimate from private gradients decided which of its two claims is made"
+
 _FIGURES_OF: dict[Kind, frozenset[str]] = {
     "dp": frozenset({"epsilon", "delta"}),
     "bayesian-dp": frozenset({"epsilon_mu", "delta_mu", "epsilon", "delta", "gamma"}),
@@ -136,6 +145,16 @@ class Guarantee(BaseModel):
         assumptions = self.assumptions[:-2] if self.assumptions[-1:] == (_WITHOUT_NOISE,) else self.assumptions
         return self.model_copy(update={"mu": None, "gamma": None, "assumptions": assumptions})
 
+    @property
+    def worst_case(self) -> Guarantee:
+        """What is left of a Bayesian claim where the estimate is not made: the worst case, of kind dp."""
+        if self.kind != "bayesian-dp":
+            return self
+        own = {"kind", "epsilon_mu", "delta_mu", "gamma", "distances", "bound", "assumptions", "excluded"}
+        assumptions = tuple(entry for entry in self.assumptions if entry not in BAYESIAN_ASSUMPTIONS)
+        excluded = (*self.excluded, _CHOICE_OF_KIND)
+        return Guarantee(kind="dp", assumptions=assumptions, excluded=excluded, **self.model_dump(exclude=own))
+
     def to_json(self) -> dict[str, Any]:
         """Return the keys of the contract, as a card and ``guarantee.json`` hold them."""
         fields = self.model_dump(mode="json", exclude={"distances", "bound"})
@@ -181,12 +200,20 @@ def figure(value: float | None) -> str:
         >>> figure(0.99999), figure(1e-5), figure(2.99612)
         ('1', '1e-05', '2.997')
     """
+    return "unknown" if value is None else f"{rounded_up(value, 4):g}"
+
+
+def rounded_up(value: float, digits: int) -> float:
+    """Return a number with so many significant digits, rounded up.
+
+    Example:
+        >>> rounded_up(0.12301, 3), rounded_up(1e-5, 3)
+        (0.124, 1e-05)
+    """
     from decimal import ROUND_CEILING, Context, Decimal
 
-    if value is None:
-        return "unknown"
     # repr, not the binary value: 1e-5 is meant as written and must not be rounded up to 1.001e-05.
-    return f"{float(Context(prec=4, rounding=ROUND_CEILING).create_decimal(Decimal(repr(value)))):g}"
+    return float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(repr(value))))
 
 
 def _covered(guarantee: Guarantee) -> str:

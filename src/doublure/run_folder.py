@@ -11,6 +11,7 @@
       log.jsonl               public figures of the training
       internal/               never read by sample and release
         checkpoint.safetensors
+        estimate.json         what a Bayesian claim came to, whether it was made or not
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ VERSION = 1
 _LARGEST_WEIGHTS = 20_000_000_000
 _FILES = ("run.json", "plan.json", "schema.yaml", "guarantee.json", "generator.safetensors", "log.jsonl")
 _CHECKPOINT = "checkpoint.safetensors"
+_ESTIMATE = "estimate.json"
 
 
 class RunFolder:
@@ -105,7 +107,8 @@ class RunFolder:
             self.sweep()
             for name in _FILES:
                 (self.path / name).unlink(missing_ok=True)
-            (self.internal / _CHECKPOINT).unlink(missing_ok=True)
+            for name in (_CHECKPOINT, _ESTIMATE):
+                (self.internal / name).unlink(missing_ok=True)
             self.internal.rmdir()
             self.path.rmdir()
 
@@ -191,14 +194,18 @@ class RunFolder:
         """Keep the claim."""
         files.write_json(self.path / "guarantee.json", guarantee.to_json())
 
+    def save_estimate(self, found: dict[str, Any]) -> None:
+        """Keep what was estimated from private gradients, published or not."""
+        files.write_json(self.internal / _ESTIMATE, found)
+
     # -- weights -------------------------------------------------------------------------------------------------
 
-    def save_generator(self, generator: nn.Module, schema: ResolvedSchema, plan: Plan) -> str:
-        """Write ``generator.safetensors``: weights, schema and plan. Return its SHA-256."""
+    def save_generator(self, generator: nn.Module, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> str:
+        """Write ``generator.safetensors``: weights, schema, plan, and a measured claim. Return its SHA-256."""
         from safetensors.torch import save
 
         # The schema within the plan is the public one; what was bought is in the schema beside it.
-        metadata = {"doublure": __version__, "watermark": plan.guarantee.watermark, **_described(schema, plan)}
+        metadata = {"doublure": __version__, "watermark": guarantee.watermark, **_described(schema, plan, guarantee)}
         tensors = {name: value.detach().cpu().contiguous() for name, value in generator.state_dict().items()}
         content = save(tensors, metadata)
         files.write_atomic(self.path / "generator.safetensors", lambda file: file.write(content))
@@ -215,7 +222,7 @@ class RunFolder:
         metadata, tensors = read_tensors(path)
         if sha256_of(path) != self.run.get("generator_sha256"):
             raise _damaged(path)
-        for name, written in _described(schema, plan).items():
+        for name, written in _described(schema, plan, self.guarantee).items():
             if metadata.get(name) != written:
                 raise RunFolderError(
                     f"was made with another {name}", field=_short(path), remedy="the run folder was edited"
@@ -269,7 +276,7 @@ class RunFolder:
         try:
             folder.save_schema(syn.schema)
             folder.save_guarantee(syn.guarantee)
-            sha256 = folder.save_generator(syn.generator, syn.schema, syn.plan)
+            sha256 = folder.save_generator(syn.generator, syn.schema, syn.plan, syn.guarantee)
             folder.write_run({**syn.run, "status": "done", "generator_sha256": sha256})
         except BaseException:
             folder.discard()
@@ -290,7 +297,7 @@ class RunFolder:
         if schema is None:
             raise _damaged(self.path / "schema.yaml")
         plan, guarantee = self.plan, self.guarantee
-        if plan.guarantee.kind in ("dp", "empirical", "none") and guarantee.unestimated != plan.guarantee:
+        if not plan.may_claim(guarantee):
             raise RunFolderError(
                 "is not what the plan gives",
                 field=_short(self.path / "guarantee.json"),
@@ -348,9 +355,11 @@ def sha256_of(path: Path) -> str:
         raise _damaged(path) from None
 
 
-def _described(schema: ResolvedSchema, plan: Plan) -> dict[str, str]:
-    """Return the schema and the plan as the generator's file carries them."""
+def _described(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> dict[str, str]:
+    """Return the schema and the plan as the generator's file carries them; the claim, where no plan can know it."""
     documents = {"schema": schema.to_plain(), "plan": plan.to_json()}
+    if plan.worst_case is not None:
+        documents["guarantee"] = guarantee.to_json()
     return {name: json.dumps(document, ensure_ascii=False) for name, document in documents.items()}
 
 

@@ -191,7 +191,8 @@ class Synthesizer:
 
         encoder = self._encoder
         source = torch.Generator().manual_seed(int(rng.integers(2**62)))
-        width = getattr(self.plan.settings, "noise_width", 1)
+        settings = self.plan.settings
+        width = getattr(settings, "sample_noise", getattr(settings, "noise_width", 1))
         condition = encoder.draw_conditions(size, rng, fixed) if encoder.condition_width else None
         self.generator.eval()
         with torch.inference_mode():

@@ -32,6 +32,7 @@ VERBS = (
     "plan",
     "fit",
     "sample",
+    "label",
     "evaluate",
     "compare",
     "release",

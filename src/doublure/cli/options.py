@@ -15,10 +15,14 @@ Device = Annotated[str, typer.Option(help="Where to compute, such as cpu or cuda
 Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads.")]
 Method = Annotated[
     str | None,
-    typer.Option(help="Which method trains: auto, statistics, guided, dpgan, noisecritic or gan; see docs/methods.md."),
+    typer.Option(
+        help="Which method trains: auto, statistics, guided, dpgan, bayesgan, noisecritic or gan; see docs/methods.md."
+    ),
 ]
-Epsilon = Annotated[float | None, typer.Option(help="The total ε, learned facts included. There is no default.")]
-Delta = Annotated[float | None, typer.Option(help="The total δ.")]
+Epsilon = Annotated[
+    float | None, typer.Option(help="The total ε, learned facts included; for bayesgan the ceiling on ε_μ.")
+]
+Delta = Annotated[float | None, typer.Option(help="The total δ; for bayesgan δ_μ.")]
 Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method; may be repeated.")
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -35,7 +35,9 @@ Anchor: TypeAlias = Callable[[nn.Module], Tensor]
 class Teacher(Protocol):
     """Where the critic's gradient comes from."""
 
-    taken: int
+    @property
+    def taken(self) -> int:
+        """Steps so far."""
 
     @property
     def steps(self) -> int:
@@ -106,22 +108,30 @@ class Adversaries:
 
     def improve_generator(self) -> float:
         """Take one step of the generator and return its loss."""
-        size = self._settings.generator_batch
-        condition = None
-        if self._encoder.condition_width:
-            condition = self._encoder.draw_conditions(size, self._conditions).to(self._device)
-        scores = self.critic(self.generator(self._noise(size, self._random), condition), condition)
+        records, condition = self.generated(self._settings.generator_batch)
+        scores = self.critic(records, condition)
         loss = functional.softplus(-scores).mean() if self._settings.loss == "logistic" else -scores.mean()
         self.pace.saw(scores.detach())
         if self._anchor is not None:
             loss = loss + self._anchor(self.generator)
         gradients = torch.autograd.grad(loss, list(self.generator.parameters()))
-        for parameter, gradient in zip(self.generator.parameters(), gradients, strict=True):
+        for parameter, gradient in zip(self.generator.parameters(), self.tempered(gradients), strict=True):
             parameter.grad = gradient
         self._generator_optimizer.step()
         self.iterations += 1
         self._average()
         return float(loss.detach())
+
+    def generated(self, size: int) -> tuple[Tensor, Tensor | None]:
+        """Return generated records and their conditions, both drawn by the public seed."""
+        condition = None
+        if self._settings.condition_width(self._encoder):
+            condition = self._encoder.draw_conditions(size, self._conditions).to(self._device)
+        return self.generator(self._noise(size, self._random), condition), condition
+
+    def tempered(self, gradients: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Return the generator's gradients as its optimiser gets them; they follow from the critic alone."""
+        return gradients
 
     @torch.no_grad()
     def _average(self) -> None:

@@ -106,6 +106,15 @@ class AdversarialSettings(MethodSettings):
         """Return the settings with what follows from the length of a record decided: nothing, where it has none."""
         return self
 
+    @property
+    def offset(self) -> bool:
+        """Whether the critic's score has a constant of its own."""
+        return True
+
+    def condition_width(self, encoder: Encoder) -> int:
+        """Return K, how wide a condition the networks take; 0 for none."""
+        return encoder.condition_width
+
     # -- what the kind of data decides ---------------------------------------------------------------------------
 
     @abstractmethod
@@ -167,7 +176,7 @@ class TableAdversarialSettings(AdversarialSettings):
 
         return MlpGenerator(
             encoder.body_blocks,  # type: ignore[attr-defined]
-            condition_width=encoder.condition_width,
+            condition_width=self.condition_width(encoder),
             noise_width=self.noise_width,
             width=self.width,
             depth=self.depth,
@@ -180,11 +189,12 @@ class TableAdversarialSettings(AdversarialSettings):
 
         return MlpCritic(
             encoder.width - encoder.condition_width,
-            condition_width=encoder.condition_width,
+            condition_width=self.condition_width(encoder),
             width=self.critic_width,
             depth=self.critic_depth,
             generator=initial,
             outputs=outputs,
+            offset=self.offset,
         )
 
     def work(self, schema: Schema) -> Work:

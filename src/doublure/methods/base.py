@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from doublure.encode.encoder import Encoder
+    from doublure.private.bayesian import BayesianAccountant
     from doublure.private.records import PrivateRecords
 
 
@@ -79,6 +80,17 @@ class MethodSettings(BaseModel):
                 ) from None
             raise SettingError(_worded(first), field=name, remedy="see docs/methods.md") from None
 
+    def at_once(self, step: int, steps: int) -> int:
+        """Return how many noisy steps are authorised together, from this one on: what a crash can lose.
+
+        Args:
+            step: Counted from 1.
+            steps: T.
+        """
+        del step
+        every: int = getattr(self, "checkpoint_every", steps)
+        return every
+
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
@@ -123,6 +135,8 @@ class Job:
         seed: Public: initial weights and the generator's noise, never the privacy noise.
         device: Where to compute.
         log: Takes one public line of figures at a time.
+        delta_mu: δ_μ, where a Bayesian claim is planned.
+        measured: Takes what was estimated for it, once, before the end.
     """
 
     encoder: Encoder
@@ -138,6 +152,8 @@ class Job:
     seed: int = 0
     device: str = "cpu"
     log: Callable[[dict[str, Any]], None] = lambda _: None
+    delta_mu: float | None = None
+    measured: Callable[[BayesianAccountant], None] = lambda _: None
 
     def stage(self, name: str, *, after: int) -> Job:
         """Return the job as one of several stages sees it: with its own noisy steps, and a state of its own.

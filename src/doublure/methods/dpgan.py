@@ -8,7 +8,7 @@ decay leaves σ alone. On images the networks are those of Triastcyn & Faltings 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from doublure.access import Access
 from doublure.guarantee import Kind
@@ -51,7 +51,6 @@ class SeriesDpganSettings(SeriesAdversarialSettings, PrivateSettings):
     max_grad_norm: Norm = 1.0
 
 
-_Own: TypeAlias = DpganSettings | ImageDpganSettings | SeriesDpganSettings
 _SIZES: dict[str, Any] = {
     "table": {"lot_share": 0.35, "smallest_lot": 256, "largest_lot": 4096, "steps": 600},
     "images": {"lot_share": 0.02, "smallest_lot": 64, "largest_lot": 1024, "steps": 1500},
@@ -70,29 +69,29 @@ class Dpgan:
         "images": ImageDpganSettings,
         "series": SeriesDpganSettings,
     }
+    sizes: ClassVar[Mapping[str, Any]] = _SIZES
 
-    def settle(self, schema: Schema, settings: MethodSettings) -> _Own:
+    def settle(self, schema: Schema, settings: MethodSettings) -> PrivateSettings:
         """Decide the lot size (large lots drown the noise) and the number of steps from the public number of units."""
         refuse_unsteered(schema)
-        own = _own(settings)
-        return type(own).model_validate(own.with_public_sizes(schema, **_SIZES[schema.kind]).model_dump())
+        return self._own(settings).settled_for(schema, **self.sizes[schema.kind])
 
     def sample_rate(self, schema: Schema, settings: MethodSettings) -> float:
         """Return q = lot size / public number of units."""
-        return min(1.0, (_own(settings).lot_size or 1) / schema.public_units)
+        return min(1.0, (self._own(settings).lot_size or 1) / schema.public_units)
 
     def accesses(self, schema: Schema, settings: MethodSettings, noise_multiplier: float) -> tuple[Access, ...]:
         """One access: all T noisy critic steps."""
         event = GaussianEvent(
             noise_multiplier=noise_multiplier,
             sample_rate=self.sample_rate(schema, settings),
-            steps=_own(settings).steps or 1,
+            steps=self._own(settings).steps or 1,
         )
         return (Access(purpose="train the critic", event=event),)
 
     def work(self, schema: Schema, settings: MethodSettings) -> Work:
         """Return what training computes and holds."""
-        return _own(settings).work(schema)
+        return self._own(settings).work(schema)
 
     def warnings(self, schema: Schema, settings: MethodSettings) -> tuple[str, ...]:
         """Say when there are too few units for a critic to learn through noise."""
@@ -106,14 +105,14 @@ class Dpgan:
 
         from doublure.methods.adversarial import build_generator
 
-        return build_generator(encoder, _own(settings), torch.Generator().manual_seed(seed))
+        return build_generator(encoder, self._own(settings), torch.Generator().manual_seed(seed))
 
     def train(self, job: Job) -> nn.Module:
         """Train the critic by :class:`PrivateStep`, the generator by the critic."""
         from doublure.methods.adversarial import prepare, train
         from doublure.methods.private_teacher import private_teacher
 
-        settings = _own(job.settings)
+        settings = self._own(job.settings)
         adversaries = prepare(job, settings)
         event = GaussianEvent(
             noise_multiplier=job.noise_multiplier or 0.0, sample_rate=job.sample_rate, steps=settings.steps or 1
@@ -121,11 +120,10 @@ class Dpgan:
         teacher = private_teacher(job, settings, event, adversaries)
         return train(job, settings, teacher, adversaries)
 
-
-def _own(settings: MethodSettings) -> _Own:
-    if not isinstance(settings, (DpganSettings, ImageDpganSettings, SeriesDpganSettings)):
-        raise TypeError("dpgan was given another method's settings")
-    return settings
+    def _own(self, settings: MethodSettings) -> PrivateSettings:
+        if not isinstance(settings, PrivateSettings) or type(settings) not in self.settings_type.values():
+            raise TypeError(f"{self.name} was given another method's settings")
+        return settings
 
 
 METHOD = Dpgan()

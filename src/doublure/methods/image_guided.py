@@ -18,10 +18,9 @@ from doublure.errors import SchemaError
 from doublure.methods.base import Job, Work
 from doublure.methods.dpgan import ImageDpganSettings
 from doublure.methods.guided_settings import GuidedSettings
-from doublure.methods.image_settings import Channels, classes_of
+from doublure.methods.image_settings import Channels
 from doublure.methods.image_statistics import ImageStatisticsSettings
-from doublure.methods.private_settings import Norm
-from doublure.networks.sizes import paths, places, scattering_work
+from doublure.methods.labeller_settings import LabellerSettings
 from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
 from doublure.schema.images import LABEL, ImageSchema
@@ -33,10 +32,8 @@ if TYPE_CHECKING:
     from doublure.networks.labelled import Labeller
     from doublure.networks.upsampling import UpsamplingGenerator
 
-_BYTES = 4
 
-
-class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings):
+class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings, LabellerSettings):
     """The settings of ``guided`` on images.
 
     Attributes:
@@ -44,25 +41,11 @@ class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings):
             labeller says what a warped image still shows, so that a student sees more than the generator could draw.
         critic_channels: Output channels of the critic's convolutions.
         labeller_share: The labeller's share, in 1/σ²: 0 leaves it out, else at least 0.01.
-        labeller_steps: Of noisy gradient descent, each on all records.
-        labeller_lr: None: from the public number of units and the noise.
-        labeller_momentum: Of gradient descent.
-        labeller_clip: C, the bound on a record's gradient, from 1e-9 to 1e9.
-        view_images: Generated images that show the labeller where to look.
-        view_width: Directions that it looks in.
-        tries: How often an image is drawn, at most, until the labeller sees its label.
     """
 
     sampled_warp: float = Field(default=2.0, ge=0, le=4)
     critic_channels: tuple[Channels, ...] = Field(default=(16, 32, 64), min_length=1, max_length=6)
     labeller_share: float = Field(default=0.5, ge=0, le=0.99)
-    labeller_steps: int = Field(default=60, ge=1, le=100_000)
-    labeller_lr: float | None = Field(default=None, gt=0)
-    labeller_momentum: float = Field(default=0.9, ge=0, lt=1)
-    labeller_clip: Norm = 0.1
-    view_images: int = Field(default=10_000, ge=100)
-    view_width: int = Field(default=500, ge=1)
-    tries: int = Field(default=4, ge=1, le=100)
 
     @property
     def shares(self) -> tuple[float, ...]:
@@ -119,14 +102,8 @@ class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings):
             critic = self.adversarial().work(schema)
             flops, held = flops + critic.flops, max(held, critic.memory_bytes)
         if self.labeller_share and isinstance(schema, ImageSchema):
-            height, width, colours = schema.shape
-            shape, records = (colours, height, width), schema.public_units * schema.unit.max_records
-            waves, matrices = scattering_work(shape, 2)
-            seen = colours * places(shape) * paths(2)
-            flops += 2.0 * (records + self.view_images) * (waves + seen * self.view_width)
-            flops += 2.0 * self.view_images * seen**2 + 10.0 * seen**3
-            flops += 4.0 * records * self.labeller_steps * self.view_width * max(1, classes_of(schema))
-            held += 2 * records * self.view_width + _BYTES * (self.view_images * seen + 4 * seen**2 + matrices)
+            more, kept = self.labeller_work(schema)
+            flops, held = flops + more, held + kept
         return Work(flops=flops, steps=work.steps, memory_bytes=held)
 
     def build(self, encoder: Encoder, seed: int) -> nn.Module:
@@ -158,7 +135,9 @@ class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings):
         if not self.labeller_share:
             return generator
         last = job.stage("labeller", after=before)
-        return self._checked(generator, labelled(last, self, generator, self.sums(last, self.labeller_event(noise))))
+        return self._checked(
+            generator, labelled(last, self, generator, self.image_noise, self.sums(last, self.labeller_event(noise)))
+        )
 
     def _checked(self, generator: UpsamplingGenerator, labeller: Labeller) -> nn.Module:
         from doublure.networks.labelled import LabelledGenerator

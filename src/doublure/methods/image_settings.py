@@ -63,7 +63,7 @@ class ImageAdversarialSettings(AdversarialSettings):
         channels, height, width = encoder.body_shape
         return ConvGenerator(
             (channels, height, width),
-            condition_width=encoder.condition_width,
+            condition_width=self.condition_width(encoder),
             noise_width=self.noise_width,
             channels=self.channels,
             activation_name=self.activation,
@@ -78,12 +78,13 @@ class ImageAdversarialSettings(AdversarialSettings):
         channels, height, width = encoder.body_shape
         return ConvCritic(
             (channels, height, width),
-            condition_width=encoder.condition_width,
+            condition_width=self.condition_width(encoder),
             channels=self.critic_channels,
             features=self.features,
             activation_name=self.activation,
             generator=initial,
             outputs=outputs,
+            offset=self.offset,
         )
 
     def work(self, schema: Schema) -> Work:

@@ -1,4 +1,4 @@
-"""A private labeller, and the images it is made ready on: the last stage of ``guided``.
+"""A private labeller, and the images it is made ready on: the last stage of ``guided``, the annotator of ``bayesgan``.
 
 A linear model on second-order scattering (Tramèr and Boneh 2021), taught by noisy gradient descent with momentum on all
 records: a linear model's gradient is an outer product, so that clipping and summing are one product a step. What is
@@ -23,7 +23,7 @@ from doublure.networks.labelled import Labeller
 from doublure.private.sums import PrivateSums
 
 if TYPE_CHECKING:
-    from doublure.methods.image_guided import ImageGuidedSettings
+    from doublure.methods.labeller_settings import LabellerSettings
 
 _CHUNK = 500
 _RIDGE = 1e-3
@@ -54,13 +54,16 @@ class _View:
         return unit
 
 
-def labelled(job: Job, settings: ImageGuidedSettings, generator: nn.Module, sums: PrivateSums) -> Labeller:
+def labelled(
+    job: Job, settings: LabellerSettings, generator: nn.Module, noise_width: int, sums: PrivateSums
+) -> Labeller:
     """Teach a labeller on the private records.
 
     Args:
         job: The run.
         settings: Settled.
         generator: Already taught by what was released before.
+        noise_width: Z, how much noise it makes an image of.
         sums: The mechanism; its releases are the labeller's steps.
     """
     encoder = of_images(job.encoder)
@@ -69,7 +72,7 @@ def labelled(job: Job, settings: ImageGuidedSettings, generator: nn.Module, sums
     kept = dict(job.checkpoints.load() or {})
     if not all(name in kept for name in _VIEW):
         job.progress.stage("look at generated images", settings.view_images)
-        view = _view(job, settings, generator, features)
+        view = _view(job, settings, generator, noise_width, features)
         # Kept with the weights, which mean nothing without: another machine may find directions the other way round.
         kept |= dict(zip(_VIEW, (view.centre, view.directions.contiguous()), strict=True))
     view = _View(*(kept[name] for name in _VIEW))
@@ -102,7 +105,7 @@ def labelled(job: Job, settings: ImageGuidedSettings, generator: nn.Module, sums
     return made
 
 
-def _rate(settings: ImageGuidedSettings, units: int, noise_multiplier: float) -> float:
+def _rate(settings: LabellerSettings, units: int, noise_multiplier: float) -> float:
     """Return the learning rate: as high as can be while the noise of all steps stays as loud in the scores."""
     if settings.labeller_lr is not None:
         return settings.labeller_lr
@@ -110,7 +113,9 @@ def _rate(settings: ImageGuidedSettings, units: int, noise_multiplier: float) ->
 
 
 @torch.no_grad()
-def _view(job: Job, settings: ImageGuidedSettings, generator: nn.Module, features: LabelFeatures) -> _View:
+def _view(
+    job: Job, settings: LabellerSettings, generator: nn.Module, noise_width: int, features: LabelFeatures
+) -> _View:
     """Return the view that generated images suggest; what they follow from has been paid for."""
     encoder = of_images(job.encoder)
     source = torch.Generator().manual_seed(job.seed + 2)
@@ -119,7 +124,7 @@ def _view(job: Job, settings: ImageGuidedSettings, generator: nn.Module, feature
     for first in range(0, settings.view_images, _CHUNK):
         size = min(_CHUNK, settings.view_images - first)
         labels = torch.eye(encoder.condition_width)[torch.arange(first, first + size) % encoder.condition_width]
-        noise = torch.randn(size, settings.image_noise, generator=source)
+        noise = torch.randn(size, noise_width, generator=source)
         found[first : first + size] = features(generator(noise.to(job.device), labels.to(job.device))).cpu()
         job.progress.at(first + size)
     centre = found.mean(dim=0)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field
 
 from doublure.methods.adversarial_settings import AdversarialSettings
+from doublure.schema import Schema
 
 if TYPE_CHECKING:
     from doublure.private.clipping import Schedule
@@ -33,6 +34,10 @@ class PrivateSettings(AdversarialSettings):
     clipping_decay: float = Field(default=1.0, ge=_LEAST_DECAY, le=1)
     noise_source: Literal["os-keyed", "chacha20"] = "os-keyed"
     chunk_size: int | None = Field(default=None, ge=1)
+
+    def settled_for(self, schema: Schema, **sizes: Any) -> Self:
+        """Return the settings with sizes and steps decided, from the public number of units."""
+        return type(self).model_validate(self.with_public_sizes(schema, **sizes).model_dump())
 
     @property
     def schedule(self) -> Schedule:

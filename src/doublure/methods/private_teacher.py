@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from doublure.methods.adversarial import Adversaries
 from doublure.methods.base import Job
@@ -20,7 +20,9 @@ _KINDS: dict[str, Literal["wgan", "hinge", "logistic"]] = {
 }
 
 
-def private_teacher(job: Job, settings: PrivateSettings, event: GaussianEvent, adversaries: Adversaries) -> PrivateStep:
+def private_teacher(
+    job: Job, settings: PrivateSettings, event: GaussianEvent, adversaries: Adversaries, **special: Any
+) -> PrivateStep:
     """Return what teaches the critic.
 
     Args:
@@ -28,8 +30,9 @@ def private_teacher(job: Job, settings: PrivateSettings, event: GaussianEvent, a
         settings: Settled.
         event: What the plan pays for: σ, q and T.
         adversaries: The networks, neither of which may let records meet.
+        special: What of :class:`StepSettings` is not as it usually is.
     """
-    conditions = job.encoder.condition_width
+    conditions = settings.condition_width(job.encoder)
     refuse_cross_record(adversaries.critic, job.encoder.body_shape, conditions)
     refuse_cross_record(adversaries.generator, (settings.noise_width,), conditions)
     step = StepSettings(
@@ -41,6 +44,7 @@ def private_teacher(job: Job, settings: PrivateSettings, event: GaussianEvent, a
         expected_units=event.sample_rate * job.units,
         n_critic=settings.n_critic,
         chunk_size=settings.chunk_size,
+        **special,
     )
     return PrivateStep(
         job.records, step, noise=noise.source(settings.noise_source), authorise=job.authorise, taken=job.taken

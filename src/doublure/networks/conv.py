@@ -47,6 +47,7 @@ class ConvCritic(nn.Module):
         activation_name: Of all layers.
         generator: Public randomness for the initial weights.
         outputs: Numbers in place of the score, for what goes through further layers.
+        offset: Whether the score has a constant of its own; see :class:`~doublure.networks.mlp.MlpCritic`.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class ConvCritic(nn.Module):
         activation_name: Activation,
         generator: torch.Generator,
         outputs: int = 1,
+        offset: bool = True,
     ) -> None:
         super().__init__()
         sizes = [shape[0], *channels]
@@ -70,7 +72,8 @@ class ConvCritic(nn.Module):
         flat = sizes[-1] * math.prod(halved(side, len(channels)) for side in shape[1:])
         self.embed = nn.Sequential(nn.Linear(flat + condition_width, features), activation(activation_name))
         self._by_class = 0 < condition_width <= _FEW_CLASSES
-        self.score = nn.Linear(features * (1 + condition_width * self._by_class) + condition_width, outputs)
+        scores = features * (1 + condition_width * self._by_class) + condition_width
+        self.score = nn.Linear(scores, outputs, bias=offset)
         initialise(self, generator, gain=_GAINS[activation_name])
 
     def features(self, images: Tensor, condition: Tensor | None = None) -> Tensor:

@@ -98,6 +98,8 @@ class MlpCritic(nn.Module):
         outputs: Numbers in place of the score, for what goes through further layers.
         shared: Whether the row also stands beside its product, so that what all classes have in common is learned from
             all of them.
+        offset: Whether the score has a constant of its own. A critic of which only differences count needs none, and
+            its gradient, the same for every row, would take its share of each clipped one.
     """
 
     def __init__(
@@ -110,13 +112,14 @@ class MlpCritic(nn.Module):
         generator: torch.Generator,
         outputs: int = 1,
         shared: bool = False,
+        offset: bool = True,
     ) -> None:
         super().__init__()
         self._by_class = 0 < condition_width <= _FEW_CLASSES
         self._shared = shared
         inputs = condition_width + row_width * (condition_width + shared if self._by_class else 1)
         layers, last = _hidden(inputs, width, depth)
-        self.body = nn.Sequential(*layers, nn.Linear(last, outputs))
+        self.body = nn.Sequential(*layers, nn.Linear(last, outputs, bias=offset))
         self.straight = nn.Linear(inputs, outputs, bias=False)
         initialise(self, generator)
         nn.init.zeros_(self.straight.weight)

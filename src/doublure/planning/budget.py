@@ -33,8 +33,8 @@ class Budget:
     """What was asked for, and how δ is split.
 
     Attributes:
-        epsilon: The total; None where nothing is claimed.
-        delta: The total.
+        epsilon: The total, or the ceiling on ε_μ of a Bayesian claim; None where nothing is claimed.
+        delta: The total, or δ_μ.
         discovery_delta: The share of δ that each discovery of values takes.
     """
 

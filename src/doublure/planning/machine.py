@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from pathlib import Path
 
 from doublure.errors import SettingError, printable
-from doublure.methods.base import Method, MethodSettings
+from doublure.methods.base import Method, MethodSettings, Work
 from doublure.schema import Schema
 
 LIBRARIES_BYTES = 700_000_000
 _MANY_VALUES = 1_000
+_SECONDS_A_STEP = 0.004
 _CONTAINER = Path("/sys/fs/cgroup/memory.max")
 
 
@@ -51,3 +54,22 @@ def refuse_too_large(chosen: Method, schema: Schema, settings: MethodSettings) -
         field=f"columns.{printable(widest)}",
         remedy="group rare values under other, choose a smaller lot_size, or plan on a larger machine",
     )
+
+
+def seconds_of(work: Work) -> float:
+    """Return an estimate of how long training takes here."""
+    return round(work.flops / _flops_a_second() + work.steps * _SECONDS_A_STEP, 1)
+
+
+def _flops_a_second() -> float:
+    """Measure how fast this machine multiplies matrices, in a few milliseconds; networks reach about a third of it."""
+    import numpy as np
+
+    matrix = np.ones((256, 256), dtype=np.float32)
+    best = math.inf
+    for _ in range(5):
+        start = time.perf_counter()
+        for _ in range(4):
+            matrix @ matrix
+        best = min(best, time.perf_counter() - start)
+    return 0.3 * 4 * 2 * 256**3 / max(best, 1e-6)

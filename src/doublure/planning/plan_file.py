@@ -11,6 +11,7 @@ from typing import Any
 from doublure.errors import InputError, SettingError
 from doublure.methods import choice, table
 from doublure.methods.base import settings_of
+from doublure.planning.bayesian import noise_of
 from doublure.planning.budget import Budget, events
 from doublure.planning.plans import VERSION, Plan, assemble, with_prices
 from doublure.private import accounting
@@ -50,7 +51,9 @@ def _reassembled(data: Mapping[str, Any], name: str) -> Plan:
         settings = chosen.settle(schema, settings_of(chosen, schema.kind, dict(data["settings"])))
         budget = Budget.of(chosen, schema, data["epsilon"], data["delta"])
         _check_accountant(data["accountant"], budget)
-        made = assemble(chosen, schema, settings, budget, data["accountant"], data["noise_multiplier"])
+        worst = float(data["guarantee"]["epsilon"]) if chosen.guarantee == "bayesian-dp" else None
+        noise = data["noise_multiplier"] if worst is None else noise_of(settings)
+        made = assemble(chosen, schema, settings, budget, data["accountant"], noise, worst)
         prices = [access["epsilon"] for access in data["touches"]]
         touches = tuple(replace(access, epsilon=price) for access, price in zip(made.touches, prices, strict=True))
         estimates = {key: data[key] for key in ("memory_bytes", "seconds_estimate")}
@@ -78,9 +81,10 @@ def _recheck(made: Plan, name: str) -> None:
     for written, priced in zip(made.touches, fresh.touches, strict=True):
         if not _close(written.epsilon, priced.epsilon):
             raise _edited(name, "touches")
-    if made.epsilon is not None and made.delta is not None:
-        spent = accounting.epsilon_of(events(made.touches), made.delta, accountant=made.accountant)  # type: ignore[arg-type]
-        if spent > made.epsilon:
+    epsilon, delta = made.worst_case or (made.epsilon, made.delta)
+    if epsilon is not None and delta is not None:
+        spent = accounting.epsilon_of(events(made.touches), delta, accountant=made.accountant)  # type: ignore[arg-type]
+        if spent > epsilon:
             raise InputError(
                 f"its accesses cost {spent:.6g}, more than it says",
                 field=f"{name} epsilon",

@@ -8,7 +8,6 @@ depends on the data: it can be shown, signed and published before the data is op
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,9 +18,9 @@ from doublure.errors import SettingError, printable
 from doublure.guarantee import Guarantee
 from doublure.methods import choice, table
 from doublure.methods.base import Method, MethodSettings, settings_of
-from doublure.planning import loudness
+from doublure.planning import bayesian, loudness
 from doublure.planning.budget import Budget, events, learned_facts, refuse_undeclared, refuse_used_up
-from doublure.planning.machine import needed_bytes, refuse_too_large
+from doublure.planning.machine import needed_bytes, refuse_too_large, seconds_of
 from doublure.planning.words import explain
 from doublure.private import accounting
 from doublure.private.accounting import GaussianEvent
@@ -29,7 +28,6 @@ from doublure.schema import Schema
 
 VERSION = 1
 
-_SECONDS_A_STEP = 0.004
 _LARGE_EPSILON = 10.0
 
 
@@ -40,8 +38,9 @@ class Plan:
     Attributes:
         method: Which method trains.
         schema: The public facts; what is to be learned is among :attr:`touches`.
-        epsilon: The total, learned facts included; None where nothing is claimed.
-        delta: The total.
+        epsilon: The total, learned facts included; None where nothing is claimed. For a Bayesian claim the ceiling on
+            ε_μ: above it the run is stated under its :attr:`worst_case` alone.
+        delta: The total, or δ_μ.
         accountant: What composes the accesses.
         settings: The method's settings, all decided.
         touches: Every private access.
@@ -87,6 +86,22 @@ class Plan:
     def schema_sha256(self) -> str:
         """The schema's hash."""
         return self.schema.sha256
+
+    @property
+    def worst_case(self) -> tuple[float, float] | None:
+        """The (ε, δ) that holds whoever a record is from, where the claim is Bayesian; the ledger is charged this."""
+        said = self.guarantee
+        if said.kind != "bayesian-dp" or said.epsilon is None or said.delta is None:
+            return None
+        return said.epsilon, said.delta
+
+    def may_claim(self, guarantee: Guarantee) -> bool:
+        """Whether a run of this plan can end with a claim: the plan's, or for a Bayesian one what was estimated."""
+        ceiling, found = self.guarantee.epsilon_mu, guarantee.epsilon_mu
+        if ceiling is None or guarantee.kind != self.guarantee.kind:
+            return guarantee.unestimated == self.guarantee.worst_case
+        known = guarantee.model_copy(update={"epsilon_mu": ceiling})
+        return known == self.guarantee and found is not None and 0 < found <= ceiling
 
     @property
     def learned(self) -> tuple[Access, ...]:
@@ -158,8 +173,9 @@ def plan(
     Args:
         schema: The public facts (or the path of the file that holds them).
         method: A name from :mod:`doublure.methods.table`, or ``auto``: chosen from the schema, with the reason.
-        epsilon: The total ε, learned facts included. There is no default; ``gan`` takes none.
-        delta: The total δ.
+        epsilon: The total ε, learned facts included. There is no default; ``gan`` takes none, and for ``bayesgan`` it
+            is the ceiling on ε_μ.
+        delta: The total δ; for ``bayesgan`` δ_μ.
         accountant: ``pld`` (tight), ``rdp``, or ``auto``: ``pld``, and ``rdp`` where that cannot.
         settings: Settings of the method, by name.
 
@@ -190,6 +206,9 @@ def plan(
     refuse_too_large(chosen, schema, own)
     if budget.epsilon is None:
         return with_prices(assemble(chosen, schema, own, budget, None, None))
+    if chosen.guarantee == "bayesian-dp":
+        own = bayesian.with_noise(chosen, schema, own, budget)
+        return with_prices(_with_fallback(accountant, lambda name: _measured(chosen, schema, own, budget, name)))
     return with_prices(_with_fallback(accountant, lambda name: _calibrated(chosen, schema, own, budget, name)))
 
 
@@ -220,6 +239,15 @@ def _calibrated(chosen: Method, schema: Schema, settings: MethodSettings, budget
     return assemble(chosen, schema, settings, budget, accountant, noise)
 
 
+def _measured(chosen: Method, schema: Schema, settings: MethodSettings, budget: Budget, accountant: str) -> Plan:
+    """Return the plan of a run whose noise is fixed: its worst case is composed, its estimate comes later."""
+    noise = bayesian.noise_of(settings)
+    learned = learned_facts(schema, budget.discovery_delta)
+    touches = (*learned, *chosen.accesses(schema, settings, noise))
+    worst = bayesian.worst_case(touches, settings, accountant)
+    return assemble(chosen, schema, settings, budget, accountant, noise, worst)
+
+
 def assemble(
     chosen: Method,
     schema: Schema,
@@ -227,16 +255,21 @@ def assemble(
     budget: Budget,
     accountant: str | None,
     noise: float | None,
+    worst: float | None = None,
 ) -> Plan:
-    """Return the plan for one noise multiplier; its accesses for training have no price yet."""
+    """Return the plan for one noise multiplier; its accesses for training have no price yet.
+
+    A Bayesian claim also has the ε of its worst case.
+    """
     learned = learned_facts(schema, budget.discovery_delta)
     if budget.epsilon is None:  # what claims nothing prints no ε, not even a fact's own (rule 13)
         learned = tuple(replace(access, event=None, epsilon=None, delta=None) for access in learned)
     training = chosen.accesses(schema, settings, noise or 0.0)
     if noise is not None:
-        training = tuple(replace(access, delta=budget.of_training(learned)) for access in training)
+        delta = budget.of_training(learned) if worst is None else bayesian.delta_of(settings)
+        training = tuple(replace(access, delta=delta) for access in training)
     work = chosen.work(schema, settings)
-    guarantee = _guarantee(chosen, schema, settings, budget, accountant, _noise_of(training))
+    guarantee = _guarantee(chosen, schema, settings, budget, accountant, training, worst)
     return Plan(
         method=chosen.name,
         schema=schema,
@@ -250,11 +283,11 @@ def assemble(
         max_grad_norm=getattr(settings, "max_grad_norm", None),
         steps=work.steps,
         memory_bytes=needed_bytes(chosen, schema, settings),
-        seconds_estimate=round(work.flops / _flops_a_second() + work.steps * _SECONDS_A_STEP, 1),
+        seconds_estimate=seconds_of(work),
         warnings=(
-            *_warnings(schema, budget, learned, accountant),
+            *_warnings(schema, budget, learned, guarantee),
             *loudness.warnings_of(
-                training, schema.public_units, budget.delta, sum(access.epsilon or 0.0 for access in learned)
+                training, schema.public_units, guarantee.delta, sum(access.epsilon or 0.0 for access in learned)
             ),
             *chosen.warnings(schema, settings),
         ),
@@ -290,7 +323,8 @@ def _guarantee(
     settings: MethodSettings,
     budget: Budget,
     accountant: str | None,
-    noise: float | None,
+    training: tuple[Access, ...],
+    worst: float | None,
 ) -> Guarantee:
     unit, max_records = schema.unit.name, schema.unit.max_records
     if budget.epsilon is None:
@@ -298,13 +332,14 @@ def _guarantee(
     assumptions = ["the declared facts of the schema are public"]
     if schema.unit.max_records > 1 or schema.unit.id is not None:
         assumptions.append(f"{schema.unit.id} names each {schema.unit.name} the same way in every record")
-    return Guarantee(
-        kind=chosen.guarantee,
-        epsilon=budget.epsilon,
-        delta=budget.delta,
+    rates = {getattr(access.event, "sample_rate", None) for access in training}
+    found = Guarantee(
+        kind="dp",
+        epsilon=budget.epsilon if worst is None else worst,
+        delta=budget.delta if worst is None else bayesian.delta_of(settings),
         accountant=accountant,
-        sample_rate=chosen.sample_rate(schema, settings),
-        noise_multiplier=noise,
+        sample_rate=chosen.sample_rate(schema, settings) if len(rates) == 1 else None,
+        noise_multiplier=_noise_of(training),
         steps=chosen.work(schema, settings).steps,
         noise_source=getattr(settings, "noise_source", None),
         assumptions=tuple(assumptions),
@@ -312,39 +347,27 @@ def _guarantee(
         unit=unit,
         max_records=max_records,
     )
+    return found if worst is None else bayesian.guarantee(found, settings, budget)
 
 
-def _warnings(schema: Schema, budget: Budget, learned: tuple[Access, ...], accountant: str | None) -> tuple[str, ...]:
-    found = []
+def _warnings(schema: Schema, budget: Budget, learned: tuple[Access, ...], claim: Guarantee) -> tuple[str, ...]:
+    found, epsilon = [], claim.epsilon
     customary = 0.1 / schema.public_units
-    if budget.delta is not None and budget.delta > customary:
-        found.append(f"delta {budget.delta:g} is above a tenth of 1/units; {customary:.0e} is customary")
-    if budget.epsilon is not None and budget.epsilon > _LARGE_EPSILON:
-        odds = math.exp(min(budget.epsilon, 700))
-        found.append(f"epsilon {budget.epsilon:g} bounds an attacker's odds by a factor of {odds:.3g}")
+    if claim.delta is not None and claim.delta > customary:
+        found.append(f"delta {claim.delta:g} is above a tenth of 1/units; {customary:.0e} is customary")
+    if epsilon is not None and epsilon > _LARGE_EPSILON:
+        odds = math.exp(min(epsilon, 700))
+        named = "epsilon" if claim.kind == "dp" else "worst-case epsilon"
+        found.append(f"{named} {epsilon:g} bounds an attacker's odds by a factor of {odds:.3g}")
     facts = sum(access.epsilon or 0.0 for access in learned)
     if budget.epsilon is not None and facts > budget.epsilon / 2:
         found.append(f"the facts to be learned cost {facts:g}, more than half of epsilon; declare more of them")
-    if accountant == "rdp":
+    if claim.accountant == "rdp":
         found.append("accountant rdp is looser than pld: it needs more noise for the same epsilon")
     for name in schema.with_role("condition"):
         if getattr(schema.columns[name], "shares", None) is None:
             found.append(f"{printable(name)} is a condition without shares, so its values are sampled equally often")
     return tuple(found)
-
-
-def _flops_a_second() -> float:
-    """Measure how fast this machine multiplies matrices, in a few milliseconds; networks reach about a third of it."""
-    import numpy as np
-
-    matrix = np.ones((256, 256), dtype=np.float32)
-    best = math.inf
-    for _ in range(5):
-        start = time.perf_counter()
-        for _ in range(4):
-            matrix @ matrix
-        best = min(best, time.perf_counter() - start)
-    return 0.3 * 4 * 2 * 256**3 / max(best, 1e-6)
 
 
 __all__ = ["Plan", "explain", "plan"]

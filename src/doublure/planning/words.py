@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from doublure.access import Access
     from doublure.planning.plans import Plan
 
+_SHARES = (0.75, 0.5, 0.25, 0.1)
+
 
 def explain(made: Plan) -> str:
     """Return a plan in words and figures."""
@@ -22,23 +24,56 @@ def explain(made: Plan) -> str:
     lines.append("What touches private records:")
     together = "together (composed, not added up)"
     prices = [(access.purpose, _price(access)) for access in made.touches]
-    if made.epsilon is not None:
-        prices.append((together, _figures(made.epsilon, made.delta)))
+    epsilon, delta = made.worst_case or (made.epsilon, made.delta)
+    if epsilon is not None:
+        prices.append((together, _figures(epsilon, delta)))
     width = max((len(purpose) for purpose, _ in prices), default=0)
     lines += [f"  {purpose:<{width}}   {price}" for purpose, price in prices]
     lines += _noise(made)
+    lines += _known_and_not(made)
     lines.append(f"Needs about {made.memory_bytes / 1e9:.1f} GB and {_duration(made.seconds_estimate)} on this machine")
     settings = ", ".join(f"{key}={value}" for key, value in made.settings.model_dump().items() if value is not None)
     lines.append(f"Settings: {settings}")
     lines += [f"Warning: {warning}" for warning in made.warnings]
-    lines.append(f"Claim: {made.guarantee.sentence}")
+    lines += _claims(made)
     return "\n".join(lines)
 
 
 def _budget(made: Plan) -> str:
     if made.epsilon is None:
         return f"No budget: {'nothing is protected' if made.guarantee.kind == 'none' else 'no ε is claimed'}"
-    return f"Budget: ε = {figure(made.epsilon)}, δ = {figure(made.delta)}, add/remove, accountant {made.accountant}"
+    if made.worst_case is None:
+        return f"Budget: ε = {figure(made.epsilon)}, δ = {figure(made.delta)}, add/remove, accountant {made.accountant}"
+    epsilon, delta = made.worst_case
+    return (
+        f"Ceiling: ε_μ = {figure(made.epsilon)} at δ_μ = {figure(made.delta)}, measured afterwards. Charged to the "
+        f"ledger, worst case: ε = {figure(epsilon)}, δ = {figure(delta)}, add/remove, accountant {made.accountant}"
+    )
+
+
+def _known_and_not(made: Plan) -> list[str]:
+    """Return what a Bayesian claim will come to, as far as that is known before a record is read."""
+    if made.worst_case is None:
+        return []
+    from doublure.planning.bayesian import forecast
+
+    most = forecast(made, 1.0)
+    fixed = "yes" if most <= (made.epsilon or 0.0) * (1 + 1e-9) else "not for sure"
+    guesses = ", ".join(f"{figure(forecast(made, share))} ({share:g})" for share in _SHARES)
+    return [
+        f"Known beforehand: σ, q, T and the worst case; ε_μ is at most {figure(most)}; under the ceiling: {fixed}",
+        "Not known beforehand: how long gradient distances are, and so ε_μ. It would be, if each were this share of "
+        f"the longest there can be: {guesses}",
+    ]
+
+
+def _claims(made: Plan) -> list[str]:
+    if made.worst_case is None:
+        return [f"Claim: {made.guarantee.sentence}"]
+    return [
+        f"Claim, with the ε_μ that is measured, if that is at most the ceiling: {made.guarantee.sentence}",
+        f"Claim if it is not: {made.guarantee.worst_case.sentence}",
+    ]
 
 
 def _price(access: Access) -> str:
@@ -55,10 +90,12 @@ def _figures(epsilon: float, delta: float | None) -> str:
 def _noise(made: Plan) -> list[str]:
     """Return how loud the noise is, as far as it applies: σ, C, q and T, or the counts' standard deviation."""
     lines = []
+    alone = sum(isinstance(access.event, GaussianEvent) for access in made.touches) == 1
     for access in made.touches:
         event = access.event
         if isinstance(event, GaussianEvent):
-            parts = {"σ": event.noise_multiplier, "C": made.max_grad_norm, "q": event.sample_rate, "T": event.steps}
+            bound = made.max_grad_norm if alone or access.estimated else None
+            parts = {"σ": event.noise_multiplier, "C": bound, "q": event.sample_rate, "T": event.steps}
             figures = ", ".join(f"{name} = {value:.4g}" for name, value in parts.items() if value is not None)
             lines.append(f"Noise: {figures}")
         elif isinstance(event, DiscreteGaussianEvent):

@@ -1,9 +1,12 @@
 """Clipping: each unit's gradient is scaled to at most C and added up once (Abadi et al. 2016, algorithm 1).
 
 The sum of vectors of norm at most C has L2 sensitivity C when one unit is added or removed. The sum carries that
-number with it, so that noise is calibrated from the object and never by hand. The bound may change with the
-generator's iteration and with nothing else (design §5, rule 7): a bound chosen from gradients would be one more,
-unpaid, look at the data.
+number with it, so that noise is calibrated from the object and never by hand. Clipping the whole sum instead of each
+unit's gradient (as published code of Bayesian DP does) bounds its length and not what a unit does to it: two vectors
+of norm at most C are 2 C apart at worst, however many records stand behind them, and that is the sensitivity.
+
+The bound may change with the generator's iteration and with nothing else (design §5, rule 7): a bound chosen from
+gradients would be one more, unpaid, look at the data.
 """
 
 from __future__ import annotations
@@ -56,7 +59,7 @@ class ClippedSum:
 
     Args:
         total: (P,).
-        sensitivity: How far the sum moves in L2 when one unit is added or removed, C.
+        sensitivity: How far the sum moves in L2 when one unit is added or removed: C, or 2 C n if clipped together.
         norms: The units' norms before clipping, (G,) float64; NaN or infinite for a unit that was left out because its
             gradient is not finite. For gradient distances and tests; never leaves ``private/``.
     """
@@ -97,18 +100,23 @@ def clip_factors(norms: Tensor, max_grad_norm: float) -> Tensor:
     return torch.where(norms <= min(max_grad_norm, double.max), 1.0, shrunk)
 
 
-def clipped_sum(lot: Lot, *, max_grad_norm: float) -> ClippedSum:
+def clipped_sum(lot: Lot, *, max_grad_norm: float, together: float | None = None) -> ClippedSum:
     """Return the sum of a lot's gradients, each unit's clipped once to C.
 
-    Guarantee: adding or removing one unit moves the sum by at most C in L2. An empty lot gives zeros.
+    Guarantee: adding or removing one unit moves the sum by at most C in L2, or by 2 C n where n units are clipped
+    together. An empty lot gives zeros.
 
     Args:
         lot: The lot's gradients.
         max_grad_norm: C.
+        together: n, public: the lot's sum is clipped as a whole to n C, so that its mean over n has norm at most C.
+            None: each unit's gradient is clipped.
 
     Raises:
         SettingError: C is not positive.
     """
+    if together is not None:
+        return _clipped_together(lot, together * max_grad_norm)
     _require_bound(max_grad_norm)
     total = lot.zero
     norms = torch.zeros(lot.units, dtype=torch.float64, device=total.device)
@@ -117,6 +125,52 @@ def clipped_sum(lot: Lot, *, max_grad_norm: float) -> ClippedSum:
         norms[part.units] = own
         total = total + part.weighted_sum(clip_factors(own, max_grad_norm))
     return ClippedSum(total=total, sensitivity=max_grad_norm, norms=norms)
+
+
+def clipped_norms(lot: Lot, *, max_grad_norm: float) -> Tensor:
+    """Return by how much each unit of a lot moves its clipped sum, (G,) float64 in [0, C]. Private."""
+    moved = torch.zeros(lot.units, dtype=torch.float64, device=lot.zero.device)
+    for part in lot:
+        own = part.norms()
+        moved[part.units] = torch.where(clip_factors(own, max_grad_norm) > 0, own.clamp(max=max_grad_norm), 0.0)
+    return moved
+
+
+def moved_together(without: Lot, alone: Lot, *, max_grad_norm: float, together: float) -> float:
+    """Return by how much some units more move a lot's sum that is clipped as a whole, in [0, 2 C n]. Private.
+
+    Args:
+        without: The lot.
+        alone: The units that are put to it.
+        max_grad_norm: C.
+        together: n, as in :func:`clipped_sum`.
+    """
+    before, largest = _plain_sum(without)[0], together * max_grad_norm
+    after = before + _plain_sum(alone)[0]
+    return float((_shortened(after, largest).double() - _shortened(before, largest).double()).norm())
+
+
+def _clipped_together(lot: Lot, largest: float) -> ClippedSum:
+    _require_bound(largest)
+    total, norms = _plain_sum(lot)
+    return ClippedSum(total=_shortened(total, largest), sensitivity=2 * largest, norms=norms)
+
+
+def _plain_sum(lot: Lot) -> tuple[Tensor, Tensor]:
+    """Return the sum of a lot's gradients without those that are not finite, and all norms."""
+    total = lot.zero
+    norms = torch.zeros(lot.units, dtype=torch.float64, device=total.device)
+    for part in lot:
+        own = part.norms()
+        norms[part.units] = own
+        total = total + part.weighted_sum(clip_factors(own, torch.finfo(torch.float32).max))
+    return total, norms
+
+
+def _shortened(vector: Tensor, largest: float) -> Tensor:
+    """Return a vector scaled down to a largest length; nothing of one that is not finite."""
+    factor = clip_factors(vector.double().norm(), largest)
+    return (torch.where(factor > 0, vector, 0.0).double() * factor).to(vector.dtype)
 
 
 def _require_bound(max_grad_norm: float) -> None:

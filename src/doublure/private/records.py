@@ -121,6 +121,12 @@ class PrivateRecords:
         """Each record's unit; records are in the order of their units already."""
         return np.repeat(np.arange(self.n_units), np.diff(self._first))
 
+    def bodies(self) -> PrivateRecords:
+        """Return the same records without their conditions."""
+        alone = object.__new__(PrivateRecords)
+        alone.__dict__ = {**self.__dict__, "_expand": lambda rows: (self._expand(rows)[0], None)}
+        return alone
+
     def __repr__(self) -> str:
         return "PrivateRecords(private)"
 

@@ -35,6 +35,7 @@ from doublure.private.accounting.composition import (
     epsilon_of,
     group_epsilon_of,
     group_privacy,
+    log_moments,
 )
 from doublure.private.accounting.curves import Relation
 from doublure.private.accounting.events import (
@@ -65,5 +66,6 @@ __all__ = [
     "event_to_json",
     "group_epsilon_of",
     "group_privacy",
+    "log_moments",
     "noise_multiplier",
 ]

@@ -141,6 +141,30 @@ def group_epsilon_of(
     raise SettingError("is too large for this delta", field="size", remedy="use a smaller group or more noise")
 
 
+def log_moments(events: Sequence[Event], orders: Sequence[int]) -> tuple[list[float], float]:
+    """Return a bound on log E[e^(λ L)] of all events together for each λ, and the δ that they set aside.
+
+    λ times the Rényi divergence of order λ + 1, for add/remove of one unit: what holds for every record, in the units
+    of the Bayesian accountant.
+
+    Args:
+        events: What was done.
+        orders: λ, whole numbers >= 1.
+
+    Example:
+        >>> from doublure.private.accounting import GaussianEvent
+        >>> moments, delta = log_moments([GaussianEvent(noise_multiplier=2.0, steps=4)], [1, 2])
+        >>> [round(moment, 9) for moment in moments], delta
+        ([1.0, 3.0], 0.0)
+    """
+    ready = counted(events, "rdp", "add-remove")
+    if not ready:
+        return [0.0] * len(orders), 0.0
+    curve = RenyiCurve(ready, "add-remove", orders=[order + 1.0 for order in orders])
+    moments = [order * float(divergence) for order, divergence in zip(orders, curve.divergence, strict=True)]
+    return moments, curve.set_aside
+
+
 def cost_of(
     events: Sequence[Event], delta: float, accountant: Accountant, relation: Relation, *, coarser: int = 1
 ) -> float:

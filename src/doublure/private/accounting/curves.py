@@ -35,7 +35,14 @@ class RenyiCurve:
     and is ε-randomised response otherwise (Kairouz, Oh and Viswanath 2015).
     """
 
-    def __init__(self, events: Sequence[Counted], relation: Relation, *, stand_in: bool = False) -> None:
+    def __init__(
+        self,
+        events: Sequence[Counted],
+        relation: Relation,
+        *,
+        stand_in: bool = False,
+        orders: Sequence[float] | None = None,
+    ) -> None:
         import dp_accounting
         import numpy as np
         from dp_accounting import rdp
@@ -60,7 +67,7 @@ class RenyiCurve:
                 done, neighbours = dp_accounting.GaussianDpEvent(event.scale / _moved(event, relation)), add_remove
             else:
                 done, neighbours = _pure_for_renyi(event.epsilon), replace_one
-            spent = rdp.RdpAccountant(neighboring_relation=neighbours)
+            spent = rdp.RdpAccountant(orders, neighbours)
             with _without_excluded_orders():
                 spent.compose(done, count)
             # float64 leaves an error of at most 6e-16 a step (measured), which can even be negative

@@ -24,6 +24,7 @@ What a reader must know before using the figures:
 
 from doublure.private.bayesian.accountant import (
     DEFAULT_ORDERS,
+    FEWEST_DISTANCES,
     BayesianAccountant,
     Bound,
     EqualDistancesWarning,
@@ -34,6 +35,7 @@ from doublure.private.bayesian.statements import Percentile, group_privacy, perc
 
 __all__ = [
     "DEFAULT_ORDERS",
+    "FEWEST_DISTANCES",
     "BayesianAccountant",
     "Bound",
     "EqualDistancesWarning",

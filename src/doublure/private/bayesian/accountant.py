@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Literal, get_args
 
 import numpy as np
@@ -17,7 +18,7 @@ from doublure.private.bayesian.moments import bernstein_log_mean, log_moment, st
 Bound = Literal["student-t", "bernstein"]
 DEFAULT_ORDERS = (1, 2, 4, 8, 16, 32)
 
-_FEWEST_DISTANCES = 3
+FEWEST_DISTANCES = 3
 _STATE = ("costs", "calls", "steps_taken")
 
 
@@ -117,9 +118,9 @@ class BayesianAccountant:
             EqualDistancesWarning: All distances are the same, and below the largest that there can be.
         """
         sampled = np.asarray(distances, dtype=np.float64)
-        if sampled.ndim != 1 or sampled.size < _FEWEST_DISTANCES:
+        if sampled.ndim != 1 or sampled.size < FEWEST_DISTANCES:
             raise SettingError(
-                "must be a list", field="distances", remedy=f"sample at least {_FEWEST_DISTANCES} of them in each step"
+                "must be a list", field="distances", remedy=f"sample at least {FEWEST_DISTANCES} of them in each step"
             )
         if not bool(np.all(np.isfinite(sampled) & (sampled >= 0))):
             raise SettingError("must be finite and not negative", field="distances")
@@ -129,8 +130,9 @@ class BayesianAccountant:
         if self.bound == "student-t" and np.ptp(sampled) == 0.0 and sampled[0] != self.max_distance:
             warnings.warn("all sampled distances of a step are equal", EqualDistancesWarning, stacklevel=2)
         with np.errstate(over="ignore"):  # a cost beyond float64 is infinite, and so is ε_μ then
-            relative = sampled / noise_std
-            self._costs += [self._cost(order, relative, noise_std, sample_rate, steps) for order in self.orders]
+            # many of them are alike where gradients are clipped, and a moment takes longer than a look
+            relative, place = np.unique(sampled / noise_std, return_inverse=True)
+            self._costs += [self._cost(order, relative, place, noise_std, sample_rate, steps) for order in self.orders]
         self.calls += 1
         self._count(steps)
 
@@ -234,11 +236,17 @@ class BayesianAccountant:
             )
 
     def _cost(
-        self, order: int, relative: NDArray[np.float64], noise_std: float, sample_rate: float, steps: int
+        self,
+        order: int,
+        relative: NDArray[np.float64],
+        place: NDArray[np.intp],
+        noise_std: float,
+        sample_rate: float,
+        steps: int,
     ) -> float:
         """Return the upper confidence bound on c_t(λ), equation 8, for distances relative to the noise."""
         exponent = self.total_steps * steps
-        values = exponent * log_moment(relative, order, sample_rate, paper_literal=self.paper_literal)
+        values = exponent * log_moment(relative, order, sample_rate, paper_literal=self.paper_literal)[place]
         if self.max_distance is None:
             return student_t_log_mean(values, self.gamma) / self.total_steps
         cap = exponent * self._largest(order, noise_std, sample_rate)
@@ -251,5 +259,9 @@ class BayesianAccountant:
         """Return the log-moment of one step at the largest distance."""
         if self.max_distance is None:
             raise SettingError("is missing", field="max_distance", remedy="give a public bound on distances")
-        largest = np.array([self.max_distance / noise_std])
-        return float(log_moment(largest, order, sample_rate, paper_literal=self.paper_literal)[0])
+        return _one_moment(self.max_distance / noise_std, order, sample_rate, self.paper_literal)
+
+
+@lru_cache(maxsize=1024)
+def _one_moment(relative: float, order: int, sample_rate: float, paper_literal: bool) -> float:
+    return float(log_moment(np.array([relative]), order, sample_rate, paper_literal=paper_literal)[0])

@@ -1,0 +1,181 @@
+"""Labelling by hand: artificial images out to somebody, labels back (Triastcyn & Faltings 2022, task T5).
+
+::
+
+    task/
+      schema.yaml     shape and classes, as the run knows them
+      labels.csv      file,label: to be filled in; a line left empty is an image left out
+      about.json      what these images are, and what may be claimed of them
+      images/         the pictures, with their watermark, in an order that says nothing
+
+Whoever labels sees artificial images alone, and what comes of it is post-processing: it costs nothing, and the run's
+guarantee covers it. The labels that a method gave the images are not handed out.
+"""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, SupportsIndex
+
+import numpy as np
+import pandas as pd
+
+from doublure import files
+from doublure._version import __version__
+from doublure.data import cells
+from doublure.data.images.pictures import Reader
+from doublure.data.images.records import Images
+from doublure.errors import DataError, InputError, SettingError
+from doublure.schema import ResolvedSchema, Schema
+from doublure.schema.images import LABEL, ImageSchema
+from doublure.synthesizer import Synthesizer
+
+_SCHEMA, _LABELS, _ABOUT, _PICTURES = "schema.yaml", "labels.csv", "about.json", "images"
+_HEADER = ["file", "label"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labelled:
+    """What came back.
+
+    Attributes:
+        images: The images that have a label, in the order of their lines.
+        left: How many were left without one.
+        schema: Their shape and classes.
+        about: What they are: the watermark and the guarantee of the run.
+    """
+
+    images: Images
+    left: int
+    schema: ImageSchema
+    about: Mapping[str, str]
+
+    def save(self, path: str | Path) -> None:
+        """Write them as ``.npz``, a contact sheet ``.png`` or a folder by class, as ``doublure sample`` does."""
+        from doublure.data.images.writing import write_images
+
+        write_images([self.images], Path(path), self.schema, len(self.images), about=self.about)
+
+
+def hand_out(syn: Synthesizer, folder: str | Path, n: SupportsIndex, *, seed: SupportsIndex | None = None) -> int:
+    """Write ``n`` artificial images for somebody to label.
+
+    Args:
+        syn: A fitted understudy of images.
+        folder: A folder that does not exist yet, or is empty.
+        n: How many.
+        seed: Makes them repeatable.
+
+    Returns:
+        How many were written.
+
+    Raises:
+        SettingError: The understudy is of a table.
+        InputError: The folder is not empty, or cannot be written.
+    """
+    from doublure.data.images.sheets import picture_of, png
+
+    if not isinstance(syn.schema, ImageSchema):
+        raise SettingError("are labelled by hand, and this run is of a table", field="images", remedy="sample instead")
+    target = Path(folder).absolute()
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise InputError("is not empty", field=Path(folder), remedy="choose another -o")
+    about = {"doublure": __version__, "watermark": syn.guarantee.watermark, "guarantee": syn.guarantee.sentence}
+    staging = files.part_of(target)
+    names: list[str] = []
+    try:
+        (staging / _PICTURES).mkdir(parents=True)
+        for chunk in syn.sample_chunks(n, seed=seed):
+            for pixels in chunk.images:
+                names.append(f"{len(names) + 1:06d}.png")
+                (staging / _PICTURES / names[-1]).write_bytes(png(picture_of(pixels), about))
+        (staging / _SCHEMA).write_text(syn.schema.to_yaml(), encoding="utf-8")
+        files.write_json(staging / _ABOUT, about)
+        with (staging / _LABELS).open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([_HEADER, *([name, ""] for name in names)])
+        if target.exists():
+            target.rmdir()
+        staging.rename(target)
+        files.sync_folder(target.parent)
+    except OSError as error:
+        raise files.Unwritable(Path(folder), error) from None
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return len(names)
+
+
+def read_back(folder: str | Path) -> Labelled:
+    """Read the labels that somebody filled in, and the images that have one.
+
+    Args:
+        folder: What :func:`hand_out` wrote, with ``labels.csv`` filled in.
+
+    Raises:
+        DataError: A line of ``labels.csv`` names no picture, or one twice, or a label that the schema does not list;
+            or nothing was labelled.
+        InputError: The folder is none that was handed out.
+    """
+    path = Path(folder)
+    schema = _schema(path)
+    given = _filled_in(path / _LABELS)
+    named = {name: label for name, label in given.items() if label}
+    if not named:
+        raise DataError("has no label yet", field=_LABELS, remedy="fill in its second column")
+    reader = Reader(schema.images, schema.shape)
+    pixels = [reader.decode(_content(path / _PICTURES / name), place + 1) for place, name in enumerate(named)]
+    reader.faults.refuse(_PICTURES)
+    return Labelled(
+        images=Images(images=np.stack(pixels), labels=_labels(list(named.values()), schema)),
+        left=len(given) - len(named),
+        schema=schema,
+        about={str(key): str(value) for key, value in files.read_json(path / _ABOUT, "labelling task").items()},
+    )
+
+
+def _schema(path: Path) -> ImageSchema:
+    if not (path / _SCHEMA).is_file() or not (path / _LABELS).is_file():
+        raise InputError("is no labelling task", field=path, remedy="give the folder that doublure label out made")
+    schema: Schema = ResolvedSchema.load(path / _SCHEMA)
+    if not isinstance(schema, ImageSchema):
+        raise InputError("describes no images", field=_SCHEMA, remedy="put back the file that was handed out")
+    return schema
+
+
+def _filled_in(path: Path) -> dict[str, str]:
+    """Return each file's label, empty where there is none yet."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = [[cell.strip() for cell in row] for row in csv.reader(file)]
+    except (OSError, ValueError, csv.Error):
+        raise DataError("cannot be read as CSV in UTF-8", field=_LABELS, remedy="save it as such") from None
+    if not rows or [cell.lower() for cell in rows[0][:2]] != _HEADER:
+        raise DataError("does not begin with file,label", field=_LABELS, remedy="put back its first line")
+    found: dict[str, str] = {}
+    for number, row in enumerate(rows[1:], start=2):
+        if not any(row):
+            continue
+        name = row[0]
+        if not (path.parent / _PICTURES / name).is_file() or Path(name).name != name or name in found:
+            what = "names a picture twice" if name in found else "names no picture of the task"
+            raise DataError(what, field=f"{_LABELS} line {number}", remedy="leave the first column as it was")
+        found[name] = row[1] if len(row) > 1 else ""
+    return found
+
+
+def _labels(given: list[str], schema: ImageSchema) -> pd.Series[Any]:
+    """Return labels as the schema lists them, or as they were given where it lists none."""
+    column = pd.Series(given, dtype=object)
+    if schema.label is None:
+        return column.astype("category")
+    return cells.canonical(column, schema.label, LABEL)
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None

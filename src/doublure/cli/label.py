@@ -1,0 +1,56 @@
+"""``doublure label out|read``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from doublure.cli.options import Config, Json, Seed
+from doublure.cli.terminal import Outcome
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    group = typer.Typer(no_args_is_help=True, help="Have artificial images labelled by hand.", rich_markup_mode=None)
+    group.command("out")(out)
+    group.command("read")(read)
+    app.add_typer(group, name="label")
+
+
+def out(
+    run: Annotated[Path, typer.Argument(help="A run folder of images.")],
+    rows: Annotated[int, typer.Option("-n", "--rows", min=1, help="How many images, at least 1.")],
+    folder: Annotated[Path, typer.Option("-o", "--out", help="The task's folder, for whoever labels.")],
+    seed: Seed = None,
+    as_json: Json = False,
+    config: Config = None,
+) -> Outcome:
+    """Write artificial images, and a labels.csv to fill in."""
+    from doublure.annotating import hand_out
+    from doublure.files import check_output
+    from doublure.run_folder import load
+
+    check_output(folder)
+    count = hand_out(load(run), folder, rows, seed=seed)
+    text = f"Wrote {count} artificial images to {folder / 'images'}. Fill in {folder / 'labels.csv'}."
+    return Outcome(data={"task": str(folder), "images": count}, text=text)
+
+
+def read(
+    task: Annotated[Path, typer.Argument(help="A task's folder, labels.csv filled in.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Where to write the labelled images: .npz.")],
+    as_json: Json = False,
+    config: Config = None,
+) -> Outcome:
+    """Read the labels back, with the images that have one."""
+    from doublure.annotating import read_back
+    from doublure.files import check_output
+
+    check_output(out)
+    found = read_back(task)
+    found.save(out)
+    said = f"Wrote {len(found.images)} labelled images to {out}"
+    left = f"; {found.left} have no label yet." if found.left else "."
+    return Outcome(data={"path": str(out), "images": len(found.images), "left": found.left}, text=said + left)

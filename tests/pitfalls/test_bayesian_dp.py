@@ -1,0 +1,471 @@
+"""Rules 1 to 13 for ``bayesgan``: both of its figures hold, and neither is taken for the other.
+
+A neighbour moves each noised sum by what its noise is made for and changes nothing else that can be seen; what was
+measured on the way stays inside; the worst case is charged before a record is opened; an estimate above its ceiling is
+never claimed; and steps that a crash has lost are paid for. Mutants beside each.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import doublure as db
+from doublure import fitting
+from doublure.data.images import open_images
+from doublure.data.images.sources import ImageSource
+from doublure.errors import BudgetRefused, CeilingPassed, InputError, RunFolderError
+from doublure.methods import bayesian_teaching
+from doublure.planning import bayesian, plans
+from doublure.private import clipping, mechanism
+from doublure.private.bayesian import BayesianAccountant
+from doublure.private.noise import OsKeyedNoise
+from doublure.private.sampling import PoissonSampler
+from doublure.private.sums import PrivateSums
+from doublure.progress import Silent
+
+UNITS, SIDE, SIGMA, CLIP = 24, 8, 1.5, 0.1
+TEXT = f"doublure: 1\nkind: images\nunits: {UNITS}\nimages: {{shape: [8, 8, 1]}}\nlabel: {{values: [a, b, c]}}\n"
+SEVERAL = TEXT + "unit: {name: writer, id: writer, max_records: 3}\n"
+FEW = {
+    "steps": 4, "lot_size": 12, "n_critic": 2, "checkpoints": 2, "noise_width": 3, "channels": [4], "features": 4,
+    "critic_channels": [4], "generator_batch": 6, "labeller_steps": 2, "labeller_clip": CLIP, "view_images": 100,
+    "view_width": 10, "tries": 2, "distances": 4, "noise_multiplier": SIGMA, "labeller_noise": 20.0,
+    "worst_case_delta": 1e-3,
+}  # fmt: skip
+CHECKERS = np.indices((SIDE, SIDE)).sum(0) % 2 * 255
+ODD = {"black": np.zeros((SIDE, SIDE)), "white": np.full((SIDE, SIDE), 255), "checkers": CHECKERS}
+
+
+def people(records=1):
+    """Return an ordinary set of images; ``writer`` is the unit's key."""
+    size, draw = UNITS * records, np.random.default_rng(5)
+    images = draw.integers(0, 256, (size, SIDE, SIDE, 1), dtype=np.uint8)
+    return {"images": images, "labels": draw.choice(list("abc"), size), "writer": np.repeat(np.arange(UNITS), records)}
+
+
+def with_unit(base, image, records=1, place=5):
+    """Return the neighbour that has one unit more, in the midst of the others."""
+    more = {
+        "images": np.repeat(image.astype(np.uint8)[None, ..., None], records, axis=0),
+        "labels": np.repeat("b", records),
+        "writer": np.repeat(1000, records),
+    }
+    return {name: np.concatenate([base[name][:place], more[name], base[name][place:]]) for name in base}
+
+
+def planned(text=TEXT, **changes):
+    given = {"epsilon": 50.0, "delta": 1e-4, "accountant": "rdp"} | FEW | changes
+    return plans.plan(db.Schema.parse(text), method="bayesgan", **given)
+
+
+@pytest.fixture(scope="module")
+def usual():
+    return planned()
+
+
+class Theatre:
+    """Runs ``bayesgan`` as ``fit`` does, in memory; lots go by the unit's key, noise and outputs are frozen."""
+
+    def __init__(self, lab):
+        parts = sys.modules[type(lab).__module__]
+        self.lab, self.Trace, self.Memory = lab, parts.Trace, parts.Memory
+
+    def fit(self, data, plan, *, like=None):
+        """Fit, and return what happened: queries before their noise, and what it was made for."""
+        trace, memory = self.Trace(), None
+        memory = self.Memory(trace, plan.steps)
+        gradient, release = mechanism.PrivateStep.gradient, PrivateSums.release
+        keys = list(dict.fromkeys(data["writer"].tolist()))
+
+        def lot(sampler):
+            number = sum(act == "gradient" for act in trace.order)
+            chosen = [np.random.default_rng([number, key]).random() < sampler.sample_rate for key in keys]
+            return np.flatnonzero(chosen)
+
+        def normal(source, size, std, *, device="cpu"):
+            trace.allowed.append(std)
+            return torch.zeros(size)
+
+        def frozen(exact, sigma, scale):
+            number = len(trace.outputs)
+            trace.allowed[number:] = [trace.allowed[number] / sigma]
+            trace.queries.append(exact.double() * scale)
+            noise = np.random.default_rng([7, number]).normal(size=exact.shape) * trace.allowed[-1] * sigma / scale
+            trace.outputs.append(exact + torch.from_numpy(noise).float() if like is None else like.outputs[number])
+            return trace.outputs[-1]
+
+        def stepped(step, critic, partner):
+            trace.order.append("gradient")
+            found = gradient(step, critic, partner)
+            return frozen(found, step.settings.noise_multiplier, step.settings.expected_units)
+
+        def released(sums, factors, **named):
+            trace.order.append("release")
+            return frozen(release(sums, factors, **named), sums.noise_multipliers[sums.taken - 1], 1.0)
+
+        with self.lab._patch.context() as patch:
+            patch.setattr(PoissonSampler, "lot", lot)
+            patch.setattr(OsKeyedNoise, "normal", normal)
+            patch.setattr(mechanism.PrivateStep, "gradient", stepped)
+            patch.setattr(PrivateSums, "release", released)
+            run = fitting._Run(memory, plan, memory, 1)
+            images = open_images(data).load(plan.schema, at_least=0)
+            generator = run._train(images, run._resolve(images, Silent()), "cpu", Silent())
+        trace.public |= {"generator": generator.state_dict()}
+        # What was measured is private, and kept with the private state.
+        trace.public["kept"] = [
+            (step, {name: value for name, value in kept.items() if not name.startswith("estimate.")})
+            for step, kept in trace.public["kept"]
+        ]
+        return trace, run._estimate
+
+
+@pytest.fixture
+def theatre(lab):
+    return Theatre(lab)
+
+
+# -- rules 1 to 9: what one unit can do --------------------------------------------------------------------------------
+
+
+def check_neighbours(theatre, **changes):
+    lab, base, plan = theatre.lab, people(), planned(**changes)
+    kept, _ = theatre.fit(base, plan)
+    worst = 0.0
+    for image in ODD.values():
+        other, _ = theatre.fit(with_unit(base, image), plan, like=kept)
+        lab.assert_same_public(kept, other)
+        worst = max(worst, lab.assert_within_sensitivity(kept, other))
+    return kept, worst
+
+
+def test_a_neighbour_moves_each_sum_by_what_its_noise_is_made_for(theatre):
+    kept, worst = check_neighbours(theatre)
+    assert [act for act in kept.order if act != "authorise"] == ["gradient"] * 4 + ["release"] * 2
+    assert kept.public["authorised"] == [2, 4, 5, 6]
+    assert kept.allowed == pytest.approx([0.1] * 4 + [CLIP] * 2)
+    assert worst > 0.9  # the bound is reached, so that a smaller one would not do
+
+
+def test_so_it_does_where_the_gan_sees_labels(theatre):
+    """Losses that pair records draw partners afresh for each lot: ``test_rule_04_…`` holds them still."""
+    assert check_neighbours(theatre, conditional=True)[1] > 0.9
+
+
+def test_clipped_together_it_moves_by_twice_the_bound_at_most(theatre):
+    kept, worst = check_neighbours(theatre, clipping="batch")
+    assert kept.allowed[:4] == pytest.approx([2 * 0.1 * 12] * 4)
+    assert worst > 0.05
+
+
+def test_units_with_several_records_count_once(theatre):
+    lab, base, plan = theatre.lab, people(2), planned(SEVERAL)
+    kept, _ = theatre.fit(base, plan)
+    for records in (1, 3, 6):
+        other, _ = theatre.fit(with_unit(base, CHECKERS, records), plan, like=kept)
+        lab.assert_same_public(kept, other)
+        lab.assert_within_sensitivity(kept, other)
+    assert kept.allowed == pytest.approx([0.1] * 4 + [3 * CLIP] * 2)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "edit"),
+    [
+        (bayesian_teaching.HalvesTeacher, "gradient",
+         ("self._adversaries.generated(self._size)", "self._adversaries.generated(self._step._records.n_units)")),
+        (bayesian_teaching, "_for_the_critic", ("min(job.taken, settings.steps or 1)", "job.records.n_units % 2")),
+        (clipping, "clipped_sum", ("clip_factors(own, max_grad_norm)", "clip_factors(own, 4 * max_grad_norm)")),
+    ],
+    ids=["generated half as large as the data", "steps counted by the data", "clipped to 4 C"],
+)  # fmt: skip
+def test_a_leak_beside_the_noise_is_caught(theatre, owner, name, edit):
+    theatre.lab.plant(owner, name, edit)
+    if owner is clipping:
+        theatre.lab._patch.setattr(mechanism, "clipped_sum", clipping.clipped_sum)
+    with pytest.raises((AssertionError, RuntimeError)):
+        check_neighbours(theatre)
+
+
+# -- rule 12: what was measured stays inside ---------------------------------------------------------------------------
+
+
+def book_of(folder, epsilon=1e6):
+    folder.mkdir(exist_ok=True)
+    return db.Ledger.create(folder / "ledger", dataset="images", epsilon=epsilon, delta=0.5)
+
+
+def check_the_estimate_is_told_once(usual, folder, patch):
+    """Of all that was measured only ε_μ leaves, rounded up to three digits; the card says what it was computed from."""
+    fed: list[float] = []
+    step = BayesianAccountant.step
+
+    def watched(accountant, distances, *rest, **named):
+        fed.extend(distances)
+        step(accountant, distances, *rest, **named)
+
+    with patch.context() as inner:
+        inner.setattr(BayesianAccountant, "step", watched)
+        ledger = book_of(folder)
+        syn = db.fit(people(), usual, ledger=ledger, out=folder / "run", seed=1)
+    exact = json.loads((folder / "run" / "internal" / "estimate.json").read_text())["epsilon_mu"]
+    assert len(fed) == FEW["steps"] * FEW["distances"]
+    db.release(syn, folder / "bundle", n=30)
+    outside = [path for path in [*(folder / "run").iterdir(), *(folder / "bundle").iterdir()] if path.is_file()]
+    written = b"".join(path.read_bytes() for path in outside).decode("latin-1")
+    assert f"{exact!r}" not in written
+    assert not any(f"{one:.7g}" in written for one in fed if 0 < one < 1)
+    assert exact <= syn.guarantee.epsilon_mu < exact * 1.02
+    assert float(f"{syn.guarantee.epsilon_mu:.3g}") == syn.guarantee.epsilon_mu
+    assert oct((folder / "run" / "internal").stat().st_mode)[-3:] == "700"
+    card = json.loads((folder / "bundle" / "card.json").read_text())
+    assert any("ε_μ is itself computed from private gradients" in entry for entry in card["guarantee"]["assumptions"])
+    page = re.sub(r"<[^>]+>", " ", (folder / "bundle" / "card.html").read_text())
+    assert "The estimate was itself computed from private data, without noise." in page
+
+
+def test_the_estimate_is_told_once(usual, tmp_path, monkeypatch):
+    check_the_estimate_is_told_once(usual, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("name", "edit"),
+    [
+        ("claimed", ("rounded_up(found, _DIGITS)", "found")),
+        ("guarantee", ("(*worst.assumptions, *BAYESIAN_ASSUMPTIONS)", "worst.assumptions")),
+    ],
+    ids=["every digit of it", "not said what it is computed from"],
+)
+def test_an_estimate_that_tells_more_is_caught(lab, usual, tmp_path, monkeypatch, name, edit):
+    lab.plant(bayesian, name, edit)
+    made = usual if name == "claimed" else planned()
+    with pytest.raises((AssertionError, RunFolderError)):
+        check_the_estimate_is_told_once(made, tmp_path, monkeypatch)
+
+
+# -- rule 11: the worst case is charged, and first ---------------------------------------------------------------------
+
+
+def check_the_worst_case_is_charged_first(usual, folder, patch):
+    ledger, acts = book_of(folder), []
+    reserve, load = db.Ledger.reserve, ImageSource.load
+
+    def reserved(book, plan, **named):
+        made = reserve(book, plan, **named)
+        acts.append(("charged", book.spent.epsilon))
+        return made
+
+    with patch.context() as inner:
+        inner.setattr(db.Ledger, "reserve", reserved)
+        inner.setattr(ImageSource, "load", lambda *a, **k: acts.append(("opened", None)) or load(*a, **k))
+        db.fit(people(), usual, ledger=ledger, out=folder / "run", seed=1)
+    composed = db.private.accounting.epsilon_of([access.event for access in usual.touches], 1e-3, accountant="rdp")
+    (_, spent), (then, _) = acts
+    assert then == "opened"
+    assert composed <= spent <= composed * 1.001
+    body = next(record.body for record in ledger.entries if record.kind == "reserve")
+    assert body["charge"] == {"epsilon": spent, "delta": 1e-3}
+    small = book_of(
+        folder / "small", epsilon=composed * 0.99
+    )  # less than the worst case, and much less than the ceiling
+    try:
+        db.fit(people(), usual, ledger=small, out=folder / "another")
+    except BudgetRefused:
+        return
+    raise AssertionError("the cap was passed")
+
+
+def test_the_worst_case_is_charged_first(usual, tmp_path, monkeypatch):
+    check_the_worst_case_is_charged_first(usual, tmp_path, monkeypatch)
+
+
+def test_a_charge_of_the_estimate_is_caught(lab, usual, tmp_path, monkeypatch):
+    """Two locks: a plan whose worst case is too low is refused, and a charge that is not the worst case is seen."""
+    lab.plant(plans.Plan, "worst_case", ("return (said.epsilon, said.delta)", "return (0.01, said.delta)"))
+    with pytest.raises((AssertionError, InputError)):
+        check_the_worst_case_is_charged_first(usual, tmp_path / "one", monkeypatch)
+    monkeypatch.setattr(fitting, "_refuse_forged", lambda plan: None)
+    with lab.caught():
+        check_the_worst_case_is_charged_first(usual, tmp_path, monkeypatch)
+
+
+# -- rule 13: an estimate is no ε, and adds to none --------------------------------------------------------------------
+
+
+def check_no_estimate_is_printed_as_epsilon(usual, folder):
+    ledger = book_of(folder)
+    syn = db.fit(people(), usual, ledger=ledger, out=folder / "run", seed=1)
+    db.release(syn, folder / "bundle", n=30)
+    worst = db.guarantee.figure(usual.worst_case[0])
+    page = re.sub(r"<[^>]+>", " ", (folder / "bundle" / "card.html").read_text())
+    for text in (syn.guarantee.sentence, usual.guarantee.sentence):
+        assert re.findall(r"ε=([0-9.e+]+)", text) == [worst]
+        assert "Bayesian DP" in text
+    prices = {db.guarantee.figure(access.epsilon) for access in usual.touches} | {worst}
+    assert set(re.findall(r"ε = ([0-9.e+]+)", usual.explain())) <= prices
+    assert db.guarantee.figure(syn.guarantee.epsilon_mu) not in prices
+    assert "ε_μ (Bayesian, estimated)" in page
+    assert "ε, worst case" in page
+    another = db.plan(db.Schema.parse(TEXT), method="dpgan", epsilon=1.0, delta=1e-3, accountant="rdp", steps=2)
+    ledger.reserve(another)
+    assert ledger.spent.epsilon == pytest.approx(usual.worst_case[0] + 1.0)
+    kinds = ledger.show()["spent"]["kinds"]
+    assert kinds["bayesian-dp"]["epsilon"] == pytest.approx(usual.worst_case[0])
+
+
+def test_no_estimate_is_printed_as_epsilon(usual, tmp_path):
+    check_no_estimate_is_printed_as_epsilon(usual, tmp_path)
+
+
+def test_a_plan_that_prints_its_ceiling_as_epsilon_is_caught(lab, usual, tmp_path):
+    from doublure.planning import words
+
+    lab.plant(words, "_budget", ("if made.worst_case is None:", "if True:"))
+    with lab.caught():
+        check_no_estimate_is_printed_as_epsilon(usual, tmp_path)
+
+
+# -- an estimate above its ceiling -------------------------------------------------------------------------------------
+
+
+def check_the_ceiling_is_kept(refusal, folder):
+    """Exit 4; what is left is the worst case, of kind dp, in the run folder, in every release and in the ledger."""
+    plan, ledger = planned(epsilon=0.2), book_of(folder)
+    passed = refusal(CeilingPassed, lambda: db.fit(people(), plan, ledger=ledger, out=folder / "run", seed=1))
+    assert passed.exit_code == 4
+    assert passed.understudy.guarantee.kind == "dp"
+    syn = db.load(folder / "run")
+    assert (syn.guarantee.kind, syn.guarantee.epsilon_mu) == ("dp", None)
+    assert (syn.guarantee.epsilon, syn.guarantee.delta) == plan.worst_case
+    assert ledger.spent.epsilon == plan.worst_case[0]
+    card = db.release(syn, folder / "bundle", n=5)
+    assert card["guarantee"]["kind"] == "dp"
+    assert "μ" not in card["guarantee"]["sentence"]
+    assert ledger.entries[-1].body["kind"] == "dp"
+    assert db.releasing.verify(folder / "bundle", ledger=ledger)["ledger"]
+    inside = json.loads((folder / "run" / "internal" / "estimate.json").read_text())
+    assert (inside["claimed"], inside["ceiling"]) == ("dp", 0.2)
+    assert inside["epsilon_mu"] > 0.2
+    # Nobody can write the claim back into the folder.
+    for epsilon_mu in (0.1, 0.3):
+        forged = plan.guarantee.model_copy(update={"epsilon_mu": epsilon_mu}).to_json()
+        (folder / "run" / "guarantee.json").write_text(json.dumps(forged))
+        with pytest.raises(RunFolderError, match="edited"):
+            db.load(folder / "run")
+
+
+def test_the_ceiling_is_kept(lab, tmp_path):
+    check_the_ceiling_is_kept(lab.refusal, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "edit"),
+    [
+        (bayesian, "claimed", ("if not found <= ceiling * (1 + _ROUNDING):", "if False:")),
+        (fitting, "_under_the_ceiling", ("if syn.guarantee.kind == syn.plan.guarantee.kind:", "if True:")),
+    ],
+    ids=["claimed all the same", "passed over in silence"],
+)
+def test_a_ceiling_that_is_not_kept_is_caught(lab, tmp_path, owner, name, edit):
+    lab.plant(owner, name, edit)
+    with pytest.raises((AssertionError, RunFolderError)):
+        check_the_ceiling_is_kept(lab.refusal, tmp_path)
+
+
+# -- rules 6 and 8: nothing that was drawn is left out of the estimate -------------------------------------------------
+
+
+class Killed(Exception):
+    """Stands for the end of the process."""
+
+
+def check_lost_steps_are_paid_for(usual, folder, patch):
+    """Cut off after each draw in turn: the estimate counts T steps, and what was lost at its worst."""
+    whole = db.fit(people(), usual, ledger=book_of(folder / "whole"), out=folder / "whole" / "run", seed=1)
+    assert whole.guarantee.kind == "bayesian-dp"
+    estimates, measure = [], fitting._Run._measure
+    draws, normal = [0], OsKeyedNoise.normal
+
+    def counted(source, size, std, *, device="cpu"):
+        draws[0] += 1
+        if draws[0] == cut:
+            raise Killed
+        return normal(source, size, std, device=device)
+
+    for cut in range(1, usual.steps + 1):
+        ledger, draws[0] = book_of(folder / f"{cut}"), 0
+        run = folder / f"{cut}" / "run"
+        estimates.clear()
+        with patch.context() as inner:
+            inner.setattr(OsKeyedNoise, "normal", counted)
+            inner.setattr(fitting._Run, "_measure", lambda self, e: estimates.append(e) or measure(self, e))
+            with pytest.raises(Killed):
+                db.fit(people(), usual, ledger=ledger, out=run, seed=1)
+            estimates.clear()
+            try:
+                db.fit(people(), usual, ledger=ledger, out=run, resume=True)
+            except CeilingPassed:
+                pass
+            except RunFolderError:
+                assert cut > usual.steps  # nothing kept and nothing left; never here
+        (found,) = estimates
+        assert found.steps_taken == FEW["steps"]
+        assert ledger.spent.epsilon == usual.worst_case[0]
+        assert (found.calls < FEW["steps"]) == (cut <= FEW["steps"])
+        # Every gradient is clipped here, so that a measured step costs as much as a lost one.
+        worst = db.private.bayesian.log_moment(np.array([1 / SIGMA]), 2, usual.sample_rate)[0]
+        assert found.costs[found.orders.index(2)] == pytest.approx(FEW["steps"] * worst)
+
+
+def test_lost_steps_are_paid_for(usual, tmp_path, monkeypatch):
+    check_lost_steps_are_paid_for(usual, tmp_path, monkeypatch)
+
+
+def test_lost_steps_that_are_forgotten_are_caught(lab, usual, tmp_path, monkeypatch):
+    lab.plant(BayesianAccountant, "lost", ("steps * self._largest(order, noise_std, sample_rate)", "0.0"))
+    with lab.caught():
+        check_lost_steps_are_paid_for(usual, tmp_path, monkeypatch)
+
+
+def check_an_estimate_never_comes_without_all_steps(theatre, usual):
+    _, estimate = theatre.fit(people(), usual)
+    assert (estimate.steps_taken, estimate.calls) == (FEW["steps"], FEW["steps"])
+    assert estimate.total_steps == usual.settings.steps
+    assert estimate.failure_probability <= usual.settings.gamma_share * usual.delta
+
+
+def test_an_estimate_never_comes_without_all_steps(theatre, usual):
+    check_an_estimate_never_comes_without_all_steps(theatre, usual)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "edit"),
+    [
+        (mechanism.PrivateStep, "gradient",
+         ("self._measure(gradients, partner)", "if self.taken % 2 == 0:\n        self._measure(gradients, partner)")),
+        (bayesian_teaching, "_step_settings", ("/ (settings.steps or 1)", "* 1.0")),
+    ],
+    ids=["each second step measured", "the bounds' failure not shared out"],
+)  # fmt: skip
+def test_a_step_that_is_not_measured_is_caught(theatre, usual, owner, name, edit):
+    theatre.lab.plant(owner, name, edit)
+    with theatre.lab.caught():
+        check_an_estimate_never_comes_without_all_steps(theatre, usual)
+
+
+def test_only_the_mechanism_samples_distances():
+    """Rule 2: nobody outside ``private/`` feeds the accountant."""
+    source = Path(db.__file__).parent
+    strange = [
+        path.name
+        for path in source.rglob("*.py")
+        if "private" not in path.parts
+        and re.search(r"clipped_norms|moved_together|accountant\.step\(", path.read_text())
+    ]
+    assert strange == []

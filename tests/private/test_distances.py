@@ -1,0 +1,336 @@
+"""Gradient distances: what the mechanism feeds the Bayesian accountant with, and what it never leaves out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from doublure.errors import SettingError
+from doublure.private.bayesian import BayesianAccountant, log_moment
+from doublure.private.clipping import Constant, Geometric, clipped_norms, clipped_sum, moved_together
+from doublure.private.gradients import CriticLoss, RecordGradients, Records, per_record_reference
+from doublure.private.mechanism import Distances, PrivateStep, StepSettings, unpaired
+from doublure.private.noise import OsKeyedNoise, ReplayNoise
+from doublure.private.records import PrivateRecords
+from doublure.private.sampling import FixedSizeSampler, PoissonSampler
+
+WIDTH, UNITS = 3, 12
+NAN = float("nan")
+ASKED = Distances(count=5, orders=(1, 4, 16), gamma=1e-12)
+
+
+class Critic(nn.Module):
+    """Scores without a constant of their own, and gradients of many lengths."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(WIDTH, 6), nn.LeakyReLU(0.2), nn.Linear(6, 1, bias=False))
+        draw = torch.Generator().manual_seed(2)
+        with torch.no_grad():
+            for parameter in self.parameters():
+                parameter.copy_(torch.randn(parameter.shape, generator=draw))
+
+    def forward(self, x: Tensor, condition: Tensor | None = None) -> Tensor:
+        return self.body(x).squeeze(1)
+
+
+def settings(**changes: object) -> StepSettings:
+    given = {
+        "loss": CriticLoss(kind="wgan"), "schedule": Constant(max_grad_norm=2.0), "noise_multiplier": 1.5,
+        "sample_rate": 0.5, "steps": 6, "expected_units": 4.0, "paired": False, "distances": ASKED,
+    } | changes  # fmt: skip
+    return StepSettings(**given)
+
+
+def people(units: int = UNITS) -> Tensor:
+    return torch.randn(units, WIDTH, generator=torch.Generator().manual_seed(7))
+
+
+def step_of(body: Tensor, unit: np.ndarray | None = None, **changes: object) -> PrivateStep:
+    unit = np.arange(len(body)) if unit is None else unit
+    records = PrivateRecords(body, unit, int(unit.max(initial=-1)) + 1, lambda rows: (rows, None))
+    more = {key: changes.pop(key) for key in ("taken", "noise", "authorise", "allow_test_noise") if key in changes}
+    given = {"noise": OsKeyedNoise(), "authorise": lambda step: None} | more
+    return PrivateStep(records, settings(**changes), **given)
+
+
+class Fed:
+    """Listens to what accountants are fed with."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.steps: list[tuple[list[float], float, float]] = []
+        self.lost: list[int] = []
+        step, lost = BayesianAccountant.step, BayesianAccountant.lost
+
+        def fed(accountant, distances, noise_std, sample_rate, steps=1):
+            self.steps.append((list(distances), noise_std, sample_rate))
+            step(accountant, distances, noise_std, sample_rate, steps)
+
+        def missed(accountant, noise_std, sample_rate, steps):
+            self.lost.append(steps)
+            lost(accountant, noise_std, sample_rate, steps)
+
+        patch.setattr(BayesianAccountant, "step", fed)
+        patch.setattr(BayesianAccountant, "lost", missed)
+
+
+@pytest.fixture
+def fed(monkeypatch: pytest.MonkeyPatch) -> Fed:
+    torch.set_num_threads(1)
+    return Fed(monkeypatch)
+
+
+def own_norms(critic: nn.Module, body: Tensor) -> np.ndarray:
+    return per_record_reference(critic, CriticLoss(kind="wgan"), Records(real=body)).norm(dim=1).numpy()
+
+
+# -- a distance is how far one unit more moves what is noised ----------------------------------------------------------
+
+
+def test_a_distance_is_a_units_own_clipped_norm_over_the_bound(fed: Fed) -> None:
+    body, critic = people(), Critic()
+    bound = float(np.median(own_norms(critic, body)))  # some are clipped, some are not
+    expected = np.minimum(own_norms(critic, body) / bound, 1.0)
+    assert 1.0 in expected
+    assert expected.min() < 0.9
+    step = step_of(body, schedule=Constant(max_grad_norm=bound), distances=replace(ASKED, count=UNITS))
+    step.gradient(critic, unpaired)
+    found, noise_std, sample_rate = fed.steps[0]
+    assert sorted(found) == pytest.approx(sorted(expected), rel=1e-4)
+    assert (noise_std, sample_rate) == (1.5, 0.5)
+
+
+def test_it_is_how_far_the_sum_moves_whatever_else_is_in_it() -> None:
+    body, critic = people(), Critic()
+    gradients = RecordGradients(critic, CriticLoss(kind="wgan"))
+    lengths = clipped_norms(gradients.lot(Records(real=body)), max_grad_norm=1.0)
+    for others in (slice(0, 0), slice(1, 4), slice(1, UNITS)):
+        rest, whole = (clipped_sum(gradients.lot(Records(real=part)), max_grad_norm=1.0).total
+                       for part in (body[others], torch.cat([body[:1], body[others]])))  # fmt: skip
+        assert float((whole - rest).norm()) == pytest.approx(float(lengths[0]), rel=1e-4)
+
+
+def test_a_unit_with_several_records_is_one_distance(fed: Fed) -> None:
+    """The accountant's input for user-level accounting: all that one user adds, clipped once."""
+    body, critic = people(), Critic()
+    unit = np.repeat(np.arange(4), 3)
+    sums = per_record_reference(critic, CriticLoss(kind="wgan"), Records(real=body)).view(4, 3, -1).sum(1)
+    step = step_of(body, unit, schedule=Constant(max_grad_norm=1e3), distances=replace(ASKED, count=4))
+    step.gradient(critic, unpaired)
+    assert sorted(fed.steps[0][0]) == pytest.approx(sorted((sums.norm(dim=1) / 1e3).tolist()), rel=1e-4)
+
+
+@pytest.mark.parametrize("bound", [0.5, 3.0, 1e6])
+def test_clipped_together_it_is_how_far_the_mean_moves(bound: float) -> None:
+    body, critic = people(), Critic()
+    gradients = RecordGradients(critic, CriticLoss(kind="wgan"))
+    each = per_record_reference(critic, CriticLoss(kind="wgan"), Records(real=body))
+
+    def clipped(rows: Tensor) -> Tensor:
+        total = rows.sum(0) / 4.0
+        return total * min(1.0, bound / float(total.norm()))
+
+    without, alone = gradients.lot(Records(real=body[1:6])), gradients.lot(Records(real=body[:1]))
+    moved = moved_together(without, alone, max_grad_norm=bound, together=4.0)
+    expected = 4.0 * float((clipped(each[:6]) - clipped(each[1:6])).norm())
+    assert moved == pytest.approx(expected, rel=1e-4)
+    assert moved <= 2 * 4.0 * bound
+
+
+def test_one_unit_can_turn_a_sum_that_is_clipped_together_round() -> None:
+    """Why its sensitivity is 2 C, however large the lot: C is only half of what one record can do."""
+    gradients = RecordGradients(Straight(), CriticLoss(kind="wgan"))
+    many, one = torch.ones(500, 1), torch.full((1, 1), -1e6)
+    sums = [
+        clipped_sum(gradients.lot(Records(real=rows)), max_grad_norm=0.5, together=500.0)
+        for rows in (many, torch.cat([many, one]))
+    ]
+    assert {made.sensitivity for made in sums} == {2 * 0.5 * 500}
+    assert float((sums[1].total - sums[0].total).norm()) == pytest.approx(2 * 0.5 * 500, rel=1e-5)
+    each = [
+        clipped_sum(gradients.lot(Records(real=rows)), max_grad_norm=0.5) for rows in (many, torch.cat([many, one]))
+    ]
+    assert float((each[1].total - each[0].total).norm()) == pytest.approx(0.5, rel=1e-3)
+
+
+class Straight(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.line = nn.Linear(1, 1, bias=False)
+
+    def forward(self, x: Tensor, condition: Tensor | None = None) -> Tensor:
+        return self.line(x).squeeze(1)
+
+
+def test_batches_are_measured_with_fresh_lots(fed: Fed, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn, lot = [], PoissonSampler.lot
+    monkeypatch.setattr(PoissonSampler, "lot", lambda sampler: drawn.append(lot(sampler)) or drawn[-1])
+    body, critic = people(), Critic()
+    step = step_of(body, together=True, schedule=Constant(max_grad_norm=0.5))
+    for _ in range(3):
+        step.gradient(critic, unpaired)
+    assert len(drawn) == 3 * (ASKED.count + 1)
+    assert len({tuple(one) for one in drawn}) > 10
+    for found, _, _ in fed.steps:
+        assert len(found) == ASKED.count
+        assert all(0 < one <= 1 for one in found)
+
+
+def test_the_noise_of_a_lot_that_is_clipped_together_is_made_for_2_c() -> None:
+    critic = Straight()
+    noise = ReplayNoise([torch.zeros(1)])
+    step = step_of(
+        torch.ones(4, 1) * 1e4, together=True, schedule=Constant(max_grad_norm=0.5), noise=noise,
+        allow_test_noise=True, distances=None, sample_rate=1.0,
+    )  # fmt: skip
+    found = step.gradient(critic, unpaired)
+    ((size, std),) = noise.asked
+    assert (size, std / 4.0) == (1, pytest.approx(1.5 * 2 * 0.5))
+    assert float(found.norm()) == pytest.approx(0.5, rel=1e-5)
+
+
+def test_the_distance_follows_the_clipping_schedule(fed: Fed) -> None:
+    """Relative to C_t, as the noise is: a step with a smaller C costs the same where everything is clipped."""
+    body, critic = people() * 100, Critic()
+    step = step_of(body, schedule=Geometric(max_grad_norm=1.0, decay=0.1, floor=1e-9))
+    for _ in range(3):
+        step.gradient(critic, unpaired)
+    assert [found for found, _, _ in fed.steps] == [[1.0] * ASKED.count] * 3
+
+
+# -- nothing is left out -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("units", [0, 2])
+@pytest.mark.parametrize("together", [False, True])
+def test_too_few_units_count_as_the_largest_distance(fed: Fed, units: int, together: bool) -> None:
+    """How many there are is private: the step is taken all the same, and what is missing is charged in full."""
+    step = step_of(people(units), together=together)
+    step.gradient(Critic(), unpaired)
+    (found, _, _) = fed.steps[0]
+    assert len(found) == ASKED.count
+    if not units or not together:
+        assert found.count(1.0) >= ASKED.count - units
+
+
+def test_a_gradient_that_is_not_finite_moves_nothing(fed: Fed) -> None:
+    body = people()
+    body[3] = NAN
+    for together in (False, True):
+        step_of(body, together=together, distances=replace(ASKED, count=UNITS)).gradient(Critic(), unpaired)
+    assert fed.steps[0][0].count(0.0) == 1
+    assert all(math.isfinite(one) for found, _, _ in fed.steps for one in found)
+
+
+def test_each_step_is_measured_once_and_beside_its_lot(fed: Fed, monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    for owner, name in ((FixedSizeSampler, "lot"), (PoissonSampler, "lot")):
+        drawn = getattr(owner, name)
+        monkeypatch.setattr(owner, name, lambda self, d=drawn, o=owner: order.append(o.__name__) or d(self))
+    noise = OsKeyedNoise.normal
+    monkeypatch.setattr(OsKeyedNoise, "normal", lambda *a, **k: order.append("noise") or noise(*a, **k))
+    step = step_of(people(), authorise=lambda number: order.append(f"authorise {number}"))
+    for _ in range(3):
+        step.gradient(Critic(), unpaired)
+    each = ["FixedSizeSampler", "PoissonSampler", "noise"]
+    assert order == ["authorise 1", *each, "authorise 2", *each, "authorise 3", *each]
+    assert len(fed.steps) == step.estimate.steps_taken == step.taken == 3
+    assert fed.lost == []
+
+
+def test_steps_of_an_interrupted_run_that_nobody_kept_cost_the_most(fed: Fed) -> None:
+    body, critic = people() * 0.01, Critic()  # short gradients: what is measured costs much less
+    first = step_of(body, schedule=Constant(max_grad_norm=50.0))
+    first.gradient(critic, unpaired)
+    first.gradient(critic, unpaired)
+    kept = first.estimate.state()
+    # Two more were authorised and lost in a crash.
+    resumed = step_of(body, schedule=Constant(max_grad_norm=50.0), taken=4)
+    resumed.take_up(kept)
+    resumed.gradient(critic, unpaired)
+    resumed.gradient(critic, unpaired)
+    assert fed.lost == [2]
+    accountant = resumed.estimate
+    assert accountant.steps_taken == resumed.taken == 6
+    worst = [log_moment(np.array([1 / 1.5]), order, 0.5)[0] for order in ASKED.orders]
+    assert np.all(accountant.costs >= 2 * np.array(worst))
+    assert np.all(accountant.costs < 2.5 * np.array(worst))
+    # Nothing kept at all: everything before counts as lost, even if nobody asks for it.
+    forgotten = step_of(body, schedule=Constant(max_grad_norm=50.0), taken=5)
+    forgotten.gradient(critic, unpaired)
+    assert forgotten.estimate.steps_taken == 6
+    assert np.all(forgotten.estimate.costs >= 5 * np.array(worst))
+    assert np.all(step_of(body, taken=6).estimate.costs == pytest.approx(6 * np.array(worst)))
+
+
+def test_the_worst_case_of_the_same_run_is_its_event(fed: Fed) -> None:
+    step = step_of(people())
+    step.gradient(Critic(), unpaired)
+    assert (step.event.steps, step.event.noise_multiplier, step.event.sample_rate) == (1, 1.5, 0.5)
+
+
+def test_without_distances_nothing_is_measured(fed: Fed) -> None:
+    step = step_of(people(), distances=None)
+    step.gradient(Critic(), unpaired)
+    step.take_up({})
+    assert step.estimate is None
+    assert fed.steps == []
+
+
+# -- real records alone ------------------------------------------------------------------------------------------------
+
+
+def test_without_partners_the_gradient_is_of_real_records_alone() -> None:
+    body, critic = people(), Critic()
+
+    def partner(size: int, condition: Tensor | None) -> Tensor:
+        raise AssertionError("asked for a partner")
+
+    size = sum(parameter.numel() for parameter in critic.parameters())
+    step = step_of(
+        body, schedule=Constant(max_grad_norm=1e6), sample_rate=1.0, distances=None, allow_test_noise=True,
+        noise=ReplayNoise([torch.zeros(size)]),
+    )  # fmt: skip
+    found = step.gradient(critic, partner) * 4.0
+    exact = per_record_reference(critic, CriticLoss(kind="wgan"), Records(real=body)).sum(0)
+    assert torch.allclose(found.double(), exact, rtol=1e-4, atol=1e-5)
+
+
+def test_generated_records_are_clipped_alike_and_not_noised() -> None:
+    body, critic = people(), Critic()
+    bound = float(np.median(own_norms(critic, body)))
+    step = step_of(body, schedule=Constant(max_grad_norm=bound))
+    found = step.of_generated(critic, body, None)
+    each = per_record_reference(critic, CriticLoss(kind="wgan"), Records(real=body))
+    short = each * torch.clamp(bound / each.norm(dim=1, keepdim=True), max=1.0)
+    assert torch.allclose(found.double(), -short.mean(0), rtol=1e-4, atol=1e-6)
+    assert torch.equal(found, step.of_generated(critic, body, None))
+    assert step.taken == 0
+    with pytest.raises(SettingError, match="in the step already"):
+        step_of(body, paired=True).of_generated(critic, body, None)
+
+
+@pytest.mark.parametrize("loss", [CriticLoss(kind="logistic"), CriticLoss(kind="wgan", gradient_penalty=1.0)])
+def test_only_a_critic_that_weights_bound_may_leave_partners_out(loss: CriticLoss) -> None:
+    with pytest.raises(SettingError, match="needs a generated record") as refused:
+        settings(loss=loss)
+    assert refused.value.field == "loss"
+    settings(loss=loss, paired=True)
+
+
+def test_too_few_distances_are_refused_before_anything_is_drawn() -> None:
+    with pytest.raises(SettingError) as refused:
+        Distances(count=2, orders=(1,), gamma=0.1)
+    assert refused.value.field == "distances"
+
+
+def test_the_estimate_shows_nothing(fed: Fed) -> None:
+    step = step_of(people())
+    step.gradient(Critic(), unpaired)
+    shown = repr(step) + repr(step.estimate) + repr(step.settings)
+    assert not any(f"{one:.6g}" in shown for one in fed.steps[0][0] if 0 < one < 1)
