@@ -1,0 +1,145 @@
+"""``bayesgan`` from the command line: plan, fit, sample, label, evaluate, release, verify; and how it ends with 4."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+import doublure as db
+
+TEXT = """
+doublure: 1
+kind: images
+units: 120
+images: {shape: [8, 8, 1]}
+label: {values: [a, b, c], shares: {learn: 0.2}}
+"""
+TINY = {
+    "steps": 6, "n_critic": 2, "lot_size": 12, "generator_batch": 6, "critic_channels": [4, 6], "channels": [6, 4],
+    "features": 5, "checkpoints": 3, "noise_width": 4, "labeller_steps": 3, "view_images": 100, "view_width": 10,
+    "tries": 3, "distances": 5,
+}  # fmt: skip
+DELTA = 1e-6
+
+
+@pytest.fixture
+def world(tmp_path, doublure):
+    """Files of a private set and its schema, and a ledger with room for a worst case."""
+    rng = np.random.default_rng(2)
+    np.savez(
+        tmp_path / "d.npz",
+        images=rng.integers(0, 256, (120, 8, 8, 1), dtype=np.uint8),
+        labels=rng.choice(list("abc"), 120),
+    )
+    (tmp_path / "s.yaml").write_text(TEXT)
+    doublure("budget", "init", tmp_path / "l", "--dataset", "letters", "--epsilon", 100, "--delta", 0.01)
+    return tmp_path
+
+
+def asked(world, **changes):
+    settings = {name: json.dumps(value) for name, value in (TINY | changes).items()}
+    words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+    return ["--schema", world / "s.yaml", "--method", "bayesgan", "--delta", DELTA, *words]
+
+
+def test_the_whole_way(world, doublure, monkeypatch):
+    monkeypatch.setattr("doublure.evaluate.students.EPOCHS", 1)
+    words = asked(world)
+    planned = doublure("plan", world / "s.yaml", *words[2:], "--epsilon", 8, "-o", world / "plan.json")
+    worst = planned["guarantee"]["epsilon"]
+    assert (planned["epsilon"], planned["guarantee"]["kind"]) == (8.0, "bayesian-dp")
+    fitted = doublure(
+        "fit", world / "d.npz", "--plan", world / "plan.json", "--ledger", world / "l", "-o", world / "run"
+    )
+    claim = fitted["guarantee"]
+    assert (claim["kind"], claim["delta_mu"], claim["epsilon"]) == ("bayesian-dp", DELTA, worst)
+    assert 0 < claim["epsilon_mu"] <= 8
+    shown = doublure("budget", "show", world / "l")
+    assert shown["spent"]["epsilon"] == worst
+    assert doublure("sample", world / "run", "-n", 40, "--given", "label=b", "-o", world / "b.npz")["rows"] == 40
+    with np.load(world / "b.npz") as arrays:
+        assert set(arrays["labels"]) == {"b"}
+        assert "Bayesian" in str(arrays["watermark"])
+    found = doublure("evaluate", world / "run", "--real", world / "d.npz", "-o", world / "page.html")
+    assert len(found["report"]["images"]["students"]) == 4
+    card = doublure("release", world / "run", "-n", 60, "-o", world / "bundle")["card"]
+    assert card["guarantee"] == claim
+    assert [touch["purpose"] for touch in card["touches"]][1:] == ["train the critic", "teach the annotator"]
+    checked = doublure("verify", world / "bundle", "--ledger", world / "l")
+    assert checked["guarantee"].startswith(f"(ε_μ={db.guarantee.figure(claim['epsilon_mu'])}, δ_μ=1e-06)-Bayesian DP")
+    again = db.load(world / "run")
+    assert np.array_equal(again.sample(20, seed=3).images, db.load(world / "run").sample(20, seed=3).images)
+    again.save(world / "copy")
+    assert db.load(world / "copy").guarantee == again.guarantee
+
+
+def test_above_the_ceiling_it_ends_with_4_and_keeps_the_worst_case(world, run, doublure):
+    words = asked(world, noise_multiplier=0.5, labeller_noise=5.0)
+    code, said = run("fit", world / "d.npz", *words, "--epsilon", 0.9, "--ledger", world / "l", "-o", world / "run")
+    assert (code, said["ok"], said["error"]["code"]) == (4, False, "ceiling")
+    assert said["error"]["message"] == "ε_μ came out above the ceiling, so the claim is the worst case"
+    assert "internal/estimate.json" in said["error"]["remedy"]
+    guarantee = db.load(world / "run").guarantee
+    assert guarantee.kind == "dp"
+    assert doublure("budget", "show", world / "l")["spent"]["epsilon"] == guarantee.epsilon
+    card = doublure("release", world / "run", "-n", 20, "-o", world / "bundle")["card"]
+    assert (card["guarantee"]["kind"], card["guarantee"]["epsilon_mu"]) == ("dp", None)
+    doublure("verify", world / "bundle", "--ledger", world / "l")
+    # It is finished: going on says the same again, and draws nothing.
+    code, said = run(
+        "fit", world / "d.npz", *words, "--epsilon", 0.9, "--ledger", world / "l", "-o", world / "run", "--resume"
+    )
+    assert code == 2
+    assert "finished" in said["error"]["message"]
+
+
+def test_a_run_that_ended_between_ledger_and_folder_still_says_4(world, run, monkeypatch):
+    from doublure.run_folder import RunFolder
+
+    class Killed(Exception):
+        pass
+
+    update = RunFolder.update_run
+
+    def dies(folder, **changes):
+        if changes.get("status") == "done":
+            raise Killed
+        update(folder, **changes)
+
+    words = asked(world, noise_multiplier=0.5, labeller_noise=5.0)
+    made = ["fit", world / "d.npz", *words, "--epsilon", 0.9, "--ledger", world / "l", "-o", world / "run"]
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "update_run", dies)
+        code, _ = run(*made)
+    assert code not in (0, 4)
+    assert run(*made, "--resume")[0] == 4
+    assert db.load(world / "run").guarantee.kind == "dp"
+
+
+def test_labelling_by_hand(world, run, doublure):
+    """Images out, labels back, a set of labelled images to learn from."""
+    text = TEXT.partition("label")[0]
+    (world / "s.yaml").write_text(text)
+    words = asked(world, labeller_steps=3)
+    doublure("fit", world / "d.npz", *words, "--epsilon", 8, "--ledger", world / "l", "-o", world / "run")
+    made = doublure("label", "out", world / "run", "-n", 12, "-o", world / "task", "--seed", 5)
+    assert made["images"] == 12
+    code, said = run("label", "read", world / "task", "-o", world / "labelled.npz")
+    assert (code, said["error"]["field"]) == (2, "labels.csv")
+    with (world / "task" / "labels.csv").open(newline="") as file:
+        rows = list(csv.reader(file))
+    filled = [rows[0]] + [[name, "cat" if number % 2 else ""] for number, (name, _) in enumerate(rows[1:])]
+    with (world / "task" / "labels.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(filled)
+    found = doublure("label", "read", world / "task", "-o", world / "labelled.npz")
+    assert (found["images"], found["left"]) == (6, 6)
+    sampled = db.load(world / "run").sample(12, seed=5).images
+    with np.load(world / "labelled.npz") as arrays:
+        assert np.array_equal(arrays["images"], sampled[1::2])
+        assert arrays["labels"].tolist() == ["cat"] * 6
+        assert "Bayesian" in str(arrays["watermark"])
+    code, said = run("label", "out", world / "run", "-n", 3, "-o", world / "task")
+    assert (code, said["error"]["message"]) == (2, "is not empty")

@@ -1,0 +1,160 @@
+"""Artificial images out to somebody, labels back."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import doublure as db
+from doublure.annotating import Labelled, hand_out, read_back
+from doublure.data.images import open_images
+from doublure.errors import DataError, InputError, SettingError
+from doublure.synthesizer import Synthesizer
+
+TEXT = "doublure: 1\nkind: images\nunits: 300\nimages: {shape: [6, 5, 3]}\nlabel: {values: [cat, dog]}\n"
+
+
+class Blurs(nn.Module):
+    """Generates images of the noise that it is given."""
+
+    def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
+        return torch.tanh(noise.repeat(1, 90)[:, :90]).view(-1, 3, 6, 5)
+
+
+@pytest.fixture(scope="module")
+def understudies() -> dict[bool, Synthesizer]:
+    made = {}
+    for labelled in (True, False):
+        schema = db.Schema.parse(TEXT if labelled else TEXT.partition("label")[0])
+        plan = db.plan(schema, method="gan")
+        made[labelled] = Synthesizer(
+            schema=schema.resolve({}), plan=plan, guarantee=plan.guarantee, generator=Blurs()
+        )  # fmt: skip
+    return made
+
+
+@pytest.fixture
+def task(understudies: dict[bool, Synthesizer], tmp_path: Path) -> Path:
+    assert hand_out(understudies[True], tmp_path / "task", 7, seed=3) == 7
+    return tmp_path / "task"
+
+
+def lines(task: Path) -> list[list[str]]:
+    with (task / "labels.csv").open(newline="") as file:
+        return list(csv.reader(file))
+
+
+def write(task: Path, rows: list[list[str]], **how: object) -> None:
+    with (task / "labels.csv").open("w", newline="", **how) as file:  # type: ignore[call-overload]
+        csv.writer(file).writerows(rows)
+
+
+def fill(task: Path, labels: list[str]) -> None:
+    head, *rows = lines(task)
+    write(task, [head, *([name, label] for (name, _), label in zip(rows, labels, strict=True))])
+
+
+def test_what_is_handed_out(task: Path, understudies: dict[bool, Synthesizer]) -> None:
+    assert {path.name for path in task.iterdir()} == {"schema.yaml", "labels.csv", "about.json", "images"}
+    assert lines(task) == [["file", "label"], *([f"{number:06d}.png", ""] for number in range(1, 8))]
+    pictures = open_images(task / "images").load(db.Schema.parse(TEXT.partition("label")[0])).content.images
+    assert np.array_equal(pictures, understudies[True].sample(7, seed=3).images)
+    everything = b"".join(path.read_bytes() for path in task.rglob("*") if path.is_file())
+    assert b"no privacy guarantee" in everything  # the watermark goes along
+
+
+def test_labels_come_back_in_the_schemas_own_values(task: Path, understudies: dict[bool, Synthesizer]) -> None:
+    fill(task, ["cat", "dog", "", " dog ", "", "cat", "cat"])
+    found = read_back(task)
+    assert isinstance(found, Labelled)
+    assert (len(found.images), found.left) == (5, 2)
+    assert found.images.labels is not None
+    assert found.images.labels.tolist() == ["cat", "dog", "dog", "cat", "cat"]
+    assert list(found.images.labels.cat.categories) == ["cat", "dog"]
+    sampled = understudies[True].sample(7, seed=3).images
+    assert np.array_equal(found.images.images, sampled[[0, 1, 3, 5, 6]])
+
+
+def test_a_spreadsheet_may_have_saved_it(task: Path) -> None:
+    """A byte-order mark, another order, an empty line, a further column."""
+    head, *rows = lines(task)
+    filled = [[*head, "note"], *([name, "cat", "sure"] for name, _ in reversed(rows)), ["", "", ""]]
+    write(task, filled, encoding="utf-8-sig")
+    assert read_back(task).images.labels.tolist() == ["cat"] * 7  # type: ignore[union-attr]
+
+
+def test_what_is_labelled_can_be_saved_and_learned_from(task: Path, tmp_path: Path) -> None:
+    fill(task, ["cat", "dog"] * 3 + [""])
+    found = read_back(task)
+    for name in ("set.npz", "folder"):
+        found.save(tmp_path / name)
+        again = open_images(tmp_path / name).load(db.Schema.parse(TEXT)).content
+        assert sorted(map(str, again.labels)) == ["cat"] * 3 + ["dog"] * 3  # type: ignore[arg-type]
+
+
+def test_classes_that_nobody_declared_are_the_labellers_own(understudies, tmp_path: Path) -> None:
+    hand_out(understudies[False], tmp_path / "task", 4, seed=1)
+    fill(tmp_path / "task", ["tabby", "lion", "", "lion"])
+    found = read_back(tmp_path / "task")
+    assert found.images.labels is not None
+    assert list(found.images.labels.cat.categories) == ["lion", "tabby"]
+    found.save(tmp_path / "set.npz")
+    with np.load(tmp_path / "set.npz") as arrays:
+        assert arrays["labels"].tolist() == ["tabby", "lion", "lion"]
+
+
+@pytest.mark.parametrize(
+    ("edit", "field"),
+    [
+        (lambda rows: rows[1:], "labels.csv"),
+        (lambda rows: [rows[0], *([name, ""] for name, _ in rows[1:])], "labels.csv"),
+        (lambda rows: [*rows, ["elsewhere.png", "cat"]], "labels.csv line 9"),
+        (lambda rows: [*rows, ["../schema.yaml", "cat"]], "labels.csv line 9"),
+        (lambda rows: [*rows, [rows[2][0], "cat"]], "labels.csv line 9"),
+        (lambda rows: [rows[0], [rows[1][0], "horse"]], "label"),
+    ],
+    ids=["no header", "no label", "no picture", "a path", "twice", "no class"],
+)
+def test_what_cannot_be_read_is_refused_in_one_line(task: Path, edit, field: str) -> None:
+    write(task, edit(lines(task)))
+    with pytest.raises(DataError) as refused:
+        read_back(task)
+    assert refused.value.field == field
+    assert refused.value.remedy
+    assert "horse" not in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_picture_that_is_damaged_is_refused(task: Path) -> None:
+    fill(task, ["cat"] * 7)
+    (task / "images" / "000003.png").write_bytes(b"no picture")
+    with pytest.raises(DataError, match="cannot be read as PNG"):
+        read_back(task)
+    (task / "labels.csv").write_bytes(b"file,label\n\xff\xfe,cat\n")
+    with pytest.raises(DataError, match="cannot be read as CSV"):
+        read_back(task)
+
+
+def test_what_is_no_task_is_refused(tmp_path: Path, small, task: Path) -> None:
+    with pytest.raises(InputError, match="no labelling task"):
+        read_back(tmp_path)
+    with pytest.raises(SettingError, match="is of a table"):
+        hand_out(db.load(small.run), tmp_path / "rows", 3)
+    (task / "schema.yaml").write_text(small.declared_text)
+    with pytest.raises(InputError, match="no images"):
+        read_back(task)
+
+
+def test_a_folder_that_is_not_empty_is_left_alone(task: Path, understudies: dict[bool, Synthesizer]) -> None:
+    before = (task / "labels.csv").read_bytes()
+    with pytest.raises(InputError, match="is not empty"):
+        hand_out(understudies[True], task, 3)
+    assert (task / "labels.csv").read_bytes() == before
+    (task.parent / "empty").mkdir()
+    assert hand_out(understudies[True], task.parent / "empty", 3) == 3
+    assert [path.name for path in task.parent.iterdir() if path.name.startswith(".")] == []
