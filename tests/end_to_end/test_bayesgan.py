@@ -10,17 +10,11 @@ import pytest
 
 import doublure as db
 
-TEXT = """
-doublure: 1
-kind: images
-units: 120
-images: {shape: [8, 8, 1]}
-label: {values: [a, b, c], shares: {learn: 0.2}}
-"""
+TEXT = "doublure: 1\nkind: images\nunits: 120\nimages: {shape: [8, 8, 1]}\nlabel: {values: [a, b, c], shares: {learn: 0.2}}\n"
 TINY = {
-    "steps": 6, "n_critic": 2, "lot_size": 12, "generator_batch": 6, "critic_channels": [4, 6], "channels": [6, 4],
-    "features": 5, "checkpoints": 3, "noise_width": 4, "labeller_steps": 3, "view_images": 100, "view_width": 10,
-    "tries": 3, "distances": 5,
+    "lot_size": 12, "steps": 6, "n_critic": 2, "checkpoints": 3, "distances": 5, "labeller_steps": 3, "tries": 3,
+    "view_images": 100, "view_width": 10, "noise_width": 4, "features": 5, "generator_batch": 6,
+    "critic_channels": [4, 6], "channels": [6, 4],
 }  # fmt: skip
 DELTA = 1e-6
 

@@ -263,14 +263,14 @@ def test_a_run_that_was_stopped_goes_on_with_its_estimate(digits):
     with pytest.raises(Interrupted):
         METHOD.train(job_of(digits, memory=memory, authorise=Cut(before=4)))
     kept = {name: value.clone() for name, value in memory.kept.items()}
-    assert int(kept["estimate.steps_taken"][0]) == 3
+    assert int(kept["critic/estimate.steps_taken"][0]) == 3
     again = Cut(None)
     job = job_of(digits, memory=memory, taken=3, authorise=again)
     METHOD.train(job)
     assert again.asked == [4, 5, 6, 7, 8, 9, 10]  # three of the critic, four of the annotator
     estimate = found_of(job)
     assert (estimate.steps_taken, estimate.calls) == (6, 6)
-    assert np.all(estimate.costs > kept["estimate.costs"].numpy())
+    assert np.all(estimate.costs > kept["critic/estimate.costs"].numpy())
 
 
 def test_steps_lost_in_a_crash_count_as_the_dearest_there_are(digits):
@@ -305,11 +305,11 @@ def test_a_crash_while_the_annotator_learns_keeps_the_gan_and_the_estimate(digit
     generator = METHOD.train(job)
     assert again.asked == [10]
     assert (found_of(job).steps_taken, found_of(job).calls) == (6, 6)
-    assert found_of(job).costs.tolist() == kept["estimate.costs"].tolist()
+    assert found_of(job).costs.tolist() == kept["critic/estimate.costs"].tolist()
     state = generator.state_dict()
     for name, value in kept.items():
-        if name.startswith("average."):
-            assert torch.equal(state[f"generator.generator.{name.removeprefix('average.')}"], value)
+        if name.startswith("critic/average."):
+            assert torch.equal(state[f"generator.generator.{name.removeprefix('critic/average.')}"], value)
 
 
 def test_another_plans_state_is_refused(digits):

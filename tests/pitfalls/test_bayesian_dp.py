@@ -121,7 +121,7 @@ class Theatre:
         trace.public |= {"generator": generator.state_dict()}
         # What was measured is private, and kept with the private state.
         trace.public["kept"] = [
-            (step, {name: value for name, value in kept.items() if not name.startswith("estimate.")})
+            (step, {name: value for name, value in kept.items() if not name.startswith("critic/estimate.")})
             for step, kept in trace.public["kept"]
         ]
         return trace, run._estimate
@@ -180,7 +180,7 @@ def test_units_with_several_records_count_once(theatre):
     [
         (bayesian_teaching.HalvesTeacher, "gradient",
          ("self._adversaries.generated(self._size)", "self._adversaries.generated(self._step._records.n_units)")),
-        (bayesian_teaching, "_for_the_critic", ("min(job.taken, settings.steps or 1)", "job.records.n_units % 2")),
+        (bayesian_teaching, "_critics", ("min(stage.taken, settings.steps or 1)", "job.records.n_units % 2")),
         (clipping, "clipped_sum", ("clip_factors(own, max_grad_norm)", "clip_factors(own, 4 * max_grad_norm)")),
     ],
     ids=["generated half as large as the data", "steps counted by the data", "clipped to 4 C"],
@@ -449,7 +449,7 @@ def test_an_estimate_never_comes_without_all_steps(theatre, usual):
     [
         (mechanism.PrivateStep, "gradient",
          ("self._measure(gradients, partner)", "if self.taken % 2 == 0:\n        self._measure(gradients, partner)")),
-        (bayesian_teaching, "_step_settings", ("/ (settings.steps or 1)", "* 1.0")),
+        (bayesian_teaching, "_distances", ("/ (settings.steps or 1)", "* 1.0")),
     ],
     ids=["each second step measured", "the bounds' failure not shared out"],
 )  # fmt: skip
