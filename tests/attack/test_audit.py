@@ -44,8 +44,9 @@ def test_too_little_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_too_wide_a_clip_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = clipping.clipped_sum
 
-    def wide(lot: clipping.Lot, *, max_grad_norm: float) -> clipping.ClippedSum:
-        return replace(honest(lot, max_grad_norm=FAULT * max_grad_norm), sensitivity=max_grad_norm)
+    def wide(lot: clipping.Lot, *, max_grad_norm: float, together: float | None = None) -> clipping.ClippedSum:
+        found = honest(lot, max_grad_norm=FAULT * max_grad_norm, together=together)
+        return replace(found, sensitivity=max_grad_norm)
 
     monkeypatch.setattr(mechanism, "clipped_sum", wide)
     assert audit().violated

@@ -274,7 +274,8 @@ class Lab:
         trace = Trace()
         memory = Memory(trace, own.steps, taken)
         plan = SimpleNamespace(
-            schema=facts_of, settings=own, method="dpgan", steps=own.steps, noise_multiplier=1.5,
+            schema=facts_of, settings=own, method="dpgan",
+            guarantee=SimpleNamespace(kind="dp"), steps=own.steps, noise_multiplier=1.5,
             sample_rate=min(1.0, own.lot_size / facts_of.public_units),
             learned=[SimpleNamespace(purpose=question.path, delta=0.01) for question in facts_of.questions],
         )  # fmt: skip

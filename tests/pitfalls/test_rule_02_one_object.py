@@ -36,7 +36,8 @@ ALPHA = 1e-6
 # What code outside private/ may name; everything else in there gives away a number that was not noised.
 PARTS = {
     "accounting": None,
-    "mechanism": {"Partner", "PrivateStep", "StepSettings"},
+    "mechanism": {"Distances", "Partner", "PrivateStep", "StepSettings", "unpaired"},
+    "bayesian": {"BayesianAccountant", "log_moment"},
     "gradients": {"CriticLoss", "Records", "refuse_cross_record"},
     "clipping": {"Constant", "Geometric", "Schedule", "Steps"},
     "records": {"PrivateRecords"},

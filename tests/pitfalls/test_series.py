@@ -99,6 +99,7 @@ class Stage:
         memory = self.Memory(trace, own.steps)
         plan = SimpleNamespace(
             schema=schema, settings=own, method="dpgan", steps=own.steps, noise_multiplier=1.5,
+            guarantee=SimpleNamespace(kind="dp"),
             sample_rate=own.lot_size / schema.public_units,
             learned=[SimpleNamespace(purpose=question.path, delta=0.01) for question in schema.questions],
         )  # fmt: skip

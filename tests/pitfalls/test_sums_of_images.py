@@ -238,7 +238,7 @@ COUNTED = (
     "    found[:, -1] = COUNTED * sum((labels.sum(0) for _, labels in sums._records.expanded(100)))\n"
     "    return found"
 )
-VIEW = "view = _view(job, settings, generator, features)"
+VIEW = "view = _view(job, settings, generator, noise_width, features)"
 ALL = "next(job.records.expanded(10000))[0]"
 SPREAD = "(images - images.mean(0)) / (images.std(0) + 0.01)"
 MUTANTS = {

@@ -163,8 +163,8 @@ def test_mutants_are_caught(monkeypatch, engines, mutant):
     else:
         summed = clipping.clipped_sum
 
-        def by_the_lot(lot, *, max_grad_norm):
-            made = summed(lot, max_grad_norm=max_grad_norm)
+        def by_the_lot(lot, *, max_grad_norm, together=None):
+            made = summed(lot, max_grad_norm=max_grad_norm, together=together)
             return clipping.ClippedSum(
                 total=made.total, sensitivity=max_grad_norm / max(1, lot.units), norms=made.norms
             )
