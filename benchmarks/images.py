@@ -3,12 +3,17 @@
     python benchmarks/images.py run --data mnist --method guided --epsilon 1 --seeds 0 1 2
     python benchmarks/images.py run --data mnist --method peer:dp-merf --epsilon 1 --seeds 0 1 2
     python benchmarks/images.py run --data mnist --method noisecritic --students cnn logistic --expected-loss student
+    python benchmarks/images.py run --data mnist --method bayesgan --epsilon 2 --sizes 100 300 1000 3000 10000
     python benchmarks/images.py table
 
 All 60,000 training images are the private data set; a student of ``doublure.evaluate.students`` learns from 60,000
 artificial ones and is tested on the 10,000 official test images; method ``real`` teaches it with the training images
 themselves. Resumable: finished cells are skipped. ``--tune`` keeps the last 10,000 training images aside, tests on
 those, and never opens the test set: settings were chosen that way.
+
+``bayesgan``'s ε is the ceiling on ε_μ at δ_μ = 1e-10, annotator included (Triastcyn & Faltings 2022, Table 1: a true
+sum of 2); its fits go on where they were cut off. ``--sizes`` also teaches the first student with the first so many
+images, as in the paper's Figure 3; ``--method real --sizes …`` is the curve beside.
 
 ``--expected-loss`` estimates μ (Triastcyn & Faltings 2019) beside it, in one or more spaces of features; its rule is
 fixed by ``--pairs`` before any result is seen. CIFAR-10 is a JPEG copy, so that its figures stand beside no published
@@ -35,11 +40,12 @@ import numpy as np
 import torch
 from PIL import Image
 
+import bayesian_rows
 import doublure as db
 from doublure.data.images import Images
 from doublure.evaluate.expected_loss import Rule, of_understudy
 from doublure.evaluate.extractors import NAMES
-from doublure.evaluate.students import STUDENTS, Student, predict
+from doublure.evaluate.students import STUDENTS, Student, learning_curve, predict
 from doublure.schema import Schema
 from peers import dp_merf
 
@@ -136,6 +142,7 @@ def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
         found |= cost
     else:
         understudy, cost = fitted(options, images, labels, seed)
+        found["annotator"] = bayesian_rows.annotator_accuracy(understudy, test_images, test_labels)
         drawn = understudy.sample(options.samples, seed=seed)
         lesson = drawn.labels.to_numpy().astype(np.int64)
         found |= cost
@@ -145,6 +152,12 @@ def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
         chances = predict(student, drawn, lesson, Images(images=test_images), classes, seed)
         found["students"][student] = float((chances.argmax(1) == test_labels).mean())
         print(options.data, options.method, _epsilon(options), seed, student, found["students"][student], flush=True)
+    if options.sizes:
+        curve = learning_curve(
+            options.students[0], drawn, lesson, Images(images=test_images), test_labels, options.sizes, seed
+        )
+        found["by_size"] = curve
+        print(options.students[0], curve, flush=True)
     if options.expected_loss and options.method not in ("real", PEER):
         found["expected_loss"] = losses(options, understudy, Images(images=images), seed)
     return found
@@ -152,11 +165,16 @@ def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
 
 def fitted(
     options: argparse.Namespace, images: np.ndarray[Any, Any], labels: np.ndarray[Any, Any], seed: int
-) -> tuple[db.Synthesizer, dict[str, int]]:
+) -> tuple[db.Synthesizer, dict[str, Any]]:
     """Plan and fit, and say what it took."""
     chosen = {name: json.loads(value) for name, _, value in (entry.partition("=") for entry in options.set)}
     spent = {} if options.method in UNPROTECTED else {"epsilon": options.epsilon, "delta": DELTA}
+    if options.method == bayesian_rows.METHOD:
+        spent["delta"] = bayesian_rows.DELTA_MU
     plan = db.plan(schema_of(options.data, images, labels), method=options.method, **spent, **chosen)
+    if options.method == bayesian_rows.METHOD:
+        cell = (options.data, options.epsilon, seed, options.tune, options.set)
+        return bayesian_rows.fitted(plan, {"images": images, "labels": labels}, cell, OUT.parent / "runs", seed)
     with tempfile.TemporaryDirectory() as folder:
         ledger = db.Ledger.create(Path(folder) / "ledger", dataset=options.data, epsilon=100.0, delta=1e-3)
         start = time.perf_counter(), time.process_time()
@@ -218,6 +236,7 @@ def table() -> None:
         setting = ("held-out training images; " if tune else "") + (chosen if chosen != "[]" else "default")
         shown = "–" if epsilon is None else epsilon
         print("|", " | ".join(str(x) for x in (data, method, shown, *scores, *means, len(entries), setting)), "|")
+    bayesian_rows.table(cells)
     loss_table(cells)
 
 
@@ -265,6 +284,7 @@ def main() -> None:
     parser.add_argument("--students", nargs="+", choices=sorted(STUDENTS), default=list[Student](["cnn"]))
     parser.add_argument("--expected-loss", nargs="*", choices=sorted(NAMES), default=[], metavar="FEATURES")
     parser.add_argument("--pairs", type=int, default=1000, help="real records that a loss is estimated from")
+    parser.add_argument("--sizes", type=int, nargs="*", default=[], help="numbers of images for the first student")
     parser.add_argument("--set", nargs="*", default=[], help="settings, name=JSON")
     parser.add_argument("--tune", action="store_true", help="test on training images that were kept aside")
     parser.add_argument("--threads", type=int, default=2)

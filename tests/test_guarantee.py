@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from doublure.errors import RunFolderError
-from doublure.guarantee import WATERMARKS, Guarantee, figure
+from doublure.guarantee import BAYESIAN_ASSUMPTIONS, WATERMARKS, Guarantee, figure, rounded_up
 
 DP = {
     "kind": "dp", "epsilon": 1.0, "delta": 1e-5, "accountant": "pld", "sample_rate": 0.01, "noise_multiplier": 1.1,
@@ -203,3 +203,22 @@ def test_round_figures_stay_round():
         "unknown",
     ]
     assert figure(2.99612) == "2.997"
+
+
+def test_the_worst_case_of_a_bayesian_claim_is_a_dp_claim():
+    both = Guarantee(**BAYESIAN | {"accountant": "pld", "steps": 7, "assumptions": ("a fact", *BAYESIAN_ASSUMPTIONS)})
+    left = both.worst_case
+    assert (left.kind, left.epsilon, left.delta, left.steps, left.accountant) == ("dp", 3.0, 1e-5, 7, "pld")
+    assert (left.epsilon_mu, left.delta_mu, left.gamma, left.distances, left.bound) == (None,) * 5
+    assert left.assumptions == ("a fact",)
+    assert "an estimate from private gradients decided" in left.excluded[-1]
+    assert left.worst_case is left
+    assert Guarantee.from_json(left.to_json()) == left
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "rounded"), [(0.12301, 3, 0.124), (1e-5, 3, 1e-5), (1.0, 3, 1.0), (12345.6, 4, 12350.0)]
+)
+def test_figures_are_rounded_up(value, digits, rounded):
+    assert rounded_up(value, digits) == rounded
+    assert rounded_up(value, digits) >= value

@@ -10,7 +10,8 @@ import pytest
 
 import doublure as db
 
-TEXT = "doublure: 1\nkind: images\nunits: 120\nimages: {shape: [8, 8, 1]}\nlabel: {values: [a, b, c], shares: {learn: 0.2}}\n"
+TEXT = "doublure: 1\nkind: images\nunits: 120\nimages: {shape: [8, 8, 1]}\n"
+TEXT += "label: {values: [a, b, c], shares: {learn: 0.2}}\n"
 TINY = {
     "lot_size": 12, "steps": 6, "n_critic": 2, "checkpoints": 3, "distances": 5, "labeller_steps": 3, "tries": 3,
     "view_images": 100, "view_width": 10, "noise_width": 4, "features": 5, "generator_batch": 6,

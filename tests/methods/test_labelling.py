@@ -38,7 +38,9 @@ def test_it_learns_through_little_noise(digits):
 def test_a_generator_that_makes_one_image_only_leaves_it_finite(digits):
     """What it looks at tells nothing then, and a record still moves it by no more than its bound."""
     job = digits.job()
-    made = labelled(job, job.settings, Blank(), job.settings.sums(job, job.settings.labeller_event(0.01)))
+    made = labelled(
+        job, job.settings, Blank(), job.settings.image_noise, job.settings.sums(job, job.settings.labeller_event(0.01))
+    )
     assert torch.isfinite(made.weights).all()
     assert torch.isfinite(made(digits.tensors()[0][:5])).all()
 
@@ -105,7 +107,9 @@ def test_where_it_looks_follows_from_what_was_released(digits):
     for rows in (slice(0, 900), slice(900, None), slice(0, 0)):
         job = digits.job(rows=rows)
         generator = METHOD.build(job.encoder, job.settings, 3).generator
-        views.append(labelling._view(job, job.settings, generator, LabelFeatures(digits.SHAPE)))
+        views.append(
+            labelling._view(job, job.settings, generator, job.settings.image_noise, LabelFeatures(digits.SHAPE))
+        )
     for view in views[1:]:
         assert torch.equal(view.centre, views[0].centre)
         assert torch.equal(view.directions, views[0].directions)
@@ -119,9 +123,9 @@ def test_images_are_warped_once_all_is_learned(digits, monkeypatch):
     """The labeller's view knows the warps that the generator learned with; what is built for a saved run warps more."""
     seen, look = [], labelling._view
 
-    def watched(job, settings, generator, features):
+    def watched(job, settings, generator, noise_width, features):
         seen.append(generator.warp)
-        return look(job, settings, generator, features)
+        return look(job, settings, generator, noise_width, features)
 
     monkeypatch.setattr(labelling, "_view", watched)
     made, job = made_by(digits, warp=0.5, sampled_warp=2.0)
@@ -134,7 +138,7 @@ def test_its_scores_are_those_of_the_view(digits):
     made, job = made_by(digits, labeller_steps=3)
     images, _ = digits.tensors(slice(0, 40))
     made.generator.warp = job.settings.warp  # what learning looked at was warped no more than that
-    view = labelling._view(job, job.settings, made.generator, made.labeller.features)
+    view = labelling._view(job, job.settings, made.generator, job.settings.image_noise, made.labeller.features)
     features = made.labeller.features(images)
     kept = job.checkpoints.kept["labeller/weights"]
     expected = view(features) @ kept.T * ((features - view.centre) @ view.directions).norm(dim=1, keepdim=True)

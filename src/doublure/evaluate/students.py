@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -71,6 +71,34 @@ def predict(student: Student, lesson: Images, classes: Labels, test: Images, n_c
         return chances
     chances[:, present] = _TEACH[student](lesson, codes.astype(np.int64), test, seed)
     return chances
+
+
+def learning_curve(
+    student: Student,
+    lesson: Images,
+    classes: Labels,
+    test: Images,
+    truth: Labels,
+    sizes: Sequence[int],
+    seed: int,
+) -> dict[int, float]:
+    """Return a student's accuracy by the number of labelled images that it learned from (2022, Figure 3).
+
+    Args:
+        student: Which one.
+        lesson: Images to learn from; the first so many of them are used.
+        classes: ``(N,)`` their classes, 0 to K - 1.
+        test: Images to classify.
+        truth: Their classes.
+        sizes: Numbers of images; those that there are not are left out.
+        seed: Fixes the student's own randomness.
+    """
+    n_classes = int(max(np.max(classes, initial=0), np.max(truth, initial=0))) + 1
+    found = {}
+    for size in sorted({size for size in sizes if 0 < size <= len(lesson)}):
+        chances = predict(student, lesson.take(slice(size)), classes[:size], test, n_classes, seed)
+        found[size] = float((chances.argmax(1) == truth).mean())
+    return found
 
 
 # -- students of torch -----------------------------------------------------------------------------------------------

@@ -1,0 +1,34 @@
+"""Accuracy by the number of labelled images."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from doublure.data.images import Images
+from doublure.evaluate.students import learning_curve, predict
+
+
+def shades(n: int, seed: int) -> tuple[Images, np.ndarray]:
+    """Return dark and bright images, hard to tell from a few."""
+    rng = np.random.default_rng(seed)
+    classes = rng.integers(0, 2, n)
+    pixels = rng.normal(115 + 25 * classes[:, None, None, None], 60, (n, 6, 6, 1))
+    return Images(images=np.clip(pixels, 0, 255).astype(np.uint8)), classes
+
+
+def test_more_labelled_images_teach_more() -> None:
+    lesson, classes = shades(400, 0)
+    test, truth = shades(300, 1)
+    found = learning_curve("logistic", lesson, classes, test, truth, [300, 8, 8, 0, 4000], seed=0)
+    assert list(found) == [8, 300]
+    assert found[300] > found[8] + 0.02
+    chances = predict("logistic", lesson.take(slice(300)), classes[:300], test, 2, 0)
+    assert found[300] == (chances.argmax(1) == truth).mean()
+
+
+def test_a_class_that_the_first_images_lack_counts_as_missed() -> None:
+    lesson, classes = shades(40, 2)
+    order = np.argsort(classes, kind="stable")
+    test, truth = shades(60, 3)
+    found = learning_curve("logistic", lesson.take(order), classes[order], test, truth, [5], seed=0)
+    assert found == {5: float((truth == 0).mean())}
