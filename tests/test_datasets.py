@@ -208,7 +208,9 @@ def test_codebook_says_what_the_schema_says() -> None:
 
 
 def test_registry_names_what_it_should() -> None:
-    assert datasets.names() == ["adult", "mushroom", "mnist", "fashion-mnist", "svhn", "cifar-10", "celeba"]
+    assert datasets.names() == [
+        *("adult", "mushroom", "mnist", "fashion-mnist", "svhn", "cifar-10", "celeba", "daiad-water", "ettm1"),
+    ]
     for name in datasets.names():
         entry = datasets.info(name)
         assert entry.licence
@@ -529,6 +531,24 @@ def test_an_archive_without_the_member_is_one_line(tmp_path: Path, inside: dict[
         datasets.load(entry, folder=tmp_path)
 
 
+def test_water_meters_from_their_published_form(tmp_path: Path) -> None:
+    """Moments become moments; the name, the semicolons and the rest are the publisher's."""
+    body = b"user key;datetime;meter reading;diff\nm1;01/03/2016 00:28:55;68321;10\nm1;31/03/2016 23:59:59;68325;4\n"
+    member = Member(path="swm_trialA.csv", bytes=len(body), sha256=hashlib.sha256(body).hexdigest())
+    entry = placed("daiad-water", {"swm_trialA.zip": zipped({"swm_trialA.csv": body})}, tmp_path, member=member)
+    frame = datasets.load(entry, folder=tmp_path)
+    assert list(frame.columns) == ["meter", "time", "reading", "litres"]
+    assert frame["time"].astype(str).tolist() == ["2016-03-01 00:28:55", "2016-03-31 23:59:59"]
+    assert len(datasets.load(entry, folder=tmp_path, limit=1)) == 1
+
+
+def test_transformer_readings_from_their_published_file(tmp_path: Path) -> None:
+    (tmp_path / "ettm1").mkdir()
+    (tmp_path / "ettm1" / "ETTm1.csv").write_bytes(gzip.decompress(shared("ETTm1.csv.gz").read_bytes()))
+    frame = datasets.load("ettm1", folder=tmp_path)  # the checksum is the published one
+    assert frame.shape == (69_680, 8)
+
+
 def idx(array: np.ndarray) -> bytes:
     header = bytes([0, 0, 8, array.ndim]) + b"".join(size.to_bytes(4, "big") for size in array.shape)
     return gzip.compress(header + array.tobytes())
@@ -624,3 +644,36 @@ def test_celeba(tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded["y"], [[0, 1], [1, 0]])
     assert loaded["names"].tolist() == ["Male", "Young"]
     assert len(datasets.load(entry, "valid", folder=tmp_path)["x"]) == 1
+
+
+# --- series -------------------------------------------------------------------------------------------------------
+
+# schema -> (shared file, names of its arrays where they are others, whole series, share of values inside the bounds)
+SERIES = {
+    "daiad-water": ("daiad_water_hourly_derived.npz", {"user": "meter", "date": "time"}, 19_317, 0.998),
+    "london-power": ("london_smart_meter_2013.npz", {}, 34_691, 1.0),
+    "ettm1": ("ETTm1.csv.gz", {}, 725, 1.0),
+    "ecg200": ("ucr_ECG200.npz#train", {}, 100, 1.0),
+    "powercons": ("ucr_PowerCons.npz#train", {}, 180, 1.0),
+    "simbench-load": ("simbench_load_15min_2016.npz", {}, 27 * 366, 1.0),
+}
+
+
+@pytest.mark.parametrize("name", SERIES)
+def test_real_series_fit_their_schema(name: str) -> None:
+    from doublure.data.series import open_series
+    from doublure.schema import Schema
+
+    file, names, count, inside = SERIES[name]
+    path = shared(file.partition("#")[0])
+    schema = Schema.load(ROOT / "examples" / "schemas" / f"{name}.schema.yaml")
+    data: object = path.with_name(file)
+    if names:
+        with np.load(path, allow_pickle=False) as arrays:
+            data = {names.get(key, key): np.floor(arrays[key]) if key == "litres" else arrays[key] for key in arrays}
+    found = open_series(data).load(schema).content
+    assert len(found) == count
+    assert schema.undeclared == ()
+    for channel, facts in schema.channels.items():
+        values = found.channel(channel)
+        assert ((values >= facts.bounds[0]) & (values <= facts.bounds[1])).mean() >= inside

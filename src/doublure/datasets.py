@@ -45,7 +45,7 @@ class DatasetInfo:
     Attributes:
         name: Its short name.
         title: Its full name.
-        kind: ``"table"`` or ``"images"``.
+        kind: ``"table"``, ``"images"`` or ``"series"``, whose records are readings.
         licence: What its publisher allows, in a few words.
         licence_url: Where that stands.
         homepage: Its publisher's page.
@@ -58,7 +58,7 @@ class DatasetInfo:
 
     name: str
     title: str
-    kind: Literal["table", "images"]
+    kind: Literal["table", "images", "series"]
     licence: str
     licence_url: str
     homepage: str
@@ -165,7 +165,8 @@ def load(
         limit: At most this many records, the first ones.
 
     Returns:
-        A table as a DataFrame, with every missing value as its publisher writes it (``?``). Images as
+        A table as a DataFrame, with every missing value as its publisher writes it (``?``). Series as a DataFrame of
+        readings, a row each, with moments that a schema's ``series.time`` can name. Images as
         ``{"x": uint8 (N, H, W, C), "y": int64 (N,)}``. CelebA is cropped to the middle 128 x 128 pixels and scaled to
         48 x 48, as in Triastcyn & Faltings 2019; its ``y`` is ``(N, 40)`` of 0 and 1, and ``names`` has the forty
         attributes. Its training split takes 1.1 GB: give a ``limit`` where that is too much.
@@ -299,6 +300,22 @@ def _read_mushroom(entry: DatasetInfo, place: Path, split: str, limit: int | Non
     return pd.read_csv(content, names=list(entry.columns), na_filter=False).iloc[:limit]
 
 
+def _read_daiad_water(entry: DatasetInfo, place: Path, split: str, limit: int | None) -> pd.DataFrame:
+    import pandas as pd
+
+    content = io.BytesIO(_table_member(entry, place))
+    frame = pd.read_csv(content, sep=";", names=list(entry.columns), skiprows=1, nrows=limit)
+    frame["time"] = pd.to_datetime(frame["time"], format="%d/%m/%Y %H:%M:%S").astype("datetime64[s]")
+    return frame
+
+
+def _read_ettm1(entry: DatasetInfo, place: Path, split: str, limit: int | None) -> pd.DataFrame:
+    import pandas as pd
+
+    (file,) = entry.files
+    return pd.read_csv(place / file.name, nrows=limit)[list(entry.columns)]
+
+
 def _read_idx(path: Path) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """Read an IDX file of unsigned bytes: two zeros, 8, the number of axes, each axis as a big-endian int32, data."""
     import numpy as np
@@ -373,4 +390,6 @@ _READERS: dict[str, Callable[[DatasetInfo, Path, str, int | None], pd.DataFrame 
     "svhn": _read_svhn,
     "cifar-10": _read_cifar10,
     "celeba": _read_celeba,
+    "daiad-water": _read_daiad_water,
+    "ettm1": _read_ettm1,
 }

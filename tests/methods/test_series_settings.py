@@ -9,6 +9,7 @@ import torch
 import doublure as db
 from doublure.errors import SettingError
 from doublure.methods import series_settings
+from doublure.methods.adversarial import Adversaries
 from doublure.schema import Schema
 
 TEXT = """
@@ -102,7 +103,7 @@ def test_an_understudy_learns_each_attributes_profile(tmp_path, generator, criti
     made = db.plan(
         Schema.parse(WAVES), method="dpgan", epsilon=50.0, delta=1e-3, accountant="rdp", steps=70, lot_size=100,
         generator_batch=48, generator_type=generator, critic_type=critic, generator_lr=2e-3, lstm_units=16,
-        critic_width=32, checkpoints=1,
+        critic_width=32, checkpoints=1, lr_decay=1.0, generator_average=0.9,
     )  # fmt: skip
     ledger = db.Ledger.create(tmp_path / "l", dataset="waves", epsilon=60.0, delta=1e-2)
     syn = db.fit(waves(), made, ledger=ledger, seed=1)
@@ -111,3 +112,34 @@ def test_an_understudy_learns_each_attributes_profile(tmp_path, generator, criti
         real = private["a"][private["phase"] == phase].mean(0)
         found = syn.sample(500, given={"phase": phase}, seed=2).values[:, :, 0].mean(0)
         assert np.corrcoef(real, found)[0, 1] > 0.9
+
+
+def test_learning_rates_fall_with_the_iteration_alone(world):
+    """Geometric, to a tenth at the end, and taken up where a run was cut off; other kinds keep theirs."""
+    own = plan("dpgan", steps=100, n_critic=2).settings
+    assert [own.rate_left(number) for number in (0, 25, 50)] == pytest.approx([1, 0.1**0.5, 0.1])
+    assert world.settled("dpgan").rate_left(50) == 1
+    table = world.job("gan", steps=10)
+    adversaries = Adversaries(table, table.settings)
+    slower = type("Slower", (), {"rate_left": staticmethod(lambda number: 0.5**number)})
+    settings = adversaries._settings
+    adversaries._settings = _Mixed(settings, slower)
+    adversaries.improve_generator()
+    adversaries.improve_generator()
+    rates = [optimizer.param_groups[0]["lr"] for optimizer in adversaries._optimizers().values()]
+    assert rates == pytest.approx([settings.critic_lr / 4, settings.generator_lr / 4])
+    kept = adversaries.state()
+    again = Adversaries(table, table.settings)
+    again._settings = adversaries._settings
+    again.restore(kept)
+    assert [optimizer.param_groups[0]["lr"] for optimizer in again._optimizers().values()] == pytest.approx(rates)
+
+
+class _Mixed:
+    """Settings with one method of another's."""
+
+    def __init__(self, settings, other):
+        self._settings, self.rate_left = settings, other.rate_left
+
+    def __getattr__(self, name):
+        return getattr(self._settings, name)

@@ -119,6 +119,7 @@ class Adversaries:
             parameter.grad = gradient
         self._generator_optimizer.step()
         self.iterations += 1
+        self._slow_down()
         self._average()
         return float(loss.detach())
 
@@ -132,6 +133,12 @@ class Adversaries:
     def tempered(self, gradients: Sequence[Tensor]) -> Sequence[Tensor]:
         """Return the generator's gradients as its optimiser gets them; they follow from the critic alone."""
         return gradients
+
+    def _slow_down(self) -> None:
+        """Set both learning rates by the iteration alone: late steps are small, so that less noise stays."""
+        left = self._settings.rate_left(self.iterations)
+        self._critic_optimizer.param_groups[0]["lr"] = self._settings.critic_lr * left
+        self._generator_optimizer.param_groups[0]["lr"] = self._settings.generator_lr * left
 
     @torch.no_grad()
     def _average(self) -> None:
@@ -160,6 +167,7 @@ class Adversaries:
             self.flat.copy_(tensors["critic"])
         self.iterations = int(tensors["iterations"][0])
         self.pace.restore(tensors["pace"])
+        self._slow_down()
 
     def _modules(self) -> dict[str, nn.Module]:
         return {"generator": self.generator, "average": self.average}

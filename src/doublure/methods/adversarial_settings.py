@@ -102,6 +102,10 @@ class AdversarialSettings(MethodSettings):
         decided = {"lot_size": min(lot, units), "steps": self.steps or steps, "gradient_penalty": self.penalty}
         return self.model_copy(update=decided).with_length(schema)
 
+    def rate_left(self, iterations: int) -> float:
+        """Return the share of both learning rates that is left after so many of the generator's iterations."""
+        return 1.0
+
     def with_length(self, schema: Schema) -> Self:
         """Return the settings with what follows from the length of a record decided: nothing, where it has none."""
         return self

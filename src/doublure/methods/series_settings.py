@@ -43,13 +43,16 @@ class SeriesAdversarialSettings(AdversarialSettings):
         critic_depth: Its hidden layers.
         critic_channels: Output channels of the critic's convolutions, each of which halves the steps.
         features: Numbers between the critic's convolutions and its score.
+        lr_decay: The share of both learning rates that is left at the end (geometric in the generator's iterations):
+            late steps are small, so that less of the noise stays.
         curve: The power that shares of the bounds are taken to, for channels that cannot be negative; 1 is none.
     """
 
     betas: ClassVar[tuple[float, float]] = (0.5, 0.9)
 
     noise_width: int = Field(default=0, ge=0, le=65_536)
-    generator_average: float = Field(default=0.95, ge=0, lt=1)
+    generator_average: float = Field(default=0.98, ge=0, lt=1)
+    lr_decay: float = Field(default=0.1, gt=0, le=1)
     generator_type: Literal["conv", "lstm"] = "conv"
     critic_type: Literal["mlp", "conv"] = "mlp"
     hidden: int = Field(default=128, ge=1, le=8192)
@@ -61,6 +64,11 @@ class SeriesAdversarialSettings(AdversarialSettings):
     critic_channels: tuple[Channels, ...] = Field(default=(16, 32, 32), min_length=1, max_length=8)
     features: int = Field(default=64, ge=1, le=4096)
     curve: float = Field(default=1 / 3, gt=0, le=1)
+
+    def rate_left(self, iterations: int) -> float:
+        """Return the share of both learning rates that is left after so many of the generator's iterations."""
+        share: float = self.lr_decay ** (iterations * self.n_critic / (self.steps or 1))
+        return share
 
     def with_length(self, schema: Schema) -> Self:
         """Return the settings with the generator's noise decided, from the public length of a series.
