@@ -24,4 +24,4 @@ def test_the_commands_shown_exist():
 
     shown = re.findall(r"^doublure (\w+)", PAGE, flags=re.MULTILINE)
     assert set(shown) <= set(VERBS)
-    assert len(shown) == 9
+    assert len(shown) == 11

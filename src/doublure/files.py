@@ -28,7 +28,7 @@ _REMEDIES = {
     errno.ENAMETOOLONG: "choose a shorter name",
 }
 
-Form: TypeAlias = Literal["plan", "page", "figures", "comparison"]
+Form: TypeAlias = Literal["plan", "page", "figures", "comparison", "inspection"]
 """What is made again and again in the same place, so that a file of the same form may be replaced."""
 
 _KEYS: Mapping[str, tuple[frozenset[str], ...]] = {
@@ -40,12 +40,14 @@ _KEYS: Mapping[str, tuple[frozenset[str], ...]] = {
         frozenset({"internal", "fidelity"}),
     ),
     "comparison": (frozenset({"internal", "contenders"}),),
+    "inspection": (frozenset({"about", "suspicions"}),),
 }
 _NAMES: Mapping[str, str] = {
     "plan": "no plan",
     "page": "no page of doublure's",
     "figures": "no figures of an evaluation",
     "comparison": "no comparison",
+    "inspection": "no inspection",
 }
 _PAGE, _MADE_BY = b"<!doctype html>", b'<meta name="generator" content="doublure">'
 _LEDGER = b'{"body":'

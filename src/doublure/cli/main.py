@@ -35,6 +35,7 @@ VERBS = (
     "label",
     "evaluate",
     "compare",
+    "inspect",
     "release",
     "verify",
     "datasets",

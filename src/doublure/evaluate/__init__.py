@@ -6,6 +6,7 @@ Every figure stands beside that of independent columns (the least to expect) and
 from doublure.evaluate import baseline, expected_loss, extractors, fidelity, students, utility
 from doublure.evaluate.comparison import Comparison, compare
 from doublure.evaluate.images import ImageEvaluation, evaluate_images
+from doublure.evaluate.inspection import Inspection, inspect
 from doublure.evaluate.scores import Score
 from doublure.evaluate.series import SeriesEvaluation, evaluate_series
 from doublure.evaluate.table import TableEvaluation, evaluate_table
@@ -16,6 +17,7 @@ __all__ = [
     "Comparison",
     "ImageEvaluation",
     "ImageReport",
+    "Inspection",
     "Report",
     "Score",
     "SeriesEvaluation",
@@ -30,6 +32,7 @@ __all__ = [
     "expected_loss",
     "extractors",
     "fidelity",
+    "inspect",
     "report",
     "students",
     "utility",

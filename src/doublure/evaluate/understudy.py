@@ -241,7 +241,21 @@ def report(
     listener.stage("draw artificial records")
     artificial = syn.sample(wanted, seed=seed)
     listener.stage("compare")
-    about = About(
+    chosen = (rule or _planned(syn)) if loss else None
+    lost, skipped = _expected_loss(syn, train.content, chosen, seed, listener)
+    if isinstance(syn.schema, ImageSchema):
+        found = evaluate_images(syn.schema, artificial, train.content, kept, unit=train.unit, seed=seed)
+        return ImageReport(about=about(syn), images=found, expected_loss=lost, expected_loss_skipped=skipped)
+    if isinstance(syn.schema, SeriesSchema):
+        seen = evaluate_series(syn.schema, artificial, train.content, kept, unit=train.unit, seed=seed)
+        return SeriesReport(about=about(syn), series=seen, expected_loss=lost, expected_loss_skipped=skipped)
+    table = evaluate_table(syn.schema, artificial, train.content, kept, unit=train.unit, seed=seed)
+    return Report(about=about(syn), table=table, expected_loss=lost, expected_loss_skipped=skipped)
+
+
+def about(syn: Understudy) -> About:
+    """Return whose records these are, and what may be claimed about them."""
+    return About(
         method=syn.plan.method,
         guarantee_kind=syn.guarantee.kind,
         guarantee=syn.guarantee.sentence,
@@ -249,16 +263,6 @@ def report(
         schema_sha256=syn.schema.sha256,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )
-    chosen = (rule or _planned(syn)) if loss else None
-    lost, skipped = _expected_loss(syn, train.content, chosen, seed, listener)
-    if isinstance(syn.schema, ImageSchema):
-        found = evaluate_images(syn.schema, artificial, train.content, kept, unit=train.unit, seed=seed)
-        return ImageReport(about=about, images=found, expected_loss=lost, expected_loss_skipped=skipped)
-    if isinstance(syn.schema, SeriesSchema):
-        seen = evaluate_series(syn.schema, artificial, train.content, kept, unit=train.unit, seed=seed)
-        return SeriesReport(about=about, series=seen, expected_loss=lost, expected_loss_skipped=skipped)
-    table = evaluate_table(syn.schema, artificial, train.content, kept, unit=train.unit, seed=seed)
-    return Report(about=about, table=table, expected_loss=lost, expected_loss_skipped=skipped)
 
 
 def _planned(syn: Understudy) -> Rule | None:

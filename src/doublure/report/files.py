@@ -6,10 +6,12 @@ from pathlib import Path
 
 from doublure.errors import InputError
 from doublure.evaluate.comparison import Comparison
+from doublure.evaluate.inspection import Inspection
 from doublure.evaluate.table import TableEvaluation
 from doublure.evaluate.understudy import Internal
 from doublure.files import Form, check_output, refuse_unwritable, write_atomic
 from doublure.report.build import internal_page
+from doublure.report.inspection import inspection_page
 
 
 def write_internal(
@@ -22,11 +24,26 @@ def write_internal(
     Raises:
         InputError: A file cannot be written there, would lie where it is published or kept, or would replace another.
     """
-    check_places(html, json, form="comparison" if isinstance(report, Comparison) else "figures")
+    form: Form = "comparison" if isinstance(report, Comparison) else "figures"
+    _write(internal_page(report), report.to_json(), html, json, form)
+
+
+def write_inspection(found: Inspection, html: str | Path, json: str | Path | None = None) -> None:
+    """Write the page of an inspection, and its figures as JSON if a path is given; no real record is in either.
+
+    Raises:
+        InputError: A file cannot be written there, would lie where it is published or kept, or would replace another.
+    """
+    _write(inspection_page(found), found.to_json(), html, json, "inspection")
+
+
+def _write(page: str, figures: str, html: str | Path, json: str | Path | None, form: Form) -> None:
+    """Write both or neither."""
+    check_places(html, json, form=form)
     if json is not None:
-        write_private(json, report.to_json() + "\n")
+        write_private(json, figures + "\n")
     try:
-        write_private(html, internal_page(report))
+        write_private(html, page)
     except InputError:
         if json is not None:
             Path(json).unlink(missing_ok=True)

@@ -1,0 +1,41 @@
+"""``doublure inspect``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from doublure.cli.options import Config, Json
+from doublure.cli.terminal import Outcome, TerminalProgress
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("inspect")(inspect)
+
+
+def inspect(
+    run: Annotated[Path, typer.Argument(help="A run folder of images.")],
+    against: Annotated[Path | None, typer.Option(help="A run folder that is known to be right.")] = None,
+    images: Annotated[int, typer.Option(help="How many images of each are looked at.")] = 2_000,
+    seed: Annotated[int, typer.Option(help="Fixes the samples.")] = 0,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Where to write the page.")] = None,
+    as_json: Json = False,
+    config: Config = None,
+) -> Outcome:
+    """Look for signs of a broken pipeline in artificial images alone. No real record is read."""
+    from doublure import evaluate as measures
+    from doublure.report import check_places
+    from doublure.run_folder import load
+
+    syn, other = load(run), load(against) if against else None
+    page = out or run / "internal" / "inspection.html"
+    figures = page.with_name(f"{page.stem}.json") if page.name else page
+    check_places(page, figures, form="inspection")
+    with TerminalProgress() as progress:
+        found = measures.inspect(syn, other, images=images, seed=seed, progress=progress)
+    found.save(page, figures)
+    return Outcome(data={"page": str(page), "inspection": json.loads(found.to_json())}, text=f"{found}\nWrote {page}.")

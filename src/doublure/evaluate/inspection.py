@@ -1,0 +1,220 @@
+"""Inspect what a private pipeline made, from artificial images alone (Triastcyn & Faltings 2022, tasks T1-T6, §3.1).
+
+Nobody may look at the private images, so that a bug in what was done to them before the fit stays unseen: a share of
+them turned, negatives among positives, a table of labels shifted by one, a class that was lost. What the fit learned
+shows it. No real record is read here: an inspection is post-processing, and whoever may see samples may see it.
+
+Each suspicion is a share of the images, held against the same share of another run that is known to be right: an older
+one, or one from another site. Two runs on the same data differ too, by the noise of their fits, so that a difference
+counts once it is beyond a margin of five points, at p < 0.001 after Holm's correction for all suspicions. Without
+another run nothing is tested, and a share is pointed at once it surely passes one in ten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from doublure.data.images import Images
+from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
+from doublure.errors import SettingError, printable
+from doublure.evaluate.extractors import codes_of
+from doublure.evaluate.scores import Result
+from doublure.evaluate.suspicions import LEVEL, MARGIN, Inspected, Suspicion, suspicions
+from doublure.evaluate.table import versions
+from doublure.evaluate.understudy import About, Understudy, about
+from doublure.evaluate.words import Verdict, percent
+from doublure.progress import Progress, Silent
+from doublure.schema.images import ImageSchema
+
+LOOKED_AT = 2_000
+"""How many images of each run are looked at; the students learn from twice as many others."""
+
+_A_ROW = 16
+
+
+class Slice(Result):
+    """The images of one class.
+
+    Attributes:
+        label: The class.
+        share: Of the inspected images, those with this label.
+        reference: The same of the other run.
+        brightness: Mean intensity, of full intensity.
+        reference_brightness: The same of the other run.
+    """
+
+    label: str
+    share: float
+    reference: float | None = None
+    brightness: float | None = None
+    reference_brightness: float | None = None
+
+
+class Inspection(Result):
+    """What was found in artificial images alone; no real record was read.
+
+    Attributes:
+        about: Whose images these are.
+        against: Whose images they were held against.
+        images: How many were looked at.
+        suspicions: Every way in which they can be wrong.
+        slices: The classes; empty without labels.
+        sheet: A contact sheet of the inspected images (PNG), for the page alone.
+        reference_sheet: The same of the other run.
+    """
+
+    version: Literal[1] = 1
+    about: About
+    against: About | None = None
+    images: int
+    seed: int
+    suspicions: tuple[Suspicion, ...]
+    slices: tuple[Slice, ...]
+    notes: tuple[str, ...]
+    versions: Mapping[str, str]
+    sheet: bytes = Field(default=b"", exclude=True, repr=False)
+    reference_sheet: bytes = Field(default=b"", exclude=True, repr=False)
+
+    @property
+    def found(self) -> tuple[Suspicion, ...]:
+        """What stands out, the surest first."""
+        standing = [entry for entry in self.suspicions if entry.found]
+        return tuple(sorted(standing, key=lambda entry: (entry.p or 0.0, -entry.share)))
+
+    @property
+    def verdict(self) -> Verdict:
+        """The inspection in plain words."""
+        standing = [_sentence(entry) for entry in self.found]
+        lost = [printable(entry.label) for entry in self.slices if entry.share == 0]
+        return Verdict(
+            headline=standing[0] if standing else f"Nothing stands out in {self.images:,} artificial images.",
+            lines=tuple(standing[1:]),
+            warnings=(f"No image has the label {', '.join(lost)}.",) if lost else (),
+        )
+
+    def save(self, html: str | Path, json: str | Path | None = None) -> None:
+        """Write the page, and its figures as JSON if asked.
+
+        Raises:
+            InputError: A file cannot be written.
+        """
+        from doublure.report import write_inspection
+
+        write_inspection(self, html, json)
+
+    def to_json(self) -> str:
+        """Return JSON text; what is not known is null."""
+        return self.model_dump_json(indent=1)
+
+    def __str__(self) -> str:
+        said = self.verdict
+        return "\n".join([said.headline, *said.lines, *(f"! {line}" for line in said.warnings)])
+
+
+def inspect(
+    syn: Understudy,
+    against: Understudy | None = None,
+    *,
+    images: int = LOOKED_AT,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Inspection:
+    """Look for signs of a broken pipeline in the images that an understudy makes.
+
+    Args:
+        syn: The understudy to be inspected.
+        against: One of the same kind of images that is known to be right.
+        images: How many images of each are looked at; twice as many others are learned from.
+        seed: Fixes the samples and the students' randomness.
+        progress: Who listens.
+
+    Raises:
+        SettingError: The understudy makes no images, or the two make images of other shapes or classes.
+    """
+    schema = _schema_of(syn, against)
+    if images < 1:
+        raise SettingError("must be at least 1", field="images", remedy="leave it out")
+    listener = progress or Silent()
+    listener.stage("draw artificial images")
+    drawn = (against or syn).sample(3 * images, seed=seed)
+    lesson, others = drawn.take(slice(2 * images)), drawn.take(slice(2 * images, None))
+    inspected, reference = (syn.sample(images, seed=seed + 1), others) if against else (others, None)
+    sets = Inspected(
+        lesson=(lesson, codes_of(schema, lesson)),
+        inspected=(inspected, codes_of(schema, inspected)),
+        reference=(reference, codes_of(schema, reference)) if reference is not None else None,
+        labels=() if schema.label is None else tuple(str(value) for value in schema.label.domain),
+    )
+    listener.stage("look for what is wrong")
+    return Inspection(
+        about=about(syn),
+        against=about(against) if against else None,
+        images=images,
+        seed=seed,
+        suspicions=suspicions(sets, seed),
+        slices=tuple(_slice(sets, code, label) for code, label in enumerate(sets.labels)),
+        notes=_notes(against is not None, len(lesson)),
+        versions=versions(),
+        sheet=_sheet(inspected, schema, syn),
+        reference_sheet=_sheet(reference, schema, against) if against and reference is not None else b"",
+    )
+
+
+def _schema_of(syn: Understudy, against: Understudy | None) -> ImageSchema:
+    schema, other = syn.schema, against.schema if against else None
+    if not isinstance(schema, ImageSchema):
+        remedy = "compare runs with `doublure compare`, or sample the run and look at its columns"
+        raise SettingError(f"is of kind {schema.kind}; images can be inspected", field="run", remedy=remedy)
+    if other is None:
+        return schema
+    if not isinstance(other, ImageSchema) or (other.shape, other.label) != (schema.shape, schema.label):
+        remedy = "name a run with images of the same shape and labels"
+        raise SettingError("makes other images than the inspected run", field="against", remedy=remedy)
+    return schema
+
+
+def _slice(sets: Inspected, code: int, label: str) -> Slice:
+    mine = {name: of == code for name, (_, of) in sets.seen.items()}
+    bright = {
+        name: float(sets.seen[name][0].images[rows].mean() / 255) if rows.any() else None for name, rows in mine.items()
+    }
+    return Slice(
+        label=label,
+        share=float(mine["inspected"].mean()),
+        reference=float(mine["reference"].mean()) if "reference" in mine else None,
+        brightness=bright["inspected"],
+        reference_brightness=bright.get("reference"),
+    )
+
+
+def _sheet(images: Images, schema: ImageSchema, syn: Understudy) -> bytes:
+    order = () if schema.label is None else schema.label.domain
+    return png(contact_sheet(rows_of(examples(images, schema, _A_ROW), order), syn.guarantee.sentence))
+
+
+def _sentence(entry: Suspicion) -> str:
+    said = f"{percent(entry.share)} of the images {entry.clause}"
+    if entry.p is None:
+        return f"{said}."
+    p = "< 1e-15" if entry.p < 1e-15 else f"= {entry.p:.0e}"
+    return f"{said}; in the run held against, {percent(entry.reference)} (p {p})."
+
+
+def _notes(against: bool, taught: int) -> tuple[str, ...]:
+    if against:
+        return (
+            f"Students learned from {taught:,} images of the run held against, and looked at others.",
+            f"Two runs on the same data differ too. A difference counts beyond {100 * MARGIN:.0f} points, at p below "
+            f"{LEVEL:g} for all suspicions together; p speaks of these two generators and not of other fits.",
+            "Images so poor that they look like nothing can look like anything: read the shares beside the sheets.",
+        )
+    return (
+        f"Students learned from {taught:,} images of the same run, and looked at others: what a minority of a run's "
+        "images has undergone stands out against the rest.",
+        "Nothing was tested. What stands out may lie in the nature of the images (an eight is an eight upside down): "
+        "hold the run against one that is known to be right.",
+    )

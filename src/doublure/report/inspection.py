@@ -1,0 +1,73 @@
+"""From an inspection to its page: no figure is computed here, only put into words and places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from doublure.evaluate.inspection import Inspection, Slice
+from doublure.evaluate.suspicions import Suspicion
+from doublure.evaluate.words import percent
+from doublure.report import page
+
+_NO_GUARANTEE = "No privacy guarantee. Do not publish."
+_PROTECTED = frozenset({"dp", "bayesian-dp"})
+_SLICED = ("label", "unlike")
+
+
+def inspection_page(found: Inspection) -> str:
+    """Return the HTML of an inspection's page."""
+    return page.render("inspection.html.j2", context(found))
+
+
+def context(found: Inspection) -> dict[str, Any]:
+    """Return what the template names."""
+    claims = [("inspected", found.about), *([("held against", found.against)] if found.against else [])]
+    listed = _listed(found.suspicions)
+    return {
+        "title": "Is something wrong with these images?",
+        "about": found.about,
+        "against": found.against is not None,
+        "loud": None if all(claim.guarantee_kind in _PROTECTED for _, claim in claims) else _NO_GUARANTEE,
+        "claims": claims,
+        "verdict": found.verdict,
+        "images": found.images,
+        "sheet": page.inline_png(found.sheet),
+        "reference_sheet": page.inline_png(found.reference_sheet) if found.reference_sheet else None,
+        "entries": [_entry(entry) for entry in found.suspicions],
+        "listed": [entry.clause for entry in listed],
+        "slices": [_row(each, listed, found.against is not None) for each in found.slices],
+        "notes": found.notes,
+        "seed": found.seed,
+        "versions": found.versions,
+    }
+
+
+def _listed(suspicions: Sequence[Suspicion]) -> list[Suspicion]:
+    """Return what is shown class by class: what stands out, and what is of use in any case."""
+    return [entry for entry in suspicions if entry.classes and (entry.found or entry.key in _SLICED)]
+
+
+def _entry(entry: Suspicion) -> dict[str, Any]:
+    ends = entry.interval
+    return {
+        "clause": entry.clause,
+        "meaning": entry.meaning,
+        "share": percent(entry.share),
+        "interval": "" if ends is None else f"{100 * ends[0]:.1f} to {100 * ends[1]:.1f}\u00a0%",
+        "reference": percent(entry.reference),
+        "p": "" if entry.p is None else _p(entry.p),
+        "found": entry.found,
+    }
+
+
+def _row(each: Slice, listed: Sequence[Suspicion], against: bool) -> dict[str, Any]:
+    shares, bright = [each.share], [each.brightness]
+    if against:
+        shares, bright = [*shares, each.reference or 0.0], [*bright, each.reference_brightness]
+    columns = [*shares, *bright, *(entry.classes.get(each.label) for entry in listed)]
+    return {"label": each.label, "cells": [percent(column) for column in columns]}
+
+
+def _p(p: float) -> str:
+    return "< 1e-15" if p < 1e-15 else f"{p:.0e}" if p < 0.001 else f"{p:.3f}"

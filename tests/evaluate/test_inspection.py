@@ -1,0 +1,269 @@
+"""Inspecting images: what a pipeline broke is found in samples, and what it did not break is not."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from doublure.data.images import Images
+from doublure.errors import SettingError
+from doublure.evaluate import inspect
+from doublure.evaluate.alterations import ALTERATIONS, alterations_of, altered
+from doublure.evaluate.suspicions import holm, nearest, p_beyond
+from doublure.report import inspection_page
+from doublure.schema import Schema
+
+TEXT = "doublure: 1\nkind: images\nunits: 900\nimages: {shape: [12, 12, 1]}\nlabel: {values: [F, L, T]}\n"
+SEEN = 200
+
+_GLYPHS = [
+    np.array([[int(cell) for cell in row] for row in rows.split()])
+    for rows in ("11110 10000 11100 10000 10000", "10000 10000 10000 10000 11110", "11100 01000 01000 01000 01011")
+]
+
+
+def glyphs(n, rng):
+    """Return letters that look like themselves in one position only, shifted and with noise; and the class of each."""
+    codes = rng.integers(3, size=n)
+    pixels = np.zeros((n, 12, 12))
+    for place, code in enumerate(codes):
+        drawn = np.kron(_GLYPHS[code], np.ones((2, 2)))
+        down, right = rng.integers(0, 3, size=2)
+        pixels[place, down : down + 10, right : right + 10] = 180 * drawn
+    noisy = np.clip(pixels + 25 * rng.standard_normal(pixels.shape), 0, 255).astype(np.uint8)
+    return noisy[..., None], codes
+
+
+def nothing(pixels, codes, rng):
+    return pixels, codes
+
+
+@dataclass(frozen=True)
+class Pretended:
+    """An understudy that draws glyphs, which something may have been done to."""
+
+    schema: Any
+    broken: Any = nothing
+
+    @property
+    def guarantee(self):
+        return SimpleNamespace(kind="dp", sentence="claim of dp", epsilon=1.0, delta=1e-5)
+
+    @property
+    def plan(self):
+        return SimpleNamespace(method="guided", settings=None)
+
+    def sample(self, n, *, seed=None):
+        rng = np.random.default_rng(seed)
+        pixels, codes = self.broken(*glyphs(n, rng), rng)
+        return Images(images=pixels, labels=pd.Series(pd.Categorical.from_codes(codes, ["F", "L", "T"])))
+
+
+def altering(name, share=0.25):
+    """Return the bug that alters a share of the images."""
+
+    def broken(pixels, codes, rng):
+        which = rng.random(len(pixels)) < share
+        pixels[which] = altered(pixels[which], name)
+        return pixels, codes
+
+    return broken
+
+
+def shifted_labels(pixels, codes, rng):
+    return pixels, np.where(rng.random(len(codes)) < 0.3, (codes + 1) % 3, codes)
+
+
+def a_class_lost(pixels, codes, rng):
+    kept = np.flatnonzero((codes != 1) | (rng.random(len(codes)) < 0.02))
+    again = rng.choice(kept, len(codes))
+    return pixels[again], codes[again]
+
+
+def strangers(pixels, codes, rng):
+    which = rng.random(len(pixels)) < 0.2
+    pixels[which] = 200 * (np.indices((12, 12)).sum(0) % 4 < 2)[..., None]
+    return pixels, codes
+
+
+def blanks(pixels, codes, rng):
+    which = rng.random(len(pixels)) < 0.2
+    pixels[which] = 7
+    return pixels, codes
+
+
+@pytest.fixture(scope="module")
+def schema():
+    return Schema.parse(TEXT).resolve({})
+
+
+@pytest.fixture(scope="module")
+def right(schema):
+    return Pretended(schema)
+
+
+def both(first, second):
+    return lambda pixels, codes, rng: second(*first(pixels, codes, rng), rng)
+
+
+def held(schema, right, broken):
+    return inspect(Pretended(schema, broken), right, images=SEEN)
+
+
+@pytest.fixture(scope="module")
+def turned(schema, right):
+    return held(schema, right, altering("turned left"))
+
+
+def test_a_run_that_is_right_is_not_flagged(schema, right):
+    found = held(schema, right, nothing)
+    assert found.found == ()
+    assert found.verdict.headline == f"Nothing stands out in {SEEN} artificial images."
+    assert {"rare_0", "label", "flat", "unlike", *(name.replace(" ", "_") for name in ALTERATIONS)} <= {
+        entry.key for entry in found.suspicions
+    }
+
+
+@pytest.mark.parametrize(
+    ("broken", "keys"),
+    [
+        (both(altering("upside down"), altering("negative")), {"upside_down", "negative"}),
+        (both(a_class_lost, shifted_labels), {"rare_1", "label"}),
+        (both(strangers, blanks), {"unlike", "flat"}),
+    ],
+    ids=["altered twice", "classes", "other images"],
+)
+def test_what_is_broken_is_found_in_samples(schema, right, broken, keys):
+    found = held(schema, right, broken)
+    said = found.verdict.headline + " ".join(found.verdict.lines)
+    entries = {entry.key: entry for entry in found.suspicions}
+    for key in keys:
+        entry = entries[key]
+        assert entry.found
+        assert entry.p < 1e-3
+        assert entry.interval[0] <= entry.share <= entry.interval[1]
+        assert entry.clause in said
+        if key == "rare_1":
+            assert entry.share < entry.reference / 2
+        else:
+            assert entry.share > entry.reference + 0.05
+
+
+def test_turned_images_are_found_in_samples(turned):
+    assert turned.found[0].key == "turned_left"
+    assert turned.found[0].p < 1e-3
+    assert turned.verdict.headline.startswith("2")
+    assert turned.found[0].classes.keys() == {"F", "L", "T"}
+
+
+def test_a_minority_stands_out_against_the_rest_of_its_own_run(schema):
+    found = inspect(Pretended(schema, altering("negative")), images=SEEN)
+    assert [entry.key for entry in found.found] == ["negative"]
+    assert found.against is None
+    assert all(entry.p is None and entry.reference is None for entry in found.suspicions)
+
+
+def test_a_class_without_images_is_said_to_be(schema, right):
+    def lost(pixels, codes, rng):
+        return pixels[codes != 1], codes[codes != 1]
+
+    def none_of(pixels, codes, rng):
+        some, classes = lost(pixels, codes, rng)
+        again = rng.integers(len(some), size=len(pixels))
+        return some[again], classes[again]
+
+    found = held(schema, right, none_of)
+    assert found.verdict.warnings == ("No image has the label L.",)
+    assert found.slices[1].share == 0
+    assert found.slices[1].brightness is None
+    assert "rare_1" in {entry.key for entry in found.found}
+
+
+def test_the_page_says_what_may_be_claimed_and_shows_both(turned):
+    html = inspection_page(turned)
+    assert html.count("data:image/png") == 2
+    assert "claim of dp" in html
+    assert "stands out" in html
+    assert "look turned left" in html
+    assert "Do not publish" not in html
+    for kind in ("empirical", "none"):
+        unlike = turned.about.model_copy(update={"guarantee_kind": kind})
+        for place in ("about", "against"):
+            loud = inspection_page(turned.model_copy(update={place: unlike}))
+            assert "No privacy guarantee. Do not publish." in loud
+
+
+def test_it_repeats_itself_and_survives_json(schema, right, turned):
+    assert turned.suspicions == held(schema, right, altering("turned left")).suspicions
+    plain = json.loads(turned.to_json())
+    assert {"about", "against", "suspicions", "slices"} <= plain.keys()
+    assert "sheet" not in plain
+
+
+def test_images_without_labels_are_inspected(right):
+    schema = Schema.parse(TEXT.split("label")[0]).resolve({})
+
+    @dataclass(frozen=True)
+    class Unlabelled(Pretended):
+        def sample(self, n, *, seed=None):
+            return Images(images=super().sample(n, seed=seed).images)
+
+    found = inspect(Unlabelled(schema, altering("negative")), Unlabelled(schema), images=SEEN)
+    assert "negative" in {entry.key for entry in found.found}
+    assert found.slices == ()
+    assert {"label", "rare_0"}.isdisjoint(entry.key for entry in found.suspicions)
+
+
+def test_what_cannot_be_inspected_is_refused(schema, right):
+    table = SimpleNamespace(kind="table")
+    with pytest.raises(SettingError, match="images can be inspected"):
+        inspect(SimpleNamespace(schema=table))
+    other = Schema.parse(TEXT.replace("[F, L, T]", "[F, L, X]")).resolve({})
+    with pytest.raises(SettingError, match="other images"):
+        inspect(right, Pretended(other))
+    with pytest.raises(SettingError, match="at least 1"):
+        inspect(right, images=0)
+
+
+def test_alterations_are_what_they_are_called():
+    image = np.array([[1, 2], [3, 4]], dtype=np.uint8).reshape(1, 2, 2, 1)
+    shown = {name: altered(image, name)[0, :, :, 0].tolist() for name in ALTERATIONS}
+    assert shown["turned left"] == [[2, 4], [1, 3]]
+    assert shown["turned right"] == [[3, 1], [4, 2]]
+    assert shown["upside down"] == [[4, 3], [2, 1]]
+    assert shown["mirrored"] == [[2, 1], [4, 3]]
+    assert shown["flipped"] == [[3, 4], [1, 2]]
+    assert shown["transposed"] == [[1, 3], [2, 4]]
+    assert shown["negative"] == [[254, 253], [252, 251]]
+    wide = Images(images=np.zeros((1, 2, 3, 1), dtype=np.uint8))
+    assert alterations_of(wide) == ("upside down", "mirrored", "flipped", "negative")
+
+
+def test_p_values_hold_at_the_margin():
+    """At the margin itself no more than the stated share of tests is surprised."""
+    rng = np.random.default_rng(0)
+    found = np.array([p_beyond(rng.random(2000) < 0.15, rng.random(2000) < 0.1, margin=0.05) for _ in range(2000)])
+    assert 0.03 < (found < 0.05).mean() < 0.07
+    halves = np.array([p_beyond(rng.random(2000) < 0.1, rng.random(2000) < 0.05, part=0.5) for _ in range(2000)])
+    assert 0.03 < (halves < 0.05).mean() < 0.07
+    assert p_beyond(np.ones(2000, dtype=bool), np.zeros(2000, dtype=bool), margin=0.05) < 1e-100
+
+
+def test_corrected_p_values_keep_their_order():
+    assert holm({"a": 0.04, "b": 0.01, "c": 0.9}) == {"b": 0.03, "a": 0.08, "c": 0.9}
+    assert holm({"a": 0.6, "b": 0.6}) == {"a": 1.0, "b": 1.0}
+
+
+def test_the_nearest_is_the_nearest():
+    rng = np.random.default_rng(1)
+    first, second = (Images(images=rng.integers(0, 256, (n, 3, 3, 1), dtype=np.uint8)) for n in (7, 300))
+    points = [each.images.reshape(len(each), -1) / 255 for each in (first, second)]
+    slow = np.square(points[0][:, None] - points[1][None]).sum(2).min(1)
+    assert nearest(first, second) == pytest.approx(slow, rel=1e-4, abs=1e-5)
+    assert nearest(second, second).max() < 1e-4
