@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import statistics
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,36 +12,10 @@ import numpy as np
 
 import doublure as db
 from doublure.data.images import Images
-from doublure.errors import CeilingPassed
 from doublure.evaluate.students import seen_by
-from doublure.run_folder import RunFolder
 
 DELTA_MU = 1e-10
 METHOD = "bayesgan"
-_ROOM = 1e12  # the paper's settings have a worst case of some 1e9
-
-
-def fitted(
-    plan: db.Plan, arrays: Mapping[str, np.ndarray[Any, Any]], cell: Sequence[object], runs: Path, seed: int
-) -> tuple[db.Synthesizer, dict[str, Any]]:
-    """Fit, or go on with a fit that was cut off; the steps lost then are paid for at their worst, as always."""
-    folder = runs / hashlib.sha256(json.dumps([*map(str, cell)]).encode()).hexdigest()[:16]
-    folder.mkdir(parents=True, exist_ok=True)
-    book, out = folder / "ledger", folder / "run"
-    room = {"dataset": str(cell[0]), "epsilon": _ROOM, "delta": 0.5}
-    ledger = db.Ledger.open(book) if book.exists() else db.Ledger.create(book, **room)
-    start = time.perf_counter(), time.process_time()
-    begun = (out / "run.json").is_file()
-    try:
-        if begun and RunFolder.open(out).run.get("status") == "done":
-            understudy = db.load(out)
-        else:
-            understudy = db.fit(arrays, plan, ledger=ledger, out=out, seed=None if begun else seed, resume=begun)
-    except CeilingPassed as passed:
-        understudy = passed.understudy  # type: ignore[assignment]
-    cost = {"fit_seconds": round(time.perf_counter() - start[0])}
-    cost["fit_cpu_seconds"] = round(time.process_time() - start[1])
-    return understudy, {**cost, **claims(understudy, out), "resumed": begun}
 
 
 def claims(understudy: db.Synthesizer, run: Path) -> dict[str, Any]:

@@ -76,6 +76,15 @@ def test_distances_stand_between_their_comparisons(evaluation):
     assert evaluation.classes[0].share.value == pytest.approx(1 / 3)
 
 
+def test_resemblance_is_measured_in_a_named_space(evaluation):
+    scores = {score.key: score for score in evaluation.resemblance}
+    assert all(score.name.endswith("(student)") for score in scores.values())
+    assert scores["frechet"].value < scores["frechet"].baseline
+    assert 1 < scores["inception_score"].real <= 3
+    assert scores["precision"].value > 0.5
+    assert scores["recall"].value > 0.5
+
+
 def test_class_means_have_the_right_averages_and_no_relations(schema):
     """Two pixels that always agree no longer do."""
     real = made(300, 4, noise=0.0)

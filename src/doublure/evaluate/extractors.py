@@ -20,7 +20,7 @@ import numpy as np
 from doublure.encode.columns import Discrete, Floats
 from doublure.errors import SettingError
 from doublure.evaluate.classification import Labels
-from doublure.evaluate.students import penultimate, seen_by
+from doublure.evaluate.students import seen_by, sight
 from doublure.schema.images import ImageSchema
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def student(lesson: Images, classes: Labels, seed: int) -> Extractor:
         classes: ``(N,)`` their classes.
         seed: Fixes the student's own randomness.
     """
-    return Extractor(name="student", see=penultimate(lesson, classes, seed))
+    return Extractor(name="student", see=sight(lesson, classes, seed).features)
 
 
 def efficientnet_lite0() -> Extractor:

@@ -19,8 +19,9 @@ from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
 from doublure.errors import DataError, printable
 from doublure.evaluate.classification import Labels
 from doublure.evaluate.extractors import codes_of
+from doublure.evaluate.resemblance import resemblance
 from doublure.evaluate.scores import Result, Score, distance_score, wilson
-from doublure.evaluate.students import EPOCHS, STUDENTS, Student, predict
+from doublure.evaluate.students import EPOCHS, STUDENTS, USUAL, Student, predict, sight
 from doublure.evaluate.table import INTERNAL, SEEN, Rows, held_back, versions
 from doublure.evaluate.words import Verdict, interval, percent
 from doublure.schema.images import ImageSchema
@@ -56,6 +57,7 @@ class ImageEvaluation(Result):
         students: Train on artificial, test on real; empty where ``students_skipped`` says why.
         classes: The classes; empty without labels.
         pixels: Distances of the mean image and of the spread, in shares of full intensity; the mean over classes.
+        resemblance: How they look to a student taught with real images; empty where none was taught.
         taught: How many images the students were taught with and tested on.
         artificial_sheet: A contact sheet of artificial images (PNG), for the page alone.
         real_sheet: The same of real images. Private.
@@ -69,6 +71,7 @@ class ImageEvaluation(Result):
     students_skipped: str | None
     classes: tuple[ClassShare, ...]
     pixels: tuple[Score, ...]
+    resemblance: tuple[Score, ...] = ()
     taught: Mapping[Literal["synthetic", "real", "test"], int]
     notes: tuple[str, ...]
     versions: Mapping[str, str]
@@ -111,7 +114,7 @@ def evaluate_images(
     holdout: Images | None = None,
     *,
     unit: np.ndarray[Any, np.dtype[np.int64]] | None = None,
-    students: Sequence[Student] = tuple(STUDENTS),
+    students: Sequence[Student] = USUAL,
     seed: int = 0,
 ) -> ImageEvaluation:
     """Compare artificial images with real ones.
@@ -149,6 +152,7 @@ def evaluate_images(
         students_skipped=skipped,
         classes=() if schema.label is None else _balance(sets),
         pixels=_pixels(sets),
+        resemblance=() if skipped else _resemblance(sets, lessons, seed),
         taught={} if skipped else {name: len(rows) for name, rows in taught.items()},
         notes=_notes(holdout is not None),
         versions=versions(),
@@ -270,6 +274,15 @@ def _moments(sets: _Sets, name: str) -> dict[int, tuple[Any, Any]]:
 def _distance(real: Mapping[int, Any], other: Mapping[int, Any], which: int) -> float | None:
     both = [float(np.abs(real[code][which] - other[code][which]).mean()) for code in real if code in other]
     return float(np.mean(both)) if both else None
+
+
+def _resemblance(sets: _Sets, lessons: Mapping[str, Labels], seed: int) -> tuple[Score, ...]:
+    picked = {name: images.take(lessons[name]) for name, images in sets.images.items()}
+    half = len(picked["real"]) // 2
+    codes = sets.classes["real"][lessons["real"]]
+    # One half teaches, so that the other is as new to the student as all else that it looks at.
+    seen = sight(picked["real"].take(slice(half)), codes[:half], seed)
+    return resemblance(seen, picked | {"real": picked["real"].take(slice(half, None))}, len(sets.labels))
 
 
 # -- words and sheets ------------------------------------------------------------------------------------------------

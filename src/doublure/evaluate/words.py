@@ -8,7 +8,7 @@ from doublure.evaluate.scores import Interval, Result, Score
 from doublure.evaluate.table import SEEN, TableEvaluation
 from doublure.evaluate.utility import Utility
 
-_AS_PERCENT = frozenset({"accuracy", "columns", "pairs", "wasserstein", "variation", "share", "recall"})
+_AS_PERCENT = frozenset({"accuracy", "columns", "pairs", "wasserstein", "variation", "share", "recall", "precision"})
 _FINE = frozenset({"wasserstein", "pixel_mean", "pixel_spread"})
 # Independent columns are nearly the real columns by construction, one at a time: they can be beaten only elsewhere.
 _CAN_BE_BEATEN = frozenset({"accuracy", "auc", "macro_f1", "pairs", "association"})

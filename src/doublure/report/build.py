@@ -62,6 +62,11 @@ def image_context(report: ImageReport) -> dict[str, Any]:
     return _context_of(report, found, shown, "images", ("class means and noise", "class means")) | {
         "students": [(entry.name, cell) for entry, cell in zip(found.students, cells, strict=True)],
         "students_skipped": found.students_skipped,
+        "resemblance": [
+            (score, cell)
+            for score, cells in ((score, _cells([score])) for score in found.resemblance)
+            for cell in cells
+        ],
         "taught": found.taught,
         "classes": [
             (entry.label, cell)

@@ -1,0 +1,52 @@
+"""Fits that are kept: one that was made is loaded, one that was cut off goes on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import doublure as db
+from doublure.errors import CeilingPassed
+from doublure.run_folder import RunFolder
+
+RUNS = Path(__file__).parent / "out" / "runs"
+_ROOM = 1e12  # bayesgan's settings in its paper have a worst case of some 1e9
+
+
+def kept(
+    plan: db.Plan, arrays: Mapping[str, np.ndarray[Any, Any]], cell: Sequence[object], seed: int
+) -> tuple[db.Synthesizer, dict[str, Any], Path]:
+    """Fit, go on with a fit that was cut off, or load one; steps lost then are paid for at their worst, as always.
+
+    Args:
+        plan: What is fitted.
+        arrays: Images and labels.
+        cell: Whose fit this is.
+        seed: Of the initial weights.
+
+    Returns:
+        The understudy, what its fit took (whenever that was), and its run folder.
+    """
+    folder = RUNS / hashlib.sha256(json.dumps([*map(str, cell)]).encode()).hexdigest()[:16]
+    folder.mkdir(parents=True, exist_ok=True)
+    book, out, took = folder / "ledger", folder / "run", folder / "took.json"
+    room = {"dataset": str(cell[0]), "epsilon": _ROOM, "delta": 0.5}
+    ledger = db.Ledger.open(book) if book.exists() else db.Ledger.create(book, **room)
+    begun = (out / "run.json").is_file()
+    if begun and RunFolder.open(out).run.get("status") == "done":
+        return db.load(out), json.loads(took.read_text()) if took.exists() else {}, out
+    start = time.perf_counter(), time.process_time()
+    try:
+        understudy = db.fit(arrays, plan, ledger=ledger, out=out, seed=None if begun else seed, resume=begun)
+    except CeilingPassed as passed:
+        understudy = passed.understudy  # type: ignore[assignment]
+    cost = {"fit_seconds": round(time.perf_counter() - start[0])}
+    cost["fit_cpu_seconds"] = round(time.process_time() - start[1])
+    took.write_text(json.dumps({**cost, "resumed": begun}))
+    return understudy, {**cost, "resumed": begun}, out

@@ -1,0 +1,150 @@
+"""How much sets of images resemble one another in a space of features: Fréchet distance, precision and recall.
+
+A figure holds in the space that it was measured in and in no other, so that the space's name is in each figure's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from doublure.data.images import Images
+from doublure.encode.grids import Floats
+from doublure.evaluate.scores import Score
+from doublure.evaluate.students import Sight
+
+NEIGHBOURS = 3
+"""k of precision and recall, as in their paper."""
+
+MOST = 2_000
+"""The most images that precision and recall look at."""
+
+_AT_ONCE = 500
+_FAR = "Squared, between normal distributions with the means and spreads of a student’s features; of real test images."
+_SHARP = "How surely a student tells what is shown, and how evenly: 1 to the number of classes."
+_AMONG = {
+    "precision": f"The share of images that lie among real test images: nearer to one than its neighbour {NEIGHBOURS}.",
+    "recall": f"The share of real test images that lie among them: nearer to one than its neighbour {NEIGHBOURS}.",
+}
+
+
+def resemblance(seen: Sight, images: Mapping[str, Images], n_classes: int) -> tuple[Score, ...]:
+    """Return how sets of images look to a student, each against the test images.
+
+    Args:
+        seen: How a student sees that learned from none of these.
+        images: ``value``, ``baseline``, ``real`` and ``test``.
+        n_classes: K.
+    """
+    roles = ("value", "baseline", "real")
+    features = {name: seen.features(each) for name, each in images.items()}
+    far = {role: frechet_distance(features[role], features["test"]) for role in roles}
+    sharp = {role: inception_score(seen.chances(images[role])) for role in roles}
+    both = {role: precision_and_recall(features[role][:MOST], features["test"][:MOST]) for role in roles}
+    among = [(key, {role: pair[which] for role, pair in both.items()}) for which, key in enumerate(_AMONG)]
+    ends = (0.0, max(*far.values(), 1.0)), (1.0, float(n_classes))
+    return (
+        Score(key="frechet", name="Fréchet distance (student)", goal="low", range=ends[0], meaning=_FAR, **far),
+        Score(
+            key="inception_score",
+            name="Inception score (student)",
+            goal="near",
+            range=ends[1],
+            meaning=_SHARP,
+            **sharp,
+        ),
+        *(
+            Score(
+                key=key,
+                name=f"{key.capitalize()} (student)",
+                goal="high",
+                range=(0.0, 1.0),
+                meaning=_AMONG[key],
+                **figures,
+            )
+            for key, figures in among
+        ),
+    )
+
+
+def frechet_distance(first: Floats, second: Floats) -> float:
+    """Return the squared Fréchet distance of two normal distributions with the sets' means and covariances.
+
+    Args:
+        first: ``(N, d)`` features.
+        second: ``(M, d)`` features. Fewer than d in either set leave the covariance without full rank, and the distance
+            biased upwards.
+
+    References:
+        Heusel et al. (2017), GANs trained by a two time-scale update rule converge to a local Nash equilibrium,
+        equation 6.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> near, far = rng.normal(size=(4000, 3)), rng.normal(size=(4000, 3)) + [2, 0, 0]
+        >>> round(frechet_distance(near, far))
+        4
+    """
+    means, spreads = zip(*((each.mean(0), np.cov(each, rowvar=False, ddof=1)) for each in (first, second)), strict=True)
+    one, other = (np.atleast_2d(each) for each in spreads)
+    # tr √(AB) = Σ √λ(AB), and AB has the eigenvalues of √A B √A, which is symmetric.
+    values, vectors = np.linalg.eigh(one)
+    root = vectors * np.sqrt(np.maximum(values, 0)) @ vectors.T
+    crossed = np.sqrt(np.maximum(np.linalg.eigvalsh(root @ other @ root), 0)).sum()
+    found = np.square(means[0] - means[1]).sum() + np.trace(one) + np.trace(other) - 2 * crossed
+    return float(max(found, 0.0))
+
+
+def inception_score(chances: Floats) -> float:
+    """Return exp of the mean divergence of each image's classes from those of all: 1 to K.
+
+    Args:
+        chances: ``(N, K)`` probabilities of a classifier.
+
+    References:
+        Salimans et al. (2016), Improved techniques for training GANs, section 4; there by Inception-v3.
+
+    Example:
+        >>> inception_score(np.eye(4)), inception_score(np.full((5, 4), 0.25))
+        (4.0, 1.0)
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = np.where(chances > 0, chances * np.log(chances / chances.mean(0)), 0.0)
+    return round(float(np.exp(terms.sum(1).mean())), 12)
+
+
+def precision_and_recall(artificial: Floats, real: Floats) -> tuple[float, float]:
+    """Return the share of artificial images among real ones, and of real ones among artificial ones.
+
+    An image is among others if it is as near to one of them as that one's third neighbour in its own set.
+
+    Args:
+        artificial: ``(N, d)`` features.
+        real: ``(M, d)`` features.
+
+    References:
+        Kynkäänniemi et al. (2019), Improved precision and recall metric for assessing generative models, equation 2.
+    """
+    return _covered(artificial, real), _covered(real, artificial)
+
+
+def _covered(points: Floats, by: Floats) -> float:
+    """Return the share of points that lie in a ball around another set's."""
+    if len(by) < 2 or not len(points):
+        return 0.0
+    reach = _squared_distances(by, by)
+    np.fill_diagonal(reach, np.inf)  # its own place is no neighbour
+    order = min(NEIGHBOURS, len(by) - 1) - 1
+    radius = np.partition(reach, order, axis=1)[:, order]
+    return float((_squared_distances(points, by) <= radius).any(axis=1).mean())
+
+
+def _squared_distances(first: Floats, second: Floats) -> Floats:
+    norms = np.square(second).sum(1)
+    parts = [
+        np.square(part).sum(1)[:, None] + norms - 2 * part @ second.T
+        for part in np.array_split(first, max(1, len(first) // _AT_ONCE))
+    ]
+    found: Floats = np.maximum(np.concatenate(parts), 0)
+    return found
