@@ -295,6 +295,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=1000, help="real records that a loss is estimated from")
     parser.add_argument("--sizes", type=int, nargs="*", default=[], help="numbers of images for the first student")
     parser.add_argument("--set", nargs="*", default=[], help="settings, name=JSON")
+    parser.add_argument("--tuning", action="store_true", help="teach a sweep of students, and compare their losses")
     parser.add_argument("--tune", action="store_true", help="test on training images that were kept aside")
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
