@@ -13,12 +13,11 @@ from doublure.releasing import verify
 
 @pytest.fixture
 def quick(monkeypatch):
-    """Make the demo small: few rows, few steps."""
+    """Make the demo small: few rows."""
     rows = db.datasets.load_adult().head(900)
     train, holdout = rows.iloc[:600].reset_index(drop=True), rows.iloc[600:].reset_index(drop=True)
     monkeypatch.setattr(db.datasets, "demo_split", lambda: (train, holdout))
-    for name, value in (("STEPS", 3), ("LOT_SIZE", 64), ("ROWS", 40)):
-        monkeypatch.setattr(verb, name, value)
+    monkeypatch.setattr(verb, "ROWS", 40)
     return train
 
 
@@ -26,7 +25,7 @@ def test_the_whole_way(doublure, quick, tmp_path, monkeypatch):
     def by_heart(self, n, given=None, seed=None):
         return quick.sample(n, replace=True, random_state=seed).reset_index(drop=True)
 
-    monkeypatch.setattr(db.Synthesizer, "sample", by_heart)  # a few steps teach nothing
+    monkeypatch.setattr(db.Synthesizer, "sample", by_heart)  # a few rows teach nothing
     said = doublure("demo", "-o", tmp_path / "demo", "--json")
     assert said.code == 0, said.err
     found = said.result["result"]

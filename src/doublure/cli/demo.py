@@ -10,8 +10,7 @@ import typer
 from doublure.cli.options import Config, Json
 from doublure.cli.terminal import Outcome, TerminalProgress, console
 
-EPSILON, DELTA = 3.0, 1e-5
-LOT_SIZE, STEPS = 3072, 500  # a little less than the defaults, so that the whole way takes under two minutes
+EPSILON, DELTA, CAP = 1.0, 1e-6, 3.0
 ROWS = 24_421
 
 
@@ -51,15 +50,15 @@ def demo(
     schema = db.Schema.load(db.datasets.adult_schema_path())
     (out / "adult.schema.yaml").write_bytes(db.datasets.adult_schema_path().read_bytes())
     stop(3, "Plan", "What the run will do and cost. No record has been read yet.")
-    plan = db.plan(schema, method="dpgan", epsilon=EPSILON, delta=DELTA, lot_size=LOT_SIZE, steps=STEPS)
+    plan = db.plan(schema, method="auto", epsilon=EPSILON, delta=DELTA)
     screen.print(plan.explain())
     stop(
         4,
         "Ledger",
-        f"{out / 'adult.ledger'}: a cap of ε = 6 over all runs; the charge is on disk before the data is opened.",
+        f"{out / 'adult.ledger'}: a cap of ε = {CAP:g} over all runs; the charge is on disk before the data is opened.",
     )
-    ledger = db.Ledger.create(out / "adult.ledger", dataset="adult", epsilon=6.0, delta=1e-4)
-    stop(5, "Fit", "The generator never sees a record; its critic learns from clipped, noised gradients.")
+    ledger = db.Ledger.create(out / "adult.ledger", dataset="adult", epsilon=CAP, delta=1e-4)
+    stop(5, "Fit", "The generator never sees a record; it learns from noisy tables of counts.")
     with TerminalProgress() as progress:
         syn = db.fit(train, plan, ledger=ledger, out=out / "run", seed=0, progress=progress)
     stop(6, "Sample", "As many rows as you like: post-processing is free.")
@@ -79,7 +78,7 @@ def demo(
     lines = [
         "",
         f"Guarantee   {syn.guarantee.sentence}",
-        f"Left        ε = {ledger.remaining.epsilon:g} of 6 in {out / 'adult.ledger'}",
+        f"Left        ε = {ledger.remaining.epsilon:g} of {CAP:g} in {out / 'adult.ledger'}",
         f"Report      {page}   (internal)",
         f"Bundle      {out / 'bundle'}   (open card.html)",
     ]
