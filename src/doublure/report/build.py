@@ -79,16 +79,11 @@ def image_context(report: ImageReport) -> dict[str, Any]:
 
 def series_context(report: SeriesReport) -> dict[str, Any]:
     """Return what the template of series names."""
-    from doublure.report import plots
+    from doublure.report.series import drawn
 
     found = report.series
-    drawn = {
-        "profiles": [(entry.channel, plots.profile(entry)) for entry in found.profiles[:MOST_DRAWN]],
-        "memories": [(entry.channel, plots.memory(entry)) for entry in found.memories[:MOST_DRAWN]],
-    }
-    return _context_of(report, found, found.scores, "series", ("independent steps", "independent steps")) | {
-        key: [{"name": name, "drawing": drawing} for name, drawing in entries] for key, entries in drawn.items()
-    }
+    context = _context_of(report, found, found.scores, "series", ("independent steps", "independent steps"))
+    return context | drawn(found, MOST_DRAWN)
 
 
 def _context_of(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,12 +20,20 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-from doublure.evaluate.series import Memory, Profile
+from doublure.evaluate.series.drawings import Curve, Pair, Profile, ValueProfile
 from doublure.evaluate.shapes import Density, Frequencies
 from doublure.report.page import shown
 
-REAL, SYNTHETIC, INK, FAINT, RULE = "#617087", "#dd5522", "#1c2531", "#6a7382", "#d5dae1"
-_VARIABLES = {REAL: "real", SYNTHETIC: "artificial", INK: "ink", FAINT: "faint", RULE: "rule"}
+REAL, SYNTHETIC, INK, FAINT, RULE, BASELINE = "#617087", "#dd5522", "#1c2531", "#6a7382", "#d5dae1", "#b9c1cc"
+_VARIABLES = {
+    REAL: "real",
+    SYNTHETIC: "artificial",
+    INK: "ink",
+    FAINT: "faint",
+    RULE: "rule",
+    BASELINE: "baseline",
+}
+_WHAT = {"autocorrelation": "Autocorrelation", "spectrum": "Spectrum", "apart": "Distance by step"}
 
 _STRENGTH = LinearSegmentedColormap.from_list("strength", ["#f4f5f7", "#a9b3c1", "#4a586d", "#1b2431"])
 _GAP = LinearSegmentedColormap.from_list("gap", ["#1f5fa8", "#9fc0e2", "#f4f5f7", "#f0b493", "#c4410f"])
@@ -67,16 +75,47 @@ def density(entry: Density) -> Markup:
     return _draw(3.3, 1.65, f"density {entry.column}", alt, lambda axes: _curves(axes, entry))
 
 
-def profile(entry: Profile) -> Markup:
-    """Draw a channel's mean at each step, real and artificial, with the band in which four in five series lie."""
+def profile(entry: Profile, clock: Sequence[str] | None = None) -> Markup:
+    """Draw a channel's mean at each step, real and artificial, with the band in which four in five series lie.
+
+    Args:
+        entry: What is drawn.
+        clock: The time of day at each step, where a series is one day.
+    """
     alt = f"Profile of {shown(entry.channel)}: real series and artificial series"
-    return _draw(5.0, 2.0, f"profile {entry.channel}", alt, lambda axes: _steps(axes, entry))
+    return _draw(5.0, 2.0, f"profile {entry.channel}", alt, lambda axes: _steps(axes, entry, clock))
 
 
-def memory(entry: Memory) -> Markup:
-    """Draw a channel's autocorrelation, real and artificial."""
-    alt = f"Autocorrelation of {shown(entry.channel)}: real series and artificial series"
-    return _draw(3.3, 1.65, f"memory {entry.channel}", alt, lambda axes: _lags(axes, entry))
+def value_profile(entry: ValueProfile, ends: tuple[float, float], clock: Sequence[str] | None = None) -> Markup:
+    """Draw a channel's mean for one value of an attribute; ``ends`` of the scale are the same for its neighbours."""
+    key = f"{shown(entry.channel)} for {shown(entry.attribute)} {shown(entry.value)}"
+    alt = f"Mean profile of {key}: real series and artificial series"
+    return _draw(2.3, 1.2, f"value {key}", alt, lambda axes: _lines(axes, entry.steps, _both(entry), ends, clock))
+
+
+def curve(entry: Curve, clock: Sequence[str] | None = None) -> Markup:
+    """Draw something along lags, frequencies or steps: real, artificial, and independent steps."""
+    own = clock if entry.kind == "apart" else None
+    what = _WHAT[entry.kind]
+    alt = f"{what} of {shown(entry.channel)}: real series, artificial series and independent steps"
+    figures = {BASELINE: entry.baseline} | _both(entry)
+    known = [figure for figure in (*entry.baseline, *entry.real, *entry.synthetic) if figure is not None]
+    ends = room(known)
+    return _draw(3.3, 1.65, f"{what} {entry.channel}", alt, lambda axes: _lines(axes, entry.at, figures, ends, own))
+
+
+def pair(entry: Pair, number: int, clock: Sequence[str] | None = None) -> Markup:
+    """Draw an artificial series over the real one that is nearest to it. Private."""
+    alt = f"Artificial series {number} and the nearest real one; private"
+    known = [figure for figure in (*entry.real, *entry.synthetic) if figure is not None]
+    ends = room(known)
+    return _draw(2.3, 1.2, f"pair {number}", alt, lambda axes: _lines(axes, entry.steps, _both(entry), ends, clock))
+
+
+def room(figures: Sequence[float]) -> tuple[float, float]:
+    """Return the ends of a scale that holds zero and all figures."""
+    low, high = min([0.0, *figures]), max([0.0, *figures])
+    return low * 1.05, high * 1.05 if high > low else low + 1.0
 
 
 def heat_map(columns: Sequence[str], matrix: Sequence[Sequence[float]], title: str, *, signed: bool = False) -> Markup:
@@ -148,24 +187,47 @@ def _curves(axes: Axes, entry: Density) -> None:
     axes.set_yticks([])
 
 
-def _steps(axes: Axes, entry: Profile) -> None:
+def _steps(axes: Axes, entry: Profile, clock: Sequence[str] | None) -> None:
     for band, colour in ((entry.real_band, REAL), (entry.synthetic_band, SYNTHETIC)):
         low, high = zip(*band, strict=True)
         axes.fill_between(entry.steps, low, high, color=colour, alpha=0.16, linewidth=0)
     axes.plot(entry.steps, entry.real, color=REAL, linewidth=1.4)
     axes.plot(entry.steps, entry.synthetic, color=SYNTHETIC, linewidth=1.6)
     axes.set_xlim(entry.steps[0], entry.steps[-1])
+    _by_the_clock(axes, clock)
     ends = axes.get_ylim()
     axes.set_yticks(at := _whole_ticks(*ends, "real"), [_tick(float(value), "real") for value in at])
     axes.grid(visible=True, axis="y", color=RULE, linewidth=0.6)
 
 
-def _lags(axes: Axes, entry: Memory) -> None:
-    axes.axhline(0.0, color=RULE, linewidth=0.8)
-    axes.plot(entry.lags, entry.real, color=REAL, linewidth=1.4)
-    axes.plot(entry.lags, entry.synthetic, color=SYNTHETIC, linewidth=1.6)
-    axes.set_ylim(-1.0, 1.0)
-    axes.set_yticks([-1, 0, 1])
+def _both(entry: Curve | Pair | ValueProfile) -> dict[str, Sequence[float | None]]:
+    return {REAL: entry.real, SYNTHETIC: entry.synthetic}
+
+
+def _lines(
+    axes: Axes,
+    at: Sequence[int],
+    figures: Mapping[str, Sequence[float | None]],
+    ends: tuple[float, float],
+    clock: Sequence[str] | None,
+) -> None:
+    """Draw lines by colour; what is not known is left open."""
+    for colour, values in figures.items():
+        line = [np.nan if value is None else value for value in values]
+        axes.plot(at, line, color=colour, linewidth=1.6 if colour == SYNTHETIC else 1.3)
+    if len(at) > 1:
+        axes.set_xlim(at[0], at[-1])
+    _by_the_clock(axes, clock)
+    axes.set_ylim(*ends)
+    axes.set_yticks(places := _whole_ticks(*ends, "real"), [_tick(float(value), "real") for value in places])
+    axes.grid(visible=True, axis="y", color=RULE, linewidth=0.6)
+
+
+def _by_the_clock(axes: Axes, clock: Sequence[str] | None) -> None:
+    """Label steps by the time of day, every six hours, where they have one."""
+    if clock is not None:
+        at = [step for step, time in enumerate(clock) if time[:5] in ("00:00", "06:00", "12:00", "18:00")]
+        axes.set_xticks(at, [clock[step][:5] for step in at])
 
 
 def _log_ticks(first: float, last: float) -> np.ndarray[Any, Any]:
