@@ -1,0 +1,293 @@
+"""Time series (Frigerio et al. 2019, §6.2): days of water and power, heartbeats; the day or the meter as unit.
+
+    python benchmarks/series.py run                                    # resumable: finished cells are skipped
+    python benchmarks/series.py run --data london daiad --unit day --seeds 0 1 2
+    python benchmarks/series.py run --data daiad --unit meter --epsilons 6 20 100
+    python benchmarks/series.py table
+    python benchmarks/series.py speed --steps 50 --series 20000        # measured on less, the rest extrapolated
+
+A fixed quarter of the units is kept aside; the UCR sets have their official test split. δ = 2e-6, add/remove of one
+unit. Every figure of the evaluation is kept, with those of independent steps and of the series kept aside beside it.
+Settings are chosen with ``--tune``, which keeps another quarter aside, and with other seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import statistics
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import doublure as db
+from doublure.data.series import Series, open_series
+from doublure.evaluate.series import evaluate_series
+from doublure.schema import Schema
+
+ROOT = Path(__file__).resolve().parents[1]
+OUT = Path(__file__).parent / "out" / "series.jsonl"
+SHARED = ROOT.parent / "shared" / "data"
+DELTA, EPSILON = 2e-6, 6.0
+TUNE = 900
+MOST_MADE = 10_000
+RECORDS = 20
+"""Series of a unit that are used, where a unit has several."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data:
+    """A set of series.
+
+    Attributes:
+        schema: Its example schema.
+        file: Where it lies; with ``#train`` where the test split is its own.
+        unit: What tells meters apart; None where a series is all that a unit has.
+    """
+
+    schema: str
+    file: str
+    unit: str | None = None
+
+
+DATA = {
+    "london": Data(schema="london-power", file="london_smart_meter_2013.npz", unit="household"),
+    "daiad": Data(schema="daiad-water", file="daiad_water_hourly_derived.npz", unit="user"),
+    "ecg200": Data(schema="ecg200", file="ucr_ECG200.npz"),
+    "powercons": Data(schema="powercons", file="ucr_PowerCons.npz"),
+    "simbench": Data(schema="simbench-load", file="simbench_load_15min_2016.npz", unit="profile"),
+    "ettm1": Data(schema="ettm1", file="ETTm1.csv.gz"),
+}
+SHOWN = {
+    "profile_by_attribute": "weekday profile",
+    "profile": "profile",
+    "apart": "by step",
+    "autocorrelation": "autocorrelation",
+    "spectrum": "spectrum",
+    "level": "level",
+    "peaks": "peak",
+    "discriminative": "told apart",
+    "predictive": "prediction",
+    "accuracy": "classes",
+    "too_near": "too near",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Split:
+    """Series to learn from with the unit of each, series kept aside, and the schema they are learned under."""
+
+    train: Series
+    units: np.ndarray[Any, np.dtype[np.int64]]
+    aside: Series
+    schema: Schema
+
+
+def split(name: str, unit: str, *, tune: bool) -> Split:
+    """Read a set and keep a quarter of its units aside."""
+    data = DATA[name]
+    plain = read_as(data)
+    path = SHARED / data.file
+    official = "x_test" in np.load(path).files if path.suffix == ".npz" else False
+    if official:
+        train, aside = (open_series(f"{path}#{half}").load(Schema.from_plain(plain)) for half in ("train", "test"))
+        content, units, kept = train.content, train.unit, aside.content
+        if tune:
+            half = np.random.default_rng(TUNE).random(len(content)) < 0.25
+            content, units, kept = content.take(~half), units[~half], content.take(half)
+    else:
+        loaded = open_series(path).load(Schema.from_plain(plain))
+        whole, of = loaded.content, loaded.unit
+        if unit == "day":
+            of = np.arange(len(whole))
+        drawn = np.random.default_rng(TUNE if tune else 0).random(of.max() + 1) < 0.25
+        content, units, kept = whole.take(~drawn[of]), of[~drawn[of]], whole.take(drawn[of])
+    count = len(np.unique(units))
+    return Split(train=content, units=units, aside=kept, schema=learned_as(plain, unit, count))
+
+
+def read_as(data: Data) -> dict[str, Any]:
+    """Return the example schema as a set is read: all series of a meter, told apart by it."""
+    plain = Schema.load(ROOT / "examples" / "schemas" / f"{data.schema}.schema.yaml").to_plain()
+    plain["unit"] = {"name": "unit", "id": data.unit, "max_records": 100_000 if data.unit else 1}
+    windows = plain["series"]
+    windows.pop("source", None)
+    if data.schema == "daiad-water":  # the array of hours, in place of the readings
+        windows |= {"time": "date", "irregular": "refuse"}
+        windows.pop("timezone", None)
+        plain["channels"]["litres"] = {
+            "type": "real", "bounds": [0, 400], "precision": 1, "zero_inflated": True, "missing": False
+        }  # fmt: skip
+    return plain
+
+
+def learned_as(plain: Mapping[str, Any], unit: str, count: int) -> Schema:
+    """Return the schema of series that are cut already; the number of units is rounded, as a published one would be."""
+    step = 10 ** max(0, len(str(count)) - 2)
+    attributes = {name: dict(column) for name, column in plain.get("attributes", {}).items()}
+    for column in attributes.values():
+        column.pop("from_time", None)
+    protected = {"name": unit, "id": "unit" if unit == "meter" else None}
+    series = {"length": plain["series"]["length"], "gaps": plain["series"]["gaps"]}
+    own = {
+        "unit": protected | {"max_records": RECORDS if unit == "meter" else 1},
+        "units": max(step, round(count / step) * step),
+        "series": series,
+    }
+    return Schema.from_plain({**plain, **own, **({"attributes": attributes} if attributes else {})})
+
+
+def given(found: Split) -> dict[str, Any]:
+    """Return the series to learn from as arrays."""
+    arrays: dict[str, Any] = {name: found.train.channel(name) for name in found.train.channels}
+    arrays |= {str(name): cells.to_numpy() for name, cells in found.train.attributes.items()}
+    return arrays | {"unit": found.units}
+
+
+def one_cell(name: str, unit: str, method: str, epsilon: float | None, seed: int, options: Any) -> dict[str, Any]:
+    """Fit once and measure."""
+    found = split(name, unit, tune=options.tune)
+    budget = {} if epsilon is None else {"epsilon": epsilon, "delta": DELTA}
+    plan = db.plan(found.schema, method=method, **budget, **json.loads(options.settings))
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = db.Ledger.create(Path(folder) / "ledger", dataset=name, epsilon=1000.0, delta=0.01)
+        start, used = time.perf_counter(), time.process_time()
+        syn = db.fit(given(found), plan, ledger=ledger, seed=seed, threads=options.threads)
+        seconds, processor = time.perf_counter() - start, time.process_time() - used
+    made = syn.sample(min(MOST_MADE, len(found.train)), seed=seed)
+    measured = evaluate_series(syn.schema, made, found.train, found.aside, unit=found.units, seed=seed)  # type: ignore[arg-type]
+    return {
+        "cell": cell_of(name, unit, method, epsilon, seed, options),
+        "units": found.schema.public_units,
+        "series": len(found.train),
+        "sigma": plan.noise_multiplier,
+        "sample_rate": plan.sample_rate,
+        "steps": plan.steps,
+        "seconds": round(seconds, 1),
+        "processor_seconds": round(processor, 1),
+        "scores": {score.key: (score.value, score.baseline, score.real) for score in measured.scores},
+    }
+
+
+def cell_of(name: str, unit: str, method: str, epsilon: float | None, seed: int, options: Any) -> list[Any]:
+    return [name, unit, method, epsilon, options.settings, "tune" if options.tune else "test", seed]
+
+
+def finished() -> list[dict[str, Any]]:
+    """Return the cells measured so far."""
+    return [json.loads(line) for line in OUT.read_text().splitlines()] if OUT.is_file() else []
+
+
+def run(options: argparse.Namespace) -> None:
+    """Measure what is not measured yet."""
+    OUT.parent.mkdir(exist_ok=True)
+    for seed in options.seeds:
+        for name in options.data:
+            for unit in options.unit:
+                if unit == "meter" and DATA[name].unit is None:
+                    continue
+                for epsilon in [None] if options.method == "gan" else options.epsilons:
+                    cell = cell_of(name, unit, options.method, epsilon, seed, options)
+                    if cell in [entry["cell"] for entry in finished()]:
+                        continue
+                    result = one_cell(name, unit, options.method, epsilon, seed, options)
+                    with OUT.open("a") as file:
+                        file.write(json.dumps(result) + "\n")
+                    print(json.dumps(result), flush=True)
+
+
+def table(options: argparse.Namespace) -> None:
+    """Print the table: the mean over seeds; below it independent steps, and the series kept aside."""
+    cells: dict[str, list[dict[str, Any]]] = {}
+    for entry in finished():
+        if entry["cell"][5] == ("tune" if options.tune else "test"):
+            cells.setdefault(json.dumps(entry["cell"][:5]), []).append(entry)
+    print(f"Python {platform.python_version()}, torch {torch.__version__}, {torch.get_num_threads()} threads, CPU\n")
+    print(f"| data | unit | units | method | ε | {' | '.join(SHOWN.values())} | processor s | seeds |")
+    print("|---|---|--:|---|--:|" + "--:|" * (len(SHOWN) + 2))
+    for key, entries in cells.items():
+        name, unit, method, epsilon, settings = json.loads(key)
+        first = entries[0]
+        heads = [(name, unit, first["units"], method + (f" {settings}" if settings != "{}" else ""), epsilon or "–")]
+        heads += [("", "", "", "independent steps", "–"), ("", "", "", "kept aside", "–")]
+        for place, head in enumerate(heads):
+            figures = []
+            for score in SHOWN:
+                known = [e["scores"][score][place] for e in entries if e["scores"].get(score)]
+                known = [figure for figure in known if figure is not None]
+                figures.append(f"{statistics.mean(known):.3f}" if known else "–")
+            rest = (
+                [round(statistics.mean(e["processor_seconds"] for e in entries)), len(entries)]
+                if not place
+                else ["", ""]
+            )
+            print("| " + " | ".join(str(cell) for cell in (*head, *figures, *rest)) + " |")
+
+
+def speed(options: argparse.Namespace) -> None:
+    """Measure what 20,000 days of 96 steps take to fit, and a million to sample, on less of both."""
+    text = (
+        "doublure: 1\nkind: series\nunit: {name: day}\nunits: 20000\nseries: {length: 96, gaps: refuse}\n"
+        "channels: {kw: {type: real, bounds: [0, 10], precision: 3, missing: false}}\n"
+        "attributes: {weekday: {type: ordinal, values: [0, 1, 2, 3, 4, 5, 6], missing: false}}\n"
+    )
+    draw = np.random.default_rng(0)
+    turns = 2 * np.pi * np.arange(96) / 96
+    values = np.clip(2 + np.sin(turns + draw.random((20_000, 1))) + draw.gamma(0.5, 1, (20_000, 96)), 0, 10)
+    data = {"kw": values, "weekday": draw.integers(0, 7, 20_000)}
+    schema = Schema.parse(text)
+    whole = db.plan(schema, method="dpgan", epsilon=EPSILON, delta=DELTA)
+    taken = []
+    for steps in (options.steps, 2 * options.steps):
+        plan = db.plan(schema, method="dpgan", epsilon=EPSILON, delta=DELTA, steps=steps)
+        with tempfile.TemporaryDirectory() as folder:
+            ledger = db.Ledger.create(Path(folder) / "ledger", dataset="speed", epsilon=100.0, delta=0.01)
+            start, used = time.perf_counter(), time.process_time()
+            syn = db.fit(data, plan, ledger=ledger, seed=0, threads=options.threads, out=Path(folder) / "run")
+            taken.append((time.perf_counter() - start, time.process_time() - used))
+            if steps == 2 * options.steps:
+                start, used = time.perf_counter(), time.process_time()
+                count = sum(len(part) for part in syn.sample_chunks(options.series, seed=0))
+                sampled = (time.perf_counter() - start, time.process_time() - used)
+    print(f"{options.threads} thread(s), lots of {whole.settings.lot_size}")
+    for what, place in (("clock", 0), ("processor", 1)):
+        each = (taken[1][place] - taken[0][place]) / options.steps
+        fixed = max(0.0, taken[0][place] - options.steps * each)
+        print(
+            f"{what}: {options.steps} and {2 * options.steps} steps took {taken[0][place]:.1f} and "
+            f"{taken[1][place]:.1f} s; {whole.steps} steps, extrapolated: {fixed + (whole.steps or 0) * each:.0f} s"
+        )
+        print(
+            f"{what}: {count:,} series of 96 steps sampled in {sampled[place]:.2f} s; a million, extrapolated: "
+            f"{sampled[place] / count * 1e6:.0f} s"
+        )
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("verb", choices=["run", "table", "speed"])
+    parser.add_argument("--data", nargs="+", default=list(DATA), choices=list(DATA))
+    parser.add_argument("--unit", nargs="+", default=["day", "meter"], choices=["day", "meter"])
+    parser.add_argument("--method", default="dpgan", choices=["dpgan", "gan"])
+    parser.add_argument("--epsilons", type=float, nargs="+", default=[EPSILON])
+    parser.add_argument("--settings", default="{}", help="JSON settings of the method")
+    parser.add_argument("--tune", action="store_true")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--steps", type=int, default=50, help="of the speed's fit")
+    parser.add_argument("--series", type=int, default=20_000, help="of the speed's sample")
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    {"run": run, "table": table, "speed": speed}[options.verb](options)
+
+
+if __name__ == "__main__":
+    main()
