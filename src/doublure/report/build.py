@@ -210,7 +210,9 @@ def _cell(score: Score, scale: tuple[float, float]) -> Cell:
         real=figure(score, score.real),
         dots={role: place(value) for role, value in figures.items() if value is not None},
         whisker=None if score.interval is None else (place(score.interval[0]), place(score.interval[1])),
-        better={"low": "lower is better", "high": "higher is better", "near": "near the real rows is best"}[score.goal],
+        better={"low": "lower is better", "high": "higher is better", "near": "near the real figure is best"}[
+            score.goal
+        ],
     )
 
 

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from markupsafe import Markup
+
 from doublure.evaluate.series import SeriesEvaluation
 from doublure.evaluate.series.drawings import ValueProfile
 from doublure.report import plots
 
-_CURVES = {"autocorrelation": "autocorrelation", "spectrum": "spectrum", "apart": "distance by step"}
+_WHAT = {
+    "autocorrelation": "autocorrelation",
+    "spectrum": "spectrum",
+    "apart": "distance by step",
+    "level": "level",
+    "peak": "peak",
+    "peak_step": "step of the peak",
+}
 
 
 def drawn(found: SeriesEvaluation, most: int) -> dict[str, Any]:
@@ -18,24 +27,25 @@ def drawn(found: SeriesEvaluation, most: int) -> dict[str, Any]:
         found: What was measured.
         most: The most drawings of a sort.
     """
-    sorts = {
-        "profiles": [(entry.channel, plots.profile(entry, found.clock)) for entry in found.profiles[:most]],
-        "curves": [
-            (f"{entry.channel}: {_CURVES[entry.kind]}", plots.curve(entry, found.clock))
-            for entry in found.curves[:most]
-        ],
-        "histograms": [(entry.column, plots.frequencies(entry)) for entry in found.histograms[:most]],
-        "pairs": [
-            (f"{entry.distance:.2f} apart", plots.pair(entry, number, found.clock))
-            for number, entry in enumerate(found.pairs, start=1)
-        ],
-    }
+    clock = found.clock
     return {
+        "profiles": [_entry(one.channel, "", plots.profile(one, clock)) for one in found.profiles[:most]],
+        "curves": [_entry(one.channel, _WHAT[one.kind], plots.curve(one, clock)) for one in found.curves[:most]],
+        "histograms": [
+            _entry(one.channel, _WHAT[one.kind], plots.frequencies(one.shares)) for one in found.histograms[:most]
+        ],
+        "pairs": [
+            _entry(one.channel, f"{one.distance:.2f} apart", plots.pair(one, number, clock))
+            for number, one in enumerate(found.pairs, start=1)
+        ],
         "by_value": _by_value(found, most),
         "by_value_left_out": max(0, len(found.by_value) - most),
         "students_skipped": found.students_skipped,
-        **{key: [{"name": name, "drawing": drawing} for name, drawing in entries] for key, entries in sorts.items()},
     }
+
+
+def _entry(name: str, what: str, drawing: Markup) -> dict[str, Any]:
+    return {"name": name, "what": what, "drawing": drawing}
 
 
 def _by_value(found: SeriesEvaluation, most: int) -> list[dict[str, Any]]:
@@ -47,6 +57,6 @@ def _by_value(found: SeriesEvaluation, most: int) -> list[dict[str, Any]]:
     for (channel, attribute), group in groups.items():
         known = [figure for entry in group for figure in (*entry.real, *entry.synthetic) if figure is not None]
         ends = plots.room(known)
-        drawings = [{"name": entry.value, "drawing": plots.value_profile(entry, ends, found.clock)} for entry in group]
+        drawings = [_entry(entry.value, "", plots.value_profile(entry, ends, found.clock)) for entry in group]
         sections.append({"channel": channel, "attribute": attribute, "drawings": drawings})
     return sections

@@ -23,6 +23,7 @@ PAIRS = 12
 """How many artificial series are shown beside their nearest real one."""
 
 CurveKind: TypeAlias = Literal["autocorrelation", "spectrum", "apart"]
+HistogramKind: TypeAlias = Literal["level", "peak", "peak_step"]
 
 _BAND = (0.1, 0.9)
 _BINS = 24
@@ -109,6 +110,20 @@ class Pair(Result):
     real: tuple[float | None, ...]
 
 
+class Histogram(Result):
+    """How something of each series is spread.
+
+    Attributes:
+        channel: The channel.
+        kind: ``level``, the mean of each series; ``peak``, its highest value; ``peak_step``, where that stands.
+        shares: Shares of the real and the artificial series by bin.
+    """
+
+    channel: str
+    kind: HistogramKind
+    shares: Frequencies
+
+
 def profiles(schema: SeriesSchema, real: Series, synthetic: Series) -> tuple[Profile, ...]:
     """Return each channel's mean and spread at each step."""
     found = []
@@ -160,21 +175,21 @@ def curves(schema: SeriesSchema, looks: Mapping[str, Look]) -> tuple[Curve, ...]
     return tuple(found)
 
 
-def histograms(schema: SeriesSchema, looks: Mapping[str, Look]) -> tuple[Frequencies, ...]:
-    """Return how high each channel's peaks are, and when, and the level of its series: shares by bin."""
-    found = []
+def histograms(schema: SeriesSchema, looks: Mapping[str, Look]) -> tuple[Histogram, ...]:
+    """Return the level of each channel's series, how high its peaks are, and when."""
     real, made = looks["real"], looks["value"]
+    length = real.series.length
+    found = []
     for name in schema.channels:
-        length = real.series.length
-        for what, one, other in (
-            ("level", real.levels[name], made.levels[name]),
-            ("peak", real.peaks[name], made.peaks[name]),
-        ):
-            edges = _edges(one, other)
+        samples: dict[HistogramKind, tuple[Floats, Floats]] = {
+            "level": (real.levels[name], made.levels[name]),
+            "peak": (real.peaks[name], made.peaks[name]),
+            "peak_step": (real.peak_steps[name], made.peak_steps[name]),
+        }
+        for kind, (one, other) in samples.items():
+            edges = np.linspace(0, length, min(length, _BINS) + 1) if kind == "peak_step" else _edges(one, other)
             if edges is not None:
-                found.append(_binned(f"{name}: {what}", one, other, edges))
-        edges = np.linspace(0, length, min(length, _BINS) + 1)
-        found.append(_binned(f"{name}: step of the peak", real.peak_steps[name], made.peak_steps[name], edges))
+                found.append(Histogram(channel=name, kind=kind, shares=_binned(f"{name}: {kind}", one, other, edges)))
     return tuple(found)
 
 

@@ -18,13 +18,12 @@ from doublure.data.series.clock import clock_texts
 from doublure.errors import DataError
 from doublure.evaluate.scores import Result, Score
 from doublure.evaluate.series import drawings
-from doublure.evaluate.series.drawings import Curve, Pair, Profile, ValueProfile
+from doublure.evaluate.series.drawings import Curve, Histogram, Pair, Profile, ValueProfile
 from doublure.evaluate.series.figures import distances
 from doublure.evaluate.series.looks import look
 from doublure.evaluate.series.students import LAGS, MOST_TAUGHT, ROUNDS, student_scores
 from doublure.evaluate.series.warping import MOST_SEARCHED, QUERIES, Nearest, nearest_scores
 from doublure.evaluate.series.words import verdict
-from doublure.evaluate.shapes import Frequencies
 from doublure.evaluate.table import INTERNAL, Rows, held_back, versions
 from doublure.evaluate.words import Verdict
 from doublure.schema.series import SeriesSchema
@@ -57,7 +56,7 @@ class SeriesEvaluation(Result):
     profiles: tuple[Profile, ...]
     by_value: tuple[ValueProfile, ...]
     curves: tuple[Curve, ...]
-    histograms: tuple[Frequencies, ...]
+    histograms: tuple[Histogram, ...]
     notes: tuple[str, ...]
     versions: Mapping[str, str]
     pairs: tuple[Pair, ...] = Field(default=(), exclude=True, repr=False)

@@ -1,0 +1,74 @@
+"""The page of series: names cannot attack it, ids are its own, and what is drawn is all that was measured."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from doublure.data.series import Series
+from doublure.evaluate.series import evaluate_series
+from doublure.evaluate.understudy import SeriesReport
+from doublure.report import internal_page
+from doublure.schema import Schema
+
+HOSTILE, BIDI = '<script>alert("x")</script>', "safe\u202egnp.exe"
+LONG = "a channel that goes on and on " * 5
+
+
+@pytest.fixture(scope="module")
+def found():
+    channel = {"type": "real", "bounds": [0, 10], "missing": True}
+    schema = Schema.from_plain(
+        {
+            "doublure": 1, "kind": "series", "units": 100,
+            "series": {"time": "t", "length": 24, "step": "1h", "gaps": "missing"},
+            "channels": {HOSTILE: channel, LONG.strip(): channel},
+            "attributes": {HOSTILE + "2": {"type": "category", "values": [HOSTILE, BIDI], "missing": False}},
+        }
+    )  # fmt: skip
+
+    def made(n, seed):
+        draw = np.random.default_rng(seed)
+        values = draw.random((n, 24, 2)) * 5
+        values[draw.random(values.shape) < 0.05] = np.nan
+        attributes = pd.DataFrame({HOSTILE + "2": pd.Categorical(draw.choice([HOSTILE, BIDI], n), [HOSTILE, BIDI])})
+        return Series(values=values, channels=tuple(schema.channels), attributes=attributes)
+
+    return evaluate_series(schema, made(40, 1), made(40, 2), made(30, 3), students=False)
+
+
+@pytest.fixture(scope="module")
+def html(found):
+    return internal_page(SeriesReport(series=found))
+
+
+def test_nothing_hostile_becomes_markup(html, parse):
+    page = parse(html)
+    assert "script" not in page.tags
+    assert "&lt;script&gt;alert" in html
+    assert not [name for _, name, _ in page.attributes if name.startswith("on")]
+    assert "\u202e" not in html
+    assert r"safe\u202egnp.exe" in html
+
+
+def test_long_names_leave_room_for_what_is_drawn(html):
+    assert "a channel that goes on and on " * 2 not in html
+    for what in ("autocorrelation", "spectrum", "distance by step", "level", "step of the peak"):
+        assert html.count(f'<span class="faint">{what}</span>') == 2
+
+
+def test_ids_are_unique_and_references_resolve(html, parse):
+    page = parse(html)
+    assert len(set(page.ids)) == len(page.ids)
+    wanted = set(re.findall(r"url\(#([^)]*)\)", html))
+    assert wanted <= set(page.ids)
+
+
+def test_days_are_drawn_by_the_clock(found, html):
+    assert found.clock[6] == "06:00:00"
+    assert html.count("18:00") >= 2 * (1 + 2 + 1) + 12
+
+
+def test_why_nobody_was_taught_is_said(html):
+    assert "No student was asked for." in html
