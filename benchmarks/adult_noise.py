@@ -12,7 +12,6 @@ real test rows are looked at once.
 from __future__ import annotations
 
 import argparse
-import json
 import platform
 import statistics
 import tempfile
@@ -28,9 +27,8 @@ from sklearn.model_selection import GridSearchCV
 import doublure as db
 from adult import DELTA, balanced, features, official_test, schema_for
 from doublure.schema import ResolvedSchema
-from mushrooms import interval
+from kept import finished, interval, measure
 
-OUT = Path(__file__).parent / "out" / "adult_noise.jsonl"
 EPSILONS = (0.5, 1.0, 3.0, 7.0, 15.0)
 GRID = {"max_depth": [8, 16, None], "min_samples_leaf": [1, 5, 20], "max_features": ["sqrt", 0.5]}
 
@@ -46,55 +44,36 @@ def searched(
     return float(found.score(x_test, y_test)), dict(found.best_params_)
 
 
-def one_cell(epsilon: float | None, seed: int, threads: int) -> dict[str, Any]:
+def one_cell(epsilon: float | None, seed: int) -> dict[str, Any]:
     """Fit once and measure; no ε stands for the real rows."""
     train, test = balanced(db.datasets.load_adult("train")), balanced(official_test())
     schema = schema_for("categorical", len(train))
     if epsilon is None:
         accuracy, chosen = searched(schema.resolve({}), train, test, seed)
-        return {"epsilon": None, "seed": seed, "forest": accuracy, "chosen": chosen}
+        return {"forest": accuracy, "chosen": chosen}
     plan = db.plan(schema, method="dpgan", epsilon=epsilon, delta=DELTA)
     with tempfile.TemporaryDirectory() as folder:
         ledger = db.Ledger.create(Path(folder) / "ledger", dataset="adult-balanced", epsilon=100.0, delta=0.01)
         start = time.process_time()
-        syn = db.fit(train, plan, ledger=ledger, seed=seed, threads=threads)
+        syn = db.fit(train, plan, ledger=ledger, seed=seed, threads=torch.get_num_threads())
         processor = time.process_time() - start
     accuracy, chosen = searched(syn.schema, syn.sample(len(train), seed=seed), test, seed)
     noise = {"sigma": plan.noise_multiplier, "steps": plan.steps, "sample_rate": plan.sample_rate}
-    kept = {"epsilon": epsilon, "seed": seed, "forest": accuracy, "chosen": chosen}
-    return kept | noise | {"processor_seconds": round(processor, 1)}
-
-
-def finished() -> list[dict[str, Any]]:
-    """Return the cells measured so far."""
-    return [json.loads(line) for line in OUT.read_text().splitlines()] if OUT.is_file() else []
-
-
-def run(options: argparse.Namespace) -> None:
-    """Measure what is not measured yet."""
-    OUT.parent.mkdir(exist_ok=True)
-    for seed in options.seeds:
-        for epsilon in (None, *options.epsilons):
-            if (epsilon, seed) in {(entry["epsilon"], entry["seed"]) for entry in finished()}:
-                continue
-            found = one_cell(epsilon, seed, options.threads)
-            with OUT.open("a") as file:
-                file.write(json.dumps(found) + "\n")
-            print(json.dumps(found), flush=True)
+    return {"forest": accuracy, "chosen": chosen} | noise | {"processor_seconds": round(processor, 1)}
 
 
 def table() -> None:
     """Print accuracy by noise: mean, range, and what is lost to the real rows with its 95 % interval."""
-    found = finished()
-    real = {entry["seed"]: entry["forest"] for entry in found if entry["epsilon"] is None}
+    found = {tuple(entry["cell"]): entry for entry in finished("adult_noise")}
+    real = {seed: entry["forest"] for (epsilon, seed), entry in found.items() if epsilon is None}
     print(f"Python {platform.python_version()}, torch {torch.__version__}, {torch.get_num_threads()} threads, CPU\n")
     print("| ε | σ | forest | less real, same seeds | runs |")
     print("|--:|--:|--:|--:|--:|")
-    for epsilon in sorted({entry["epsilon"] for entry in found}, key=lambda value: value or 0.0):
-        entries = [entry for entry in found if entry["epsilon"] == epsilon]
-        values = [entry["forest"] for entry in entries]
-        lost = [entry["forest"] - real[entry["seed"]] for entry in entries if entry["seed"] in real]
-        sigma = entries[0].get("sigma")
+    for epsilon in sorted({epsilon for epsilon, _ in found}, key=lambda value: value or 0.0):
+        entries = {seed: entry for (own, seed), entry in found.items() if own == epsilon}
+        values = [entry["forest"] for entry in entries.values()]
+        lost = [entry["forest"] - real[seed] for seed, entry in entries.items() if seed in real]
+        sigma = next(iter(entries.values())).get("sigma")
         cells = [epsilon or "real rows", "–" if sigma is None else f"{sigma:.2f}"]
         cells += [f"{statistics.mean(values):.4f} ({min(values):.4f}–{max(values):.4f})"]
         cells += ["–" if epsilon is None else interval(lost), len(values)]
@@ -111,7 +90,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     if options.verb == "run":
-        run(options)
+        measure("adult_noise", [(e, seed) for seed in options.seeds for e in (None, *options.epsilons)], one_cell)
     else:
         table()
 

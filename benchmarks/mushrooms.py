@@ -13,8 +13,6 @@ valid. Accuracy is that of a random forest (100 trees) taught with as many artif
 from __future__ import annotations
 
 import argparse
-import json
-import math
 import platform
 import statistics
 import tempfile
@@ -26,13 +24,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from scipy.stats import t as student_t
 from sklearn.ensemble import RandomForestClassifier
 
 import doublure as db
 from doublure.schema import Schema
+from kept import finished, interval, measure
 
-OUT = Path(__file__).parent / "out" / "mushrooms.jsonl"
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "mushroom.csv.gz"
 SCHEMA = Path(__file__).resolve().parents[1] / "examples" / "schemas" / "mushroom.schema.yaml"
 SIGMA, EPSILON, DELTA = 7.0, 8.0, 1e-5
@@ -81,11 +78,11 @@ def accuracy(taught: pd.DataFrame, seed: int) -> float:
     return float(forest.score(coded[1], test["class"].astype(str)))
 
 
-def one_cell(way: str, seed: int, threads: int) -> dict[str, Any]:
+def one_cell(way: str, seed: int) -> dict[str, Any]:
     """Fit once and measure."""
     train, _ = rows()
     if way == "real":
-        return {"way": way, "seed": seed, "accuracy": accuracy(train, seed)}
+        return {"accuracy": accuracy(train, seed)}
     method, _, decay = way.partition(":")
     budget: dict[str, Any] = {} if method == "gan" else {"epsilon": EPSILON, "delta": DELTA}
     own: dict[str, Any] = {"steps": steps_at(SIGMA), "clipping_decay": float(decay)} if method == "dpgan" else {}
@@ -93,11 +90,9 @@ def one_cell(way: str, seed: int, threads: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         ledger = db.Ledger.create(Path(folder) / "ledger", dataset="mushroom", epsilon=100.0, delta=0.01)
         start, used = time.perf_counter(), time.process_time()
-        syn = db.fit(train, plan, ledger=ledger, seed=seed, threads=threads)
+        syn = db.fit(train, plan, ledger=ledger, seed=seed, threads=torch.get_num_threads())
         seconds, processor = time.perf_counter() - start, time.process_time() - used
     return {
-        "way": way,
-        "seed": seed,
         "accuracy": accuracy(syn.sample(len(train), seed=seed), seed),
         "epsilon": plan.epsilon,
         "sigma": plan.noise_multiplier,
@@ -109,28 +104,10 @@ def one_cell(way: str, seed: int, threads: int) -> dict[str, Any]:
     }
 
 
-def finished() -> list[dict[str, Any]]:
-    """Return the cells measured so far."""
-    return [json.loads(line) for line in OUT.read_text().splitlines()] if OUT.is_file() else []
-
-
-def run(options: argparse.Namespace) -> None:
-    """Measure what is not measured yet."""
-    OUT.parent.mkdir(exist_ok=True)
-    for seed in options.seeds:
-        for way in options.ways:
-            if (way, seed) in {(entry["way"], entry["seed"]) for entry in finished()}:
-                continue
-            found = one_cell(way, seed, options.threads)
-            with OUT.open("a") as file:
-                file.write(json.dumps(found) + "\n")
-            print(json.dumps(found), flush=True)
-
-
 def table() -> None:
     """Print accuracies, and what decay changes at the same σ: the mean over seeds and its 95 % interval."""
-    found = finished()
-    by_way = {way: {e["seed"]: e for e in found if e["way"] == way} for way in WAYS}
+    found = finished("mushrooms")
+    by_way = {way: {e["cell"][1]: e for e in found if e["cell"][0] == way} for way in WAYS}
     print(f"Python {platform.python_version()}, torch {torch.__version__}, {torch.get_num_threads()} threads, CPU\n")
     print("| | ε | σ | steps | accuracy | paper | less decay 1, same seeds | seconds | seeds |")
     print("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
@@ -149,16 +126,6 @@ def table() -> None:
         print("| " + " | ".join(str(cell) for cell in cells) + " |")
 
 
-def interval(differences: list[float]) -> str:
-    """Return a mean and Student's 95 % interval."""
-    if len(differences) < 2:
-        return "–" if not differences else f"{differences[0]:+.4f} (one seed)"
-    mean = statistics.mean(differences)
-    spread = statistics.stdev(differences) / math.sqrt(len(differences))
-    half = float(student_t.ppf(0.975, len(differences) - 1)) * spread
-    return f"{mean:+.4f} ({mean - half:+.4f} to {mean + half:+.4f})"
-
-
 def _short(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}"
 
@@ -173,7 +140,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     if options.verb == "run":
-        run(options)
+        measure("mushrooms", [(way, seed) for seed in options.seeds for way in options.ways], one_cell)
     else:
         table()
 

@@ -14,12 +14,13 @@ Settings are chosen with ``--tune``, which keeps another quarter aside, and with
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import platform
 import statistics
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,9 +32,9 @@ import doublure as db
 from doublure.data.series import Series, open_series
 from doublure.evaluate.series import evaluate_series
 from doublure.schema import Schema
+from kept import finished, measure
 
 ROOT = Path(__file__).resolve().parents[1]
-OUT = Path(__file__).parent / "out" / "series.jsonl"
 SHARED = ROOT.parent / "shared" / "data"
 DELTA, EPSILON = 2e-6, 6.0
 TUNE = 900
@@ -151,20 +152,21 @@ def given(found: Split) -> dict[str, Any]:
     return arrays | {"unit": found.units}
 
 
-def one_cell(name: str, unit: str, method: str, epsilon: float | None, seed: int, options: Any) -> dict[str, Any]:
+def one_cell(
+    name: str, unit: str, method: str, epsilon: float | None, settings: str, kept: str, seed: int
+) -> dict[str, Any]:
     """Fit once and measure."""
-    found = split(name, unit, tune=options.tune)
+    found = split(name, unit, tune=kept == "tune")
     budget = {} if epsilon is None else {"epsilon": epsilon, "delta": DELTA}
-    plan = db.plan(found.schema, method=method, **budget, **json.loads(options.settings))
+    plan = db.plan(found.schema, method=method, **budget, **json.loads(settings))
     with tempfile.TemporaryDirectory() as folder:
         ledger = db.Ledger.create(Path(folder) / "ledger", dataset=name, epsilon=1000.0, delta=0.01)
         start, used = time.perf_counter(), time.process_time()
-        syn = db.fit(given(found), plan, ledger=ledger, seed=seed, threads=options.threads)
+        syn = db.fit(given(found), plan, ledger=ledger, seed=seed, threads=torch.get_num_threads())
         seconds, processor = time.perf_counter() - start, time.process_time() - used
     made = syn.sample(min(MOST_MADE, len(found.train)), seed=seed)
     measured = evaluate_series(syn.schema, made, found.train, found.aside, unit=found.units, seed=seed)  # type: ignore[arg-type]
     return {
-        "cell": cell_of(name, unit, method, epsilon, seed, options),
         "units": found.schema.public_units,
         "series": len(found.train),
         "sigma": plan.noise_multiplier,
@@ -176,37 +178,18 @@ def one_cell(name: str, unit: str, method: str, epsilon: float | None, seed: int
     }
 
 
-def cell_of(name: str, unit: str, method: str, epsilon: float | None, seed: int, options: Any) -> list[Any]:
-    return [name, unit, method, epsilon, options.settings, "tune" if options.tune else "test", seed]
-
-
-def finished() -> list[dict[str, Any]]:
-    """Return the cells measured so far."""
-    return [json.loads(line) for line in OUT.read_text().splitlines()] if OUT.is_file() else []
-
-
-def run(options: argparse.Namespace) -> None:
-    """Measure what is not measured yet."""
-    OUT.parent.mkdir(exist_ok=True)
-    for seed in options.seeds:
-        for name in options.data:
-            for unit in options.unit:
-                if unit == "meter" and DATA[name].unit is None:
-                    continue
-                for epsilon in [None] if options.method == "gan" else options.epsilons:
-                    cell = cell_of(name, unit, options.method, epsilon, seed, options)
-                    if cell in [entry["cell"] for entry in finished()]:
-                        continue
-                    result = one_cell(name, unit, options.method, epsilon, seed, options)
-                    with OUT.open("a") as file:
-                        file.write(json.dumps(result) + "\n")
-                    print(json.dumps(result), flush=True)
+def cells_of(options: argparse.Namespace) -> Iterator[tuple[Any, ...]]:
+    """Yield what is asked for."""
+    kept, epsilons = "tune" if options.tune else "test", [None] if options.method == "gan" else options.epsilons
+    for seed, name, unit, epsilon in itertools.product(options.seeds, options.data, options.unit, epsilons):
+        if unit == "day" or DATA[name].unit is not None:
+            yield name, unit, options.method, epsilon, options.settings, kept, seed
 
 
 def table(options: argparse.Namespace) -> None:
     """Print the table: the mean over seeds; below it independent steps, and the series kept aside."""
     cells: dict[str, list[dict[str, Any]]] = {}
-    for entry in finished():
+    for entry in finished("series"):
         if entry["cell"][5] == ("tune" if options.tune else "test"):
             cells.setdefault(json.dumps(entry["cell"][:5]), []).append(entry)
     print(f"Python {platform.python_version()}, torch {torch.__version__}, {torch.get_num_threads()} threads, CPU\n")
@@ -286,7 +269,10 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    {"run": run, "table": table, "speed": speed}[options.verb](options)
+    if options.verb == "run":
+        measure("series", cells_of(options), one_cell)
+    else:
+        {"table": table, "speed": speed}[options.verb](options)
 
 
 if __name__ == "__main__":
