@@ -43,6 +43,7 @@ PARTS = {
     "records": {"PrivateRecords"},
     "sums": {"PrivateSums"},
     "tabulation": {"Axis", "PrivateTables", "Table"},
+    "voting": {"PrivateVotes"},
     "noise": {"source", "secret_draws", "Draws", "SourceName", "NoiseSource"},
     "facts": {"learn"},
 }
@@ -94,6 +95,21 @@ def test_code_outside_the_core_takes_whole_steps_and_no_parts():
 )
 def test_a_part_taken_out_is_caught(planted):
     assert breaches(planted)
+
+
+def opening_calls(text):
+    """Return which methods of private records a module calls that hand out what is in them."""
+    calls = (node.func for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call))
+    return {call.attr for call in calls if isinstance(call, ast.Attribute)} & {"lot", "expanded", "chunks"}
+
+
+def test_no_method_opens_records_by_itself():
+    found = {path.name: opened for path in SOURCE.glob("methods/*.py") if (opened := opening_calls(path.read_text()))}
+    assert found == {"plain_teacher.py": {"lot"}}  # which claims nothing
+
+
+def test_a_method_that_opens_records_is_caught():
+    assert opening_calls("for body, label in records.expanded(500):\n    means.partial_fit(body)")
 
 
 def check_records_are_opened_by_the_mechanism_alone(lab, patch):

@@ -1,5 +1,5 @@
 """The auditable core: the only code that may touch private tensors while a guarantee is claimed.
 
-Siblings do not import one another; :mod:`doublure.private.mechanism` alone joins them. ``accounting`` and
-``bayesian`` are usable on their own.
+Siblings do not import one another; ``mechanism``, ``tabulation``, ``sums``, ``voting`` and ``facts`` join them.
+``accounting`` and ``bayesian`` are usable on their own.
 """
