@@ -106,6 +106,12 @@ def test_votes_and_their_price_go_together(missing):
         db.plan(Schema.parse(IMAGES), method="noisecritic", **{key: VOTES[key] for key in VOTES if key != missing})
 
 
+def test_a_chance_of_one_in_the_number_of_units_is_refused_for_labels_too():
+    with pytest.raises(SettingError, match="one unit's record outright") as refused:
+        db.plan(Schema.parse(IMAGES), method="noisecritic", **(VOTES | {"label_delta": 0.01}))
+    assert refused.value.field == "label_delta"
+
+
 @pytest.mark.parametrize(
     ("text", "field"),
     [

@@ -303,6 +303,7 @@ def test_a_worst_case_that_is_written_too_low_everywhere_is_still_too_dear(plain
         ({"clipping": "layer"}, "clipping", "docs"),
         ({"recipe": "soup"}, "settings", "docs"),
         ({"worst_case_delta": 0.0}, "worst_case_delta", "docs"),
+        ({"worst_case_delta": 1e-3}, "worst_case_delta", "give one well below"),
         ({"generator_clip": 0.0}, "generator_clip", "docs"),
     ],
     ids=str,

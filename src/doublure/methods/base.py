@@ -247,6 +247,25 @@ def settings_of(method: Method, kind: str, given: dict[str, Any]) -> MethodSetti
     return (types if isinstance(types, type) else types[kind]).read(given)
 
 
+def refuse_loose_delta(delta: float, units: int, *, field: str) -> None:
+    """Refuse a chance that would allow publishing one unit's record outright.
+
+    Args:
+        delta: What was asked for.
+        units: The public number of units.
+        field: Where it was asked for.
+
+    Raises:
+        SettingError: It is 1/units or more.
+    """
+    if delta >= 1 / units:
+        raise SettingError(
+            f"{delta:g} is at least 1/units, which allows publishing one unit's record outright",
+            field=field,
+            remedy=f"give one well below {1 / units:.2g}, such as {0.1 / units:.0e}",
+        )
+
+
 def encoder_for(schema: ResolvedSchema, settings: MethodSettings) -> Encoder:
     """Return the encoder of the schema's kind, as a method's settings ask for it."""
     if schema.kind == "images":

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
-from doublure.methods.base import MethodSettings
+from doublure.methods.base import MethodSettings, refuse_loose_delta
 from doublure.methods.private_settings import PrivateSettings
 from doublure.schema import Schema
 
@@ -40,7 +40,7 @@ class BayesianSettings(PrivateSettings):
         orders: The λ at which costs are kept; ε_μ is the best over all of them.
         gamma_share: The share of δ_μ that the confidence bounds of all steps together may fail with.
         paper_literal: Equation 5 to the letter, which is looser.
-        worst_case_delta: δ of the worst case. None: a power of ten of at most a tenth of 1/units.
+        worst_case_delta: δ of the worst case, below 1/units. None: a power of ten of at most a tenth of that.
         generator_clip: Bound on the norm of the generator's gradient; None for none. Never needed for privacy.
         generator_noise: Standard deviation of noise on it, likewise.
     """
@@ -114,7 +114,9 @@ class BayesianSettings(PrivateSettings):
         epochs = self.recipes[self.recipe].get(EPOCHS)
         if self.steps is None and epochs:
             update["steps"] = math.ceil(epochs * schema.public_units / (own.lot_size or 1))
-        if self.worst_case_delta is None:
+        if self.worst_case_delta is not None:
+            refuse_loose_delta(self.worst_case_delta, schema.public_units, field="worst_case_delta")
+        else:
             update["worst_case_delta"] = 10.0 ** math.floor(math.log10(0.1 / max(2, schema.public_units)))
         return type(self).model_validate(own.model_dump() | update)
 

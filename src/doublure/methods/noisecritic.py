@@ -20,7 +20,7 @@ from doublure.access import Access
 from doublure.errors import SchemaError, SettingError
 from doublure.guarantee import Kind, figure
 from doublure.methods.adversarial_settings import AdversarialSettings
-from doublure.methods.base import Job, MethodSettings, Work
+from doublure.methods.base import Job, MethodSettings, Work, refuse_loose_delta
 from doublure.methods.gan import Gan, GanSettings, ImageGanSettings
 from doublure.networks.sizes import paths, places, scattering_work
 from doublure.private import accounting
@@ -96,7 +96,7 @@ class ImageNoisecriticSettings(ImageGanSettings, NoiseLayerSettings):
         labels: ``record``: the label is part of the record, and passes through the noise layer with it (2018, §4.1: the
             paper's choice). ``votes``: noisy votes take its place (:mod:`doublure.methods.label_votes`).
         label_epsilon: ε₂ of the votes, for the labels alone.
-        label_delta: δ₂ of the votes.
+        label_delta: δ₂ of the votes, below 1/units.
         label_groups: How many groups of look-alikes vote; None: one for a hundred units, at most 1000.
         estimate_features: In what the estimate measures distances; None: ``student`` where images have labels, else
             ``pixels``.
@@ -161,6 +161,7 @@ class Noisecritic(Gan):
                 raise SettingError("needs a label to teach a student", field="estimate_features", remedy=remedy)
             if own.votes:
                 _refuse_unvoted(schema)
+                refuse_loose_delta(own.label_delta or 0.0, schema.public_units, field="label_delta")
                 decided["label_groups"] = own.label_groups or _groups(schema)
         return own.model_copy(update=decided)
 

@@ -10,7 +10,7 @@ from numbers import Real
 from doublure.access import Access
 from doublure.errors import SchemaError, SettingError
 from doublure.guarantee import figure
-from doublure.methods.base import Method
+from doublure.methods.base import Method, refuse_loose_delta
 from doublure.private import accounting
 from doublure.private.accounting import ApproximateEvent, Event, PureEvent
 from doublure.schema import Schema
@@ -77,12 +77,7 @@ def _checked_budget(epsilon: object, delta: object, units: int) -> tuple[float, 
         raise SettingError("must be a number above 0", field="epsilon", remedy="give a number such as 1.0")
     if not 0 < chance < 1:
         raise SettingError("must lie between 0 and 1", field="delta", remedy=f"give one such as {customary}")
-    if chance >= 1 / units:
-        raise SettingError(
-            f"{chance:g} is at least 1/units, which allows publishing one unit's record outright",
-            field="delta",
-            remedy=f"give one well below {1 / units:.2g}, such as {customary}",
-        )
+    refuse_loose_delta(chance, units, field="delta")
     return total, chance
 
 
