@@ -143,7 +143,7 @@ def test_a_picture_that_is_damaged_is_refused(task: Path) -> None:
 def test_what_is_no_task_is_refused(tmp_path: Path, small, task: Path) -> None:
     with pytest.raises(InputError, match="no labelling task"):
         read_back(tmp_path)
-    with pytest.raises(SettingError, match="is of a table"):
+    with pytest.raises(SettingError, match="is of kind table"):
         hand_out(db.load(small.run), tmp_path / "rows", 3)
     (task / "schema.yaml").write_text(small.declared_text)
     with pytest.raises(InputError, match="no images"):

@@ -74,13 +74,14 @@ def hand_out(syn: Synthesizer, folder: str | Path, n: SupportsIndex, *, seed: Su
         How many were written.
 
     Raises:
-        SettingError: The understudy is of a table.
+        SettingError: The understudy is of another kind than images.
         InputError: The folder is not empty, or cannot be written.
     """
     from doublure.data.images.sheets import picture_of, png
 
     if not isinstance(syn.schema, ImageSchema):
-        raise SettingError("are labelled by hand, and this run is of a table", field="images", remedy="sample instead")
+        message = f"are labelled by hand, and this run is of kind {syn.schema.kind}"
+        raise SettingError(message, field="images", remedy="sample instead")
     target = Path(folder).absolute()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InputError("is not empty", field=Path(folder), remedy="choose another -o")
