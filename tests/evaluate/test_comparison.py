@@ -17,6 +17,7 @@ def test_the_same_figures_for_each(two, real, holdout):
     found = evaluate.compare(two, real, holdout, seed=4)
     good, poor = found.contenders
     assert (good.name, poor.name) == ("good", "poor")
+    assert {(one.unit, one.max_records) for one in found.contenders} == {("person", 1)}
     assert [one.guarantee for one in found.contenders] == ["No privacy guarantee. Do not publish."] * 2
     assert [score.key for score in good.scores] == [score.key for score in poor.scores]
     assert good.scores == evaluate.report(two["good"], real, holdout, seed=4).scores

@@ -21,6 +21,7 @@ def score(value, **changes):
 
 def contender(name, value=0.8, **changes):
     known = {"method": "statistics", "kind": "dp", "guarantee": f"claim of {name}", "epsilon": 1.0, "delta": 1e-5}
+    known |= {"unit": "person", "max_records": 1}
     distance = score(0.2, key="two_way", name="two-way TV distance", goal="low", interval=None, baseline=0.3, real=0.1)
     return Contender(**(known | {"name": name, "scores": (score(value), distance)} | changes))
 
@@ -49,7 +50,8 @@ def test_dots_of_one_figure_share_a_scale():
 def test_claims_that_differ_are_said_to():
     like = comparison(contender("one"), contender("two"))
     assert like.warnings == ()
-    for changes in ({"epsilon": 2.0}, {"delta": 1e-6}, {"kind": "none", "epsilon": None, "delta": None}):
+    none = {"kind": "none", "epsilon": None, "delta": None}
+    for changes in ({"epsilon": 2.0}, {"delta": 1e-6}, none, {"unit": "visit"}, {"max_records": 9}):
         unlike = comparison(contender("one"), contender("two", **changes))
         assert unlike.warnings == (UNLIKE,)
         assert UNLIKE[:30] in internal_page(unlike)

@@ -14,7 +14,9 @@ from doublure.evaluate.understudy import Understudy, report
 from doublure.progress import Progress
 from doublure.schema.kinds import RECORDS
 
-UNLIKE = "These claims differ: who spends more should be better. Compare methods at the same ε and δ."
+UNLIKE = (
+    "These claims differ: who spends more should be better. Compare methods at the same ε and δ, for the same unit."
+)
 
 _LEAST = {"table": "independent columns", "images": "class means", "series": "independent steps"}
 
@@ -29,6 +31,8 @@ class Contender(Result):
         guarantee: The guarantee's sentence.
         epsilon: Its ε, if it has one.
         delta: Its δ, if it has one.
+        unit: Whom it protects.
+        max_records: How many records of one are covered.
         scores: Its figures, in the same order for all.
     """
 
@@ -38,7 +42,14 @@ class Contender(Result):
     guarantee: str
     epsilon: float | None = None
     delta: float | None = None
+    unit: str
+    max_records: int
     scores: tuple[Score, ...]
+
+    @property
+    def claim(self) -> tuple[object, ...]:
+        """What has to be equal in two contenders that are compared fairly; neighbours add or remove a unit in all."""
+        return self.kind, self.epsilon, self.delta, self.unit, self.max_records
 
 
 class Comparison(Result):
@@ -62,7 +73,7 @@ class Comparison(Result):
     def warnings(self) -> tuple[str, ...]:
         """What a reader has to know before any figure."""
         found = [] if self.kept_aside else [SEEN.replace("rows", self.records)]
-        if len({(one.kind, one.epsilon, one.delta) for one in self.contenders}) > 1:
+        if len({one.claim for one in self.contenders}) > 1:
             found.append(UNLIKE)
         return tuple(found)
 
@@ -133,6 +144,8 @@ def compare(
                 guarantee=understudy.guarantee.sentence,
                 epsilon=understudy.guarantee.epsilon,
                 delta=understudy.guarantee.delta,
+                unit=understudy.guarantee.unit,
+                max_records=understudy.guarantee.max_records,
                 scores=report(understudy, real, holdout, seed=seed, loss=False, progress=progress).scores,
             )
         )

@@ -45,6 +45,12 @@ class _Guarantee(Protocol):
     @property
     def delta(self) -> float | None: ...
 
+    @property
+    def unit(self) -> str: ...
+
+    @property
+    def max_records(self) -> int: ...
+
 
 class _Plan(Protocol):
     @property
