@@ -36,6 +36,15 @@ def test_the_plan_names_the_method_and_the_reason(text, method):
     assert named.guarantee == made.guarantee
 
 
+@pytest.mark.parametrize("text", [TABLE, IMAGES % LABEL])
+def test_the_reason_says_that_epsilon_would_not_change_it(text):
+    assert "at every ε measured" in choice.sentence(db.Schema.parse(text))
+
+
+def test_no_method_is_described_by_the_one_above_it():
+    assert not [name for name, said in table.METHODS.items() if said.startswith("the same")]
+
+
 def test_such_a_plan_can_be_written_and_read():
     made = db.plan(db.Schema.parse(TABLE), method="auto", epsilon=1.0, delta=1e-6)
     written = json.loads(json.dumps(made.to_json()))

@@ -6,6 +6,8 @@ from doublure.schema import Schema
 
 AUTO = "auto"
 
+_WHEREVER = "at every ε measured"
+
 
 def method_for(schema: Schema) -> str:
     """Return the method for a schema."""
@@ -21,12 +23,16 @@ def sentence(schema: Schema) -> str:
 def _choice(schema: Schema) -> tuple[str, str]:
     """Return the method and the reason in words; both follow from the schema alone.
 
-    At every ε that was measured the same method came first, so that ε does not enter (docs/results.md).
+    At every ε that was measured the same method came first (docs/results.md), so that ε does not enter. Nor does the
+    number of units: no measurement says yet where it should, and a plan warns where noise hides nearly everything.
     """
     if schema.kind == "series":
         return "dpgan", "no other method that protects anybody takes series yet"
     if schema.kind != "images":
-        return "statistics", "noisy tables have taught the best rows at every ε measured"
+        return "statistics", f"noisy tables have taught the best rows {_WHEREVER}"
     if schema.with_role("condition"):
-        return "guided", "noisy mean features teach the images, and a private labeller checks them"
+        return (
+            "guided",
+            f"noisy mean features teach the images and a private labeller checks them, the best {_WHEREVER}",
+        )
     return "statistics", "noisy mean features teach the images; without a label there is nothing to check"

@@ -12,8 +12,8 @@ METHODS: dict[str, str] = {
     "guided": "statistics, then a private critic that refines, and on images a labeller that checks what is made",
     "dpgan": "a GAN whose critic learns from clipped, noised gradients (Frigerio 2019)",
     "noisecritic": "a GAN whose critic has a noise layer (Triastcyn 2018, 2019): an empirical estimate, no guarantee",
-    "bayesgan": "the same, priced by the Bayesian accountant beside its worst case (Triastcyn & Faltings 2022)",
-    "gan": "the same without privacy: a baseline, never to be published",
+    "bayesgan": "dpgan's noisy critic under the Bayesian accountant, its worst case beside (Triastcyn & Faltings 2022)",
+    "gan": "a GAN without privacy: a baseline, never to be published",
 }
 
 
