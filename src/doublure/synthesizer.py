@@ -44,6 +44,10 @@ class Estimate(Protocol):
         """In what distances were measured."""
 
     @property
+    def artificial(self) -> int:
+        """On how many artificial records."""
+
+    @property
     def mu(self) -> float:
         """μ, at least 0."""
 
@@ -147,9 +151,10 @@ class Synthesizer:
         if estimate is None:
             remedy = "see the report for why"
             raise SettingError("there is no estimate to state", field="claim", remedy=remedy)
-        planned = {"pairs": self.plan.settings.estimate_pairs, "features": self.plan.settings.estimate_features}  # type: ignore[attr-defined]
-        if planned != {"pairs": estimate.pairs, "features": estimate.features}:
-            remedy = f"estimate it from {planned['pairs']} pairs in the features {planned['features']}"
+        own: Any = self.plan.settings
+        planned = (own.estimate_pairs, own.estimate_features, own.estimate_artificial)
+        if planned != (estimate.pairs, estimate.features, estimate.artificial):
+            remedy = "estimate it from {} pairs in the features {} on {} artificial records".format(*planned)
             raise SettingError("was made otherwise than the plan says", field="estimate", remedy=remedy)
         stated = self.guarantee.estimated(mu=estimate.mu, gamma=estimate.gamma, basis=estimate.basis)
         return replace(self, guarantee=stated)

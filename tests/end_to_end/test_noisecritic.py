@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from functools import partial
 
 import numpy as np
 import pytest
@@ -23,6 +22,7 @@ label: {values: [a, b, c]}
 TINY = {
     "steps": 6, "n_critic": 2, "lot_size": 12, "generator_batch": 6, "critic_channels": [4, 6], "channels": [6, 4],
     "features": 5, "checkpoints": 3, "noise_width": 4, "estimate_features": "pixels", "estimate_pairs": 60,
+    "estimate_artificial": 400,
 }  # fmt: skip
 VOTES = {"labels": "votes", "label_epsilon": 2.0, "label_delta": 1e-4, "label_groups": 4}
 
@@ -37,7 +37,6 @@ def private():
 def _quick(monkeypatch):
     monkeypatch.setattr("doublure.evaluate.students.EPOCHS", 1)
     monkeypatch.setattr("doublure.evaluate.understudy.MOST_IMAGES", 100)
-    monkeypatch.setattr("doublure.evaluate.understudy.Rule", partial(expected_loss.Rule, artificial=400))
 
 
 def fitted(folder, private, doublure, **more):
@@ -130,13 +129,13 @@ def test_an_edited_estimate_is_refused(tmp_path, private, doublure):
 
 
 def test_a_table_goes_the_same_way(small, tmp_path):
-    settings = small.tiny | {"estimate_pairs": 100, "n_critic": 2, "features": 4}
+    settings = small.tiny | {"estimate_pairs": 100, "estimate_artificial": 500, "n_critic": 2, "features": 4}
     plan = db.plan(small.declared, method="noisecritic", **settings)
     syn = db.fit(small.frame(), plan, ledger=small.book(tmp_path), out=tmp_path / "run", seed=1)
     assert len(syn.sample(20, seed=1)) == 20
     rule = expected_loss.Rule(pairs=100, features="rows", artificial=500)
     loss = expected_loss.of_understudy(syn, small.frame(), rule)
-    for change in ({"pairs": 90}, {"features": "pixels"}):
+    for change in ({"pairs": 90}, {"features": "pixels"}, {"artificial": 5000}):
         with pytest.raises(SettingError, match="otherwise than the plan says"):
             syn.stating(loss.model_copy(update=change))
     stated = syn.stating(loss)

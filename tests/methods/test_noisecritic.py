@@ -7,6 +7,7 @@ import torch
 
 import doublure as db
 from doublure.errors import DoublureError, SchemaError, SettingError
+from doublure.evaluate import expected_loss
 from doublure.methods.noisecritic import METHOD, ImageNoisecriticSettings, NoisecriticSettings
 from doublure.networks.noise_layer import NoisyCritic
 from doublure.schema import Schema
@@ -63,6 +64,7 @@ def test_the_papers_settings_are_the_defaults():
 def test_what_it_is_judged_by_is_in_the_plan():
     plan = db.plan(Schema.parse(IMAGES), method="noisecritic")
     assert (plan.settings.estimate_pairs, plan.settings.estimate_features) == (1000, "student")
+    assert plan.settings.estimate_artificial == expected_loss.Rule().artificial
     assert db.plan(Schema.parse(UNLABELLED), method="noisecritic").settings.estimate_features == "pixels"
     few = db.plan(Schema.parse(IMAGES.replace("60000", "90")), method="noisecritic")
     assert few.settings.estimate_pairs == 45

@@ -275,8 +275,8 @@ def _planned(syn: Understudy) -> Rule | None:
     """Return the rule that an empirical plan fixed before any record was read."""
     if syn.guarantee.kind != "empirical":
         return None
-    settings = syn.plan.settings
-    return Rule(pairs=settings.estimate_pairs, features=settings.estimate_features)
+    own = syn.plan.settings
+    return Rule(pairs=own.estimate_pairs, features=own.estimate_features, artificial=own.estimate_artificial)
 
 
 def _expected_loss(

@@ -52,6 +52,8 @@ class NoiseLayerSettings(AdversarialSettings):
         noise_source: ``os-keyed``, or ``chacha20`` for a cryptographic stream.
         estimate_pairs: N, how many real records the expected loss is estimated from; γ is 1/(N + 1). None: 1000, or
             half of the public number of units.
+        estimate_artificial: How many artificial records it is estimated on: the more, the less one real record is seen
+            to change them.
     """
 
     features: int = Field(default=64, ge=1, le=4096)
@@ -59,6 +61,7 @@ class NoiseLayerSettings(AdversarialSettings):
     feature_noise: float = Field(default=1.5, ge=1e-9, le=1e9)
     noise_source: Literal["os-keyed", "chacha20"] = "os-keyed"
     estimate_pairs: int | None = Field(default=None, ge=2, le=1_000_000)
+    estimate_artificial: int = Field(default=5000, ge=20, le=20_000)
 
     def noisy(self, body: nn.Module, initial: torch.Generator) -> nn.Module:
         """Return a critic that scores a body's features through the noise layer."""
