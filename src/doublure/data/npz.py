@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import lzma
 import math
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Mapping
@@ -18,8 +20,8 @@ from doublure.errors import DataError
 LARGEST = 32 * 2**30
 """The most bytes that are held in memory of one set."""
 
-DAMAGED = (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error, KeyError, NotImplementedError)
-"""What reading a damaged or hostile file raises."""
+DAMAGED = (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, KeyError, RuntimeError)
+"""What reading a damaged, encrypted or hostile file raises."""
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -63,7 +65,10 @@ def read_header(file: IO[bytes]) -> Header:
     read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(version)
     if read is None:
         raise ValueError(version)
-    shape, columns_first, dtype = read(file)
+    try:
+        shape, columns_first, dtype = read(file)
+    except (TypeError, tokenize.TokenError):  # a hostile header is parsed as Python's literals are
+        raise ValueError(version) from None
     return Header(shape=shape, dtype=dtype, in_rows=not columns_first)
 
 

@@ -144,9 +144,9 @@ def test_hostile_idx(tmp_path, schema, pixels, name, packed):
     assert refusal(path, unlabelled)
 
 
-def npz_with(**members: bytes) -> bytes:
+def npz_with(how: int = zipfile.ZIP_STORED, **members: bytes) -> bytes:
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
+    with zipfile.ZipFile(buffer, "w", how) as archive:
         for name, content in members.items():
             archive.writestr(f"{name}.npy", content)
     return buffer.getvalue()
@@ -160,7 +160,28 @@ def npy(array, **header):
     return buffer.getvalue() + array.tobytes()
 
 
+def with_header(text: str) -> bytes:
+    line = text.encode().ljust(117) + b"\n"
+    return npz_with(images=b"\x93NUMPY\1\0" + len(line).to_bytes(2, "little") + line)
+
+
+def encrypted(content: bytes) -> bytes:
+    """Return an archive of one member that says of itself that it is encrypted."""
+    marked = bytearray(content)
+    for place in (6, marked.find(b"PK\1\2") + 8):
+        marked[place] |= 1
+    return bytes(marked)
+
+
+def scrambled(content: bytes) -> bytes:
+    return content[:60] + bytes(byte ^ 255 for byte in content[60:75]) + content[75:]
+
+
 HOSTILE_NPZ = {
+    "encrypted": lambda pixels: encrypted(npz_with(images=npy(pixels))),
+    "scrambled": lambda pixels: scrambled(npz_with(zipfile.ZIP_LZMA, images=npy(pixels))),
+    "a header that does not end": lambda pixels: with_header("{'descr': '|u1', ("),
+    "a header with a list for a name": lambda pixels: with_header("{[1]: 3}"),
     "no zip": lambda pixels: b"not a zip",
     "cut off": lambda pixels: npz_with(images=npy(pixels))[:-40],
     "fewer than its header says": lambda pixels: npz_with(images=npy(pixels, shape=(10**6, 6, 5, 1))),
