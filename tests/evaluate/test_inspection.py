@@ -13,7 +13,7 @@ import pytest
 
 from doublure.data.images import Images
 from doublure.errors import SettingError
-from doublure.evaluate import inspect
+from doublure.evaluate import alterations, inspect
 from doublure.evaluate.alterations import ALTERATIONS, alterations_of, altered
 from doublure.evaluate.suspicions import holm, nearest, p_beyond
 from doublure.report import inspection_page
@@ -98,6 +98,14 @@ def blanks(pixels, codes, rng):
     return pixels, codes
 
 
+@pytest.fixture(scope="module", autouse=True)
+def quick():
+    """Let the student of alterations learn from fewer images: glyphs are simple."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(alterations, "FEWEST", 1_000)
+        yield
+
+
 @pytest.fixture(scope="module")
 def schema():
     return Schema.parse(TEXT).resolve({})
@@ -162,8 +170,9 @@ def test_turned_images_are_found_in_samples(turned):
     assert turned.found[0].classes.keys() == {"F", "L", "T"}
 
 
-def test_a_minority_stands_out_against_the_rest_of_its_own_run(schema):
-    found = inspect(Pretended(schema, altering("negative")), images=SEEN)
+def test_a_minority_stands_out_against_the_rest_of_its_own_run(schema, monkeypatch):
+    monkeypatch.setattr(alterations, "FEWEST", 2_500)  # alone, it has to be sure
+    found = inspect(Pretended(schema, altering("negative", 0.2)), images=SEEN)
     assert [entry.key for entry in found.found] == ["negative"]
     assert found.against is None
     assert all(entry.p is None and entry.reference is None for entry in found.suspicions)

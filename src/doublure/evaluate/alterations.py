@@ -55,7 +55,8 @@ ALTERATIONS: Mapping[str, Alteration] = MappingProxyType(
 )
 """What is looked for, by what it makes images look like."""
 
-_FEWEST = 1_000
+FEWEST = 10_000
+"""How many altered images the student learns from at least: it has to know every look of them."""
 
 
 def alterations_of(images: Images) -> tuple[str, ...]:
@@ -84,7 +85,7 @@ def looks(lesson: Images, codes: Labels, seen: Mapping[str, tuple[Images, Labels
     """
     names = alterations_of(lesson)
     rng = np.random.default_rng([seed, 7])
-    drawn = np.arange(max(len(lesson), _FEWEST)) % len(lesson)
+    drawn = np.arange(max(len(lesson), FEWEST)) % len(lesson)
     which = rng.integers(len(names) + 1, size=len(drawn))
     pixels = lesson.images[drawn]
     for code, name in enumerate(names, start=1):

@@ -193,7 +193,8 @@ def _slice(sets: Inspected, code: int, label: str) -> Slice:
 
 def _sheet(images: Images, schema: ImageSchema, syn: Understudy) -> bytes:
     order = () if schema.label is None else schema.label.domain
-    return png(contact_sheet(rows_of(examples(images, schema, _A_ROW), order), syn.guarantee.sentence))
+    title = f"Artificial images made by {syn.plan.method}"
+    return png(contact_sheet(rows_of(examples(images, schema, _A_ROW), order), title))
 
 
 def _sentence(entry: Suspicion) -> str:
