@@ -99,11 +99,12 @@ def fit(
         raise SettingError("is needed: it pays before the data is opened", field="ledger", remedy=remedy)
     _refuse_forged(plan)
     refuse_too_large(methods.method(plan.method), plan.schema, plan.settings)
+    plan.settings.ready()
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     public_seed = seeding.chosen(seed)
     check_device(device)
     if threads is not None:
-        _use_threads(threads)
+        use_threads(threads)
     with contextlib.ExitStack() as stack:
         if out is None:
             if resume:
@@ -248,7 +249,7 @@ class _Run:
             progress.stage("save")
             return self._save(schema, generator)
         except (Interrupted, KeyboardInterrupt):
-            spent = self._close("interrupted")
+            spent = self._close("interrupted", keeps=keeps)
             raise self._stopped(spent=spent, keeps=keeps) from None
         except BaseException:
             self._close("aborted")
@@ -313,6 +314,7 @@ class _Run:
             units=max(1, schema.public_units),
             authorise=self._authorise,
             checkpoints=self._folder,
+            workspace=self._folder,
             taken=self._reservation.authorised,
             progress=progress,
             seed=self._seed,
@@ -359,14 +361,15 @@ class _Run:
         every = self._plan.settings.at_once(step, self._plan.steps)
         self._reservation.advance(min(self._plan.steps, step - 1 + every))
 
-    def _close(self, status: Literal["interrupted", "aborted"]) -> bool:
+    def _close(self, status: Literal["interrupted", "aborted"], *, keeps: bool = False) -> bool:
         """Close the reservation and return whether it stays charged; if nothing was drawn it is closed at zero.
 
         Then the folder goes too, so that it does not stand in the way of another try. A ledger that cannot be written
-        any more keeps the charge, and the folder stays for when it can.
+        any more keeps the charge, and the folder stays for when it can. Where the folder holds long work that a resumed
+        run goes on with (and ``keeps`` says that the folder stays), the charge stays with it.
         """
         reservation = self._reservation
-        free = reservation.authorised == 0 and not reservation.drawn
+        free = reservation.authorised == 0 and not reservation.drawn and not (keeps and self._folder.works)
         try:
             reservation.close("no-noise-drawn" if free else status, steps=0 if free else None)
         except LedgerError:
@@ -425,7 +428,12 @@ def check_device(device: str) -> None:
         raise SettingError(f"torch has no {device!r} here", field="device", remedy="use cpu; see doctor") from None
 
 
-def _use_threads(threads: int) -> None:
+def use_threads(threads: int) -> None:
+    """Let torch use so many CPU threads.
+
+    Raises:
+        SettingError: It is not at least one.
+    """
     import torch
 
     if threads < 1:

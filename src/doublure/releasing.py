@@ -262,7 +262,7 @@ def _card(
         "guarantee": syn.guarantee.to_json(),
         "touches": [access.to_json() for access in syn.plan.touches],
         "schema_sha256": syn.plan.schema_sha256,
-        "public_sources": [],
+        "public_sources": list(syn.plan.settings.public_sources),
         "ledger": None,
         "files": listed,
         "limits": [*_FIRST_LIMITS[syn.schema.kind], _ERROR_LIMIT, _UNIT_LIMIT[syn.guarantee.kind]],

@@ -12,6 +12,7 @@
       internal/               never read by sample and release
         checkpoint.safetensors
         estimate.json         what a Bayesian claim came to, whether it was made or not
+        work-*.safetensors    private numbers that take long to compute; only until the run is finished
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ _LARGEST_WEIGHTS = 20_000_000_000
 _FILES = ("run.json", "plan.json", "schema.yaml", "guarantee.json", "generator.safetensors", "log.jsonl")
 _CHECKPOINT = "checkpoint.safetensors"
 _ESTIMATE = "estimate.json"
+_WORK = "work-{name}.safetensors"
 
 
 class RunFolder:
@@ -107,8 +109,8 @@ class RunFolder:
             self.sweep()
             for name in _FILES:
                 (self.path / name).unlink(missing_ok=True)
-            for name in (_CHECKPOINT, _ESTIMATE):
-                (self.internal / name).unlink(missing_ok=True)
+            for path in (self.internal / _CHECKPOINT, self.internal / _ESTIMATE, *self._works):
+                path.unlink(missing_ok=True)
             self.internal.rmdir()
             self.path.rmdir()
 
@@ -258,6 +260,42 @@ class RunFolder:
         if not (step.isascii() and step.isdigit()):
             raise _damaged(path)
         return int(step)
+
+    # -- private work (methods.base.Workspace) -----------------------------------------------------------------------
+
+    def keep(self, name: str, tensors: dict[str, Tensor], key: str) -> None:
+        """Keep private numbers under a name, readable by their owner alone."""
+        from safetensors.torch import save
+
+        content = save({each: value.contiguous() for each, value in tensors.items()}, {"key": key})
+        files.write_atomic(self._work(name), lambda file: file.write(content), mode=0o600)
+
+    def kept(self, name: str, key: str) -> dict[str, Tensor] | None:
+        """Return what is kept under a name; nothing, if it is damaged or follows from something else."""
+        path = self._work(name)
+        if not path.is_file():
+            return None
+        try:
+            metadata, tensors = read_tensors(path)
+        except RunFolderError:
+            return None  # it can be computed again
+        return tensors if metadata.get("key") == key else None
+
+    def forget(self, name: str) -> None:
+        """Remove what is kept under a name."""
+        self._work(name).unlink(missing_ok=True)
+
+    @property
+    def works(self) -> bool:
+        """Whether private work is kept here that would be lost with the folder."""
+        return bool(self._works)
+
+    @property
+    def _works(self) -> list[Path]:
+        return sorted(self.internal.glob(_WORK.format(name="*")))
+
+    def _work(self, name: str) -> Path:
+        return self.internal / _WORK.format(name=name)
 
     def log(self, line: dict[str, Any]) -> None:
         """Add one line of public figures."""

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from doublure.errors import RunFolderError
 from doublure.methods import mean_embedding, table
-from doublure.methods.mean_embedding import COUNTED, RELEASED, Teaching, embedding, target, teaching
+from doublure.methods.mean_embedding import COUNTED, RELEASED, Teaching, embedding, generator_for, target, teaching
 from doublure.private.accounting import GaussianEvent
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.sums import PrivateSums
@@ -120,7 +120,10 @@ def test_an_empty_class_teaches_hardly_anything():
 
 def teaching_of(digits, total, **changes):
     job = digits.job(**changes)
-    return Teaching(job, job.settings, embedding(job.encoder, job.settings), target(total, 0.01))
+    own = job.settings
+    return Teaching(
+        job, own, embedding(job.encoder, own), target(total, 0.01), lambda: generator_for(job.encoder, own, job.seed)
+    )
 
 
 def test_teaching_brings_the_generator_closer(digits):

@@ -33,6 +33,7 @@ VERBS = (
     "fit",
     "sample",
     "label",
+    "public",
     "evaluate",
     "compare",
     "inspect",

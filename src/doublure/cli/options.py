@@ -16,7 +16,8 @@ Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads.")]
 Method = Annotated[
     str | None,
     typer.Option(
-        help="Which method trains: auto, statistics, guided, dpgan, bayesgan, noisecritic or gan; see docs/methods.md."
+        help="Which method trains: auto, statistics, guided, dpgan, latentgan, bayesgan, noisecritic or gan; see "
+        "docs/methods.md."
     ),
 ]
 Epsilon = Annotated[

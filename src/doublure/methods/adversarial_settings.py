@@ -155,24 +155,20 @@ def refuse_nothing_to_generate(schema: Schema) -> None:
         )
 
 
-class TableAdversarialSettings(AdversarialSettings):
-    """The networks of a GAN on tables.
+class PerceptronSettings(AdversarialSettings):
+    """Multilayer perceptrons as generator and critic, of whatever is one vector a record.
 
     Attributes:
         width: Hidden units a layer of the generator.
         depth: Hidden layers of the generator.
         critic_width: Hidden units a layer of the critic.
         critic_depth: Hidden layers of the critic.
-        numerics: Numbers as public bins or as scaled values.
-        bins: The most bins a number is cut into.
     """
 
     width: int = Field(default=128, ge=1, le=8192)
     depth: int = Field(default=2, ge=0, le=10)
     critic_width: int = Field(default=128, ge=1, le=8192)
     critic_depth: int = Field(default=2, ge=0, le=10)
-    numerics: Numerics = "bins"
-    bins: int = Field(default=32, ge=2, le=1000)
 
     def generator(self, encoder: Encoder, initial: torch.Generator) -> nn.Module:
         """Return an untrained generator of rows."""
@@ -200,6 +196,18 @@ class TableAdversarialSettings(AdversarialSettings):
             outputs=outputs,
             offset=self.offset,
         )
+
+
+class TableAdversarialSettings(PerceptronSettings):
+    """The networks of a GAN on tables.
+
+    Attributes:
+        numerics: Numbers as public bins or as scaled values.
+        bins: The most bins a number is cut into.
+    """
+
+    numerics: Numerics = "bins"
+    bins: int = Field(default=32, ge=2, le=1000)
 
     def work(self, schema: Schema) -> Work:
         """Return what a fit computes and holds, from public facts."""

@@ -91,6 +91,28 @@ class MethodSettings(BaseModel):
         every: int = getattr(self, "checkpoint_every", steps)
         return every
 
+    def shown(self) -> dict[str, Any]:
+        """Return the settings as a plan is explained with."""
+        return self.model_dump()
+
+    def ready(self) -> None:
+        """Look whether all that a fit needs beside the private data is there, before anything is charged."""
+
+    @property
+    def public_sources(self) -> tuple[str, ...]:
+        """What public data or networks the understudy is made of, one line each; a card repeats them."""
+        return ()
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What a claim rests on that these settings bring in."""
+        return ()
+
+    @property
+    def excluded(self) -> tuple[str, ...]:
+        """What a claim does not cover for the same reason."""
+        return ()
+
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
@@ -117,6 +139,39 @@ class Checkpoints(Protocol):
         """Return the kept state, if there is one."""
 
 
+class Workspace(Protocol):
+    """Keeps private numbers that take long to compute within a run's internal folder, until the run is finished."""
+
+    def keep(self, name: str, tensors: dict[str, Tensor], key: str) -> None:
+        """Replace what is kept under a name.
+
+        Args:
+            name: A short word.
+            tensors: Private.
+            key: What they follow from, beside the private records; other work never finds them.
+        """
+
+    def kept(self, name: str, key: str) -> dict[str, Tensor] | None:
+        """Return what is kept under a name, if it follows from the same."""
+
+    def forget(self, name: str) -> None:
+        """Remove it."""
+
+
+class Forgetful:
+    """A workspace that keeps nothing."""
+
+    def keep(self, name: str, tensors: dict[str, Tensor], key: str) -> None:
+        """Keep nothing."""
+
+    def kept(self, name: str, key: str) -> dict[str, Tensor] | None:
+        """Return nothing."""
+        return None
+
+    def forget(self, name: str) -> None:
+        """There is nothing to remove."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Job:
     """Everything a method needs to train, and nothing it could use to look at the data another way.
@@ -131,6 +186,7 @@ class Job:
         authorise: Returns once the given noisy step is durably paid for.
         taken: Noisy steps already spent by an interrupted run.
         checkpoints: Where state is kept.
+        workspace: Where private numbers are kept until the run is finished.
         progress: Who listens.
         seed: Public: initial weights and the generator's noise, never the privacy noise.
         device: Where to compute.
@@ -148,6 +204,7 @@ class Job:
     authorise: Callable[[int], None]
     checkpoints: Checkpoints
     taken: int = 0
+    workspace: Workspace = field(default_factory=Forgetful)
     progress: Progress = field(default_factory=Silent)
     seed: int = 0
     device: str = "cpu"

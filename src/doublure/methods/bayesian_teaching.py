@@ -16,13 +16,12 @@ from doublure.methods.adversarial import Adversaries, SeededDraws, Teacher, trai
 from doublure.methods.base import Job
 from doublure.methods.labelling import labelled
 from doublure.methods.mean_embedding import of_images
+from doublure.methods.planned_sums import planned_sums
 from doublure.methods.private_teacher import private_teacher
 from doublure.networks.labelled import LabelledGenerator, Labeller
-from doublure.private import noise
 from doublure.private.accounting import GaussianEvent
 from doublure.private.bayesian import BayesianAccountant
 from doublure.private.mechanism import Distances, Partner, PrivateStep, unpaired
-from doublure.private.sums import PrivateSums
 
 if TYPE_CHECKING:
     from doublure.methods.bayesgan import ImageBayesganSettings
@@ -208,14 +207,8 @@ def untaught_labeller(encoder: Encoder) -> Labeller:
 def taught_annotator(job: Job, settings: ImageBayesganSettings, generator: nn.Module) -> Labeller:
     """Teach the annotator on the labelled private records, in steps that follow the critic's."""
     stage = job.stage("annotator", after=settings.steps or 1)
-    sums = PrivateSums(
-        job.records,
-        [settings.labeller_noise or 0.0] * settings.labeller_steps,
-        max_records=job.encoder.schema.unit.max_records,
-        noise=noise.source(settings.noise_source),
-        authorise=stage.authorise,
-        taken=stage.taken,
-    )
+    event = GaussianEvent(noise_multiplier=settings.labeller_noise or 0.0, steps=settings.labeller_steps)
+    sums = planned_sums(stage, event, settings.noise_source)
     steered = generator if settings.conditional else Unsteered(generator)
     return labelled(stage, settings, steered, settings.noise_width, sums)
 

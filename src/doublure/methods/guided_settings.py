@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from doublure.access import Access
 from doublure.methods.adversarial_settings import refuse_nothing_to_generate
-from doublure.methods.private_settings import Norm
+from doublure.methods.private_settings import Norm, event_of_share
 from doublure.methods.statistics_settings import StatisticsSettings
 from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
@@ -91,10 +91,4 @@ class GuidedSettings(StatisticsSettings):
     def critic_event(self, schema: Schema, noise_multiplier: float) -> GaussianEvent:
         """Return all steps of the critic, whose noise together is that of its share."""
         rate = min(1.0, (self.critic_lot or _LOT) / schema.public_units)
-        steps, loudness = self.critic_steps, self.critic_share / noise_multiplier**2
-        if rate == 1:
-            return GaussianEvent(noise_multiplier=math.sqrt(steps / loudness), steps=steps)
-        # Many Poisson lots are nearly one Gaussian mechanism of 1/σ² = q² T (exp(1/σ_t²) - 1) (Bu et al. 2020,
-        # arXiv:1911.11607). It only splits the budget; what all costs together is computed exactly.
-        each = 1 / math.sqrt(math.log1p(loudness / (rate**2 * steps)))
-        return GaussianEvent(noise_multiplier=each, sample_rate=rate, steps=steps)
+        return event_of_share(noise_multiplier, self.critic_share, rate, self.critic_steps)

@@ -127,14 +127,6 @@ class ImageStatisticsSettings(StatisticsSettings):
             job: The run, or its stage.
             event: What the plan pays for.
         """
-        from doublure.private import noise
-        from doublure.private.sums import PrivateSums
+        from doublure.methods.planned_sums import planned_sums
 
-        return PrivateSums(
-            job.records,
-            [event.noise_multiplier] * event.steps,
-            max_records=job.encoder.schema.unit.max_records,
-            noise=noise.source(self.noise_source),
-            authorise=job.authorise,
-            taken=job.taken,
-        )
+        return planned_sums(job, event, self.noise_source)

@@ -10,8 +10,9 @@ an image counts for one label only.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -33,10 +34,49 @@ COUNTED = 0.1
 
 RELEASED = "embedding"
 
+G = TypeVar("G", bound=nn.Module)
+
 _BETAS = (0.5, 0.99)
 _LAST_RATE = 0.05
 _KEPT_EVERY = 250
 _FEWEST = 1.0
+
+
+class Features(Protocol):
+    """Records to fixed features ``(B, 2 F)`` of length 1."""
+
+    frequencies: Tensor
+    """``(D, F)``."""
+
+    def __call__(self, records: Tensor) -> Tensor:
+        """Return the features."""
+
+    def to(self, device: str) -> Self:
+        """Bring them to a device."""
+
+
+class LessonSettings(Protocol):
+    """How a generator learns from a mean embedding; see :class:`ImageStatisticsSettings`."""
+
+    @property
+    def batch(self) -> int:
+        """Generated records in a step."""
+
+    @property
+    def image_noise(self) -> int:
+        """Z."""
+
+    @property
+    def fit_steps(self) -> int:
+        """Steps in all."""
+
+    @property
+    def generator_lr(self) -> float:
+        """At the start."""
+
+    @property
+    def generator_average(self) -> float:
+        """Weight of the past."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,26 +117,36 @@ def generator_for(encoder: Encoder, settings: ImageStatisticsSettings, seed: int
     )
 
 
-def teaching(job: Job, settings: ImageStatisticsSettings, sums: PrivateSums) -> Teaching:
-    """Release the mean embedding, unless an interrupted run has, and teach a generator to its end.
+def teaching(job: Job, settings: ImageStatisticsSettings, sums: PrivateSums) -> Teaching[UpsamplingGenerator]:
+    """Release the mean embedding of images, and teach a generator to its end; see :func:`taught_by`."""
+    features = embedding(job.encoder, settings)
+    return taught_by(job, settings, sums, features, lambda: generator_for(job.encoder, settings, job.seed))
+
+
+def taught_by(
+    job: Job, settings: LessonSettings, sums: PrivateSums, features: Features, build: Callable[[], G]
+) -> Teaching[G]:
+    """Release a mean embedding, unless an interrupted run has, and teach a generator to its end.
 
     Args:
         job: The run.
-        settings: Settled.
+        settings: How the generator learns.
         sums: The mechanism; the mean embedding is its release.
+        features: Of one record, of length 1.
+        build: Makes the untaught generator, the same each time.
     """
-    features = embedding(job.encoder, settings).to(job.device)
+    features = features.to(job.device)
     kept = dict(job.checkpoints.load() or {})
-    job.progress.stage("average the images' features", 1)
+    job.progress.stage("average the records' features", 1)
     if RELEASED not in kept:
         if sums.taken:
             raise kept_state.lost_release("features were averaged")
-        kept[RELEASED] = _released(sums, features, of_images(job.encoder).condition_width)
+        kept[RELEASED] = _released(sums, features, job.encoder.condition_width)
         job.checkpoints.save(sums.taken, kept)
     job.progress.at(1)
     noise = sums.noise_multipliers[0] * job.encoder.schema.unit.max_records
     with kept_state.taken_up():
-        lesson = Teaching(job, settings, features, target(kept[RELEASED], noise))
+        lesson = Teaching(job, settings, features, target(kept[RELEASED], noise), build)
         if "fit_step" in kept:
             lesson.restore(kept)
     job.progress.stage("teach the generator", settings.fit_steps)
@@ -121,7 +171,7 @@ def teaching(job: Job, settings: ImageStatisticsSettings, sums: PrivateSums) -> 
     return lesson
 
 
-def _released(sums: PrivateSums, features: MeanEmbedding, classes: int) -> Tensor:
+def _released(sums: PrivateSums, features: Features, classes: int) -> Tensor:
     """Return the noisy sums ``(K, D + 1)``; the last column counts."""
     kept = math.sqrt(1 - COUNTED**2)
 
@@ -143,27 +193,34 @@ def target(total: Tensor, noise: float) -> Target:
     return Target(means=means, weights=weights, floor=float((weights * blur).sum()))
 
 
-class Teaching:
+class Teaching(Generic[G]):
     """A generator, its average, and the way to the target.
 
     Args:
         job: The run.
         settings: Of the method.
-        features: Of an image, where the job computes.
+        features: Of a record, where the job computes.
         target: What to reproduce.
+        build: Makes the untaught generator, the same each time.
     """
 
-    def __init__(self, job: Job, settings: ImageStatisticsSettings, features: MeanEmbedding, target: Target) -> None:
-        encoder = of_images(job.encoder)
+    def __init__(
+        self,
+        job: Job,
+        settings: LessonSettings,
+        features: Features,
+        target: Target,
+        build: Callable[[], G],
+    ) -> None:
         self._settings = settings
         self._features = features
         self._means = target.means.to(job.device)
         self._weights = target.weights.to(job.device)
         self._floor = target.floor
-        self._classes = encoder.condition_width
+        self._classes = job.encoder.condition_width
         self._device = job.device
-        self.generator = generator_for(encoder, settings, job.seed).to(job.device)
-        self.average = generator_for(encoder, settings, job.seed).to(job.device)
+        self.generator = build().to(job.device)
+        self.average = build().to(job.device)
         self._optimizer = torch.optim.Adam(self.generator.parameters(), settings.generator_lr, betas=_BETAS)
         self._noise = torch.Generator().manual_seed(job.seed + 1)
         self.done = 0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field
 
 from doublure.methods.adversarial_settings import AdversarialSettings
+from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
 
 if TYPE_CHECKING:
@@ -52,3 +54,21 @@ class PrivateSettings(AdversarialSettings):
             decay=self.clipping_decay ** (1 / iterations),
             floor=self.max_grad_norm * self.clipping_decay,
         )
+
+
+def event_of_share(noise_multiplier: float, share: float, rate: float, steps: int) -> GaussianEvent:
+    """Return steps whose noise together is that of a share of one Gaussian mechanism, in 1/σ².
+
+    Args:
+        noise_multiplier: σ of the whole.
+        share: Of the whole, above 0.
+        rate: q of each step's lot.
+        steps: T.
+    """
+    loudness = share / noise_multiplier**2
+    if rate == 1:
+        return GaussianEvent(noise_multiplier=math.sqrt(steps / loudness), steps=steps)
+    # Many Poisson lots are nearly one Gaussian mechanism of 1/σ² = q² T (exp(1/σ_t²) - 1) (Bu et al. 2020,
+    # arXiv:1911.11607). It only splits the budget; what all costs together is computed exactly.
+    each = 1 / math.sqrt(math.log1p(loudness / (rate**2 * steps)))
+    return GaussianEvent(noise_multiplier=each, sample_rate=rate, steps=steps)

@@ -60,6 +60,30 @@ class MeanEmbedding(nn.Module):
         return torch.cat([phases.cos(), phases.sin()], dim=1) / math.sqrt(phases.shape[1])
 
 
+class LatentEmbedding(nn.Module):
+    """Latents ``(B, d)`` of about N(0, I) to random Fourier features ``(B, D)``, each of length exactly 1.
+
+    Args:
+        width: d.
+        features: D, even.
+        bandwidths: Of the Gaussian kernels, as shares of √(2 d); each has an equal share of the features.
+        seed: Public; fixes the frequencies.
+    """
+
+    def __init__(self, width: int, *, features: int, bandwidths: Sequence[float], seed: int) -> None:
+        super().__init__()
+        source = torch.Generator().manual_seed(seed)
+        scale = torch.tensor([bandwidths[number % len(bandwidths)] for number in range(features // 2)])
+        frequencies = torch.randn(width, features // 2, generator=source) / (scale * math.sqrt(2 * width))
+        self.frequencies: Tensor
+        self.register_buffer("frequencies", frequencies, persistent=False)
+
+    def forward(self, latents: Tensor) -> Tensor:
+        """Return the features."""
+        phases = latents @ self.frequencies
+        return torch.cat([phases.cos(), phases.sin()], dim=1) / math.sqrt(phases.shape[1])
+
+
 class LabelFeatures(nn.Module):
     """Images ``(B, C, H, W)`` in [-1, 1] to vectors ``(B, D)`` of length 1 that a linear model can tell apart.
 

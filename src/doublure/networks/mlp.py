@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
 import torch
@@ -13,12 +13,19 @@ from doublure.networks.initial_weights import initialise
 _FEW_CLASSES = 8
 
 
+def _softmax(outputs: Tensor) -> Tensor:
+    return torch.softmax(outputs, dim=1)
+
+
+_SQUASH: dict[str, Callable[[Tensor], Tensor]] = {"softmax": _softmax, "tanh": torch.tanh, "linear": nn.Identity()}
+
+
 class HeadBlock(Protocol):
     """One block of a generated row."""
 
     @property
-    def kind(self) -> Literal["softmax", "tanh"]:
-        """How the block's outputs are squashed."""
+    def kind(self) -> Literal["softmax", "tanh", "linear"]:
+        """How the block's outputs are squashed; ``linear``: not at all."""
 
     @property
     def size(self) -> int:
@@ -34,7 +41,7 @@ def _hidden(inputs: int, width: int, depth: int) -> tuple[list[nn.Module], int]:
 
 
 class MlpGenerator(nn.Module):
-    """Noise and condition in, one row out: a softmax block a discrete part, tanh for scalars.
+    """Noise and condition in, one row out: a softmax block a discrete part, tanh for scalars, latents as they are.
 
     A linear path leads from the condition straight to the outputs, so that each class has its own marginals from the
     first steps on. No normalisation across rows: row i depends on its own noise and condition alone, as pairing with
@@ -76,8 +83,7 @@ class MlpGenerator(nn.Module):
         if self.by_class is not None and condition is not None:
             outputs = outputs + self.by_class(condition)
         squashed = [
-            torch.softmax(part, dim=1) if kind == "softmax" else torch.tanh(part)
-            for kind, part in zip(self._kinds, outputs.split(self._sizes, dim=1), strict=True)
+            _SQUASH[kind](part) for kind, part in zip(self._kinds, outputs.split(self._sizes, dim=1), strict=True)
         ]
         return torch.cat(squashed, dim=1) if squashed else noise.new_zeros(len(noise), 0)
 

@@ -342,8 +342,8 @@ def _guarantee(
         noise_multiplier=_noise_of(training),
         steps=chosen.work(schema, settings).steps,
         noise_source=getattr(settings, "noise_source", None),
-        assumptions=tuple(assumptions),
-        excluded=("floating-point and timing side channels", "internal reports"),
+        assumptions=(*assumptions, *settings.assumptions),
+        excluded=("floating-point and timing side channels", "internal reports", *settings.excluded),
         unit=unit,
         max_records=max_records,
     )

@@ -32,8 +32,9 @@ def explain(made: Plan) -> str:
     lines += _noise(made)
     lines += _known_and_not(made)
     lines.append(f"Needs about {made.memory_bytes / 1e9:.1f} GB and {_duration(made.seconds_estimate)} on this machine")
-    settings = ", ".join(f"{key}={value}" for key, value in made.settings.model_dump().items() if value is not None)
+    settings = ", ".join(f"{key}={value}" for key, value in made.settings.shown().items() if value is not None)
     lines.append(f"Settings: {settings}")
+    lines += [f"Public source: {source}" for source in made.settings.public_sources]
     lines += [f"Warning: {warning}" for warning in made.warnings]
     lines += _claims(made)
     return "\n".join(lines)

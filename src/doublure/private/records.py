@@ -7,11 +7,21 @@ pickled into an artefact.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
+
+
+class Halfway(Protocol):
+    """Keeps private numbers that take long to compute, where nobody else reads them."""
+
+    def load(self, shape: tuple[int, int]) -> Tensor | None:
+        """Return the first finished rows ``(≤ shape[0], shape[1])`` of an earlier session, if there are any."""
+
+    def save(self, rows: Tensor, of: int) -> None:
+        """Take the rows that are finished so far, of so many; may raise to stop."""
 
 
 class PrivateRecords:
@@ -84,7 +94,9 @@ class PrivateRecords:
         for chunk in torch.split(self._compact, rows):
             yield self._expand(chunk)
 
-    def mapped(self, function: Callable[[Tensor], Tensor], width: int, *, rows: int) -> PrivateRecords:
+    def mapped(
+        self, function: Callable[[Tensor], Tensor], width: int, *, rows: int, halfway: Halfway | None = None
+    ) -> PrivateRecords:
         """Return the same records with a body that is computed once, kept as float16.
 
         Args:
@@ -92,15 +104,24 @@ class PrivateRecords:
                 what has been released.
             width: Of the new bodies.
             rows: How many records are handled at a time.
+            halfway: Where finished bodies are kept, if it takes long.
         """
         conditions = self._expand(self._compact[:0])[1]
         beside = 0 if conditions is None else conditions.shape[1]
         kept = torch.empty(len(self._compact), width + beside, dtype=torch.float16)
+        ready = None if halfway is None else halfway.load((len(kept), width))
+        done = 0 if ready is None else len(ready)
+        if ready is not None:
+            kept[:done, :width] = ready
         for number, (body, condition) in enumerate(self.expanded(rows)):
             place = slice(number * rows, number * rows + len(body))
-            kept[place, :width] = function(body).cpu()
             if condition is not None:
                 kept[place, width:] = condition.cpu()
+            if place.stop <= done:
+                continue
+            kept[place, :width] = function(body).cpu()
+            if halfway is not None:
+                halfway.save(kept[: place.stop, :width], len(kept))
 
         def expand(rows: Tensor) -> tuple[Tensor, Tensor | None]:
             return rows[:, :width].float(), rows[:, width:].float() if beside else None

@@ -1,0 +1,367 @@
+"""The settings of ``latentgan``: the public generator, how records are inverted, and what learns their latents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
+
+from pydantic import Field, field_validator
+
+from doublure.access import Access
+from doublure.encode.columns import Numerics
+from doublure.errors import RunFolderError, SchemaError, SettingError
+from doublure.methods.adversarial_settings import PerceptronSettings
+from doublure.methods.base import Work
+from doublure.methods.guided_settings import LEAST_SHARE
+from doublure.methods.image_settings import classes_of
+from doublure.methods.labeller_settings import LabellerSettings
+from doublure.methods.private_settings import Norm, PrivateSettings, event_of_share
+from doublure.methods.public_settings import PublicSettings
+from doublure.methods.public_settings import read as read_public
+from doublure.networks.sizes import generator_work, perceptron_weights
+from doublure.private.accounting import GaussianEvent
+from doublure.public.facts import PublicFacts
+from doublure.public.folder import PublicFolder
+from doublure.public.folder import load as load_public
+from doublure.schema import Schema
+from doublure.schema.images import LABEL, ImageSchema
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from doublure.encode.encoder import Encoder
+
+_BYTES = 4
+_PASSES = 12
+_STEPS_PROPOSED, _STEPS_ALONE, _RESTARTS_ALONE = 20, 200, 2
+_GUESSED_CLASSES = 10
+_LONG_AVERAGE = 0.99
+_Bandwidth: TypeAlias = Annotated[float, Field(ge=1e-3, le=1e3)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbeddingLesson:
+    """How a generator learns from a mean embedding (:class:`doublure.methods.mean_embedding.LessonSettings`).
+
+    Attributes:
+        batch: Generated latents in a step.
+        image_noise: l.
+        fit_steps: Steps in all.
+        generator_lr: At the start.
+        generator_average: Weight of the past in the average that is released.
+    """
+
+    batch: int
+    image_noise: int
+    fit_steps: int
+    generator_lr: float
+    generator_average: float
+
+
+class LatentSettings(PerceptronSettings, PrivateSettings):
+    """What ``latentgan`` needs whatever the kind of data.
+
+    Attributes:
+        public: The folder of a public generator (``doublure public fit``).
+        public_facts: What is known of it; the plan fills it in, and a fit refuses another generator.
+        teacher: What teaches the generator of latents: ``critic``, the paper's, by noisy steps; or ``embedding``: one
+            noisy sum of fixed random features of all latents.
+        noise_width: l, numbers that a latent is made of; 0: half of d.
+        inversion_steps: Of gradient descent, for each record and restart. None: 20 where an encoder proposes the
+            beginning, else 200.
+        inversion_restarts: Beginnings that are tried for each record. None: 1 where an encoder proposes it, else 2.
+        inversion_rate: Of the first step.
+        inversion_seed: Public, of the beginnings, which are the same for every record.
+        features: Numbers that ``embedding`` releases for each value of the condition.
+        bandwidths: Of its Gaussian kernels, as shares of √(2 d), how far two latents of N(0, I) are apart.
+        feature_seed: Public; fixes the features.
+        fit_steps: Steps of the generator that ``embedding`` teaches.
+        batch: Latents in each of them.
+        embedding_lr: Adam's at the start; it falls along a cosine.
+    """
+
+    penalties: ClassVar[dict[str, float]] = PerceptronSettings.penalties | {"logistic": 0.0}
+
+    public: str = ""
+    public_facts: PublicFacts | None = None
+    teacher: Literal["critic", "embedding"] = "critic"
+    noise_width: int = Field(default=0, ge=0, le=4096)
+    inversion_steps: int | None = Field(default=None, ge=0, le=100_000)
+    inversion_restarts: int | None = Field(default=None, ge=1, le=100)
+    inversion_rate: float = Field(default=0.1, gt=0, le=10)
+    inversion_seed: int = Field(default=0, ge=0, lt=2**31)
+    features: int = Field(default=4096, ge=2, le=1_000_000, multiple_of=2)
+    bandwidths: tuple[_Bandwidth, ...] = Field(default=(1.0, 0.5, 0.25), min_length=1, max_length=16)
+    feature_seed: int = Field(default=0, ge=0, lt=2**31)
+    fit_steps: int = Field(default=2000, ge=1, le=10_000_000)
+    batch: int = Field(default=1000, ge=2)
+    embedding_lr: float = Field(default=2e-3, gt=0)
+    max_grad_norm: Norm = 1.0
+
+    # -- the public generator ------------------------------------------------------------------------------------
+
+    @property
+    def facts(self) -> PublicFacts:
+        """What is known of the public generator.
+
+        Raises:
+            SettingError: No folder was named.
+        """
+        if self.public_facts is None:
+            remedy = "make one with doublure public fit, and plan with --set public=FOLDER"
+            raise SettingError("is needed: the folder of a public generator", field="public", remedy=remedy)
+        return self.public_facts
+
+    @property
+    def latent(self) -> int:
+        """D."""
+        return self.facts.latent
+
+    @property
+    def public_networks(self) -> PublicSettings:
+        """The settings that its networks were made with."""
+        return read_public(self.facts.kind, dict(self.facts.settings))
+
+    @property
+    def public_sources(self) -> tuple[str, ...]:
+        """Where the public generator comes from."""
+        return (self.facts.source,)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What a claim rests on beside the mechanism."""
+        return self.facts.assumptions
+
+    @property
+    def excluded(self) -> tuple[str, ...]:
+        """What it does not cover."""
+        return self.facts.excluded
+
+    def ready(self) -> None:
+        """Refuse another public generator than the plan's, before anything is charged.
+
+        Raises:
+            RunFolderError: The folder is not there, or its weights are others.
+        """
+        PublicFolder(self.public).refuse_another(self.facts)
+
+    def shown(self) -> dict[str, Any]:
+        """Return the settings as a plan is explained with; where the generator comes from has a line of its own."""
+        return {name: value for name, value in super().shown().items() if name != "public_facts"}
+
+    # -- deciding ------------------------------------------------------------------------------------------------
+
+    def settled_for(self, schema: Schema, **sizes: Any) -> Self:
+        """Decide everything that follows from the public generator and the public number of units.
+
+        Raises:
+            SettingError: There is no public generator, it makes other records, or l is not below d.
+        """
+        own = self
+        if own.public_facts is None and own.public:
+            try:
+                own = own.model_copy(update={"public_facts": load_public(own.public)})
+            except RunFolderError as error:
+                raise SettingError(f"{error.field} {error.message}", field="public", remedy=error.remedy) from None
+        facts = own.facts
+        facts.refuse_unfit(schema)
+        self._refuse_questions(schema)
+        proposed = facts.encoder_sha256 is not None
+        width = own.noise_width or max(1, facts.latent // 2)
+        if width >= facts.latent > 1:
+            remedy = f"give at most {facts.latent - 1}"
+            raise SettingError("must be below the public generator's latents", field="noise_width", remedy=remedy)
+        steps, restarts = own.inversion_steps, own.inversion_restarts
+        if steps == 0 and not proposed:
+            raise SettingError("needs an encoder", field="inversion_steps", remedy="take steps, or fit an encoder")
+        update = {
+            "noise_width": width,
+            "inversion_steps": (_STEPS_PROPOSED if proposed else _STEPS_ALONE) if steps is None else steps,
+            "inversion_restarts": (1 if proposed else _RESTARTS_ALONE) if restarts is None else restarts,
+        }
+        found: Self = super(LatentSettings, own.model_copy(update=update)).settled_for(schema, **sizes)
+        return found
+
+    def _refuse_questions(self, schema: Schema) -> None:
+        """Refuse a fact that would change what the public generator has to make once it is learned."""
+        for question in schema.questions:
+            if question.fact not in ("units", "shares"):
+                remedy = "declare it: the public generator was made for known columns"
+                raise SchemaError("cannot be learned here", field=question.path, remedy=remedy)
+
+    # -- what is touched -----------------------------------------------------------------------------------------
+
+    @property
+    def later_share(self) -> float:
+        """What stages after the latents take, in 1/σ²."""
+        return 0.0
+
+    @property
+    def latent_steps(self) -> int:
+        """Noisy steps, or releases, that teach the generator of latents."""
+        return 1 if self.teacher == "embedding" else self.steps or 1
+
+    def latent_event(self, schema: Schema, noise_multiplier: float) -> GaussianEvent:
+        """Return what teaches the generator of latents, as the accountant reads it."""
+        share = 1 - self.later_share
+        if self.teacher == "embedding":
+            return event_of_share(noise_multiplier, share, 1, 1)
+        rate, steps = min(1.0, (self.lot_size or 1) / schema.public_units), self.steps or 1
+        if share == 1:
+            return GaussianEvent(noise_multiplier=noise_multiplier, sample_rate=rate, steps=steps)
+        return event_of_share(noise_multiplier, share, rate, steps)
+
+    def accesses(self, schema: Schema, noise_multiplier: float) -> tuple[Access, ...]:
+        """One access: whatever teaches the generator of latents. Inverting a record releases nothing."""
+        purpose = "average the latents' features" if self.teacher == "embedding" else "train the critic of latents"
+        return (Access(purpose=purpose, event=self.latent_event(schema, noise_multiplier)),)
+
+    def at_once(self, step: int, steps: int) -> int:
+        """Return how many steps are authorised together: never past the critic's last, then one by one."""
+        left = self.latent_steps - step + 1
+        return min(self.checkpoint_every, left) if left > 0 else 1
+
+    def work(self, schema: Schema) -> Work:
+        """Return what inversions and teaching compute and hold, from public facts."""
+        records, latent = schema.public_units * schema.unit.max_records, self.latent
+        each = self._public_work(schema)
+        classes = classes_of(schema) if isinstance(schema, ImageSchema) else _GUESSED_CLASSES
+        tries = (self.inversion_steps or 0) * (self.inversion_restarts or 1)
+        flops = 2.0 * records * each * (3 * tries + 2)
+        generator = perceptron_weights(self.noise_width + classes, self.width, self.depth, latent)
+        critic = perceptron_weights(latent + classes, self.critic_width, self.critic_depth, 1)
+        lot = (self.lot_size or 1) * schema.unit.max_records
+        if self.teacher == "critic":
+            flops += 2.0 * (self.steps or 1) * lot * (_PASSES * critic + generator)
+            flops += 6.0 * (self.steps or 1) / self.n_critic * self.generator_batch * (critic + generator)
+        else:
+            flops += 2.0 * latent * self.features * (records + 3.0 * self.fit_steps * self.batch)
+        held = records * (latent + classes) * 2 + _BYTES * (
+            lot * self.critic_width * 8 + self.batch * self.features * 4
+        )
+        return Work(flops=flops, steps=self.latent_steps, memory_bytes=held)
+
+    def _public_work(self, schema: Schema) -> int:
+        """Return the public generator's multiplications for one record."""
+        networks: Any = self.public_networks
+        if isinstance(schema, ImageSchema):
+            height, width, colours = schema.shape
+            return generator_work((colours, height, width), self.latent, networks.channels)[0]
+        from doublure.encode.columns import estimated_width
+
+        row = estimated_width(schema, networks.numerics, networks.bins)
+        return perceptron_weights(self.latent, networks.width, networks.depth, row)
+
+    @property
+    def lesson(self) -> EmbeddingLesson:
+        """How the generator of latents learns from an embedding."""
+        return EmbeddingLesson(
+            batch=self.batch,
+            image_noise=self.noise_width,
+            fit_steps=self.fit_steps,
+            generator_lr=self.embedding_lr,
+            generator_average=_LONG_AVERAGE,
+        )
+
+    # -- networks ------------------------------------------------------------------------------------------------
+
+    def build(self, encoder: Encoder, seed: int) -> nn.Module:
+        """Return an untaught generator of records: of latents first, and the public one behind it."""
+        import torch
+
+        from doublure.encode.latent import LatentEncoder
+        from doublure.networks.latent import ThroughPublic
+
+        public = self.public_networks.generator(encoder, torch.Generator().manual_seed(0))
+        latent = self.generator(LatentEncoder(encoder, self.latent), torch.Generator().manual_seed(seed))
+        return ThroughPublic(latent, public, width=self.latent)
+
+
+class TableLatentSettings(LatentSettings):
+    """The settings of ``latentgan`` on tables.
+
+    Attributes:
+        numerics: As the public generator's.
+        bins: Likewise.
+    """
+
+    numerics: Numerics = "bins"
+    bins: int = Field(default=32, ge=2, le=1000)
+
+    def settled_for(self, schema: Schema, **sizes: Any) -> Self:
+        """Encode rows as the public generator makes them."""
+        own = super().settled_for(schema, **sizes)
+        networks: Any = own.public_networks
+        return own.model_copy(update={"numerics": networks.numerics, "bins": networks.bins})
+
+
+class ImageLatentSettings(LatentSettings, LabellerSettings):
+    """The settings of ``latentgan`` on images.
+
+    Attributes:
+        labeller_share: What a private labeller takes, in 1/σ², that checks what is made: 0 leaves it out, else at
+            least 0.01. The paper's labelling classifier, inside the budget.
+    """
+
+    labeller_share: float = Field(default=0.0, ge=0, le=0.98)
+
+    @field_validator("labeller_share")
+    @classmethod
+    def _none_or_some(cls, share: float) -> float:
+        if 0 < share < LEAST_SHARE:
+            raise ValueError(f"input should be 0, or at least {LEAST_SHARE:g}")
+        return share
+
+    @property
+    def later_share(self) -> float:
+        """The labeller's."""
+        return self.labeller_share
+
+    @property
+    def sample_noise(self) -> int:
+        """Numbers of noise that a sample takes for an image."""
+        return self.noise_width * (self.tries if self.labeller_share else 1)
+
+    def settled_for(self, schema: Schema, **sizes: Any) -> Self:
+        """Refuse a labeller where there is no label."""
+        if self.labeller_share and not schema.with_role("condition"):
+            remedy = "declare a label with the role condition, or set labeller_share=0"
+            raise SchemaError("has nothing that a labeller could tell apart", field=LABEL, remedy=remedy)
+        return super().settled_for(schema, **sizes)
+
+    def accesses(self, schema: Schema, noise_multiplier: float) -> tuple[Access, ...]:
+        """What teaches the latents, and each step of the labeller."""
+        found = super().accesses(schema, noise_multiplier)
+        if not self.labeller_share:
+            return found
+        return (*found, Access(purpose="teach the labeller", event=self.labeller_event(noise_multiplier)))
+
+    def labeller_event(self, noise_multiplier: float) -> GaussianEvent:
+        """Return all steps of the labeller."""
+        return event_of_share(noise_multiplier, self.labeller_share, 1, self.labeller_steps)
+
+    def work(self, schema: Schema) -> Work:
+        """Return what all stages compute and hold."""
+        found = super().work(schema)
+        if not self.labeller_share or not isinstance(schema, ImageSchema):
+            return found
+        more, held = self.labeller_work(schema)
+        return Work(
+            flops=found.flops + more, steps=found.steps + self.labeller_steps, memory_bytes=found.memory_bytes + held
+        )
+
+    def build(self, encoder: Encoder, seed: int) -> nn.Module:
+        """Return an untaught generator, with its labeller."""
+        from doublure.methods.mean_embedding import of_images
+        from doublure.networks.labelled import Labeller
+
+        generator = super().build(encoder, seed)
+        if not self.labeller_share:
+            return generator
+        return self.checked(generator, Labeller(of_images(encoder).body_shape, classes=encoder.condition_width))
+
+    def checked(self, generator: nn.Module, labeller: nn.Module) -> nn.Module:
+        """Return a generator whose images a labeller checks before they are handed out."""
+        from doublure.networks.labelled import LabelledGenerator
+
+        return LabelledGenerator(generator, labeller, noise_width=self.noise_width, tries=self.tries)  # type: ignore[arg-type]

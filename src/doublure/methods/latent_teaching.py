@@ -1,0 +1,154 @@
+"""``latentgan`` at work: the public generator, the private records' latents, and what learns them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from doublure.encode.latent import LatentEncoder
+from doublure.errors import RunFolderError
+from doublure.methods.base import Job
+from doublure.methods.latent_settings import ImageLatentSettings, LatentSettings
+from doublure.methods.planned_sums import planned_sums
+from doublure.networks.latent import ThroughPublic
+from doublure.private.inversion import Inversion, InversionSettings
+from doublure.public.folder import PublicFolder
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from doublure.private.accounting import GaussianEvent
+    from doublure.private.records import PrivateRecords
+
+_WORK = "latents"
+_CHUNK = 1024
+_KEPT_EVERY = 30.0  # seconds
+
+
+def taught(job: Job, settings: LatentSettings) -> nn.Module:
+    """Return the generator to release: of latents, and the public one behind it."""
+    generator, proposer = public_networks(job, settings)
+    latents = inverted(job, settings, generator, proposer)
+    stage = replace(job.stage("latents", after=0), encoder=LatentEncoder(job.encoder, settings.latent), records=latents)
+    event = settings.latent_event(job.encoder.schema, job.noise_multiplier or 0.0)
+    teach = _by_embedding if settings.teacher == "embedding" else _by_critic
+    whole: nn.Module = ThroughPublic(teach(stage, settings, event), generator, width=settings.latent)
+    if isinstance(settings, ImageLatentSettings) and settings.labeller_share:
+        whole = _labelled(job, settings, whole)
+    job.workspace.forget(_WORK)
+    return whole.eval()
+
+
+def public_networks(job: Job, settings: LatentSettings) -> tuple[nn.Module, nn.Module | None]:
+    """Return the plan's public generator and its encoder, both in evaluation mode.
+
+    Raises:
+        RunFolderError: They are not the plan's, or do not fit its settings.
+    """
+    import torch
+
+    weights, beside = PublicFolder(settings.public).weights(settings.facts)
+    networks, initial = settings.public_networks, torch.Generator().manual_seed(0)
+    generator = networks.generator(job.encoder, initial)
+    proposer = None if beside is None else networks.encoder(job.encoder, initial)
+    try:
+        generator.load_state_dict(weights)
+        if proposer is not None and beside is not None:
+            proposer.load_state_dict(beside)
+    except RuntimeError:
+        remedy = "fit the public generator again"
+        raise RunFolderError("has weights of other networks than it says", field="public", remedy=remedy) from None
+    found = [None if one is None else one.to(job.device).eval().requires_grad_(False) for one in (generator, proposer)]
+    return found[0] or generator, found[1]
+
+
+def inverted(job: Job, settings: LatentSettings, generator: nn.Module, proposer: nn.Module | None) -> PrivateRecords:
+    """Return the private records' latents, in place of their bodies; conditions stay beside them."""
+    chosen = InversionSettings(
+        steps=settings.inversion_steps or 0,
+        restarts=settings.inversion_restarts or 1,
+        rate=settings.inversion_rate,
+        seed=settings.inversion_seed,
+    )
+    inversion = Inversion(generator, settings.latent, chosen, proposer=proposer, shape=job.encoder.body_shape)
+    told = [settings.facts.model_dump(mode="json"), chosen.__dict__]
+    key = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    job.progress.stage("invert the records", job.units)
+    return job.records.mapped(inversion, settings.latent, rows=_CHUNK, halfway=_Halfway(job, key))
+
+
+class _Halfway:
+    """Keeps the latents that are finished in the run's internal folder, and tells how far it is.
+
+    Args:
+        job: The run.
+        key: What the latents follow from, beside the records.
+    """
+
+    def __init__(self, job: Job, key: str) -> None:
+        self._job = job
+        self._key = key
+        self._last = time.monotonic()
+
+    def load(self, shape: tuple[int, int]) -> Tensor | None:
+        """Return what is finished."""
+        found = (self._job.workspace.kept(_WORK, self._key) or {}).get(_WORK)
+        fits = found is not None and found.ndim == 2 and found.shape[1] == shape[1] and len(found) <= shape[0]
+        return found if fits else None
+
+    def save(self, rows: Tensor, of: int) -> None:
+        """Take what is finished, twice a minute and at the end; stop here if that was asked."""
+        job, now = self._job, time.monotonic()
+        # Of how many is public, how many there are is not: the bar is full once it is full.
+        job.progress.at(min(job.units, len(rows)))
+        try:
+            job.authorise(0)  # asks whether to stop; nothing is drawn here
+        except BaseException:
+            job.workspace.keep(_WORK, {_WORK: rows}, self._key)
+            raise
+        if len(rows) == of or now - self._last > _KEPT_EVERY:
+            self._last = now
+            job.workspace.keep(_WORK, {_WORK: rows}, self._key)
+
+
+# -- teachers --------------------------------------------------------------------------------------------------------
+
+
+def _by_critic(job: Job, settings: LatentSettings, event: GaussianEvent) -> nn.Module:
+    """Teach by a private critic of latents: the paper's."""
+    from doublure.methods.adversarial import prepare, train
+    from doublure.methods.private_teacher import private_teacher
+
+    adversaries = prepare(job, settings)
+    return train(job, settings, private_teacher(job, settings, event, adversaries), adversaries)
+
+
+def _by_embedding(job: Job, settings: LatentSettings, event: GaussianEvent) -> nn.Module:
+    """Teach by one noisy sum of fixed features of the latents."""
+    import torch
+
+    from doublure.methods.mean_embedding import taught_by
+    from doublure.networks.fixed_features import LatentEmbedding
+
+    features = LatentEmbedding(
+        settings.latent, features=settings.features, bandwidths=settings.bandwidths, seed=settings.feature_seed
+    )
+
+    def build() -> nn.Module:
+        return settings.generator(job.encoder, torch.Generator().manual_seed(job.seed))
+
+    sums = planned_sums(job, event, settings.noise_source)
+    return taught_by(job, settings.lesson, sums, features, build).average
+
+
+def _labelled(job: Job, settings: ImageLatentSettings, generator: nn.Module) -> nn.Module:
+    """Teach a private labeller on the images themselves, and let it check what is made."""
+    from doublure.methods.labelling import labelled
+
+    stage = job.stage("labeller", after=settings.latent_steps)
+    event = settings.labeller_event(job.noise_multiplier or 0.0)
+    sums = planned_sums(stage, event, settings.noise_source)
+    return settings.checked(generator, labelled(stage, settings, generator, settings.noise_width, sums))

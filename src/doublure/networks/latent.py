@@ -1,0 +1,62 @@
+"""Networks around a public generator: what proposes latents, and what draws them (Chen et al. 2021, figure 3)."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+_LARGEST_LOGARITHM = 6.0
+
+
+class Proposer(nn.Module):
+    """Records to their latents ``(B, d)``: where an inversion begins.
+
+    Args:
+        network: Records ``(B, D…)`` and no condition to ``(B, 2 d)``.
+        width: d.
+    """
+
+    def __init__(self, network: nn.Module, width: int) -> None:
+        super().__init__()
+        self.network = network
+        self.width = width
+
+    def forward(self, records: Tensor, condition: Tensor | None = None) -> Tensor:
+        """Return the latents' means."""
+        return self.both(records)[0]
+
+    def both(self, records: Tensor) -> tuple[Tensor, Tensor]:
+        """Return means and logarithmic variances, each ``(B, d)``."""
+        outputs: Tensor = self.network(records, None)
+        mean, logarithm = outputs[:, : self.width], outputs[:, self.width :]
+        return mean, logarithm.clamp(-_LARGEST_LOGARITHM * 2, _LARGEST_LOGARITHM)
+
+
+class ThroughPublic(nn.Module):
+    """Noise and condition to a record, by way of a latent: G_p(G_ds(z)).
+
+    Args:
+        latent: G_ds, taught privately: noise ``(B, l)`` and condition to latents ``(B, d)``.
+        public: G_p, fixed: latents to records.
+        width: d; latents are kept within the ball of radius √d, as those were that taught G_ds.
+    """
+
+    def __init__(self, latent: nn.Module, public: nn.Module, *, width: int) -> None:
+        super().__init__()
+        self.latent = latent
+        self.public = public.requires_grad_(False)
+        self._radius = math.sqrt(width)
+
+    def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
+        """Return records ``(B, D…)``."""
+        records: Tensor = self.public(bounded(self.latent(noise, condition), self._radius))
+        return records
+
+
+def bounded(latents: Tensor, radius: float | Tensor) -> Tensor:
+    """Return latents ``(B, d)``, those outside a ball brought back onto it; what is not finite becomes zero."""
+    lengths = latents.norm(dim=1, keepdim=True)
+    inside: Tensor = latents * (radius / lengths.clamp(min=1e-12)).clamp(max=1.0)
+    return torch.where(lengths.isfinite(), inside, 0.0)

@@ -1,0 +1,169 @@
+"""Records to latents of a public generator, each by itself (Chen et al. 2021, section III-A, equation 4).
+
+For a record x the inversion seeks the latent z that minimises ‖G(z) − x‖² subject to ‖z‖ ≤ ‖z₀‖, by projected gradient
+descent from z₀ ~ N(0, I): fixed steps, fixed rates, and of fixed restarts the one with the smallest error for this very
+record. (The paper calls the problem convex; the constraint is, the objective is not.)
+
+Guarantee: none of its own, and none is spent. A latent is a function of its own record and of public numbers alone, so
+that adding or removing one record adds or removes one latent and leaves every other as it was: a mechanism that is
+differentially private for one latent is so for one record. What that takes, and what is checked:
+
+====================================  ================================================================================
+pitfall                               what is done
+====================================  ================================================================================
+z₀ depends on other records           the restarts' z₀ come from a public seed and are the same for every record. Draws
+                                      of each record's own would have to be secret and kept through a crash; they
+                                      would add nothing, as the claim never counts on them
+batch normalisation, minibatch        a generator or encoder in training mode is refused, and so is one whose output
+statistics                            for a latent changes with the latents beside it
+steps that follow the data            as many steps for every record, at rates that depend on the step alone; no sum
+                                      over records decides anything
+a batch's size                        losses are added up, never averaged; the last batch is filled up to full size
+normalising over the data set         latents are kept within the public radius √d, and are not shifted or scaled
+a record that is not finite           its latent is zero
+====================================  ================================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from doublure.errors import SettingError
+from doublure.networks.latent import bounded
+
+Proposal = Callable[[Tensor], Tensor]
+"""Records ``(B, D…)`` to latents ``(B, d)``, row by row."""
+
+_BETAS = (0.9, 0.99)
+_FLOOR = 1e-8
+_TRIED = 4
+_TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True, kw_only=True)
+class InversionSettings:
+    """How records are inverted, fixed in the plan.
+
+    Attributes:
+        steps: Of gradient descent, for each record and restart; none leaves the proposal as it is.
+        restarts: z₀ that are tried for each record.
+        rate: Of the first step; rates fall to zero along a half cosine.
+        seed: Public, of the z₀.
+        batch: Records handled at a time; every batch has this size.
+    """
+
+    steps: int
+    restarts: int
+    rate: float
+    seed: int = 0
+    batch: int = 256
+
+
+class Inversion:
+    """Records to latents; see the module.
+
+    Args:
+        generator: G, ``(B, d) -> (B, D…)``, in evaluation mode.
+        width: d.
+        settings: See there.
+        proposer: An encoder, taught on public data alone, that says where the first restart begins (projected into
+            that restart's ball); in evaluation mode.
+        shape: Of one record, for the check that records do not meet in the encoder.
+
+    Raises:
+        SettingError: A network is in training mode, or rows meet in it.
+    """
+
+    def __init__(
+        self,
+        generator: nn.Module,
+        width: int,
+        settings: InversionSettings,
+        *,
+        proposer: nn.Module | None = None,
+        shape: tuple[int, ...] = (),
+    ) -> None:
+        if settings.steps == 0 and proposer is None:
+            raise SettingError("needs steps, or an encoder", field="inversion_steps", remedy="take at least one step")
+        refuse_meeting(generator, (width,), "public generator")
+        if proposer is not None:
+            refuse_meeting(proposer, shape, "encoder")
+        self.width = width
+        self.settings = settings
+        self._generator = generator
+        self._proposer = proposer
+        source = torch.Generator().manual_seed(settings.seed)
+        self.starts = torch.randn(settings.restarts, width, generator=source)
+
+    def __call__(self, records: Tensor) -> Tensor:
+        """Return latents ``(B, d)`` of records ``(B, D…)``, in batches of one size."""
+        found = torch.zeros(len(records), self.width, device=records.device)
+        size = self.settings.batch
+        for first in range(0, len(records), size):
+            batch = records[first : first + size]
+            # Filled up with zeros: what a row comes to may differ in its last digits with how many rows there are.
+            filled = torch.zeros(size, *records.shape[1:], device=records.device)
+            filled[: len(batch)] = batch
+            found[first : first + len(batch)] = self._inverted(filled)[: len(batch)]
+        return found
+
+    def _inverted(self, records: Tensor) -> Tensor:
+        best = torch.zeros(len(records), self.width, device=records.device)
+        least = torch.full((len(records),), math.inf, device=records.device)
+        for number, start in enumerate(self.starts.to(records.device)):
+            radius = start.norm()
+            latents = start.expand(len(records), -1)
+            if self._proposer is not None and number == 0:
+                with torch.no_grad():
+                    latents = bounded(self._proposer(records), radius)
+            latents, errors = self._descended(records, latents.clone(), radius)
+            better = errors < least  # never true of what is not finite
+            best[better], least[better] = latents[better], errors[better]
+        return bounded(best, math.sqrt(self.width))
+
+    def _descended(self, records: Tensor, latents: Tensor, radius: Tensor) -> tuple[Tensor, Tensor]:
+        """Return each record's latent after all steps, and its error; Adam's moments are each number's own."""
+        first, second = torch.zeros_like(latents), torch.zeros_like(latents)
+        for step in range(self.settings.steps):
+            latents.requires_grad_(True)
+            with torch.enable_grad():
+                (slope,) = torch.autograd.grad(self._errors(records, latents).sum(), latents)
+            first = _BETAS[0] * first + (1 - _BETAS[0]) * slope
+            second = _BETAS[1] * second + (1 - _BETAS[1]) * slope.square()
+            unbiased = first / (1 - _BETAS[0] ** (step + 1))
+            scale = (second / (1 - _BETAS[1] ** (step + 1))).sqrt() + _FLOOR
+            rate = self.settings.rate * (1 + math.cos(math.pi * step / self.settings.steps)) / 2
+            latents = bounded(latents.detach() - rate * unbiased / scale, radius)
+        with torch.no_grad():
+            return latents.detach(), self._errors(records, latents)
+
+    def _errors(self, records: Tensor, latents: Tensor) -> Tensor:
+        """Return ‖G(z) − x‖² ``(B,)``."""
+        errors: Tensor = (self._generator(latents) - records).square().flatten(1).sum(1)
+        return errors
+
+
+def refuse_meeting(network: nn.Module, shape: tuple[int, ...], name: str) -> None:
+    """Refuse a network whose output for one row depends on the rows beside it.
+
+    Batch normalisation with kept averages does not; in training mode it does, and so is refused before it is called.
+
+    Raises:
+        SettingError: It is in training mode, or an output changes with another row or with how many there are.
+    """
+    if any(layer.training for layer in network.modules()):
+        raise SettingError("is in training mode, where rows may meet", field=name, remedy="call eval() on it first")
+    source = torch.Generator().manual_seed(0)
+    like = next(network.parameters(), torch.zeros(()))
+    rows = torch.randn((_TRIED, *shape), generator=source).to(like.device, like.dtype)
+    moved = torch.cat([rows[:1], 3 * rows[1:] + 1])
+    with torch.no_grad():
+        whole, others, alone = network(rows)[:1], network(moved)[:1], network(rows[:1])
+    for beside in (others, alone):
+        if not torch.allclose(whole, beside, rtol=_TOLERANCE, atol=_TOLERANCE):
+            raise SettingError("lets rows meet", field=name, remedy="use one without minibatch statistics")

@@ -1,0 +1,174 @@
+"""What is known of a public generator: where it comes from, what it makes, and the hashes of its weights.
+
+These facts stand in ``public.json``; a plan of ``latentgan`` carries a copy, so that a fit can refuse another
+generator, and so that a run folder can be read where the public folder is not.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import Field, StrictStr, StringConstraints, ValidationError
+
+from doublure._version import __version__
+from doublure.errors import SettingError, printable
+from doublure.schema import Schema, yaml_text
+from doublure.schema.facets import Frozen
+from doublure.schema.images import ImageSchema
+
+VERSION: Literal[1] = 1
+
+Words: TypeAlias = Annotated[StrictStr, StringConstraints(strip_whitespace=True, min_length=3, max_length=500)]
+Sha256: TypeAlias = Annotated[StrictStr, StringConstraints(pattern="^[0-9a-f]{64}$")]
+_KEYS = "data, people, licence, shared_people"
+
+
+class Provenance(Frozen):
+    """Where public data comes from, in the words of who vouches for it; a card repeats them.
+
+    Attributes:
+        data: What it is, such as ``EMNIST letters, NIST 2017``.
+        people: Whose data it is, and how they came to be in it.
+        licence: Under which licence it is public.
+        shared_people: Whether people of the public data may be among the private records: ``possible`` unless it is
+            known that there are none. Then what is claimed is about a person's private records, not about the person.
+        source: Where it can be found.
+    """
+
+    data: Words
+    people: Words
+    licence: Words
+    shared_people: Literal["possible", "none"] = "possible"
+    source: Words | None = None
+
+    @classmethod
+    def read(cls, given: Provenance | str | Path | dict[str, Any]) -> Provenance:
+        """Return a provenance from a YAML file or a mapping.
+
+        Raises:
+            SettingError: A key is missing, unknown or empty.
+        """
+        if isinstance(given, Provenance):
+            return given
+        named = "provenance"
+        if isinstance(given, (str, Path)):
+            named, given = Path(given).name, yaml_text.load(Path(given), "provenance")
+        if not isinstance(given, dict):
+            remedy = f"write the keys {_KEYS}"
+            raise SettingError("is not a mapping of keys", field=named, remedy=remedy)
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            key = printable(".".join(str(part) for part in first["loc"]))
+            said = {"missing": "is missing", "extra_forbidden": "is not known"}.get(first["type"], "cannot be read")
+            remedy = "say what data, whose people, which licence; see docs/latent.md"
+            raise SettingError(f"{key} {said}", field=named, remedy=remedy) from None
+
+
+class PublicFacts(Frozen):
+    """What ``public.json`` holds.
+
+    Attributes:
+        version: Of this form.
+        doublure_version: What made it.
+        kind: ``images`` or ``table``.
+        objective: What taught it; ``given`` where the weights came from elsewhere.
+        makes: What its records are; see :func:`made_of`.
+        schema_sha256: Of the public data's schema.
+        settings: Of its networks.
+        latent: d, numbers that it makes a record of.
+        provenance: Where its data comes from.
+        generator_sha256: Of ``generator.safetensors``.
+        encoder_sha256: Of ``encoder.safetensors``; None where there is none.
+    """
+
+    version: Literal[1] = VERSION
+    doublure_version: str = __version__
+    kind: Literal["images", "table"]
+    objective: Literal["wgan-gp", "autoencoder", "given"]
+    makes: dict[str, Any]
+    schema_sha256: Sha256
+    settings: dict[str, Any]
+    latent: int = Field(ge=1, le=4096)
+    provenance: Provenance
+    generator_sha256: Sha256
+    encoder_sha256: Sha256 | None = None
+
+    @property
+    def source(self) -> str:
+        """One line for a card: what taught the generator, whose people they are, and which weights are meant."""
+        said = self.provenance
+        where = f" ({said.source})" if said.source else ""
+        return (
+            f"Public generator, {self.objective}, SHA-256 {self.generator_sha256}, from {said.data}{where}. "
+            f"People: {said.people}. Licence: {said.licence}."
+        )
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What a claim rests on that was made through this generator."""
+        found = f"the public generator (SHA-256 {self.generator_sha256[:12]}…) was made without the private records"
+        if self.provenance.shared_people == "none":
+            return (found, "no person of its public data is among the private records")
+        return (found,)
+
+    @property
+    def excluded(self) -> tuple[str, ...]:
+        """What such a claim does not cover."""
+        if self.provenance.shared_people == "none":
+            return ()
+        return ("what the public data itself tells about people who are in both",)
+
+    def refuse_unfit(self, schema: Schema) -> None:
+        """Refuse private data whose records this generator cannot make.
+
+        Raises:
+            SettingError: Naming what differs.
+        """
+        if self.kind != schema.kind:
+            remedy = f"give a public generator of kind {schema.kind}"
+            raise SettingError(f"makes {self.kind}, and the schema's kind is {schema.kind}", **_of(remedy))
+        asked = made_of(schema)
+        for part, value in asked.items():
+            theirs = self.makes.get(part)
+            if theirs == value:
+                continue
+            remedy = "declare both schemas alike, or fit a public generator for this schema"
+            if not isinstance(theirs, dict) or not isinstance(value, dict):
+                raise SettingError(f"was made for other {part}: {theirs}, and the schema's are {value}", **_of(remedy))
+            name = next(
+                (key for key in {**value, **theirs} if theirs.get(key) != value.get(key)), next(iter(value), part)
+            )
+            raise SettingError(f"was made for another {part[:-1]} {printable(name)}", **_of(remedy))
+        if list(asked.get("columns", {})) != list(self.makes.get("columns", {})):
+            raise SettingError("was made for columns in another order", **_of("put both schemas in one order"))
+
+
+def made_of(schema: Schema) -> dict[str, Any]:
+    """Return what a generator has to know of the records that it makes: nothing about how many or whose they are.
+
+    For images their shape. For tables every column with its facts but shares, and the constraints.
+    """
+    if isinstance(schema, ImageSchema):
+        return {"shape": list(schema.shape)}
+    plain = schema.to_plain()
+    columns = {name: dict(column) for name, column in plain["columns"].items()}
+    for column in columns.values():
+        column.pop("shares", None)
+        column["roles"] = [role for role in column.get("roles", ()) if role == "condition"]
+    return {"columns": columns, "constraints": plain.get("constraints") or []}
+
+
+def parsed(data: dict[str, Any]) -> PublicFacts:
+    """Return the facts of a JSON object.
+
+    Raises:
+        ValueError: It holds none.
+    """
+    return PublicFacts.model_validate(data)  # pydantic's own error is a ValueError
+
+
+def _of(remedy: str) -> dict[str, str]:
+    return {"field": "public", "remedy": remedy}

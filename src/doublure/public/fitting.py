@@ -1,0 +1,231 @@
+"""Making a public generator: teaching one on public data, or taking weights that somebody else has taught.
+
+No privacy is needed, and none is claimed: whoever runs this vouches, in the provenance, that the data is public. It
+opens no ledger. The same loaders and encoders read public data as read private data, so that both are encoded alike.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from doublure import seeding
+from doublure.data.opening import Given, open_data
+from doublure.errors import Interrupted, RunFolderError, SchemaError, SettingError
+from doublure.fitting import check_device, use_threads
+from doublure.methods.public_settings import PublicSettings, read, settled
+from doublure.progress import Progress, Silent
+from doublure.public.facts import Provenance, PublicFacts, made_of
+from doublure.public.folder import PublicFolder, read_weights
+from doublure.schema import ResolvedSchema, Schema
+from doublure.stopping import StopSignal
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from doublure.encode.encoder import Encoder
+    from doublure.methods.base import Job
+
+
+def fit(
+    data: Given,
+    schema: Schema | str | Path,
+    *,
+    provenance: Provenance | str | Path | dict[str, Any],
+    out: str | Path,
+    resume: bool = False,
+    seed: int | None = None,
+    device: str = "cpu",
+    threads: int | None = None,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> PublicFacts:
+    """Teach a generator on public data.
+
+    Args:
+        data: Public data, in any form that private data may have.
+        schema: Its schema, every fact declared. A table's columns must be those of the private schema to come; labels
+            and conditions are left out of what is learned.
+        provenance: What data it is, whose people are in it, under which licence.
+        out: The folder to make.
+        resume: Go on with a fit that was cut off there.
+        seed: Makes the fit repeatable; with ``resume`` the one that it was begun with.
+        device: Where to compute.
+        threads: CPU threads for torch.
+        progress: Who listens.
+        settings: Of :class:`~doublure.methods.public_settings.PublicSettings` for the kind of data.
+
+    Returns:
+        What is known of it now; ``out`` holds the weights.
+
+    Raises:
+        InputError: Data, schema, provenance, settings or folder do not fit.
+        Interrupted: Stopped; the state is kept, and ``resume`` goes on.
+    """
+    said, listener = Provenance.read(provenance), progress or Silent()
+    resolved = _resolved(schema)
+    own = read(resolved.kind, settings)
+    check_device(device)
+    if threads is not None:
+        use_threads(threads)
+    source = open_data(data, resolved.kind)
+    source.check(resolved)
+    kept = PublicFolder(out).reads_begun() if resume else None
+    public_seed = kept["seed"] if seed is None and isinstance(kept, dict) else seeding.chosen(seed)
+    fitting = {"schema_sha256": resolved.sha256, "settings": own.model_dump(mode="json"), "seed": public_seed}
+    folder = PublicFolder.begun(out, fitting, resume=resume)
+    stop = StopSignal()
+    try:
+        with stop.listening():
+            listener.stage("read the public records")
+            job = _job(source.load(resolved), resolved, own, folder, public_seed, device, listener, stop)
+            generator, encoder = _taught(job)
+    except Interrupted:
+        raise Interrupted("stopped; what was learned is kept", field=out, remedy="go on with --resume") from None
+    except BaseException:
+        folder.discard()
+        raise
+    facts = _facts(resolved, job.settings, said, own.objective)  # type: ignore[arg-type]
+    return folder.finish(facts, generator.state_dict(), None if encoder is None else encoder.state_dict())
+
+
+def adopt(
+    weights: str | Path,
+    schema: Schema | str | Path,
+    *,
+    provenance: Provenance | str | Path | dict[str, Any],
+    out: str | Path,
+    encoder: str | Path | None = None,
+    **settings: Any,
+) -> PublicFacts:
+    """Take a public generator that somebody else has taught.
+
+    Args:
+        weights: A safetensors file of the generator that the settings describe: ``noise_width`` (d), ``channels``,
+            ``activation``, ``normalisation`` on images; ``width``, ``depth``, ``bins`` and ``numerics`` on tables.
+        schema: What it makes.
+        provenance: As in :func:`fit`.
+        out: The folder to make.
+        encoder: Weights of its encoder, if there are any.
+        settings: See ``weights``.
+
+    Raises:
+        InputError: The weights do not fit the settings, or something is missing.
+    """
+    said, resolved = Provenance.read(provenance), _resolved(schema)
+    own = read(resolved.kind, settings)
+    shapes = encoder_of(resolved, own)
+    found = _fitting(Path(weights), lambda: generator_of(shapes, own))
+    beside = None if encoder is None else _fitting(Path(encoder), lambda: proposer_of(shapes, own))
+    folder = PublicFolder.begun(out, {"adopted": True}, resume=False)
+    return folder.finish(_facts(resolved, own, said, "given"), found, beside)
+
+
+# -- networks --------------------------------------------------------------------------------------------------------
+
+
+def encoder_of(schema: Schema, settings: PublicSettings) -> Encoder:
+    """Return the encoder of records as a public generator makes them."""
+    from doublure.methods.base import encoder_for
+
+    return encoder_for(schema, settings)  # type: ignore[arg-type]
+
+
+def generator_of(encoder: Encoder, settings: PublicSettings) -> nn.Module:
+    """Return an untaught public generator."""
+    import torch
+
+    return settings.generator(encoder, torch.Generator().manual_seed(0))
+
+
+def proposer_of(encoder: Encoder, settings: PublicSettings) -> nn.Module:
+    """Return an untaught encoder."""
+    import torch
+
+    return settings.encoder(encoder, torch.Generator().manual_seed(0))
+
+
+def _fitting(path: Path, build: Callable[[], nn.Module]) -> dict[str, Any]:
+    """Return a file's weights, once it is sure that they are those of this network."""
+    found = read_weights(path)
+    network = build()
+    with contextlib.suppress(RuntimeError):
+        network.load_state_dict(found)
+        return found
+    remedy = "give the settings that it was made with, such as noise_width and channels"
+    raise RunFolderError("does not fit the settings' networks", field=path, remedy=remedy)
+
+
+# -- inside ----------------------------------------------------------------------------------------------------------
+
+
+def _resolved(schema: Schema | str | Path) -> ResolvedSchema:
+    """Return a schema with every fact declared; the number of units is counted, since the data is public."""
+    found = schema if isinstance(schema, Schema) else Schema.load(schema)
+    bought = [question.path for question in found.questions if question.path != "units"]
+    missing = [path for path in found.undeclared if path != "units"]
+    if bought or missing:
+        remedy = "declare it: a public generator is made for known columns"
+        raise SchemaError("is not declared", field=(bought or missing)[0], remedy=remedy)
+    return found.model_copy(update={"units": 1}).resolve({})
+
+
+def _job(
+    loaded: Any,
+    schema: ResolvedSchema,
+    settings: PublicSettings,
+    folder: PublicFolder,
+    seed: int,
+    device: str,
+    progress: Progress,
+    stop: StopSignal,
+) -> Job:
+    from doublure.methods.base import Job
+    from doublure.private.records import PrivateRecords
+
+    counted = schema.model_copy(update={"units": max(1, loaded.n_units)})
+    own = settled(settings, counted)
+    encoder = encoder_of(counted, own)
+    # The class that holds private records holds these too; what makes a record private is where it came from.
+    records = PrivateRecords(
+        encoder.compact(loaded.content),
+        loaded.unit,
+        loaded.n_units,
+        lambda rows: encoder.split(encoder.expand(rows)),
+        device,
+    )
+    return Job(
+        encoder=encoder,
+        records=records.bodies(),
+        settings=own,
+        noise_multiplier=None,
+        sample_rate=min(1.0, (own.lot_size or 1) / max(1, loaded.n_units)),
+        units=max(1, loaded.n_units),
+        authorise=lambda _: stop.check(),
+        checkpoints=folder,
+        progress=progress,
+        seed=seed,
+        device=device,
+    )
+
+
+def _taught(job: Job) -> tuple[nn.Module, nn.Module | None]:
+    from doublure.methods.public_teaching import taught
+
+    if not isinstance(job.settings, PublicSettings):
+        raise SettingError("are not those of a public generator", field="settings")
+    return taught(job, job.settings)
+
+
+def _facts(schema: Schema, settings: PublicSettings, provenance: Provenance, objective: str) -> dict[str, Any]:
+    return {
+        "kind": schema.kind,
+        "objective": objective,
+        "makes": made_of(schema),
+        "schema_sha256": schema.sha256,
+        "settings": settings.model_dump(mode="json"),
+        "latent": settings.noise_width,
+        "provenance": provenance.model_dump(mode="json"),
+    }

@@ -1,0 +1,209 @@
+"""A public generator on disk.
+
+::
+
+    public/
+      public.json             what it is, where it comes from, the hashes; written last: it is whole or not there
+      generator.safetensors   d standard normal numbers -> one record
+      encoder.safetensors     optional: a record -> where its inversion begins
+      checkpoint.safetensors  only while it is being fitted
+      begun.json              likewise: what is being fitted
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from doublure import files
+from doublure.errors import InputError, RunFolderError
+from doublure.public.facts import VERSION, PublicFacts, parsed
+from doublure.run_folder import read_tensors, sha256_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+FACTS, GENERATOR, ENCODER = "public.json", "generator.safetensors", "encoder.safetensors"
+_CHECKPOINT, _BEGUN = "checkpoint.safetensors", "begun.json"
+_FIT = "make it with doublure public fit"
+
+
+class PublicFolder:
+    """The files of one public generator.
+
+    Args:
+        path: The folder.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    # -- making --------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def begun(cls, path: str | Path, fitting: dict[str, Any], *, resume: bool) -> PublicFolder:
+        """Make the folder, or take up what was begun in it.
+
+        Args:
+            path: A folder that is not there, or is empty; with ``resume`` one in which a fit was cut off.
+            fitting: What is fitted: settings, seed, schema. The same again with ``resume``.
+            resume: Whether to go on.
+
+        Raises:
+            RunFolderError: Something else is there, or something else was begun.
+        """
+        folder = cls(path)
+        wanted = json.loads(json.dumps(fitting))
+        if resume:
+            if (folder.path / FACTS).is_file():
+                raise RunFolderError("is finished", field=folder.path, remedy="use it, or choose another -o")
+            if folder.reads_begun() != wanted:
+                remedy = "give the same schema, settings and seed, or choose another -o"
+                raise RunFolderError("was begun with other settings", field=folder.path, remedy=remedy)
+            files.sweep(folder.path)
+            return folder
+        try:
+            if folder.path.exists() and (not folder.path.is_dir() or any(folder.path.iterdir())):
+                remedy = "choose another -o, or go on with --resume"
+                raise RunFolderError("is not empty", field=folder.path, remedy=remedy)
+            folder.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise files.Unwritable(folder.path, error) from None
+        files.write_json(folder.path / _BEGUN, wanted)
+        return folder
+
+    def reads_begun(self) -> Any:
+        """Return what was begun here; None for nothing."""
+        try:
+            return files.read_json(self.path / _BEGUN, "folder that was begun")
+        except InputError:
+            return None
+
+    def discard(self) -> None:
+        """Remove the folder of a fit that has kept nothing, so that it does not stand in the way of another try."""
+        if not (self.path / _CHECKPOINT).is_file():
+            with contextlib.suppress(OSError):
+                (self.path / _BEGUN).unlink(missing_ok=True)
+                self.path.rmdir()
+
+    def finish(
+        self, facts: dict[str, Any], generator: dict[str, Tensor], encoder: dict[str, Tensor] | None
+    ) -> PublicFacts:
+        """Write the weights, then the facts with their hashes; then what only a fit needs goes."""
+        found = dict(facts)
+        found["generator_sha256"] = self._write(GENERATOR, generator)
+        found["encoder_sha256"] = None if encoder is None else self._write(ENCODER, encoder)
+        made = PublicFacts.model_validate(found)
+        files.write_json(self.path / FACTS, made.model_dump(mode="json"))
+        for name in (_CHECKPOINT, _BEGUN):
+            (self.path / name).unlink(missing_ok=True)
+        return made
+
+    def _write(self, name: str, tensors: dict[str, Tensor]) -> str:
+        from safetensors.torch import save
+
+        content = save({key: value.detach().cpu().contiguous() for key, value in tensors.items()})
+        files.write_atomic(self.path / name, lambda file: file.write(content))
+        return hashlib.sha256(content).hexdigest()
+
+    # -- state while fitting (methods.base.Checkpoints) -----------------------------------------------------------
+
+    def save(self, step: int, tensors: dict[str, Tensor]) -> None:
+        """Keep the state of the fit."""
+        import torch
+        from safetensors.torch import save
+
+        content = save({**tensors, "step": torch.tensor([step])})
+        files.write_atomic(self.path / _CHECKPOINT, lambda file: file.write(content))
+
+    def load(self) -> dict[str, Tensor] | None:
+        """Return the kept state, if there is one."""
+        path = self.path / _CHECKPOINT
+        return read_weights(path) if path.is_file() else None
+
+    @property
+    def kept_step(self) -> int:
+        """How many steps the kept state has behind it."""
+        kept = self.load()
+        return 0 if kept is None else int(kept["step"][0])
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    @property
+    def facts(self) -> PublicFacts:
+        """What ``public.json`` says.
+
+        Raises:
+            RunFolderError: It is missing, of another version, or damaged.
+        """
+        place = self.path / FACTS
+        if not place.is_file():
+            cut = (self.path / _BEGUN).is_file()
+            what = "was cut off while it was fitted" if cut else "is not the folder of a public generator"
+            raise RunFolderError(what, field=self.path, remedy="go on with --resume" if cut else _FIT)
+        try:
+            data = files.read_json(place, "public generator")
+        except InputError as error:
+            raise RunFolderError(error.message, field=self._named(FACTS), remedy=_FIT) from None
+        if data.get("version") != VERSION:
+            raise RunFolderError("is of another version", field=self._named(FACTS), remedy="fit it again")
+        try:
+            return parsed(data)
+        except ValueError:
+            raise RunFolderError("is damaged or was edited", field=self._named(FACTS), remedy="fit it again") from None
+
+    def weights(self, pinned: PublicFacts) -> tuple[dict[str, Tensor], dict[str, Tensor] | None]:
+        """Return the generator's and the encoder's weights.
+
+        Raises:
+            RunFolderError: They are not the pinned ones, or are damaged.
+        """
+        self.refuse_another(pinned)
+        generator = read_weights(self.path / GENERATOR)
+        return generator, None if pinned.encoder_sha256 is None else read_weights(self.path / ENCODER)
+
+    def refuse_another(self, pinned: PublicFacts) -> None:
+        """Refuse weights other than the pinned ones.
+
+        Raises:
+            RunFolderError: A file is missing, or its hash is another.
+        """
+        for name, sha256 in ((GENERATOR, pinned.generator_sha256), (ENCODER, pinned.encoder_sha256)):
+            if sha256 is not None and sha256_of(self.path / name) != sha256:
+                remedy = "give the folder that the plan was made with, or make the plan again"
+                raise RunFolderError("is not the public generator of the plan", field=self._named(name), remedy=remedy)
+
+    def _named(self, name: str) -> str:
+        return f"{self.path.name}/{name}"
+
+
+def load(path: str | Path) -> PublicFacts:
+    """Read what is known of a public generator, and check that its weights are the ones meant.
+
+    Raises:
+        RunFolderError: There is none, or it is damaged.
+    """
+    folder = PublicFolder(path)
+    facts = folder.facts
+    for name, sha256 in ((GENERATOR, facts.generator_sha256), (ENCODER, facts.encoder_sha256)):
+        if sha256 is not None and sha256_of(folder.path / name) != sha256:
+            raise RunFolderError("is not what public.json says", field=f"{folder.path.name}/{name}", remedy=_FIT)
+    return facts
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """Read a safetensors file of weights; nothing in it is executed.
+
+    Raises:
+        RunFolderError: It is missing, too large or damaged, or holds a number that is not finite.
+    """
+    found = read_tensors(path)[1]
+    if not all(bool(value.isfinite().all()) for value in found.values()):
+        raise RunFolderError("holds a number that is not finite", field=f"{path.parent.name}/{path.name}", remedy=_FIT)
+    return found
+
+
+__all__ = ["PublicFolder", "load", "read_weights"]
