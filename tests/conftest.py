@@ -8,7 +8,7 @@ import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -101,6 +101,60 @@ class Small:
     def book(folder: Path, epsilon: float = 10.0, delta: float = 1e-3) -> db.Ledger:
         """Return a new ledger."""
         return db.Ledger.create(folder / "people.ledger", dataset="people", epsilon=epsilon, delta=delta)
+
+
+class Letters:
+    """Odd digits of scikit-learn as public data, even ones as private; a public generator of each objective, tiny."""
+
+    PUBLIC = "doublure: 1\nkind: images\nimages: {shape: [8, 8, 1]}\n"
+    PRIVATE = "doublure: 1\nkind: images\nunits: 900\nimages: {shape: [8, 8, 1]}\nlabel: {values: [0, 2, 4, 6, 8]}\n"
+    PROVENANCE: ClassVar[dict[str, Any]] = {
+        "data": "odd digits of scikit-learn", "people": "43 people who wrote digits for UCI in 1998",
+        "licence": "CC BY 4.0",
+    }  # fmt: skip
+    NETWORKS: ClassVar[dict[str, Any]] = {
+        "noise_width": 6, "channels": [12, 8], "encoder_channels": [8, 12], "encoder_features": 24,
+        "critic_channels": [8, 12], "features": 12,
+    }  # fmt: skip
+
+    def __init__(self, folder: Path) -> None:
+        from sklearn.datasets import load_digits
+
+        bunch = load_digits()
+        pixels, odd = (bunch.images * 255 / 16).round().astype(np.uint8)[..., None], bunch.target % 2 == 1
+        self.public = {"images": pixels[odd]}
+        self.private = {"images": pixels[~odd], "labels": bunch.target[~odd]}
+        self.folder = folder / "public"
+        self._plans: dict[str, db.Plan] = {}
+        self.facts = self.made(self.folder, objective="autoencoder", steps=150, autoencoder_lr=4e-3)
+
+    def made(self, out: Path, **settings: Any) -> Any:
+        """Make a public generator."""
+        from doublure import public
+
+        own = self.NETWORKS | {"steps": 20, "proposer_steps": 5} | settings
+        return public.fit(self.public, db.Schema.parse(self.PUBLIC), provenance=self.PROVENANCE, out=out, seed=1, **own)
+
+    def plan(self, text: str | None = None, **settings: Any) -> db.Plan:
+        """Plan a private run through it; the same plan is calibrated once."""
+        asked = repr((text, sorted(settings.items(), key=repr)))
+        if asked not in self._plans:
+            self._plans[asked] = self._planned(text, **settings)
+        return self._plans[asked]
+
+    def _planned(self, text: str | None, **settings: Any) -> db.Plan:
+        own = {"public": str(self.folder), "steps": 6, "lot_size": 64, "width": 8, "critic_width": 8,
+               "generator_batch": 16, "checkpoints": 3, "inversion_steps": 2, "features": 64, "fit_steps": 4,
+               "batch": 20, "accountant": "rdp", "epsilon": 5.0, "delta": 1e-5}  # fmt: skip
+        return db.plan(db.Schema.parse(text or self.PRIVATE), method="latentgan", **(own | settings))
+
+
+@pytest.fixture(scope="session")
+def letters(tmp_path_factory: pytest.TempPathFactory) -> Letters:
+    import torch
+
+    torch.set_num_threads(1)
+    return Letters(tmp_path_factory.mktemp("letters"))
 
 
 @pytest.fixture(scope="session")

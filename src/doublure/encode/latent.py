@@ -57,6 +57,14 @@ class LatentEncoder:
         return self._records.condition_width
 
     @property
+    def condition_sizes(self) -> tuple[int, ...]:
+        """How many values each condition has, side by side as in the condition vector."""
+        blocks = getattr(self._records, "condition_blocks", None)
+        if blocks is not None:
+            return tuple(block.size for block in blocks)
+        return (self.condition_width,) if self.condition_width else ()
+
+    @property
     def body_shape(self) -> tuple[int, ...]:
         """``(d,)``."""
         return (self._latent,)

@@ -208,7 +208,7 @@ def taught_annotator(job: Job, settings: ImageBayesganSettings, generator: nn.Mo
     """Teach the annotator on the labelled private records, in steps that follow the critic's."""
     stage = job.stage("annotator", after=settings.steps or 1)
     event = GaussianEvent(noise_multiplier=settings.labeller_noise or 0.0, steps=settings.labeller_steps)
-    sums = planned_sums(stage, event, settings.noise_source)
+    sums = planned_sums(stage, [event], settings.noise_source)
     steered = generator if settings.conditional else Unsteered(generator)
     return labelled(stage, settings, steered, settings.noise_width, sums)
 

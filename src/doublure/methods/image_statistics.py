@@ -129,4 +129,4 @@ class ImageStatisticsSettings(StatisticsSettings):
         """
         from doublure.methods.planned_sums import planned_sums
 
-        return planned_sums(job, event, self.noise_source)
+        return planned_sums(job, [event], self.noise_source)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
@@ -25,17 +26,25 @@ from doublure.public.folder import PublicFolder
 from doublure.public.folder import load as load_public
 from doublure.schema import Schema
 from doublure.schema.images import LABEL, ImageSchema
+from doublure.schema.schema import domain_of
 
 if TYPE_CHECKING:
     from torch import nn
 
     from doublure.encode.encoder import Encoder
+    from doublure.encode.latent import LatentEncoder
 
 _BYTES = 4
 _PASSES = 12
 _STEPS_PROPOSED, _STEPS_ALONE, _RESTARTS_ALONE = 20, 200, 2
 _GUESSED_CLASSES = 10
 _LONG_AVERAGE = 0.99
+_MOST_CLASSES = 256
+_PURPOSES = {
+    "critic": ("train the critic of latents",),
+    "mixture": ("sum up the latents' moments for each class", "sum up the latents' moments for each cell"),
+    "embedding": ("average the latents' features",),
+}
 _Bandwidth: TypeAlias = Annotated[float, Field(ge=1e-3, le=1e3)]
 
 
@@ -64,9 +73,11 @@ class LatentSettings(PerceptronSettings, PrivateSettings):
     Attributes:
         public: The folder of a public generator (``doublure public fit``).
         public_facts: What is known of it; the plan fills it in, and a fit refuses another generator.
-        teacher: What teaches the generator of latents: ``critic``, the paper's, by noisy steps; or ``embedding``: one
-            noisy sum of fixed random features of all latents.
-        noise_width: l, numbers that a latent is made of; 0: half of d.
+        teacher: What teaches the generator of latents: ``critic``, the paper's, by noisy steps; ``mixture``: two noisy
+            sums of moments (:mod:`doublure.methods.latent_moments`); ``embedding``: one noisy sum of random features.
+        noise_width: l, numbers that a latent is made of; 0: half of d. A mixture takes d + 1.
+        splits: m, of ``mixture``: each class is cut into 2^m cells; 0: not at all, in one release.
+        first_share: Of ``mixture``: the share of its budget, in 1/σ², for the sums that say where to cut.
         inversion_steps: Of gradient descent, for each record and restart. None: 20 where an encoder proposes the
             beginning, else 200.
         inversion_restarts: Beginnings that are tried for each record. None: 1 where an encoder proposes it, else 2.
@@ -84,12 +95,14 @@ class LatentSettings(PerceptronSettings, PrivateSettings):
 
     public: str = ""
     public_facts: PublicFacts | None = None
-    teacher: Literal["critic", "embedding"] = "critic"
+    teacher: Literal["critic", "mixture", "embedding"] = "critic"
     noise_width: int = Field(default=0, ge=0, le=4096)
     inversion_steps: int | None = Field(default=None, ge=0, le=100_000)
     inversion_restarts: int | None = Field(default=None, ge=1, le=100)
     inversion_rate: float = Field(default=0.1, gt=0, le=10)
     inversion_seed: int = Field(default=0, ge=0, lt=2**31)
+    splits: int = Field(default=3, ge=0, le=8)
+    first_share: float = Field(default=0.2, ge=0.01, le=0.99)
     features: int = Field(default=4096, ge=2, le=1_000_000, multiple_of=2)
     bandwidths: tuple[_Bandwidth, ...] = Field(default=(1.0, 0.5, 0.25), min_length=1, max_length=16)
     feature_seed: int = Field(default=0, ge=0, lt=2**31)
@@ -168,7 +181,10 @@ class LatentSettings(PerceptronSettings, PrivateSettings):
         self._refuse_questions(schema)
         proposed = facts.encoder_sha256 is not None
         width = own.noise_width or max(1, facts.latent // 2)
-        if width >= facts.latent > 1:
+        if own.teacher == "mixture":
+            width = facts.latent + 1
+            _classes(schema)
+        elif width >= facts.latent > 1:
             remedy = f"give at most {facts.latent - 1}"
             raise SettingError("must be below the public generator's latents", field="noise_width", remedy=remedy)
         steps, restarts = own.inversion_steps, own.inversion_restarts
@@ -199,13 +215,19 @@ class LatentSettings(PerceptronSettings, PrivateSettings):
     @property
     def latent_steps(self) -> int:
         """Noisy steps, or releases, that teach the generator of latents."""
-        return 1 if self.teacher == "embedding" else self.steps or 1
+        return {"embedding": 1, "mixture": 2 if self.splits else 1}.get(self.teacher, self.steps or 1)
 
-    def latent_event(self, schema: Schema, noise_multiplier: float) -> GaussianEvent:
+    def latent_events(self, schema: Schema, noise_multiplier: float) -> tuple[GaussianEvent, ...]:
         """Return what teaches the generator of latents, as the accountant reads it."""
         share = 1 - self.later_share
-        if self.teacher == "embedding":
-            return event_of_share(noise_multiplier, share, 1, 1)
+        if self.teacher == "mixture" and self.splits:
+            parts = (self.first_share * share, (1 - self.first_share) * share)
+            return tuple(event_of_share(noise_multiplier, part, 1, 1) for part in parts)
+        if self.teacher != "critic":
+            return (event_of_share(noise_multiplier, share, 1, 1),)
+        return (self._critic_event(schema, noise_multiplier, share),)
+
+    def _critic_event(self, schema: Schema, noise_multiplier: float, share: float) -> GaussianEvent:
         rate, steps = min(1.0, (self.lot_size or 1) / schema.public_units), self.steps or 1
         if share == 1:
             return GaussianEvent(noise_multiplier=noise_multiplier, sample_rate=rate, steps=steps)
@@ -213,12 +235,13 @@ class LatentSettings(PerceptronSettings, PrivateSettings):
 
     def accesses(self, schema: Schema, noise_multiplier: float) -> tuple[Access, ...]:
         """One access: whatever teaches the generator of latents. Inverting a record releases nothing."""
-        purpose = "average the latents' features" if self.teacher == "embedding" else "train the critic of latents"
-        return (Access(purpose=purpose, event=self.latent_event(schema, noise_multiplier)),)
+        events = self.latent_events(schema, noise_multiplier)
+        purposes = _PURPOSES[self.teacher][-len(events) :]
+        return tuple(Access(purpose=purpose, event=event) for purpose, event in zip(purposes, events, strict=True))
 
     def at_once(self, step: int, steps: int) -> int:
-        """Return how many steps are authorised together: never past the critic's last, then one by one."""
-        left = self.latent_steps - step + 1
+        """Return how many steps are authorised together: never past the critic's last; releases one by one."""
+        left = self.latent_steps - step + 1 if self.teacher == "critic" else 0
         return min(self.checkpoint_every, left) if left > 0 else 1
 
     def work(self, schema: Schema) -> Work:
@@ -234,6 +257,8 @@ class LatentSettings(PerceptronSettings, PrivateSettings):
         if self.teacher == "critic":
             flops += 2.0 * (self.steps or 1) * lot * (_PASSES * critic + generator)
             flops += 6.0 * (self.steps or 1) / self.n_critic * self.generator_batch * (critic + generator)
+        elif self.teacher == "mixture":
+            flops += 4.0 * records * latent**2 + 50.0 * classes * 2**self.splits * latent**3
         else:
             flops += 2.0 * latent * self.features * (records + 3.0 * self.fit_steps * self.batch)
         held = records * (latent + classes) * 2 + _BYTES * (
@@ -273,8 +298,25 @@ class LatentSettings(PerceptronSettings, PrivateSettings):
         from doublure.networks.latent import ThroughPublic
 
         public = self.public_networks.generator(encoder, torch.Generator().manual_seed(0))
-        latent = self.generator(LatentEncoder(encoder, self.latent), torch.Generator().manual_seed(seed))
+        shapes = LatentEncoder(encoder, self.latent)
+        latent = self.mixture(shapes) if self.teacher == "mixture" else None
+        latent = latent or self.generator(shapes, torch.Generator().manual_seed(seed))
         return ThroughPublic(latent, public, width=self.latent)
+
+    def mixture(self, shapes: LatentEncoder) -> nn.Module:
+        """Return an untaught mixture."""
+        from doublure.networks.latent_mixture import LatentMixture
+
+        return LatentMixture(shapes.condition_sizes, components=2**self.splits, width=self.latent)
+
+
+def _classes(schema: Schema) -> int:
+    """Return how many combinations of condition values there are; too many would leave each of them too few records."""
+    found = math.prod(len(domain_of(schema, name)) for name in schema.with_role("condition"))
+    if found > _MOST_CLASSES:
+        remedy = "take the role condition from a column, or use teacher=critic"
+        raise SettingError(f"has {found} combinations of condition values", field="teacher mixture", remedy=remedy)
+    return found
 
 
 class TableLatentSettings(LatentSettings):

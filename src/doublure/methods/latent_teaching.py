@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -33,9 +34,9 @@ def taught(job: Job, settings: LatentSettings) -> nn.Module:
     generator, proposer = public_networks(job, settings)
     latents = inverted(job, settings, generator, proposer)
     stage = replace(job.stage("latents", after=0), encoder=LatentEncoder(job.encoder, settings.latent), records=latents)
-    event = settings.latent_event(job.encoder.schema, job.noise_multiplier or 0.0)
-    teach = _by_embedding if settings.teacher == "embedding" else _by_critic
-    whole: nn.Module = ThroughPublic(teach(stage, settings, event), generator, width=settings.latent)
+    events = settings.latent_events(job.encoder.schema, job.noise_multiplier or 0.0)
+    latent = _TEACHERS[settings.teacher](stage, settings, events)
+    whole: nn.Module = ThroughPublic(latent, generator, width=settings.latent)
     if isinstance(settings, ImageLatentSettings) and settings.labeller_share:
         whole = _labelled(job, settings, whole)
     job.workspace.forget(_WORK)
@@ -117,16 +118,23 @@ class _Halfway:
 # -- teachers --------------------------------------------------------------------------------------------------------
 
 
-def _by_critic(job: Job, settings: LatentSettings, event: GaussianEvent) -> nn.Module:
+def _by_critic(job: Job, settings: LatentSettings, events: Sequence[GaussianEvent]) -> nn.Module:
     """Teach by a private critic of latents: the paper's."""
     from doublure.methods.adversarial import prepare, train
     from doublure.methods.private_teacher import private_teacher
 
     adversaries = prepare(job, settings)
-    return train(job, settings, private_teacher(job, settings, event, adversaries), adversaries)
+    return train(job, settings, private_teacher(job, settings, events[0], adversaries), adversaries)
 
 
-def _by_embedding(job: Job, settings: LatentSettings, event: GaussianEvent) -> nn.Module:
+def _by_mixture(job: Job, settings: LatentSettings, events: Sequence[GaussianEvent]) -> nn.Module:
+    """Teach by noisy sums of moments."""
+    from doublure.methods.latent_moments import mixture_from
+
+    return mixture_from(job, settings, planned_sums(job, events, settings.noise_source))
+
+
+def _by_embedding(job: Job, settings: LatentSettings, events: Sequence[GaussianEvent]) -> nn.Module:
     """Teach by one noisy sum of fixed features of the latents."""
     import torch
 
@@ -138,10 +146,13 @@ def _by_embedding(job: Job, settings: LatentSettings, event: GaussianEvent) -> n
     )
 
     def build() -> nn.Module:
-        return settings.generator(job.encoder, torch.Generator().manual_seed(job.seed))
+        return settings.generator(job.encoder, torch.Generator().manual_seed(job.seed % 2**63))
 
-    sums = planned_sums(job, event, settings.noise_source)
+    sums = planned_sums(job, events, settings.noise_source)
     return taught_by(job, settings.lesson, sums, features, build).average
+
+
+_TEACHERS = {"critic": _by_critic, "mixture": _by_mixture, "embedding": _by_embedding}
 
 
 def _labelled(job: Job, settings: ImageLatentSettings, generator: nn.Module) -> nn.Module:
@@ -150,5 +161,5 @@ def _labelled(job: Job, settings: ImageLatentSettings, generator: nn.Module) -> 
 
     stage = job.stage("labeller", after=settings.latent_steps)
     event = settings.labeller_event(job.noise_multiplier or 0.0)
-    sums = planned_sums(stage, event, settings.noise_source)
+    sums = planned_sums(stage, [event], settings.noise_source)
     return settings.checked(generator, labelled(stage, settings, generator, settings.noise_width, sums))

@@ -47,13 +47,12 @@ class Latentgan:
     def sample_rate(self, schema: Schema, settings: MethodSettings) -> float | None:
         """Return q of the critic's lots; with a labeller each access says its own."""
         own = _own(settings)
-        if own.teacher == "embedding":
+        if own.teacher != "critic":
             return 1.0
-        return None if own.later_share else own.latent_event(schema, 1.0).sample_rate
+        return None if own.later_share else own.latent_events(schema, 1.0)[0].sample_rate
 
     def accesses(self, schema: Schema, settings: MethodSettings, noise_multiplier: float) -> tuple[Access, ...]:
         """Return what teaches the latents, and the labeller if there is one."""
-        # Without a noise multiplier nothing is planned yet, and no share can be taken of it.
         return _own(settings).accesses(schema, noise_multiplier)
 
     def work(self, schema: Schema, settings: MethodSettings) -> Work:

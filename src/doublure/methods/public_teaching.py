@@ -23,7 +23,7 @@ from doublure.methods.plain_teacher import PlainTeacher
 from doublure.methods.public_settings import PublicSettings
 from doublure.networks.latent import Proposer, bounded
 
-_AVERAGE = 0.998
+_AVERAGE, _WARMUP = 0.998, 10.0
 _LAST_RATE = 0.02
 _SMALLEST = 1e-6
 _BEYOND = 1.2
@@ -117,7 +117,7 @@ class _Lesson:
 
     @torch.no_grad()
     def _follow(self) -> None:
-        past = min(_AVERAGE, 1 - 1 / self.done)
+        past = min(_AVERAGE, self.done / (_WARMUP + self.done))  # short at first, so that beginnings are forgotten
         for key, module in self._learning.items():
             for kept, new in zip(self._averages[key].parameters(), module.parameters(), strict=True):
                 kept.lerp_(new, 1 - past)

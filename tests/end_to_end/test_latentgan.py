@@ -1,0 +1,148 @@
+"""``latentgan`` from the command line; cut off while it inverts and while it learns, and resumed."""
+
+from __future__ import annotations
+
+import json
+import stat
+
+import numpy as np
+import pytest
+
+import doublure as db
+from doublure.errors import Interrupted
+from doublure.methods import latent_teaching
+from doublure.private.inversion import Inversion
+from doublure.run_folder import RunFolder, read_tensors
+
+
+def test_the_whole_way_from_the_command_line(letters, tmp_path, run, doublure):
+    np.savez(tmp_path / "odd.npz", **letters.public)
+    np.savez(tmp_path / "even.npz", **letters.private)
+    (tmp_path / "odd.yaml").write_text(letters.PUBLIC)
+    (tmp_path / "even.yaml").write_text(letters.PRIVATE)
+    (tmp_path / "p.yaml").write_text("".join(f"{key}: {value}\n" for key, value in letters.PROVENANCE.items()))
+    own = letters.NETWORKS | {"objective": "autoencoder", "steps": 20}
+    settings = [word for key, value in own.items() for word in ("--set", f"{key}={json.dumps(value)}")]
+    folder, ledger = tmp_path / "public", tmp_path / "l"
+    asked = ["--schema", tmp_path / "odd.yaml", "--provenance", tmp_path / "p.yaml", "-o", folder]
+    made = doublure("public", "fit", tmp_path / "odd.npz", *asked, *settings, "--seed", 1)
+    assert doublure("public", "show", folder) == made
+    code, said = run("public", "fit", tmp_path / "odd.npz", *asked)
+    assert (code, said["error"]["code"]) == (2, "run_folder")
+    code, said = run("public", "show", tmp_path)
+    assert (code, said["error"]["code"]) == (2, "run_folder")
+    doublure("budget", "init", ledger, "--dataset", "even", "--epsilon", 2, "--delta", 1e-5)
+    words = ["--method", "latentgan", "--epsilon", 2, "--delta", 1e-5, "--set", f"public={folder}"]
+    words += ["--set", "teacher=mixture", "--set", "splits=0", "--set", "accountant=rdp"]
+    plan = doublure("plan", tmp_path / "even.yaml", *words, "-o", tmp_path / "plan.json")
+    assert plan["settings"]["public_facts"]["generator_sha256"] == made["generator_sha256"]
+    fit = ["fit", tmp_path / "even.npz", "--plan", tmp_path / "plan.json", "--ledger", ledger, "-o", tmp_path / "run"]
+    doublure(*fit)
+    assert doublure("sample", tmp_path / "run", "-n", 12, "--given", "label=6", "-o", tmp_path / "a.npz")["rows"] == 12
+    doublure("release", tmp_path / "run", "-n", 20, "-o", tmp_path / "bundle")
+    assert doublure("verify", tmp_path / "bundle", "--ledger", ledger)["files"] == 3
+
+
+def test_weights_of_somebody_else_from_the_command_line(letters, tmp_path, run, doublure):
+    (tmp_path / "s.yaml").write_text(letters.PUBLIC)
+    (tmp_path / "p.yaml").write_text("".join(f"{key}: {value}\n" for key, value in letters.PROVENANCE.items()))
+    asked = ["--schema", tmp_path / "s.yaml", "--provenance", tmp_path / "p.yaml", "-o", tmp_path / "adopted"]
+    weights = letters.folder / "generator.safetensors"
+    code, said = run("public", "adopt", weights, *asked)
+    assert (code, said["error"]["code"]) == (2, "run_folder")
+    sizes = [f"{key}={json.dumps(letters.NETWORKS[key])}" for key in ("noise_width", "channels")]
+    made = doublure("public", "adopt", weights, *asked, *[word for size in sizes for word in ("--set", size)])
+    assert (made["objective"], made["encoder_sha256"]) == ("given", None)
+
+
+@pytest.fixture
+def stopped(letters, tmp_path, monkeypatch):
+    """Return a run that was stopped after its first batch of latents, its plan and its ledger."""
+    plan = letters.plan(teacher="critic")
+    book = db.Ledger.create(tmp_path / "l", dataset="even", epsilon=50.0, delta=1e-2)
+    monkeypatch.setattr(latent_teaching, "_CHUNK", 256)
+    seen = []
+    kept = Inversion.__call__
+
+    def counted(self, records):
+        seen.append(len(records))
+        return kept(self, records)
+
+    monkeypatch.setattr(Inversion, "__call__", counted)
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            "doublure.stopping.StopSignal.check",
+            lambda self: (_ for _ in ()).throw(Interrupted("stopped")) if len(seen) >= 2 else None,
+        )
+        with pytest.raises(Interrupted) as caught:
+            db.fit(letters.private, plan, ledger=book, out=tmp_path / "run", seed=1)
+    assert "--resume" in str(caught.value)
+    return plan, book, tmp_path / "run", seen
+
+
+def test_a_stopped_inversion_goes_on_where_it_was(letters, stopped):
+    plan, book, out, seen = stopped
+    (work,) = (out / "internal").glob("work-*")
+    assert stat.S_IMODE(work.stat().st_mode) == 0o600
+    metadata, tensors = read_tensors(work)
+    assert tensors["latents"].shape == (512, 6)
+    assert set(metadata) == {"key"}
+    before = len(seen)
+    syn = db.fit(letters.private, plan, ledger=book, out=out, resume=True)
+    assert sum(seen[before:]) == len(letters.private["labels"]) - 512
+    assert not list((out / "internal").glob("work-*"))
+    assert syn.sample(3, seed=1).images.shape == (3, 8, 8, 1)
+    assert book.remaining.epsilon == pytest.approx(45.0)
+
+
+@pytest.mark.parametrize("damage", ["cut", "another key", "gone"])
+def test_latents_that_are_damaged_or_of_other_settings_are_found_again(letters, stopped, damage):
+    plan, book, out, seen = stopped
+    (work,) = (out / "internal").glob("work-*")
+    if damage == "cut":
+        work.write_bytes(work.read_bytes()[:100])
+    elif damage == "gone":
+        work.unlink()
+    else:
+        folder = RunFolder(out)
+        folder.keep("latents", read_tensors(work)[1], "another key")
+    before = len(seen)
+    db.fit(letters.private, plan, ledger=book, out=out, resume=True)
+    assert sum(seen[before:]) == len(letters.private["labels"])
+
+
+def test_a_run_in_memory_that_is_stopped_while_inverting_costs_nothing(letters, tmp_path, monkeypatch):
+    book = db.Ledger.create(tmp_path / "l", dataset="even", epsilon=50.0, delta=1e-2)
+    asked = []
+    monkeypatch.setattr(
+        "doublure.stopping.StopSignal.check",
+        lambda self: (_ for _ in ()).throw(Interrupted("stopped")) if asked else None,
+    )
+    kept = Inversion.__call__
+    monkeypatch.setattr(Inversion, "__call__", lambda self, records: (asked.append(1), kept(self, records))[1])
+    with pytest.raises(Interrupted):
+        db.fit(letters.private, letters.plan(), ledger=book)
+    assert book.remaining.epsilon == 50.0
+
+
+@pytest.mark.parametrize("teacher", ["critic", "mixture"])
+def test_a_run_that_is_stopped_while_it_learns_goes_on(letters, tmp_path, monkeypatch, teacher):
+    plan = letters.plan(teacher=teacher, splits=1)
+    book = db.Ledger.create(tmp_path / "l", dataset="even", epsilon=50.0, delta=1e-2)
+    with monkeypatch.context() as patch:
+        drawn = []
+        from doublure.private.noise import OsKeyedNoise
+
+        kept = OsKeyedNoise.normal
+        patch.setattr(OsKeyedNoise, "normal", lambda self, *a, **k: (drawn.append(1), kept(self, *a, **k))[1])
+        patch.setattr(
+            "doublure.stopping.StopSignal.check",
+            lambda self: (_ for _ in ()).throw(Interrupted("stopped")) if drawn else None,
+        )
+        with pytest.raises(Interrupted):
+            db.fit(letters.private, plan, ledger=book, out=tmp_path / "run", seed=1)
+    assert list((tmp_path / "run/internal").glob("work-*"))
+    monkeypatch.setattr(Inversion, "__call__", lambda self, records: pytest.fail("inverted again"))
+    syn = db.fit(letters.private, plan, ledger=book, out=tmp_path / "run", resume=True)
+    assert syn.guarantee.epsilon == 5.0
+    assert book.remaining.epsilon == pytest.approx(45.0)

@@ -1,0 +1,291 @@
+"""``latentgan``: what its plan says, that each teacher learns the latents, and what it releases."""
+
+from __future__ import annotations
+
+import math
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import doublure as db
+from doublure import public
+from doublure.errors import InputError, RunFolderError, SchemaError, SettingError
+from doublure.methods import latent_moments, table
+from doublure.methods.latent_moments import Moments, cells_of, factors_of, moment_vectors, settled_covariances
+from doublure.networks.fixed_features import LatentEmbedding
+from doublure.networks.latent import ThroughPublic, bounded
+from doublure.networks.latent_mixture import LatentMixture, class_of
+from doublure.planning import Plan
+
+WIDTH = 6
+CLASSES, CELLS = "sum up the latents' moments for each class", "sum up the latents' moments for each cell"
+LABELLER = {"labeller_share": 0.5, "labeller_steps": 3, "view_images": 100, "view_width": 10, "tries": 2}
+
+
+def refusal(kind, act):
+    with pytest.raises(kind) as caught:
+        act()
+    assert "\n" not in str(caught.value)
+    assert caught.value.remedy
+    return caught.value
+
+
+def fitted(letters, plan, tmp_path, data=None):
+    book = db.Ledger.create(tmp_path / "l", dataset="even", epsilon=50.0, delta=1e-2)
+    return db.fit(letters.private if data is None else data, plan, ledger=book, out=tmp_path / "run", seed=2)
+
+
+# -- the plan ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_plan_pins_the_public_generator_and_reads_no_torch(letters, tmp_path):
+    plan = letters.plan()
+    assert plan.settings.public_facts == letters.facts
+    assert (plan.settings.noise_width, plan.settings.inversion_restarts) == (3, 1)
+    assert letters.facts.generator_sha256 in plan.settings.public_sources[0]
+    assert letters.PROVENANCE["people"] in plan.explain()
+    plan.save(tmp_path / "plan.json")
+    assert Plan.load(tmp_path / "plan.json").to_json() == plan.to_json()
+    assert any("public generator" in said for said in plan.guarantee.assumptions)
+    assert any("in both" in said for said in plan.guarantee.excluded)  # shared people are possible
+    assert any("people of the public data" in warning for warning in plan.warnings)
+
+
+@pytest.mark.parametrize(
+    ("teacher", "more", "purposes", "rate"),
+    [
+        ("critic", {}, ["train the critic of latents"], 64 / 900),
+        ("embedding", {}, ["average the latents' features"], 1.0),
+        ("mixture", {"splits": 0}, [CELLS], 1.0),
+        ("mixture", {"splits": 2}, [CLASSES, CELLS], 1.0),
+        ("critic", LABELLER, ["train the critic of latents", "teach the labeller"], None),
+        ("mixture", {"splits": 0} | LABELLER, [CELLS, "teach the labeller"], 1.0),
+    ],
+)  # fmt: skip
+def test_accesses_are_those_of_the_teacher(letters, teacher, more, purposes, rate):
+    plan = letters.plan(teacher=teacher, **more)
+    assert [access.purpose for access in plan.touches] == purposes
+    assert sum(access.event.steps for access in plan.touches) == plan.steps
+    assert plan.sample_rate == (pytest.approx(rate) if rate else rate)
+    assert all(access.epsilon < 5 for access in plan.touches) or len(purposes) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"public": ""}, "public"),
+        ({"public": "nowhere"}, "public"),
+        ({"noise_width": 6}, "noise_width"),
+        ({"inversion_steps": -1}, "inversion_steps"),
+        ({"labeller_share": 0.001}, "labeller_share"),
+        ({"teacher": "anybody"}, "teacher"),
+    ],
+)
+def test_what_cannot_be_is_refused(letters, change, named):
+    assert named in str(refusal(SettingError, lambda: letters.plan(**change)))
+
+
+def test_a_generator_without_encoder_needs_steps(letters, tmp_path):
+    letters.made(tmp_path / "gan", proposer=False)
+    plan = letters.plan(public=str(tmp_path / "gan"), inversion_steps=None)
+    assert (plan.settings.inversion_steps, plan.settings.inversion_restarts) == (200, 2)
+    refusal(SettingError, lambda: letters.plan(public=str(tmp_path / "gan"), inversion_steps=0))
+
+
+def test_labels_that_nothing_would_make_are_refused(letters):
+    text = letters.PRIVATE.replace("8]}", "8], roles: [target]}")
+    refusal(SchemaError, lambda: letters.plan(text))
+    bare = letters.PRIVATE.partition("label:")[0]
+    assert letters.plan(bare).settings.build is not None
+    refusal(SchemaError, lambda: letters.plan(bare, **LABELLER))
+
+
+def test_fit_refuses_another_public_generator_before_anything_is_charged(letters, tmp_path):
+    folder = tmp_path / "public"
+    shutil.copytree(letters.folder, folder)
+    plan = letters.plan(public=str(folder))
+    letters.made(tmp_path / "other", objective="autoencoder", steps=2)
+    shutil.copy(tmp_path / "other/generator.safetensors", folder)
+    book = db.Ledger.create(tmp_path / "l", dataset="even", epsilon=50.0, delta=1e-2)
+    act = lambda: db.fit(letters.private, plan, ledger=book, out=tmp_path / "run")  # noqa: E731
+    assert "plan" in str(refusal(RunFolderError, act))
+    shutil.rmtree(folder)
+    refusal(RunFolderError, act)
+    assert [entry.kind for entry in book.entries if entry.kind == "reserve"] == []
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_plan_whose_public_facts_were_edited_is_refused(letters):
+    made = letters.plan().to_json()
+    made["settings"]["public_facts"]["generator_sha256"] = "0" * 64
+    refusal(InputError, lambda: Plan.from_json(made))  # the assumptions name the weights
+
+
+# -- the whole way -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"teacher": "critic"},
+        {"teacher": "embedding"},
+        {"teacher": "mixture", "splits": 1},
+        {"teacher": "mixture", "splits": 0} | LABELLER,
+    ],
+)
+def test_the_run_folder_holds_both_networks(letters, tmp_path, more):
+    folder = tmp_path / "public"
+    shutil.copytree(letters.folder, folder)
+    fitted(letters, letters.plan(public=str(folder), **more), tmp_path)
+    shutil.rmtree(folder)
+    syn = db.load(tmp_path / "run")
+    made = syn.sample(20, given={"label": 4}, seed=1)
+    assert made.images.shape == (20, 8, 8, 1)
+    assert set(made.labels) == {4}
+    assert np.array_equal(made.images, syn.sample(20, given={"label": 4}, seed=1).images)
+    assert not list((tmp_path / "run/internal").glob("work-*"))  # latents go once they have taught
+    card = db.release(syn, tmp_path / "bundle", n=10)
+    assert card["public_sources"] == [letters.facts.source]
+    assert (card["guarantee"]["kind"], card["guarantee"]["epsilon"]) == ("dp", 5.0)
+    page = (tmp_path / "bundle/card.html").read_text()
+    assert letters.PROVENANCE["people"] in page
+
+
+def test_a_table_whose_public_part_has_the_same_columns(tmp_path):
+    text = """
+doublure: 1
+kind: table
+units: 400
+columns:
+  age: {type: integer, bounds: [0, 100], missing: false}
+  job: {type: category, values: [cook, nurse], missing: false}
+  place: {type: category, values: [hill, coast], missing: false, roles: [condition], shares: {hill: 0.7, coast: 0.3}}
+"""
+    draw = np.random.default_rng(1)
+
+    def rows(size):
+        place = draw.choice(["hill", "coast"], size, p=[0.7, 0.3])
+        return pd.DataFrame({
+            "age": np.where(place == "hill", draw.integers(20, 40, size), draw.integers(60, 80, size)),
+            "job": draw.choice(["cook", "nurse"], size), "place": place,
+        })  # fmt: skip
+
+    public.fit(
+        rows(600), db.Schema.parse(text), provenance={"data": "made up", "people": "nobody", "licence": "none"},
+        out=tmp_path / "public", seed=1, objective="autoencoder", noise_width=4, steps=300, width=32, bins=8,
+        critic_width=32, autoencoder_lr=5e-3,
+    )  # fmt: skip
+    plan = db.plan(
+        db.Schema.parse(text), method="latentgan", epsilon=8.0, delta=1e-4, accountant="rdp", teacher="mixture",
+        public=str(tmp_path / "public"), splits=0,
+    )  # fmt: skip
+    assert plan.settings.bins == 8
+    book = db.Ledger.create(tmp_path / "l", dataset="rows", epsilon=50.0, delta=1e-2)
+    made = db.fit(rows(400), plan, ledger=book, out=tmp_path / "run", seed=2).sample(300, seed=3)
+    ages = made.groupby("place", observed=True)["age"].mean()
+    assert ages["coast"] - ages["hill"] > 15  # 40 apart in truth
+
+
+# -- the mixture -------------------------------------------------------------------------------------------------------
+
+
+def gaussians(size=20_000):
+    """Return latents of two classes, the first in two heaps, and the classes."""
+    draw = torch.Generator().manual_seed(1)
+    classes = torch.arange(size) % 2
+    latents = 0.3 * torch.randn(size, WIDTH, generator=draw)
+    heap = torch.where(torch.rand(size, generator=draw) < 0.5, 1.0, -1.0)
+    latents[:, 0] += torch.where(classes == 0, heap, 0.0)
+    latents[:, 1] += torch.where(classes == 1, 1.0, 0.0)
+    return bounded(latents, math.sqrt(WIDTH)), classes
+
+
+def sums(vectors, of, size, noise=0.0):
+    found = torch.zeros(size, vectors.shape[1]).index_add_(0, of, vectors)
+    return found + noise * torch.randn(found.shape, generator=torch.Generator().manual_seed(2))
+
+
+def test_no_moment_vector_is_longer_than_one():
+    latents = torch.randn(200, WIDTH, generator=torch.Generator().manual_seed(4))
+    on_the_edge = bounded(100 * latents, math.sqrt(WIDTH))
+    lengths = moment_vectors(torch.cat([bounded(latents, math.sqrt(WIDTH)), on_the_edge])).norm(dim=1)
+    assert lengths.max() <= 1 + 1e-5
+    assert lengths.max() > 0.99
+
+
+def test_moments_and_cells_are_those_of_the_classes():
+    latents, classes = gaussians()
+    found = Moments.of(sums(moment_vectors(latents), classes, 2), 0.0)
+    assert found.counts.tolist() == pytest.approx([10_000, 10_000], rel=1e-3)
+    for kind in range(2):
+        own = latents[classes == kind]
+        assert torch.allclose(found.means[kind], own.mean(0), atol=1e-3)
+        assert torch.allclose(found.covariances[kind], own.T.cov(correction=0), atol=1e-3)
+    directions = found.directions[:, :, :1]
+    assert directions[0, 0, 0].abs() > 0.99  # along the two heaps
+    cell = cells_of(latents, classes, found, directions)
+    assert set(cell.tolist()) == {0, 1}
+    heaps = torch.stack([latents[(classes == 0) & (cell == side), 0].mean() for side in range(2)])
+    assert heaps.abs().min() > 0.8
+
+
+def test_covariances_are_denoised_and_never_made_worse():
+    latents, classes = gaussians()
+    vectors = moment_vectors(latents)
+    truth = Moments.of(sums(vectors, classes, 2), 0.0).covariances
+    of = torch.arange(2)
+    noisy = Moments.of(sums(vectors, classes, 2, 40.0), 40.0)
+    settled = settled_covariances(noisy, 2, of)
+    assert (settled - truth).square().sum() < 0.7 * (noisy.covariances - truth).square().sum()
+    exact = Moments.of(sums(vectors, classes, 2), 1e-6)
+    assert torch.allclose(settled_covariances(exact, 2, of), truth, atol=1e-4)
+    factors = factors_of(settled)
+    assert torch.isfinite(factors).all()
+    assert (torch.linalg.eigvalsh(factors @ factors.transpose(1, 2)) > 0).all()
+
+
+def test_a_mixture_draws_from_its_components():
+    mixture = LatentMixture([2, 3], components=2, width=2)
+    mixture.weights[5] = torch.tensor([0.25, 0.75])
+    mixture.means[10], mixture.means[11] = torch.tensor([5.0, 0.0]), torch.tensor([-5.0, 0.0])
+    condition = torch.tensor([0.0, 1.0, 0.0, 0.0, 1.0]).repeat(4000, 1)
+    made = mixture(torch.randn(4000, 3, generator=torch.Generator().manual_seed(1)), condition)
+    assert float((made[:, 0] > 0).float().mean()) == pytest.approx(0.25, abs=0.03)
+    assert made[:, 1].std() == pytest.approx(1.0, abs=0.05)
+    assert class_of(condition[:1], [2, 3], 1).tolist() == [5]
+    assert class_of(None, [], 3).tolist() == [0, 0, 0]
+
+
+def test_how_often_a_class_is_cut_follows_from_public_figures(letters):
+    settings = letters.plan(teacher="mixture", splits=3).settings
+    found = [latent_moments.believable_splits(settings, records, 1.0) for records in (1e2, 1e3, 3e3, 1e5)]
+    assert found == sorted(found)
+    assert (found[0], found[-1]) == (0, 3)
+    assert latent_moments.believable_splits(settings, 1e5, 1e4) == 0
+
+
+# -- small parts -------------------------------------------------------------------------------------------------------
+
+
+def test_latents_are_kept_within_the_ball_and_finite():
+    class Far(torch.nn.Module):
+        def forward(self, noise, condition=None):
+            return torch.stack([1e9 * noise[0], 0.1 * noise[1], noise[2] * torch.nan])
+
+    seen = ThroughPublic(Far(), torch.nn.Identity(), width=4)(torch.ones(3, 4))
+    assert seen.norm(dim=1).tolist() == pytest.approx([2.0, 0.2, 0.0])
+
+
+def test_latent_features_have_length_one_and_follow_from_their_seed():
+    one, other = (LatentEmbedding(4, features=32, bandwidths=(1.0, 0.5), seed=seed) for seed in (1, 2))
+    latents = torch.randn(5, 4, generator=torch.Generator().manual_seed(1))
+    assert torch.allclose(one(latents).norm(dim=1), torch.ones(5))
+    assert not torch.allclose(one(latents), other(latents))
+
+
+def test_another_methods_settings_are_no_settings_of_it(small):
+    with pytest.raises(TypeError):
+        table.method("latentgan").work(small.declared, small.plan.settings)

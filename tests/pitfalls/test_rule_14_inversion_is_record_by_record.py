@@ -1,0 +1,116 @@
+"""Rule 14: model inversion is record by record: eval-mode public generator, fixed steps, no dataset-level
+normalisation (row 12)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from doublure.methods import latent_teaching
+from doublure.methods.base import Job, encoder_for
+from doublure.private.inversion import Inversion
+from doublure.private.records import PrivateRecords
+from doublure.schema import Schema
+
+
+def job_of(letters, images, labels, **settings):
+    plan = letters.plan(**settings)
+    encoder = encoder_for(Schema.parse(letters.PRIVATE).resolve({}), plan.settings)
+    from doublure.data.images import open_images
+
+    loaded = open_images({"images": images, "labels": labels}).load(plan.schema)
+    records = PrivateRecords(
+        encoder.compact(loaded.content), loaded.unit, loaded.n_units, lambda rows: encoder.split(encoder.expand(rows))
+    )
+    return Job(
+        encoder=encoder, records=records, settings=plan.settings, noise_multiplier=1.0, sample_rate=0.1, units=900,
+        authorise=lambda step: None, checkpoints=None,
+    )  # fmt: skip
+
+
+def latents_of(letters, images, labels, **settings):
+    """Return the latents that ``latentgan`` learns from, and the conditions beside them."""
+    job = job_of(letters, images, labels, **settings)
+    records = latent_teaching.inverted(job, job.settings, *latent_teaching.public_networks(job, job.settings))
+    latents, conditions, _, _ = records.lot(np.arange(len(images)))
+    return latents, conditions
+
+
+def check_no_record_changes_anothers_latent(letters):
+    images, labels = letters.private["images"], letters.private["labels"]
+    one, conditions = latents_of(letters, images[:120], labels[:120])
+    assert one.shape == (120, 6)
+    assert one.std(0).min() > 0.1
+    assert torch.equal(conditions.argmax(1), torch.from_numpy(labels[:120] // 2))
+    # One record more, unlike all others; others in its company; half of them; alone; another order.
+    odd = np.concatenate([images[:119], np.full_like(images[:1], 255), images[119:120]])
+    more, _ = latents_of(letters, odd, np.append(labels[:120], 0))
+    mixed, _ = latents_of(letters, np.concatenate([images[:60], images[600:660]]), labels[:120])
+    alone, _ = latents_of(letters, images[:2], labels[:2])
+    turned, _ = latents_of(letters, images[:120][::-1].copy(), labels[:120][::-1].copy())
+    for found, wanted in (
+        (more[:119], one[:119]), (more[120:], one[119:]), (mixed[:60], one[:60]), (alone, one[:2]),
+        (turned.flip(0), one),
+    ):  # fmt: skip
+        assert torch.allclose(found, wanted, atol=2e-3)  # kept as float16
+
+
+def test_no_record_changes_anothers_latent(letters):
+    check_no_record_changes_anothers_latent(letters)
+
+
+ROWS = "best = torch.zeros(len(records), self.width, device=records.device)"
+LAST = "return bounded(best, math.sqrt(self.width))"
+
+
+@pytest.mark.parametrize(
+    ("name", "edit"),
+    [
+        ("_inverted", (LAST, "return bounded(best - best.mean(0), math.sqrt(self.width))")),
+        ("_inverted", (LAST, "return best / best.norm(dim=1).max()")),
+        ("_inverted", (LAST, "return bounded(best / best.std(), math.sqrt(self.width))")),
+        ("_inverted", ("better = errors < least", "better = errors < errors.median()")),
+        ("_inverted", (ROWS, f"{ROWS}\n    records = records - records.mean(0)")),
+        ("_descended", ("self._errors(records, latents).sum()", "self._errors(records, latents).max()")),
+        (
+            "_descended",
+            ("range(self.settings.steps)", "range(int(records[0].sum() > records[1].sum()) + self.settings.steps)"),
+        ),
+        ("_descended", ("_BETAS[1]) * slope.square()", "_BETAS[1]) * slope.square().mean()")),
+    ],
+)
+def test_an_inversion_that_looks_at_others_is_caught(lab, letters, name, edit):
+    lab.plant(Inversion, name, edit)
+    with lab.caught():
+        check_no_record_changes_anothers_latent(letters)
+
+
+def check_networks_are_evaluated(letters):
+    images, labels = letters.private["images"][:4], letters.private["labels"][:4]
+    job = job_of(letters, images, labels)
+    for network in latent_teaching.public_networks(job, job.settings):
+        assert not any(layer.training for layer in network.modules())
+        assert not any(weight.requires_grad for weight in network.parameters())
+
+
+def test_the_public_networks_are_in_evaluation_mode(letters):
+    check_networks_are_evaluated(letters)
+
+
+def test_a_generator_in_training_mode_is_refused(lab, letters):
+    lab.plant(latent_teaching, "public_networks", (".eval()", ".train()"))
+    with lab.caught():
+        check_networks_are_evaluated(letters)
+    from doublure.errors import SettingError
+
+    error = lab.refusal(
+        SettingError, lambda: latents_of(letters, letters.private["images"][:4], letters.private["labels"][:4])
+    )
+    assert error.remedy
+
+
+def test_steps_and_beginnings_are_in_the_plan(letters):
+    settings = letters.plan(inversion_steps=3, inversion_restarts=2, inversion_seed=5).to_json()["settings"]
+    assert [settings[f"inversion_{name}"] for name in ("steps", "restarts", "seed", "rate")] == [3, 2, 5, 0.1]
+    assert settings["public_facts"]["generator_sha256"] == letters.facts.generator_sha256

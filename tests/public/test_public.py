@@ -1,0 +1,245 @@
+"""Public generators: made, adopted, cut off and resumed; hostile files and a provenance that says too little."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import doublure as db
+from doublure import public
+from doublure.errors import InputError, Interrupted, RunFolderError, SchemaError, SettingError
+from doublure.methods import public_teaching
+from doublure.methods.base import encoder_for
+from doublure.methods.public_settings import read
+from doublure.public.facts import Provenance, made_of
+from doublure.public.folder import PublicFolder, read_weights
+
+ROWS = """
+doublure: 1
+kind: table
+columns:
+  age: {type: integer, bounds: [0, 100], missing: false}
+  job: {type: category, values: [cook, nurse], missing: false}
+  place: {type: category, values: [hill, coast], missing: false, roles: [condition], shares: {hill: 0.7, coast: 0.3}}
+"""
+
+
+def refusal(kind, act):
+    with pytest.raises(kind) as caught:
+        act()
+    assert "\n" not in str(caught.value)
+    assert caught.value.remedy
+    return caught.value
+
+
+def folder_of(letters, tmp_path):
+    shutil.copytree(letters.folder, tmp_path / "public")
+    return tmp_path / "public"
+
+
+# -- making ------------------------------------------------------------------------------------------------------------
+
+
+def test_an_autoencoder_reproduces_what_it_was_taught_with(letters):
+    assert sorted(path.name for path in letters.folder.iterdir()) == [
+        "encoder.safetensors", "generator.safetensors", "public.json",
+    ]  # fmt: skip
+    settings = read("images", dict(letters.facts.settings))
+    shapes = encoder_for(db.Schema.parse(letters.PUBLIC).model_copy(update={"units": 1}).resolve({}), settings)
+    generator, encoder = (make(shapes, torch.Generator()) for make in (settings.generator, settings.encoder))
+    weights, beside = PublicFolder(letters.folder).weights(letters.facts)
+    generator.load_state_dict(weights)
+    encoder.load_state_dict(beside)
+    images = torch.from_numpy(letters.public["images"]).permute(0, 3, 1, 2).float() / 127.5 - 1
+    with torch.no_grad():
+        found = encoder(images)
+        error = (generator(found) - images).square().mean()
+    assert error < 0.8 * images.var(0).mean()
+    assert 0.3 < found.square().mean() < 1.5  # about N(0, I)
+
+
+@pytest.mark.parametrize("proposer", [True, False])
+def test_a_gan_is_made_with_an_encoder_or_without(letters, tmp_path, proposer):
+    facts = letters.made(tmp_path / "gan", objective="wgan-gp", proposer=proposer)
+    assert facts.objective == "wgan-gp"
+    assert (facts.encoder_sha256 is not None) == proposer
+    assert (tmp_path / "gan/encoder.safetensors").exists() == proposer
+    assert public.load(tmp_path / "gan") == facts
+
+
+def test_a_table_is_made_without_its_conditions(tmp_path):
+    draw = np.random.default_rng(1)
+    frame = pd.DataFrame(
+        {"age": draw.integers(20, 40, 90), "job": draw.choice(["cook", "nurse"], 90), "place": ["hill"] * 90}
+    )
+    facts = public.fit(
+        frame, db.Schema.parse(ROWS), provenance=Provenance(data="made up", people="nobody", licence="none needed"),
+        out=tmp_path / "rows", seed=1, objective="autoencoder", noise_width=3, steps=10, width=8, bins=8,
+        critic_width=8,
+    )  # fmt: skip
+    weights = read_weights(tmp_path / "rows/generator.safetensors")
+    assert weights["body.4.bias"].shape == (8 + 2,)
+    assert "shares" not in json.dumps(facts.makes)
+    private = db.Schema.parse(ROWS.replace("kind: table", "kind: table\nunits: 90"))
+    facts.refuse_unfit(private)
+    others = {
+        "another column age": ROWS.replace("[0, 100]", "[0, 90]"),
+        "another column job": ROWS.replace("[cook, nurse]", "[cook, clown]"),
+        "another column place": ROWS.replace(", roles: [condition], shares: {hill: 0.7, coast: 0.3}", ""),
+    }
+    for said, text in others.items():
+        assert said in str(refusal(SettingError, lambda text=text: facts.refuse_unfit(db.Schema.parse(text))))
+    images = db.Schema.parse("doublure: 1\nkind: images\nimages: {shape: [8, 8, 1]}\n")
+    assert "table" in str(refusal(SettingError, lambda: facts.refuse_unfit(images)))
+
+
+def test_a_shape_that_differs_is_refused(letters):
+    other = db.Schema.parse(letters.PRIVATE.replace("[8, 8, 1]", "[9, 8, 1]"))
+    assert "[9, 8, 1]" in str(refusal(SettingError, lambda: letters.facts.refuse_unfit(other)))
+    assert made_of(other) == {"shape": [9, 8, 1]}
+
+
+def test_a_seed_makes_it_repeatable(letters, tmp_path):
+    one, other, third = (
+        letters.made(tmp_path / name, objective="autoencoder", steps=3) for name in ("one", "other", "third")
+    )
+    assert one == other == third
+    assert one != letters.facts
+
+
+@pytest.mark.parametrize(("objective", "stage"), [("autoencoder", "teach the autoencoder"), ("wgan-gp", "train")])
+def test_one_that_is_cut_off_goes_on(letters, tmp_path, monkeypatch, objective, stage):
+    class Stops:
+        """Listens, and asks to stop after a few steps of a stage."""
+
+        def __init__(self):
+            self.name = ""
+
+        def stage(self, name, total=None):
+            self.name = name
+
+        def at(self, done):
+            if self.name == stage and done >= 8:
+                self.asked = True
+
+    stops = Stops()
+    monkeypatch.setattr(
+        "doublure.stopping.StopSignal.check",
+        lambda self: (_ for _ in ()).throw(Interrupted("stopped")) if getattr(stops, "asked", False) else None,
+    )
+    own = letters.NETWORKS | {"objective": objective, "steps": 20, "proposer_steps": 3}
+    common = {"provenance": letters.PROVENANCE, "out": tmp_path / "cut"}
+    schema = db.Schema.parse(letters.PUBLIC)
+    error = refusal(Interrupted, lambda: public.fit(letters.public, schema, seed=4, progress=stops, **common, **own))
+    assert "resume" in error.remedy
+    assert "--resume" in str(refusal(RunFolderError, lambda: public.load(tmp_path / "cut")))
+    stops.asked = False
+    refusal(RunFolderError, lambda: public.fit(letters.public, schema, **common, **own))
+    refusal(RunFolderError, lambda: public.fit(letters.public, schema, resume=True, **common, **own | {"steps": 21}))
+    seen = []
+    kept = public_teaching._Lesson.run
+    monkeypatch.setattr(
+        public_teaching._Lesson, "run", lambda self, *words: (seen.append(self.done), kept(self, *words))[1]
+    )
+    facts = public.fit(letters.public, schema, resume=True, **common, **own)
+    assert seen[0] >= (8 if objective == "autoencoder" else 0)
+    assert public.load(tmp_path / "cut") == facts
+    refusal(RunFolderError, lambda: public.fit(letters.public, schema, resume=True, **common, **own))
+
+
+def test_weights_that_somebody_else_has_taught(letters, tmp_path):
+    own = {key: letters.NETWORKS[key] for key in ("noise_width", "channels", "encoder_channels", "encoder_features")}
+    common = {"provenance": letters.PROVENANCE, "out": tmp_path / "adopted"}
+    schema = db.Schema.parse(letters.PUBLIC)
+    weights = letters.folder / "generator.safetensors"
+    facts = public.adopt(weights, schema, encoder=letters.folder / "encoder.safetensors", **common, **own)
+    assert (facts.objective, facts.generator_sha256) == ("given", letters.facts.generator_sha256)
+    assert facts.encoder_sha256 == letters.facts.encoder_sha256
+    common["out"] = tmp_path / "other"
+    wrong = lambda: public.adopt(weights, schema, **common, **own | {"noise_width": 7})  # noqa: E731
+    assert "settings" in str(refusal(RunFolderError, wrong))
+    assert not (tmp_path / "other").exists()
+    refusal(RunFolderError, lambda: public.adopt(letters.folder / "encoder.safetensors", schema, **common, **own))
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({}, "data is missing"),
+        ({"data": "x", "people": "nobody", "licence": "none"}, "data cannot be read"),
+        ({"data": "faces", "people": "nobody"}, "licence is missing"),
+        ({"data": "faces", "people": "   ", "licence": "none"}, "people cannot be read"),
+        ({"data": "faces", "people": "nobody", "licence": "none", "who\nelse": 1}, "is not known"),
+        ({"data": "faces", "people": "nobody", "licence": "none", "shared_people": "perhaps"}, "shared_people"),
+        ("just words", "no such file"),
+        (["a"], "mapping"),
+    ],
+)
+def test_a_provenance_that_says_too_little(letters, tmp_path, given, named):
+    def act():
+        public.fit(letters.public, db.Schema.parse(letters.PUBLIC), provenance=given, out=tmp_path / "p")
+
+    assert named in str(refusal(InputError, act))
+    assert not (tmp_path / "p").exists()
+
+
+def test_facts_that_would_have_to_be_learned_are_refused(tmp_path):
+    text = ROWS.replace("bounds: [0, 100]", "bounds: {learn: 0.1}")
+    given = {"provenance": {"data": "made up", "people": "nobody", "licence": "none"}, "out": tmp_path / "p"}
+    error = refusal(SchemaError, lambda: public.fit(pd.DataFrame(), db.Schema.parse(text), **given))
+    assert error.field == "columns.age.bounds"
+
+
+def test_series_and_unknown_settings_are_refused(letters, tmp_path):
+    series = db.Schema.parse(
+        "doublure: 1\nkind: series\nunits: 3\nseries: {length: 4}\nchannels: {a: {type: real, bounds: [0, 1],"
+        " missing: false}}\n"
+    )
+    given = {"provenance": letters.PROVENANCE, "out": tmp_path / "p"}
+    assert "series" in str(refusal(SettingError, lambda: public.fit(letters.public, series, **given)))
+    schema = db.Schema.parse(letters.PUBLIC)
+    refusal(SettingError, lambda: public.fit(letters.public, schema, **given, epsilon=1.0))
+    refusal(InputError, lambda: public.fit({"images": np.zeros((5, 9, 9, 1), np.uint8)}, schema, **given))
+    assert not (tmp_path / "p").exists()
+
+
+@pytest.mark.parametrize("name", ["generator.safetensors", "encoder.safetensors", "public.json"])
+@pytest.mark.parametrize("damage", ["cut", "empty", "another byte", "gone", "junk"])
+def test_a_damaged_folder_is_one_line(letters, tmp_path, name, damage):
+    folder = folder_of(letters, tmp_path)
+    content = (folder / name).read_bytes()
+    if damage == "gone":
+        (folder / name).unlink()
+    else:
+        forms = {"cut": content[: len(content) // 2], "empty": b"", "junk": b"\x80\x04cos\nsystem\n."}
+        (folder / name).write_bytes(forms.get(damage, content[:-9] + b"#" + content[-8:]))
+    refusal(RunFolderError, lambda: public.load(folder))
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"version": 2}, {"latent": 0}, {"provenance": {}}, {"generator_sha256": "../../etc/passwd"}, {"more": 1},
+        {"kind": "series"}, {"settings": []},
+    ],
+)  # fmt: skip
+def test_edited_facts_are_refused(letters, tmp_path, edit):
+    folder = folder_of(letters, tmp_path)
+    facts = json.loads((folder / "public.json").read_text())
+    (folder / "public.json").write_text(json.dumps(facts | edit))
+    refusal(RunFolderError, lambda: public.load(folder))
+
+
+def test_weights_that_are_not_finite_are_refused(tmp_path):
+    from safetensors.torch import save_file
+
+    save_file({"a": torch.tensor([1.0, float("nan")])}, tmp_path / "w.safetensors")
+    refusal(RunFolderError, lambda: read_weights(tmp_path / "w.safetensors"))
