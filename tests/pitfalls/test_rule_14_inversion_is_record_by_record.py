@@ -75,7 +75,7 @@ LAST = "return bounded(best, math.sqrt(self.width))"
         ("_descended", ("self._errors(records, latents).sum()", "self._errors(records, latents).max()")),
         (
             "_descended",
-            ("range(self.settings.steps)", "range(int(records[0].sum() > records[1].sum()) + self.settings.steps)"),
+            ("range(self.settings.steps)", "range(self.settings.steps - int(records.abs().sum()) % 2)"),
         ),
         ("_descended", ("_BETAS[1]) * slope.square()", "_BETAS[1]) * slope.square().mean()")),
     ],

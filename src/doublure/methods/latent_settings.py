@@ -73,8 +73,9 @@ class LatentSettings(PerceptronSettings, PrivateSettings):
     Attributes:
         public: The folder of a public generator (``doublure public fit``).
         public_facts: What is known of it; the plan fills it in, and a fit refuses another generator.
-        teacher: What teaches the generator of latents: ``critic``, the paper's, by noisy steps; ``mixture``: two noisy
-            sums of moments (:mod:`doublure.methods.latent_moments`); ``embedding``: one noisy sum of random features.
+        teacher: What teaches the generator of latents: ``mixture``: two noisy sums of moments
+            (:mod:`doublure.methods.latent_moments`); ``critic``, the paper's, by noisy steps; ``embedding``: one noisy
+            sum of random features.
         noise_width: l, numbers that a latent is made of; 0: half of d. A mixture takes d + 1.
         splits: m, of ``mixture``: each class is cut into 2^m cells; 0: not at all, in one release.
         first_share: Of ``mixture``: the share of its budget, in 1/σ², for the sums that say where to cut.
@@ -95,7 +96,7 @@ class LatentSettings(PerceptronSettings, PrivateSettings):
 
     public: str = ""
     public_facts: PublicFacts | None = None
-    teacher: Literal["critic", "mixture", "embedding"] = "critic"
+    teacher: Literal["mixture", "critic", "embedding"] = "mixture"
     noise_width: int = Field(default=0, ge=0, le=4096)
     inversion_steps: int | None = Field(default=None, ge=0, le=100_000)
     inversion_restarts: int | None = Field(default=None, ge=1, le=100)

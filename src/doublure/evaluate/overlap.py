@@ -1,0 +1,102 @@
+"""Whether public data, that a public generator is to be taught with, holds records of the private data. Internal.
+
+The claim of ``latentgan`` assumes that it does not. That is for people to know and to vouch for; this looks for what
+they overlooked. It looks at private records without noise, so that its figures stay inside, and no fit ever asks it:
+a fit that refused shared records would tell that there are some.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from doublure.data.opening import Given, open_data
+from doublure.errors import SettingError
+from doublure.schema import Schema
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from doublure.encode.encoder import Encoder
+
+_SEEN = 4_000
+_ROWS = 1_000
+_NEAR = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overlap:
+    """What public and private data share. Internal: do not publish.
+
+    Attributes:
+        private: Private records.
+        same: How many of them are, number for number, among the public ones.
+        sampled: Of how many the nearest public record was looked for.
+        near: How many of those are closer to it than a tenth of the usual distance.
+    """
+
+    private: int
+    same: int
+    sampled: int
+    near: int
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The figures in words."""
+        return (
+            "Internal: computed on private records. Do not publish.",
+            f"{self.same} of {self.private} private records are among the public ones as they are",
+            f"{self.near} of {self.sampled} looked at are much closer to a public record than is usual",
+        )
+
+
+def overlap(public: Given, private: Given, schema: Schema, *, seed: int = 0) -> Overlap:
+    """Look for private records among public ones.
+
+    Args:
+        public: Public data.
+        private: Private data.
+        schema: Of both, every fact declared; labels and conditions are not compared.
+        seed: Of the sample that distances are measured in.
+    """
+    theirs, ours = (_bodies(data, schema) for data in (public, private))
+    known = {row.numpy().tobytes() for row in theirs}
+    same = sum(row.numpy().tobytes() in known for row in ours)
+    draw = np.random.default_rng(seed)
+    few = ours[draw.permutation(len(ours))[:_SEEN]]
+    beside = theirs[draw.permutation(len(theirs))[: _SEEN * 10]]
+    nearest = _nearest(few, beside)
+    near = int((nearest < _NEAR * nearest.median()).sum()) if len(nearest) else 0
+    return Overlap(private=len(ours), same=same, sampled=len(few), near=near)
+
+
+def _bodies(data: Given, schema: Schema) -> Tensor:
+    """Return records as the networks see them ``(N, D)``."""
+    resolved = schema.resolve({})
+    source = open_data(data, schema.kind)
+    source.check(resolved)
+    loaded = source.load(resolved)
+    encoder: Encoder
+    if schema.kind == "images":
+        from doublure.encode.image import ImageEncoder
+
+        encoder = ImageEncoder(resolved)
+    elif schema.kind == "table":
+        from doublure.encode.table import TableEncoder
+
+        encoder = TableEncoder(resolved)
+    else:
+        raise SettingError(f"is not compared for kind {schema.kind}", field="overlap", remedy="give images or a table")
+    rows = encoder.expand(encoder.compact(loaded.content))
+    return encoder.split(rows)[0].flatten(1)
+
+
+def _nearest(some: Tensor, others: Tensor) -> Tensor:
+    """Return the distance of each to the nearest of others ``(N,)``."""
+    import torch
+
+    if not len(some) or not len(others):
+        return torch.zeros(0)
+    return torch.cat([torch.cdist(part, others).amin(dim=1) for part in torch.split(some, _ROWS)])
