@@ -1,0 +1,245 @@
+"""Private data through a public generator: the comparisons of Chen et al. 2021 (tables 1 to 3, figures 4 to 8).
+
+    python benchmarks/latent.py run --task emnist-mnist --method latentgan --epsilon 1 10 --seeds 0 1 2
+    python benchmarks/latent.py run --task emnist-mnist --method latentgan --set 'teacher="critic"' --epsilon 10
+    python benchmarks/latent.py run --task mnist-odd-even --method real gan inversion dpgan xie
+    python benchmarks/latent.py time
+    python benchmarks/latent.py table
+
+Tasks are those of ``latent_tasks.py``; SVHN's figures wait for its file. Methods: ``real`` (the private training data
+itself), ``gan`` (without privacy), ``inversion`` (the private records' inversions with their labels, without privacy),
+``latentgan``, ``dpgan``, and ``xie``: the paper's baseline (Xie et al. 2018: a weight-clipped critic, RMSProp) with
+what its code leaves out, clipped gradients and a price.
+
+A student learns from as many artificial records as there are private ones (``--samples`` for fewer) and is tested on
+official test data; ``--tune`` keeps training data aside instead. Resumable: finished cells are skipped, a public
+generator that was cut off goes on, and each task's is made once for all seeds and methods. ``time`` inverts 10,000
+MNIST images. CIFAR-10 is a JPEG copy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import doublure as db
+import latent_students
+from doublure import public
+from doublure.cli.terminal import TerminalProgress
+from doublure.data.opening import open_data
+from doublure.encode.encoder import Encoder
+from doublure.methods.base import encoder_for
+from doublure.methods.latent_settings import LatentSettings
+from doublure.private.inversion import Inversion, InversionSettings
+from doublure.public.fitting import generator_of, proposer_of
+from doublure.public.folder import PublicFolder
+from latent_tasks import TASKS, Task
+
+OUT = Path(__file__).parent / "out" / "latent.jsonl"
+DELTA = 1e-5
+METHODS = ("real", "gan", "inversion", "latentgan", "dpgan", "xie")
+FREE = ("real", "gan", "inversion")
+XIE = {
+    "loss": "wgan", "weight_clip": 0.02, "n_critic": 5, "critic_optimizer": "rmsprop", "critic_lr": 5e-5,
+    "generator_lr": 5e-5,
+}  # fmt: skip
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run what is missing."""
+    OUT.parent.mkdir(exist_ok=True)
+    done = {tuple(json.loads(line)["cell"]) for line in OUT.read_text().splitlines()} if OUT.exists() else set()
+    task = TASKS[options.task](options.tune)
+    for method in options.method:
+        for epsilon in [None] if method in FREE else options.epsilon:
+            for seed in options.seeds:
+                told = [str(options.set if method not in ("real", "inversion") else []), str(options.public_set)]
+                cell = (options.task, method, epsilon, seed, options.samples, options.epochs, options.tune, *told)
+                if cell not in done:
+                    found = one(options, task, method, epsilon, seed)
+                    with OUT.open("a") as file:
+                        file.write(json.dumps({"cell": cell, **found}) + "\n")
+                    print(*cell[:4], found["scores"], flush=True)
+
+
+def one(options: argparse.Namespace, task: Task, method: str, epsilon: float | None, seed: int) -> dict[str, Any]:
+    """Make artificial records, teach a student, test it."""
+    encoder = encoder_for(task.schema.resolve({}), _plain_settings())
+    start = time.perf_counter(), time.process_time()
+    made, labels = artificial(options, task, method, epsilon, seed, encoder)
+    spent = {"seconds": round(time.perf_counter() - start[0]), "cpu_seconds": round(time.process_time() - start[1])}
+    test, truth = encoded(task, task.test, encoder)
+    classes = encoder.condition_width
+    model = latent_students.taught(made, labels, classes, epochs=options.epochs, seed=seed)
+    found: dict[str, Any] = {"scores": latent_students.scores(model, test, truth), **spent}
+    if options.pictures and task.images:
+        real, theirs = encoded(task, task.private, encoder)
+        oracle = latent_students.taught(real, theirs, classes, epochs=options.epochs, seed=1000)
+        found |= latent_students.pictures(oracle, made, test)
+    return found | {"torch": torch.__version__, "threads": torch.get_num_threads()}
+
+
+def artificial(
+    options: argparse.Namespace, task: Task, method: str, epsilon: float | None, seed: int, encoder: Encoder
+) -> tuple[Tensor, np.ndarray[Any, Any]]:
+    """Return records as networks see them, and their labels' codes."""
+    units = task.schema.public_units
+    size = min(units, options.samples or units)
+    if method in ("real", "inversion"):
+        rows = torch.from_numpy(np.random.default_rng(seed).permutation(units)[:size])
+        records, labels = (part[rows] for part in map(torch.as_tensor, encoded(task, task.private, encoder)))
+        if method == "inversion":
+            records = through(options, task, records)
+        return records, labels.numpy()
+    chosen = {name: json.loads(value) for name, _, value in (entry.partition("=") for entry in options.set)}
+    name = method
+    if method == "xie":
+        name, chosen = "dpgan", XIE | chosen
+    if method == "latentgan":
+        chosen["public"] = str(public_generator(options, task))
+    budget = {} if method == "gan" else {"epsilon": epsilon, "delta": DELTA}
+    plan = db.plan(task.schema, method=name, **budget, **chosen)
+    with tempfile.TemporaryDirectory() as folder, TerminalProgress() as progress:
+        ledger = db.Ledger.create(Path(folder) / "ledger", dataset=options.task, epsilon=1000.0, delta=1e-2)
+        syn = db.fit(task.private, plan, ledger=ledger, out=Path(folder) / "run", seed=seed, progress=progress)
+        drawn = syn.sample(size, seed=seed)
+    if task.images:
+        return encoded(task, {"images": drawn.images, "labels": drawn.labels.to_numpy().astype(np.int64)}, encoder)
+    return encoded(task, drawn, encoder)
+
+
+def encoded(task: Task, data: Any, encoder: Encoder) -> tuple[Tensor, np.ndarray[Any, Any]]:
+    """Return real or artificial records as networks see them, and their labels' codes."""
+    content = open_data(data, task.schema.kind).load(task.schema).content
+    bodies, conditions = encoder.split(encoder.expand(encoder.compact(content)))
+    if conditions is None:
+        raise TypeError("tasks have labels")
+    return bodies, conditions.argmax(1).numpy()
+
+
+# -- the public generator --------------------------------------------------------------------------------------------
+
+
+def public_generator(options: argparse.Namespace, task: Task) -> Path:
+    """Return the folder of the task's public generator, made if it is not there yet."""
+    told = json.dumps([options.task, options.public_set, options.public_seed])
+    folder = OUT.parent / "public" / f"{options.task}-{hashlib.sha256(told.encode()).hexdigest()[:12]}"
+    if (folder / "public.json").is_file():
+        return folder
+    chosen = {name: json.loads(value) for name, _, value in (entry.partition("=") for entry in options.public_set)}
+    with TerminalProgress() as progress:
+        public.fit(
+            task.public,
+            task.public_schema,
+            provenance=task.provenance,
+            out=folder,
+            resume=(folder / "begun.json").is_file(),
+            seed=options.public_seed,
+            progress=progress,
+            **chosen,
+        )
+    return folder
+
+
+def through(options: argparse.Namespace, task: Task, records: Tensor) -> Tensor:
+    """Return what the public generator makes of records' latents."""
+    generator, inversion = inverting(public_generator(options, task), task)
+    latents = inversion(records)
+    return latent_students.seen(generator, latents)
+
+
+def inverting(folder: Path, task: Task) -> tuple[torch.nn.Module, Inversion]:
+    """Return a public generator, and the inversion as ``latentgan`` does it by default."""
+    facts = public.load(folder)
+    settings = LatentSettings.model_construct(public_facts=facts).public_networks
+    weights, beside = PublicFolder(folder).weights(facts)
+    encoder = encoder_for(task.schema.resolve({}), settings)
+    generator = generator_of(encoder, settings)
+    generator.load_state_dict(weights)
+    generator.eval().requires_grad_(False)
+    proposer = None
+    if beside is not None:
+        proposer = proposer_of(encoder, settings)
+        proposer.load_state_dict(beside)
+        proposer.eval().requires_grad_(False)
+    how = (
+        InversionSettings(steps=20, restarts=1, rate=0.1)
+        if beside
+        else InversionSettings(steps=200, restarts=2, rate=0.1)
+    )
+    return generator, Inversion(generator, facts.latent, how, proposer=proposer, shape=encoder.body_shape)
+
+
+def timing(options: argparse.Namespace) -> None:
+    """Say how long inverting 10,000 images of MNIST takes."""
+    options.task = "emnist-mnist"
+    task = TASKS[options.task](False)
+    records, _ = encoded(task, task.private, encoder_for(task.schema.resolve({}), _plain_settings()))
+    generator, inversion = inverting(public_generator(options, task), task)
+    some, start = records[:10_000], time.perf_counter()
+    error = float((latent_students.seen(generator, inversion(some)) - some).square().mean())
+    took = time.perf_counter() - start
+    print(f"10,000 images: {took:.0f} s on {torch.get_num_threads()} thread(s), mean squared error {error:.4f}")
+
+
+def _plain_settings() -> Any:
+    """Return settings whose encoder is that of public generators: bins, as they come."""
+    from doublure.methods.base import MethodSettings
+
+    return MethodSettings()
+
+
+def table() -> None:
+    """Print mean and range over seeds."""
+    cells: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for line in OUT.read_text().splitlines():
+        entry = json.loads(line)
+        task, method, epsilon, _, *rest = entry["cell"]
+        cells.setdefault((task, method, epsilon, *rest), []).append(entry)
+    print(
+        "| task | method | ε | accuracy | macro precision | recall | F1 | CPU s | seeds | records, epochs, settings |"
+    )
+    print("|---|---|--:|--:|--:|--:|--:|--:|--:|---|")
+    for (task, method, epsilon, *rest), entries in cells.items():
+        shown = []
+        for name in ("accuracy", "precision", "recall", "f1"):
+            values = [100 * entry["scores"][name] for entry in entries]
+            shown.append(f"{statistics.mean(values):.1f} ({min(values):.1f}-{max(values):.1f})")
+        cpu = round(statistics.mean(entry["cpu_seconds"] for entry in entries))
+        told = ", ".join(str(word) for word in rest if word not in ("[]", False, None))
+        print("|", " | ".join(str(x) for x in (task, method, epsilon or "–", *shown, cpu, len(entries), told)), "|")
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("verb", choices=["run", "time", "table"])
+    parser.add_argument("--task", choices=sorted(TASKS), default="emnist-mnist")
+    parser.add_argument("--method", nargs="+", choices=METHODS, default=["latentgan"])
+    parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 5.0, 10.0, 20.0, 50.0])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--samples", type=int, default=None, help="artificial records; as many as private ones")
+    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--set", nargs="*", default=[], help="settings of the method, name=JSON")
+    parser.add_argument("--public-set", nargs="*", default=[], help="settings of the public generator, name=JSON")
+    parser.add_argument("--public-seed", type=int, default=0)
+    parser.add_argument("--pictures", action="store_true", help="classifier score and Fréchet distance too")
+    parser.add_argument("--tune", action="store_true", help="test on training data that was kept aside")
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    {"run": run, "time": timing, "table": lambda _: table()}[options.verb](options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,181 @@
+"""The tasks of ``latent.py``: what is public, what is private, and what students are tested on."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from PIL import Image
+
+import doublure as db
+
+SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
+KEPT_ASIDE = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """Public, private and test data with their schemas.
+
+    Attributes:
+        public: What the public generator is taught with.
+        public_schema: Of it.
+        provenance: Where it comes from.
+        private: Private training data, labels included.
+        schema: Of it.
+        test: Real records that students are tested on.
+        target: The column that students predict; ``label`` for images.
+    """
+
+    public: Any
+    public_schema: db.Schema
+    provenance: dict[str, str]
+    private: Any
+    schema: db.Schema
+    test: Any
+    target: str = "label"
+
+    @property
+    def images(self) -> bool:
+        """Whether records are images."""
+        return self.schema.kind == "images"
+
+
+def images_of(name: str, split: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return images ``(N, H, W, C)`` and labels of a file among the shared data."""
+    file = SHARED / f"{name}.npz"
+    if not file.is_file():
+        raise SystemExit(f"{file.name} is not at hand: put arrays x_train, y_train, x_test, y_test there")
+    with np.load(file, allow_pickle=False) as arrays:
+        if f"jpeg_{split}" in arrays:
+            content, ends = arrays[f"jpeg_{split}"].tobytes(), arrays[f"offset_{split}"]
+            made = [np.asarray(Image.open(io.BytesIO(content[a:b])).convert("RGB")) for a, b in pairwise(ends)]
+            return np.stack(made), arrays[f"y_{split}"].astype(np.int64)
+        found = arrays[f"x_{split}"]
+        return found.reshape(*found.shape[:3], -1), arrays[f"y_{split}"].astype(np.int64)
+
+
+def _of_images(
+    public: np.ndarray[Any, Any],
+    private: tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]],
+    test: tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]],
+    provenance: dict[str, str],
+) -> Task:
+    shape = list(private[0].shape[1:])
+    plain = {"doublure": 1, "kind": "images", "images": {"shape": shape}}
+    label = {"values": sorted(set(private[1].tolist())), "roles": ["target", "condition"]}
+    return Task(
+        public={"images": public},
+        public_schema=db.Schema.from_plain({**plain, "units": len(public)}),
+        provenance=provenance,
+        private={"images": private[0], "labels": private[1]},
+        schema=db.Schema.from_plain({**plain, "units": len(private[0]), "label": label}),
+        test={"images": test[0], "labels": test[1]},
+    )
+
+
+def split_by_class(name: str, public: set[int], private: set[int], provenance: dict[str, str], tune: bool) -> Task:
+    """Return the paper's split of one data set: some classes are public, some are private."""
+    (images, labels), test = _tested(name, tune)
+    mine, theirs = (np.isin(labels, sorted(classes)) for classes in (private, public))
+    tested = np.isin(test[1], sorted(private))
+    return _of_images(images[theirs], (images[mine], labels[mine]), (test[0][tested], test[1][tested]), provenance)
+
+
+def two_sets(public: str, private: str, provenance: dict[str, str], tune: bool) -> Task:
+    """Return one data set as public, another as private."""
+    train, test = _tested(private, tune)
+    return _of_images(images_of(public, "train")[0], train, test, provenance)
+
+
+def _tested(name: str, tune: bool) -> tuple[Any, Any]:
+    """Return training and test images; while tuning the last training images stand in for the test set."""
+    images, labels = images_of(name, "train")
+    if not tune:
+        return (images, labels), images_of(name, "test")
+    cut = len(images) - KEPT_ASIDE
+    return (images[:cut], labels[:cut]), (images[cut:], labels[cut:])
+
+
+_MEASURES = ("time_in_hospital", "num_lab_procedures", "num_procedures", "num_medications", "number_diagnoses")
+_VISITS = ("number_outpatient", "number_emergency", "number_inpatient")
+_WORDS = {
+    "race": ["Caucasian", "AfricanAmerican", "Asian", "Hispanic", "Other"],
+    "gender": ["Female", "Male", "Unknown/Invalid"],
+    "age": [f"[{ten}-{ten + 10})" for ten in range(0, 100, 10)],
+    "max_glu_serum": ["None", "Norm", ">200", ">300"],
+    "A1Cresult": ["None", "Norm", ">7", ">8"],
+    "insulin": ["No", "Steady", "Up", "Down"],
+    "change": ["No", "Ch"],
+    "diabetesMed": ["No", "Yes"],
+}
+_MOST = {
+    "time_in_hospital": [1, 14], "num_lab_procedures": [0, 140], "num_procedures": [0, 6], "num_medications": [1, 100],
+    "number_diagnoses": [1, 16], "number_outpatient": [0, 52], "number_emergency": [0, 104],
+    "number_inpatient": [0, 26],
+}  # fmt: skip
+
+
+def diabetes(tune: bool) -> Task:
+    """Return Diabetes-130, each patient's first stay: two fifths of the patients public, as many private, a fifth test.
+
+    The target, readmission within thirty days, is unbalanced, as the paper's smiles are.
+    """
+    names = [*_WORDS, *_MEASURES, *_VISITS]
+    frame = pd.read_csv(SHARED / "diabetes130.csv.gz", keep_default_na=False, dtype=str)
+    frame = frame.drop_duplicates("patient_nbr")
+    frame["soon"] = np.where(frame["readmitted"] == "<30", "yes", "no")
+    frame["race"] = frame["race"].replace("?", "Other")
+    part = np.random.default_rng(1 if tune else 0).integers(0, 5, len(frame))
+    frame = frame[[*names, "soon"]].astype({name: int for name in (*_MEASURES, *_VISITS)}).reset_index(drop=True)
+    public, private, test = (frame[np.isin(part, fifths)].reset_index(drop=True) for fifths in ([0, 1], [2, 3], [4]))
+    columns: dict[str, Any] = {
+        name: {"type": "category", "values": values, "missing": False} for name, values in _WORDS.items()
+    }
+    columns |= {name: {"type": "integer", "bounds": _MOST[name], "missing": False} for name in (*_MEASURES, *_VISITS)}
+    columns["soon"] = {"type": "category", "values": ["no", "yes"], "missing": False, "roles": ["target", "condition"]}
+    plain = {"doublure": 1, "kind": "table", "unit": {"name": "patient", "id": None, "max_records": 1}}
+    shares = {"soon": {**columns["soon"], "shares": {"no": 0.91, "yes": 0.09}}}  # about what is published
+    return Task(
+        public=public,
+        public_schema=db.Schema.from_plain({**plain, "units": len(public), "columns": columns}),
+        provenance={
+            "data": "Diabetes 130-US hospitals, two fifths of the patients",
+            "people": "patients of 130 hospitals, 1999-2008; none of them among the private ones",
+            "licence": "CC BY 4.0",
+            "shared_people": "none",
+        },
+        private=private,
+        schema=db.Schema.from_plain({**plain, "units": len(private), "columns": columns | shares}),
+        test=test,
+        target="soon",
+    )
+
+
+def _said(data: str, people: str, licence: str) -> dict[str, str]:
+    return {"data": data, "people": people, "licence": licence}
+
+
+_MNIST = _said("MNIST, the odd digits", "census employees and students of the 1990s", "CC BY-SA 3.0")
+_LETTERS = _said("EMNIST letters, NIST", "census employees and students of the 1990s, many of MNIST's", "NIST, public")
+_FASHION = _said("Fashion-MNIST, five classes", "nobody: photographs of clothes", "MIT")
+_CIFAR = _said("CIFAR-10 (a JPEG copy), the paper's five public classes", "nobody: animals and cars", "none stated")
+_SVHN = _said("SVHN, the paper's five public digits", "nobody: house numbers", "non-commercial")
+_ALL_CIFAR = _said("CIFAR-10 (a JPEG copy), all classes", "nobody: animals and vehicles", "none stated")
+
+TASKS: dict[str, Callable[[bool], Task]] = {
+    "mnist-odd-even": lambda tune: split_by_class("mnist", {1, 3, 5, 7, 9}, {0, 2, 4, 6, 8}, _MNIST, tune),
+    "emnist-mnist": lambda tune: two_sets("emnist_letters", "mnist", _LETTERS, tune),
+    "fashion": lambda tune: split_by_class("fashion_mnist", {1, 3, 5, 7, 9}, {0, 2, 4, 6, 8}, _FASHION, tune),
+    # public: automobile, bird, cat, deer, dog; private: airplane, frog, horse, ship, truck
+    "cifar10": lambda tune: split_by_class("cifar10_jpegq75_bytes", {1, 2, 3, 4, 5}, {0, 6, 7, 8, 9}, _CIFAR, tune),
+    "svhn": lambda tune: split_by_class("svhn", {1, 5, 7, 8, 9}, {0, 2, 3, 4, 6}, _SVHN, tune),
+    "cifar10-svhn": lambda tune: two_sets("cifar10_jpegq75_bytes", "svhn", _ALL_CIFAR, tune),
+    "diabetes": diabetes,
+}
