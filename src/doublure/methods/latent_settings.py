@@ -10,20 +10,16 @@ from pydantic import Field, field_validator
 
 from doublure.access import Access
 from doublure.encode.columns import Numerics
-from doublure.errors import RunFolderError, SchemaError, SettingError
+from doublure.errors import SchemaError, SettingError
 from doublure.methods.adversarial_settings import PerceptronSettings
 from doublure.methods.base import Work
 from doublure.methods.guided_settings import LEAST_SHARE
 from doublure.methods.image_settings import classes_of
 from doublure.methods.labeller_settings import LabellerSettings
 from doublure.methods.private_settings import Norm, PrivateSettings, event_of_share
-from doublure.methods.public_settings import PublicSettings
-from doublure.methods.public_settings import read as read_public
+from doublure.methods.public_part import PublicPart
 from doublure.networks.sizes import generator_work, perceptron_weights
 from doublure.private.accounting import GaussianEvent
-from doublure.public.facts import PublicFacts
-from doublure.public.folder import PublicFolder
-from doublure.public.folder import load as load_public
 from doublure.schema import Schema
 from doublure.schema.images import LABEL, ImageSchema
 from doublure.schema.schema import domain_of
@@ -67,12 +63,10 @@ class EmbeddingLesson:
     generator_average: float
 
 
-class LatentSettings(PerceptronSettings, PrivateSettings):
+class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
     """What ``latentgan`` needs whatever the kind of data.
 
     Attributes:
-        public: The folder of a public generator (``doublure public fit``).
-        public_facts: What is known of it; the plan fills it in, and a fit refuses another generator.
         teacher: What teaches the generator of latents: ``mixture``: two noisy sums of moments
             (:mod:`doublure.methods.latent_moments`); ``critic``, the paper's, by noisy steps; ``embedding``: one noisy
             sum of random features.
@@ -94,8 +88,6 @@ class LatentSettings(PerceptronSettings, PrivateSettings):
 
     penalties: ClassVar[dict[str, float]] = PerceptronSettings.penalties | {"logistic": 0.0}
 
-    public: str = ""
-    public_facts: PublicFacts | None = None
     teacher: Literal["mixture", "critic", "embedding"] = "mixture"
     noise_width: int = Field(default=0, ge=0, le=4096)
     inversion_steps: int | None = Field(default=None, ge=0, le=100_000)
@@ -112,57 +104,6 @@ class LatentSettings(PerceptronSettings, PrivateSettings):
     embedding_lr: float = Field(default=2e-3, gt=0)
     max_grad_norm: Norm = 1.0
 
-    # -- the public generator ------------------------------------------------------------------------------------
-
-    @property
-    def facts(self) -> PublicFacts:
-        """What is known of the public generator.
-
-        Raises:
-            SettingError: No folder was named.
-        """
-        if self.public_facts is None:
-            remedy = "make one with doublure public fit, and plan with --set public=FOLDER"
-            raise SettingError("is needed: the folder of a public generator", field="public", remedy=remedy)
-        return self.public_facts
-
-    @property
-    def latent(self) -> int:
-        """D."""
-        return self.facts.latent
-
-    @property
-    def public_networks(self) -> PublicSettings:
-        """The settings that its networks were made with."""
-        return read_public(self.facts.kind, dict(self.facts.settings))
-
-    @property
-    def public_sources(self) -> tuple[str, ...]:
-        """Where the public generator comes from."""
-        return (self.facts.source,)
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What a claim rests on beside the mechanism."""
-        return self.facts.assumptions
-
-    @property
-    def excluded(self) -> tuple[str, ...]:
-        """What it does not cover."""
-        return self.facts.excluded
-
-    def ready(self) -> None:
-        """Refuse another public generator than the plan's, before anything is charged.
-
-        Raises:
-            RunFolderError: The folder is not there, or its weights are others.
-        """
-        PublicFolder(self.public).refuse_another(self.facts)
-
-    def shown(self) -> dict[str, Any]:
-        """Return the settings as a plan is explained with; where the generator comes from has a line of its own."""
-        return {name: value for name, value in super().shown().items() if name != "public_facts"}
-
     # -- deciding ------------------------------------------------------------------------------------------------
 
     def settled_for(self, schema: Schema, **sizes: Any) -> Self:
@@ -171,12 +112,7 @@ class LatentSettings(PerceptronSettings, PrivateSettings):
         Raises:
             SettingError: There is no public generator, it makes other records, or l is not below d.
         """
-        own = self
-        if own.public_facts is None and own.public:
-            try:
-                own = own.model_copy(update={"public_facts": load_public(own.public)})
-            except RunFolderError as error:
-                raise SettingError(f"{error.field} {error.message}", field="public", remedy=error.remedy) from None
+        own = self.with_public_facts()
         facts = own.facts
         facts.refuse_unfit(schema)
         self._refuse_questions(schema)
