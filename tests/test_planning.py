@@ -180,7 +180,9 @@ def test_what_does_not_apply_is_left_out(small, bought):
     assert re.fullmatch(r"Noise: σ = [\d.]+, C = [\d.]+, q = [\d.]+, T = 6", noise)
     tables = db.plan(small.declared, method="statistics", epsilon=1.0, delta=1e-4, accountant="rdp").explain()
     assert "None" not in tables
-    assert re.search(r"Noise: standard deviation [\d.]+ in each cell of \d+ tables of counts", tables)
+    assert re.search(
+        r"Noise to count each column's values: standard deviation [\d.]+ in each cell of \d+ tables of counts", tables
+    )
 
 
 # -- refusals ----------------------------------------------------------------------------------------------------------

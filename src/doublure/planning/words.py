@@ -90,7 +90,7 @@ def _figures(epsilon: float, delta: float | None) -> str:
 
 def _noise(made: Plan) -> list[str]:
     """Return how loud the noise is, as far as it applies: σ, C, q and T, or the counts' standard deviation."""
-    lines = []
+    found = []
     alone = sum(isinstance(access.event, GaussianEvent) for access in made.touches) == 1
     for access in made.touches:
         event = access.event
@@ -98,10 +98,11 @@ def _noise(made: Plan) -> list[str]:
             bound = made.max_grad_norm if alone or access.estimated else None
             parts = {"σ": event.noise_multiplier, "C": bound, "q": event.sample_rate, "T": event.steps}
             figures = ", ".join(f"{name} = {value:.4g}" for name, value in parts.items() if value is not None)
-            lines.append(f"Noise: {figures}")
+            found.append((access.purpose, figures))
         elif isinstance(event, DiscreteGaussianEvent):
-            lines.append(f"Noise: standard deviation {event.scale:.4g} in each cell of {event.tables} tables of counts")
-    return lines
+            cells = f"each cell of {event.tables} tables of counts"
+            found.append((access.purpose, f"standard deviation {event.scale:.4g} in {cells}"))
+    return [f"Noise: {said}" if len(found) == 1 else f"Noise to {purpose}: {said}" for purpose, said in found]
 
 
 def _duration(seconds: float) -> str:
