@@ -89,7 +89,7 @@ def test_what_cannot_be_is_refused(letters, change, named):
 
 
 def test_a_generator_without_encoder_needs_steps(letters, tmp_path):
-    letters.made(tmp_path / "gan", proposer=False)
+    letters.made(tmp_path / "gan", objective="wgan-gp", proposer=False)
     plan = letters.plan(public=str(tmp_path / "gan"), inversion_steps=None)
     assert (plan.settings.inversion_steps, plan.settings.inversion_restarts) == (200, 2)
     refusal(SettingError, lambda: letters.plan(public=str(tmp_path / "gan"), inversion_steps=0))

@@ -227,7 +227,8 @@ def test_a_damaged_folder_is_one_line(letters, tmp_path, name, damage):
 @pytest.mark.parametrize(
     "edit",
     [
-        {"version": 2}, {"latent": 0}, {"provenance": {}}, {"generator_sha256": "../../etc/passwd"}, {"more": 1},
+        {"version": 2}, {"latent": 0}, {"latent": 7},
+        {"provenance": {}}, {"generator_sha256": "../../etc/passwd"}, {"more": 1},
         {"kind": "series"}, {"settings": []},
     ],
 )  # fmt: skip
@@ -236,6 +237,16 @@ def test_edited_facts_are_refused(letters, tmp_path, edit):
     facts = json.loads((folder / "public.json").read_text())
     (folder / "public.json").write_text(json.dumps(facts | edit))
     refusal(RunFolderError, lambda: public.load(folder))
+
+
+def test_a_source_is_one_line_whatever_was_written(letters):
+    said = letters.facts.provenance.model_copy(
+        update={"people": "many\n\nlines\u202e of \x1b[31mred.", "source": "here"}
+    )
+    line = letters.facts.model_copy(update={"provenance": said}).source
+    assert "\n" not in line
+    assert "People: many lines\\u202e of \\x1b[31mred. Licence" in line
+    assert "(here)" in line
 
 
 def test_weights_that_are_not_finite_are_refused(tmp_path):

@@ -7,12 +7,12 @@ generator, and so that a run folder can be read where the public folder is not.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import Field, StrictStr, StringConstraints, ValidationError
+from pydantic import Field, StrictStr, StringConstraints, ValidationError, model_validator
 
 from doublure._version import __version__
-from doublure.errors import SettingError, printable
+from doublure.errors import SettingError, escaped, printable
 from doublure.schema import Schema, yaml_text
 from doublure.schema.facets import Frozen
 from doublure.schema.images import ImageSchema
@@ -96,14 +96,20 @@ class PublicFacts(Frozen):
     generator_sha256: Sha256
     encoder_sha256: Sha256 | None = None
 
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        if self.settings.get("noise_width") != self.latent:
+            raise ValueError("latent is not what the settings say")
+        return self
+
     @property
     def source(self) -> str:
         """One line for a card: what taught the generator, whose people they are, and which weights are meant."""
-        said = self.provenance
-        where = f" ({said.source})" if said.source else ""
+        said = {name: _one_line(words) for name, words in self.provenance.model_dump(exclude_none=True).items()}
+        where = f" ({said['source']})" if "source" in said else ""
         return (
-            f"Public generator, {self.objective}, SHA-256 {self.generator_sha256}, from {said.data}{where}. "
-            f"People: {said.people}. Licence: {said.licence}."
+            f"Public generator, {self.objective}, SHA-256 {self.generator_sha256}, from {said['data']}{where}. "
+            f"People: {said['people']}. Licence: {said['licence']}."
         )
 
     @property
@@ -168,6 +174,11 @@ def parsed(data: dict[str, Any]) -> PublicFacts:
         ValueError: It holds none.
     """
     return PublicFacts.model_validate(data)  # pydantic's own error is a ValueError
+
+
+def _one_line(words: str) -> str:
+    """Return words fit for one line of a terminal or a card."""
+    return escaped(" ".join(words.split())).rstrip(".")
 
 
 def _of(remedy: str) -> dict[str, str]:
