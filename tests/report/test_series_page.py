@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from doublure.data.series import Series
-from doublure.evaluate.series import evaluate_series
+from doublure.evaluate.series import drawings, evaluate_series
 from doublure.evaluate.understudy import SeriesReport
 from doublure.report import internal_page
 from doublure.schema import Schema
@@ -68,6 +68,15 @@ def test_ids_are_unique_and_references_resolve(html, parse):
 def test_days_are_drawn_by_the_clock(found, html):
     assert found.clock[6] == "06:00:00"
     assert html.count("18:00") >= 2 * (1 + 2 + 1) + 12
+
+
+def test_days_of_the_week_have_their_names(found):
+    entries = [drawings._in_words(str(day), "weekday") for day in (0, 6)]
+    assert entries == ["Monday", "Sunday"]
+    assert drawings._in_words("12", "month") == "December"
+    assert drawings._in_words("3", None) == "3"
+    assert drawings._in_words("Other", "weekday") == "Other"
+    assert {entry.words for entry in found.by_value} == {HOSTILE, BIDI}
 
 
 def test_why_nobody_was_taught_is_said(html):

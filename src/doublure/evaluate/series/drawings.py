@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
@@ -58,6 +59,7 @@ class ValueProfile(Result):
         channel: The channel.
         attribute: The attribute.
         value: Its value.
+        words: The same as a person says it: a day of the week or a month by its name.
         steps: As in :class:`Profile`.
         real: The real series' mean, null where there is none.
         synthetic: The artificial series' mean.
@@ -66,6 +68,7 @@ class ValueProfile(Result):
     channel: str
     attribute: str
     value: str
+    words: str
     steps: tuple[int, ...]
     real: tuple[float | None, ...]
     synthetic: tuple[float | None, ...]
@@ -152,7 +155,8 @@ def value_profiles(schema: SeriesSchema, looks: Mapping[str, Look]) -> tuple[Val
             for value, (real, synthetic) in values:
                 steps = steps_of(len(real))
                 own = {"real": _known(real[steps]), "synthetic": _known(synthetic[steps])}
-                place = {"channel": name, "attribute": attribute, "value": str(value)}
+                words = _in_words(str(value), column.from_time)
+                place = {"channel": name, "attribute": attribute, "value": str(value), "words": words}
                 found.append(ValueProfile(steps=tuple(steps.tolist()), **place, **own))
     return tuple(found)
 
@@ -211,6 +215,15 @@ def pairs(real: Series, synthetic: Series, nearest: Nearest | None) -> tuple[Pai
         )
         for place in chosen
     )
+
+
+def _in_words(value: str, from_time: str | None) -> str:
+    """Return a day of the week or a month by its name, anything else as it is."""
+    if not value.isdecimal():
+        return value
+    if from_time == "weekday":
+        return calendar.day_name[int(value)]
+    return calendar.month_name[int(value)] if from_time == "month" else value
 
 
 def _curve(channel: str, kind: CurveKind, at: Any, figures: Mapping[str, tuple[float | None, ...]]) -> Curve:
