@@ -28,7 +28,7 @@ _REMEDIES = {
     errno.ENAMETOOLONG: "choose a shorter name",
 }
 
-Form: TypeAlias = Literal["plan", "page", "figures", "comparison", "inspection"]
+Form: TypeAlias = Literal["plan", "page", "figures", "comparison", "inspection", "audit"]
 """What is made again and again in the same place, so that a file of the same form may be replaced."""
 
 _KEYS: Mapping[str, tuple[frozenset[str], ...]] = {
@@ -41,6 +41,7 @@ _KEYS: Mapping[str, tuple[frozenset[str], ...]] = {
     ),
     "comparison": (frozenset({"internal", "contenders"}),),
     "inspection": (frozenset({"about", "suspicions"}),),
+    "audit": (frozenset({"internal", "attacks", "claim"}),),
 }
 _NAMES: Mapping[str, str] = {
     "plan": "no plan",
@@ -48,6 +49,7 @@ _NAMES: Mapping[str, str] = {
     "figures": "no figures of an evaluation",
     "comparison": "no comparison",
     "inspection": "no inspection",
+    "audit": "no figures of an audit",
 }
 _PAGE, _MADE_BY = b"<!doctype html>", b'<meta name="generator" content="doublure">'
 _LEDGER = b'{"body":'

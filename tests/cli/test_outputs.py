@@ -26,6 +26,7 @@ VERBS = {
     "schema draft": ["schema", "draft", "people.csv", "-o"],
     "schema draft with a codebook": ["schema", "draft", "people.csv", "--codebook", "codes.csv", "-o"],
     "evaluate": ["evaluate", "run", "--real", "people.csv", "-o"],
+    "audit": ["audit", "run", "--attack", "linkage", "--real", "people.csv", "--holdout", "others.csv", "-o"],
     "compare": ["compare", "run", "--real", "people.csv", "-o"],
     "inspect": ["inspect", "run", "-o"],
     "sample": ["sample", "run", "-n", "5", "-o"],
@@ -59,7 +60,7 @@ def test_nothing_precious_is_written_over(doublure, house, monkeypatch, verb):
 
 
 @pytest.mark.parametrize("target", ["run/new.csv", "bundle/new.csv", "run/plan.json", "bundle/new.json"])
-@pytest.mark.parametrize("verb", ["plan", "schema draft", "evaluate", "compare", "inspect", "sample"])
+@pytest.mark.parametrize("verb", ["plan", "schema draft", "evaluate", "audit", "compare", "inspect", "sample"])
 def test_nothing_is_added_to_a_run_or_a_bundle(doublure, house, monkeypatch, verb, target):
     monkeypatch.chdir(house)
     before = contents(house)

@@ -136,3 +136,26 @@ def test_the_loss_of_an_empirical_understudy_is_estimated_as_its_plan_says(monke
     assert "No privacy loss:" in str(report)
     report.save(tmp_path / "page.html")
     assert "No privacy loss:" in (tmp_path / "page.html").read_text()
+
+
+def test_a_holdout_brings_attacks_and_what_they_cannot_show(tmp_path, understudy, make_understudy, real, holdout):
+    report = evaluate.report(understudy, real, holdout)
+    assert [found.story.attack for found in report.attacks] == ["gan-leaks", "neighbours"]
+    for found in report.attacks:
+        low, high = found.interval
+        assert low - 0.05 < 0.5 < high + 0.05, found.sentence
+    assert "The nearest artificial record: area under ROC" in str(report)
+    report.save(tmp_path / "page.html", tmp_path / "page.json")
+    page = (tmp_path / "page.html").read_text()
+    assert "NOT A PRIVACY MEASURE" in page
+    assert "doublure audit run/ --attack all" in page
+    copied = evaluate.report(make_understudy(real), real, holdout)
+    assert all(found.interval[0] > 0.6 for found in copied.attacks)
+
+
+def test_without_a_holdout_no_attack_is_made_and_the_page_says_why(tmp_path, understudy, real):
+    report = evaluate.report(understudy, real)
+    assert report.attacks == ()
+    report.save(tmp_path / "page.html")
+    assert "No attack was made: no holdout was given" in (tmp_path / "page.html").read_text()
+    assert "too few" in evaluate.report(understudy, real, real[:30].assign(number=1, copy=1)).attacks_skipped

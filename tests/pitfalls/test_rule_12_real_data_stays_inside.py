@@ -181,6 +181,7 @@ INSIDE = tuple(
     for name in (
         "evaluate",
         "attack",
+        "auditing",
         "data.tables",
         "data.cells",
         "private.records",

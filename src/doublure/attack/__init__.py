@@ -1,5 +1,9 @@
-"""Attacks on our own work. Internal: what they print is computed on private data or on the mechanism itself."""
+"""Attacks on our own work. Internal: what they find is computed on private data or on the mechanism itself."""
 
+import doublure.evaluate as _evaluate  # evaluation shows attacks, and attacks measure as it does: it has to come first
 from doublure.attack import audit, bounds
+from doublure.attack.results import AttackResult
 
-__all__ = ["audit", "bounds"]
+del _evaluate
+
+__all__ = ["AttackResult", "audit", "bounds"]

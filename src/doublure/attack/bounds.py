@@ -129,3 +129,54 @@ def trade_off(delta_at: Callable[[float], float], false_positives: float, larges
         best = max(best, 1 - delta - math.exp(epsilon) * false_positives)
         best = max(best, math.exp(-epsilon) * (1 - delta - false_positives))
     return best
+
+
+def one_run_p_value(right: int, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
+    """Return how likely (ε, δ)-DP makes at least so many right guesses in one run (Steinke, Nasr, Jagielski 2023).
+
+    Each of m canaries was in or out by a fair coin of its own. With q = e^ε/(1 + e^ε), B ~ Bin(r, q) and
+    β = P[B ≥ v], it is min{1, β + 2mδ · max_i (1/i) P[v − i ≤ B < v]} (theorem 5.2, their algorithm 2).
+
+    Args:
+        right: v, right guesses.
+        guesses: r, guesses made; how many of them say "in" is fixed before anything is seen.
+        canaries: m.
+        epsilon: ε of the claim.
+        delta: δ of the claim.
+
+    Example:
+        >>> round(one_run_p_value(100, 100, 200, 1.0, 0.0), 12)
+        0.0
+        >>> round(one_run_p_value(60, 100, 200, 1.0, 1e-5), 3)
+        0.998
+    """
+    from scipy.stats import binom
+
+    share = 1 / (1 + math.exp(-epsilon))
+    beta = float(binom.sf(right - 1, guesses, share))
+    if right < 1:
+        return 1.0
+    below = binom.cdf(np.arange(right), guesses, share)  # P[B ≤ 0], …, P[B ≤ v − 1]
+    steps = np.arange(1, right + 1)
+    shifted = below[right - 1] - np.append(below[:-1][::-1], 0.0)[: len(steps)]
+    return float(min(1.0, beta + 2 * canaries * delta * float((shifted / steps).max())))
+
+
+def one_run_epsilon(right: int, guesses: int, canaries: int, delta: float, confidence: float = 0.95) -> float:
+    """Return the largest ε that the guesses of one run refute: the lower bound at the confidence.
+
+    Example:
+        >>> round(one_run_epsilon(100, 100, 200, 0.0), 1)
+        3.5
+    """
+    alpha = 1 - confidence
+    if guesses == 0 or one_run_p_value(right, guesses, canaries, 0.0, delta) > alpha:
+        return 0.0
+    low, high = 0.0, 30.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        if one_run_p_value(right, guesses, canaries, middle, delta) <= alpha:
+            low = middle
+        else:
+            high = middle
+    return low

@@ -1,14 +1,19 @@
-"""``doublure audit --trainer``."""
+"""``doublure audit``: attacks on a run, on a method, and on the mechanism that trains."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from doublure.cli.options import Config, Json
+from doublure.cli.options import Config, Json, Seed, Settings, settings
 from doublure.cli.terminal import Outcome, TerminalProgress
 from doublure.errors import GateFailed, SettingError
+
+if TYPE_CHECKING:
+    from doublure.attack.report import AttackReport
 
 
 def register(app: typer.Typer) -> None:
@@ -17,24 +22,51 @@ def register(app: typer.Typer) -> None:
 
 
 def audit(
+    run: Annotated[Path | None, typer.Argument(help="A run folder.")] = None,
+    attack: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="An attack or a group (quick, membership, linkage, all); may be repeated; see docs/attacks.md."
+        ),
+    ] = None,
+    real: Annotated[Path | None, typer.Option(help="The data it was fitted on.")] = None,
+    holdout: Annotated[Path | None, typer.Option(help="Real data of the same kind that it never saw.")] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Where to write the page.")] = None,
+    shadows: Annotated[int, typer.Option(min=1, help="How many times attacks that fit again do so.")] = 16,
     trainer: Annotated[bool, typer.Option("--trainer", help="Attack the mechanism that trains.")] = False,
-    epsilon: Annotated[float, typer.Option(help="The ε to claim.")] = 4.0,
-    delta: Annotated[float, typer.Option(help="The δ to claim.")] = 1e-5,
-    sample_rate: Annotated[float, typer.Option(help="q; 1 gives the attacker the most.")] = 1.0,
-    iterations: Annotated[int, typer.Option(min=1, help="Iterations of the generator.")] = 2,
-    n_critic: Annotated[int, typer.Option(min=1, help="Noisy steps in each.")] = 1,
-    runs: Annotated[int, typer.Option(min=20, help="Runs a world.")] = 1000,
+    method: Annotated[
+        str | None, typer.Option(help="Attack a whole method by tables of four rows and of five.")
+    ] = None,
+    setting: Settings = None,
+    epsilon: Annotated[float, typer.Option(help="The ε to claim (--trainer, --method).")] = 4.0,
+    delta: Annotated[float, typer.Option(help="The δ to claim (--trainer, --method).")] = 1e-5,
+    sample_rate: Annotated[float, typer.Option(help="q; 1 gives the attacker the most (--trainer).")] = 1.0,
+    iterations: Annotated[int, typer.Option(min=1, help="Iterations of the generator (--trainer).")] = 2,
+    n_critic: Annotated[int, typer.Option(min=1, help="Noisy steps in each (--trainer).")] = 1,
+    runs: Annotated[int, typer.Option(min=20, help="Runs a world (--trainer, --method).")] = 1000,
+    seed: Seed = None,
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
-    """Attack our own mechanism: lower bounds on ε.
+    """Attack our own work. Internal: the page is not to be published.
 
-    They are printed beside the ε that was claimed; one above it ends with exit code 4.
+    A run (--attack NAME --real DATA --holdout DATA), a method (--method NAME), or the mechanism that trains
+    (--trainer). A lower bound on ε above the one that is claimed ends with exit code 4.
     """
+    asked = [run is not None or bool(attack), method is not None, trainer]
+    if sum(asked) != 1:
+        remedy = "write doublure audit run/ --attack NAME --real DATA --holdout DATA, or --method NAME, or --trainer"
+        raise SettingError("give a run, --method or --trainer, and one of them", field="audit", remedy=remedy)
+    if trainer:
+        return _trainer(epsilon, delta, sample_rate, iterations, n_critic, runs)
+    if method is not None:
+        return _method(method, epsilon, delta, runs, setting, seed or 0, out)
+    return _run(run, attack, real, holdout, out, shadows, seed or 0)
+
+
+def _trainer(epsilon: float, delta: float, sample_rate: float, iterations: int, n_critic: int, runs: int) -> Outcome:
     from doublure.attack.audit import audit_trainer
 
-    if not trainer:
-        raise SettingError("is needed", field="--trainer", remedy="write doublure audit --trainer")
     with TerminalProgress() as progress:
         found = audit_trainer(
             epsilon=epsilon,
@@ -48,3 +80,60 @@ def audit(
     if found.violated:
         raise GateFailed(found.sentence, field="trainer", remedy="do not fit with this build; report it")
     return Outcome(data=found.to_json(), text=found.sentence)
+
+
+def _method(
+    method: str, epsilon: float, delta: float, runs: int, given: list[str] | None, seed: int, out: Path | None
+) -> Outcome:
+    from doublure.auditing import audit_method
+    from doublure.report import check_places
+
+    if out is not None:
+        check_places(out, out.with_name(f"{out.stem}.json"), form="audit")
+    with TerminalProgress() as progress:
+        report = audit_method(
+            method, epsilon=epsilon, delta=delta, runs=runs, seed=seed, progress=progress, **settings(given)
+        )
+    return _outcome(report, out)
+
+
+def _run(
+    run: Path | None,
+    attack: list[str] | None,
+    real: Path | None,
+    holdout: Path | None,
+    out: Path | None,
+    shadows: int,
+    seed: int,
+) -> Outcome:
+    from doublure.attack.table import named
+    from doublure.auditing import audit
+    from doublure.report import check_places
+    from doublure.run_folder import RunFolder
+
+    if run is None:
+        raise SettingError("is missing", field="run", remedy="give the folder that doublure fit -o made")
+    wanted = named(attack or ())
+    if real is None:
+        raise SettingError("is needed", field="--real", remedy="give the data that the run was fitted on")
+    RunFolder.open(run)
+    page = out or run / "internal" / "audit.html"
+    check_places(page, page.with_name(f"{page.stem}.json"), real, holdout, form="audit")
+    with TerminalProgress() as progress:
+        report = audit(run, wanted, real, holdout, shadows=shadows, seed=seed, progress=progress)
+    return _outcome(report, page)
+
+
+def _outcome(report: AttackReport, page: Path | None) -> Outcome:
+    """Write the page if one is wanted, and say what was found; an alarm ends with exit code 4."""
+    text, data = str(report), {"internal": True, "report": json.loads(report.to_json())}
+    if page is not None:
+        report.save(page, page.with_name(f"{page.stem}.json"))
+        text = f"{text}\nWrote {page} (internal: computed on real data, do not publish)."
+        data["page"] = str(page)
+    gate = None
+    if report.alarms:
+        names = ", ".join(found.story.attack for found in report.alarms)
+        remedy = "do not release; report it"
+        gate = GateFailed(f"more was shown than is claimed: {report.verdict.headline}", field=names, remedy=remedy)
+    return Outcome(data=data, text=text, gate=gate)

@@ -33,8 +33,8 @@ def divergence(first: Floats, second: Floats, order: int = 1) -> float:
     """
     if len(first) <= order or len(second) < order:
         raise DataError("has too few records to compare", field="the artificial set", remedy="draw more")
-    within = _nearest(first, first, order + 1)[0][:, order]  # the first is the record itself
-    across = _nearest(second, first, order)[0][:, order - 1]
+    within = nearest(first, first, order + 1)[0][:, order]  # the first is the record itself
+    across = nearest(second, first, order)[0][:, order - 1]
     scale = _scale(within)
     ratios = np.log(_lifted(across, *scale) / _lifted(within, *scale))
     return float(first.shape[1] * ratios.mean() + math.log(len(second) / (len(first) - 1)))
@@ -53,7 +53,7 @@ class Neighbourhood:
 
     def __init__(self, records: Floats, most_removed: int) -> None:
         self._records = records
-        far, who = _nearest(records, records, min(len(records), most_removed + 2))
+        far, who = nearest(records, records, min(len(records), most_removed + 2))
         own = who == np.arange(len(records))[:, None]
         own[~own.any(axis=1), -1] = True  # among many twins a record may not be in its own list
         keep = (len(records), far.shape[1] - 1)
@@ -62,7 +62,7 @@ class Neighbourhood:
 
     def nearest(self, real: Floats, k: int) -> Rows:
         """Return the ``(B, k)`` artificial records nearest to real ones ``(B, d)``, the nearest first."""
-        return _nearest(self._records, real, k)[1]
+        return nearest(self._records, real, k)[1]
 
     def loss(self, removed: Rows) -> float:
         """Return the estimated divergence of all records from those that are left.
@@ -79,7 +79,7 @@ class Neighbourhood:
         return float(width * ratios.sum() / n + np.log(sizes / (n - 1)).mean())
 
 
-def _nearest(points: Floats, queries: Floats, k: int) -> tuple[Floats, Rows]:
+def nearest(points: Floats, queries: Floats, k: int) -> tuple[Floats, Rows]:
     """Return the distances ``(B, k)`` of the nearest points, and which they are, the nearest first.
 
     Few features make a k-d tree (Bentley 1975) quick; in many it would look at every point, and a product of matrices

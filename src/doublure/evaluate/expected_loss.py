@@ -35,8 +35,9 @@ from pydantic import Field
 from doublure.encode.columns import Floats
 from doublure.errors import DataError, SettingError
 from doublure.evaluate import extractors
-from doublure.evaluate.coding import Coded, Coder
+from doublure.evaluate.coding import Coder
 from doublure.evaluate.divergence import Neighbourhood, Rows, divergence
+from doublure.evaluate.points import of_table
 from doublure.evaluate.scores import Interval, Result
 from doublure.evaluate.table import INTERNAL
 from doublure.schema import ResolvedSchema
@@ -311,24 +312,11 @@ def of_understudy(
     artificial = syn.sample(rule.artificial, seed=seed + 1)
     if not isinstance(syn.schema, ImageSchema):
         coder = Coder(schema=syn.schema)
-        drawn = _places(coder, coder.read(artificial, "the artificial table"))
-        return estimate(drawn, _places(coder, coder.read(real, "the real table")), rule, seed)
+        drawn = of_table(coder, coder.read(artificial, "the artificial table")).values
+        return estimate(drawn, of_table(coder, coder.read(real, "the real table")).values, rule, seed)
     if extractor is None:
         # A student learns from other artificial images than those that are measured: it would know these by heart.
         lesson = syn.sample(rule.artificial, seed=seed + 2)
         extractor = extractors.named(rule.features, lesson, extractors.codes_of(syn.schema, lesson), seed)
     named = rule.model_copy(update={"features": extractor.name})
     return estimate(extractor.see(artificial), extractor.see(real), named, seed)
-
-
-def _places(coder: Coder, table: Coded) -> Floats:
-    """Return rows as points: numbers by their place within the public bounds, values as corners at distance 1."""
-    parts = []
-    for place, (name, size) in enumerate(zip(coder.names, coder.sizes, strict=True)):
-        codes = table.codes[:, place]
-        if name in table.numbers:
-            share = coder.place(name, table.numbers[name])
-            parts.append(np.stack([np.nan_to_num(share), np.isnan(share)], axis=1))
-        else:
-            parts.append(np.eye(size)[codes] / math.sqrt(2))
-    return np.concatenate(parts, axis=1)

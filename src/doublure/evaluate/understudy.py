@@ -11,7 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from doublure.data.opening import Given, open_data
+from doublure.attack.results import AttackResult, Claim, Claimed
+from doublure.data.opening import Given, Loaded, open_data
 from doublure.data.series import Series
 from doublure.errors import DataError, SettingError
 from doublure.evaluate.expected_loss import ExpectedLoss, Rule, of_understudy
@@ -28,23 +29,14 @@ from doublure.schema.series import SeriesSchema
 MOST_SAMPLED = 200_000
 """The most artificial rows that are drawn unless asked otherwise."""
 
+IN_SHORT = ("gan-leaks", "neighbours")
+"""The attacks that an evaluation makes; ``doublure audit`` makes the others."""
+
 _MOST = {"table": MOST_SAMPLED, "images": MOST_IMAGES, "series": MOST_SERIES}
 _ALL_OF_A_UNIT = 2**31
 
 
-class _Guarantee(Protocol):
-    @property
-    def kind(self) -> str: ...
-
-    @property
-    def sentence(self) -> str: ...
-
-    @property
-    def epsilon(self) -> float | None: ...
-
-    @property
-    def delta(self) -> float | None: ...
-
+class _Guarantee(Claimed, Protocol):
     @property
     def unit(self) -> str: ...
 
@@ -90,28 +82,19 @@ class About(Result):
     created: str
 
 
-class Internal(Result):
-    """An understudy's evaluation, whatever the kind of data. Computed on real data: internal.
+class Inside(Result):
+    """What is computed on real data and kept inside: a page, and its figures.
 
     Attributes:
         about: Whose records these are; null for some of unknown origin.
-        expected_loss: The estimated privacy loss, where the guarantee is empirical or it was asked for.
-        expected_loss_skipped: Why there is none.
     """
 
     about: About | None = None
-    expected_loss: ExpectedLoss | None = None
-    expected_loss_skipped: str | None = None
-
-    @property
-    @abstractmethod
-    def scores(self) -> tuple[Score, ...]:
-        """The headline figures."""
 
     @property
     @abstractmethod
     def verdict(self) -> Verdict:
-        """The evaluation in plain words."""
+        """The outcome in plain words."""
 
     def to_json(self) -> str:
         """Return JSON text; what is not known is null."""
@@ -127,13 +110,44 @@ class Internal(Result):
 
         write_internal(self, html, json)
 
+    @property
+    def further_lines(self) -> tuple[str, ...]:
+        """What is said after the verdict's lines."""
+        return ()
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({INTERNAL})"
 
     def __str__(self) -> str:
         said = self.verdict
         warnings = (f"! {line}" for line in said.warnings)
-        return "\n".join([f"INTERNAL: {INTERNAL}", said.headline, *said.lines, *self.loss_lines, *warnings])
+        return "\n".join([f"INTERNAL: {INTERNAL}", said.headline, *said.lines, *self.further_lines, *warnings])
+
+
+class Internal(Inside):
+    """An understudy's evaluation, whatever the kind of data. Computed on real data: internal.
+
+    Attributes:
+        expected_loss: The estimated privacy loss, where the guarantee is empirical or it was asked for.
+        expected_loss_skipped: Why there is none.
+        attacks: A look for copies, and an attack on membership, where records were kept aside.
+        attacks_skipped: Why there are none.
+    """
+
+    expected_loss: ExpectedLoss | None = None
+    expected_loss_skipped: str | None = None
+    attacks: tuple[AttackResult, ...] = ()
+    attacks_skipped: str | None = None
+
+    @property
+    @abstractmethod
+    def scores(self) -> tuple[Score, ...]:
+        """The headline figures."""
+
+    @property
+    def further_lines(self) -> tuple[str, ...]:
+        """The expected loss, and what attacks found."""
+        return (*self.loss_lines, *(found.sentence for found in self.attacks))
 
     @property
     def loss_lines(self) -> tuple[str, ...]:
@@ -234,33 +248,36 @@ def report(
     """
     if rows is not None and rows < 1:
         raise SettingError("must be at least 1", field="rows", remedy="leave it out to draw as many as the real table")
-    schema = _lenient(syn.schema)
-    if holdout is not None and _same_file(real, holdout):
-        raise _not_kept_aside()
     listener = progress or Silent()
     listener.stage("read the real records")
-    train = open_data(real, schema.kind).load(schema)
-    kept = None if holdout is None else open_data(holdout, schema.kind).load(schema, at_least=1).content
-    if kept is not None and _same_records(train.content, kept):
-        raise _not_kept_aside()
-    wanted = rows if rows is not None else min(len(train.unit), _MOST[schema.kind])
+    train, aside = load_both(syn.schema, real, holdout)
+    kept = None if aside is None else aside.content
+    wanted = rows if rows is not None else min(len(train.unit), _MOST[syn.schema.kind])
     listener.stage("draw artificial records")
     artificial = syn.sample(wanted, seed=seed)
     listener.stage("compare")
     chosen = (rule or _planned(syn)) if loss else None
     lost, skipped = _expected_loss(syn, train.content, chosen, seed, listener)
+    found, why = _attacked(syn, (artificial, wanted), train, aside, seed, listener)
+    common: dict[str, Any] = {
+        "about": about(syn),
+        "expected_loss": lost,
+        "expected_loss_skipped": skipped,
+        "attacks": found,
+        "attacks_skipped": why,
+    }
     if isinstance(syn.schema, ImageSchema):
-        found = evaluate_images(syn.schema, artificial, train.content, kept, unit=train.unit, seed=seed)
-        return ImageReport(about=about(syn), images=found, expected_loss=lost, expected_loss_skipped=skipped)
+        seen = evaluate_images(syn.schema, artificial, train.content, kept, unit=train.unit, seed=seed)
+        return ImageReport(images=seen, **common)
     if isinstance(syn.schema, SeriesSchema):
-        seen = evaluate_series(syn.schema, artificial, train.content, kept, unit=train.unit, seed=seed)
-        return SeriesReport(about=about(syn), series=seen, expected_loss=lost, expected_loss_skipped=skipped)
+        courses = evaluate_series(syn.schema, artificial, train.content, kept, unit=train.unit, seed=seed)
+        return SeriesReport(series=courses, **common)
     table = evaluate_table(syn.schema, artificial, train.content, kept, unit=train.unit, seed=seed)
-    return Report(about=about(syn), table=table, expected_loss=lost, expected_loss_skipped=skipped)
+    return Report(table=table, **common)
 
 
 def about(syn: Understudy) -> About:
-    """Return whose records these are, and what may be claimed about them."""
+    """Return whose records an understudy's are, and what may be claimed about them."""
     return About(
         method=syn.plan.method,
         guarantee_kind=syn.guarantee.kind,
@@ -269,6 +286,23 @@ def about(syn: Understudy) -> About:
         schema_sha256=syn.schema.sha256,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )
+
+
+def load_both(schema: ResolvedSchema, real: Given, holdout: Given | None) -> tuple[Loaded, Loaded | None]:
+    """Read the records that a fit has seen, and those that it has not, if there are any.
+
+    Raises:
+        DataError: The data does not fit the schema.
+        SettingError: The holdout is the data that the fit has seen.
+    """
+    lenient = _lenient(schema)
+    if holdout is not None and _same_file(real, holdout):
+        raise _not_kept_aside()
+    train = open_data(real, schema.kind).load(lenient)
+    kept = None if holdout is None else open_data(holdout, schema.kind).load(lenient, at_least=1)
+    if kept is not None and _same_records(train.content, kept.content):
+        raise _not_kept_aside()
+    return train, kept
 
 
 def _planned(syn: Understudy) -> Rule | None:
@@ -290,6 +324,31 @@ def _expected_loss(
         return of_understudy(syn, real, rule, seed=seed), None
     except DataError as error:
         return None, f"{error.field} {error.message}"
+
+
+def _attacked(
+    syn: Understudy, released: tuple[Any, int], train: Loaded, aside: Loaded | None, seed: int, progress: Progress
+) -> tuple[tuple[AttackResult, ...], str | None]:
+    """Return what the two quickest attacks find, or why they were not made."""
+    if aside is None:
+        return (), "no holdout was given, and an attack has to be compared with one on strangers"
+    from doublure.attack import table
+    from doublure.attack.world import taken, world_of
+
+    progress.stage("attack")
+    artificial, drawn = released
+    try:
+        world = world_of(
+            syn.schema,
+            Claim.of(syn.guarantee),
+            (train.content, train.unit),
+            (aside.content, aside.unit),
+            lambda n, _: taken(artificial, np.arange(min(n, drawn))),
+            seed=seed,
+        )
+    except DataError as error:
+        return (), f"{error.field} {error.message}"
+    return table.run(world, IN_SHORT), None
 
 
 def _same_file(real: Given, holdout: Given) -> bool:

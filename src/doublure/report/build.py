@@ -8,6 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from doublure.attack.report import AttackReport
 from doublure.evaluate.comparison import Comparison
 from doublure.evaluate.fidelity import ColumnFidelity, PairFidelity
 from doublure.evaluate.groups import Group
@@ -16,10 +17,11 @@ from doublure.evaluate.scores import Score
 from doublure.evaluate.series import SeriesEvaluation
 from doublure.evaluate.shapes import Density, Frequencies
 from doublure.evaluate.table import TableEvaluation
-from doublure.evaluate.understudy import ImageReport, Internal, Report, SeriesReport
+from doublure.evaluate.understudy import ImageReport, Inside, Internal, Report, SeriesReport
 from doublure.evaluate.utility import ClassBalance, Classifier
 from doublure.evaluate.words import figure, interval, percent, points, verdict
 from doublure.report import page
+from doublure.report.audit import attacks_context, audit_context
 
 MOST_DRAWN = 36
 """The most columns that are drawn, and the most whose densities are: the furthest from the real rows."""
@@ -43,14 +45,18 @@ class Cell:
     better: str
 
 
-def internal_page(report: Internal | TableEvaluation | Comparison) -> str:
-    """Return the HTML of the page of an evaluation or a comparison, marked internal."""
+def internal_page(report: Inside | TableEvaluation | Comparison) -> str:
+    """Return the HTML of the page of an evaluation, a comparison or an audit, marked internal."""
+    if isinstance(report, AttackReport):
+        return page.render("audit.html.j2", audit_context(report))
     if isinstance(report, Comparison):
         return page.render("comparison.html.j2", comparison_context(report))
     if isinstance(report, ImageReport):
         return page.render("images.html.j2", image_context(report))
     if isinstance(report, SeriesReport):
         return page.render("series.html.j2", series_context(report))
+    if not isinstance(report, (Internal, TableEvaluation)):
+        raise TypeError("no page shows this")
     return page.render("evaluation.html.j2", context(report))
 
 
@@ -111,6 +117,7 @@ def _context_of(
         "internal": found.internal,
         "verdict": report.verdict,
         "loss": report.loss_lines,
+        "attacks_found": attacks_context(report),
         "cards": [_card(score) for score in shown],
         "rows": {name.replace("rows", records): getattr(found.rows, key) for key, name in _NAMES.items()},
         "kept_aside": found.rows.kept_aside,
@@ -158,6 +165,7 @@ def context(report: Internal | TableEvaluation) -> dict[str, Any]:
         "internal": table.internal,
         "verdict": said,
         "loss": () if isinstance(report, TableEvaluation) else report.loss_lines,
+        "attacks_found": None if isinstance(report, TableEvaluation) else attacks_context(report),
         "cards": [_card(score) for score in table.scores],
         "rows": {name: getattr(table.rows, key) for key, name in _NAMES.items()},
         "kept_aside": table.rows.kept_aside,

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from doublure.attack.report import AttackReport
 from doublure.errors import InputError
 from doublure.evaluate.comparison import Comparison
 from doublure.evaluate.inspection import Inspection
 from doublure.evaluate.table import TableEvaluation
-from doublure.evaluate.understudy import Internal
+from doublure.evaluate.understudy import Inside
 from doublure.files import Form, check_output, refuse_unwritable, write_atomic
 from doublure.report.build import internal_page
 from doublure.report.inspection import inspection_page
 
 
 def write_internal(
-    report: Internal | TableEvaluation | Comparison, html: str | Path, json: str | Path | None = None
+    report: Inside | TableEvaluation | Comparison, html: str | Path, json: str | Path | None = None
 ) -> None:
-    """Write the page of an evaluation or a comparison, and its figures as JSON if a path is given.
+    """Write the page of an evaluation, a comparison or an audit, and its figures as JSON if a path is given.
 
     Both hold figures computed on real data without noise: never publish them, never put them into a bundle.
 
     Raises:
         InputError: A file cannot be written there, would lie where it is published or kept, or would replace another.
     """
-    form: Form = "comparison" if isinstance(report, Comparison) else "figures"
-    _write(internal_page(report), report.to_json(), html, json, form)
+    _write(internal_page(report), report.to_json(), html, json, _form(report))
 
 
 def write_inspection(found: Inspection, html: str | Path, json: str | Path | None = None) -> None:
@@ -48,6 +48,12 @@ def _write(page: str, figures: str, html: str | Path, json: str | Path | None, f
         if json is not None:
             Path(json).unlink(missing_ok=True)
         raise
+
+
+def _form(report: Inside | TableEvaluation | Comparison) -> Form:
+    if isinstance(report, AttackReport):
+        return "audit"
+    return "comparison" if isinstance(report, Comparison) else "figures"
 
 
 def check_places(html: str | Path, json: str | Path | None = None, *reads: Path | None, form: Form = "figures") -> None:

@@ -20,6 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
+from doublure.attack.roc import Roc, ceiling
 from doublure.evaluate.series.drawings import Curve, Pair, Profile, ValueProfile
 from doublure.evaluate.shapes import Density, Frequencies
 from doublure.report.page import shown
@@ -116,6 +117,12 @@ def room(figures: Sequence[float]) -> tuple[float, float]:
     """Return the ends of a scale that holds zero and all figures."""
     low, high = min([0.0, *figures]), max([0.0, *figures])
     return low * 1.05, high * 1.05 if high > low else low + 1.0
+
+
+def roc(entry: Roc, epsilon: float | None, delta: float | None, title: str) -> Markup:
+    """Draw an attacker's ROC on logarithmic axes, with guessing and with the most that a claim allows."""
+    alt = f"ROC of an attack, logarithmic: {title}"
+    return _draw(3.0, 2.8, f"roc {title}", alt, lambda axes: _rates(axes, entry, epsilon, delta or 0.0))
 
 
 def heat_map(columns: Sequence[str], matrix: Sequence[Sequence[float]], title: str, *, signed: bool = False) -> Markup:
@@ -228,6 +235,31 @@ def _by_the_clock(axes: Axes, clock: Sequence[str] | None) -> None:
     if clock is not None:
         at = [step for step, time in enumerate(clock) if time[:5] in ("00:00", "06:00", "12:00", "18:00")]
         axes.set_xticks(at, [clock[step][:5] for step in at])
+
+
+def _rates(axes: Axes, entry: Roc, epsilon: float | None, delta: float) -> None:
+    least = 10 ** np.floor(np.log10(1 / max(entry.outside, 10)))
+    shares = np.geomspace(least, 1, 120)
+    axes.plot(shares, shares, color=REAL, linewidth=0.8, alpha=0.6)
+    if epsilon is not None:
+        allowed = [ceiling(float(share), epsilon, delta) for share in shares]
+        axes.plot(shares, allowed, color=INK, linewidth=1.0, linestyle=(0, (4, 3)))
+    # Where no false alarm was seen, there is nothing to the left: the curve begins at one of them.
+    alarms, hits = (np.asarray(values) for values in zip(*entry.curve, strict=True))
+    axes.plot(np.maximum(alarms, least), np.maximum(hits, least), color=SYNTHETIC, linewidth=1.6)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(least, 1)
+    axes.set_ylim(least, 1)
+    ticks = [10.0**power for power in range(round(np.log10(least)), 1)]
+    names = [f"{100 * tick:g} %" for tick in ticks]
+    axes.set_xticks(ticks, names)
+    axes.set_yticks(ticks, names)
+    axes.minorticks_off()
+    axes.set_xlabel("strangers accused")
+    axes.set_ylabel("members found")
+    axes.grid(visible=True, color=RULE, linewidth=0.6)
+    axes.set_axisbelow(True)
 
 
 def _log_ticks(first: float, last: float) -> np.ndarray[Any, Any]:

@@ -1,0 +1,100 @@
+"""Canaries: an audit in one fit (Steinke, Nasr, Jagielski 2023).
+
+The attacker writes some records that are like no other, the canaries, and a coin decides for each whether it is put
+among the data. After one fit the attacker says of the likeliest quarter "in", of the unlikeliest "out", and abstains
+from the rest. Under (ε, δ)-DP so many right guesses have a probability that is known exactly, however the canaries work
+together; where it is below 5 %, the claim is refuted.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from doublure.attack import bounds
+from doublure.attack.results import ABSENCE, LOWER_BOUND, AttackResult, Rate, Story, skipped
+from doublure.attack.roc import clopper_pearson
+from doublure.attack.world import Fitted, World, joined
+from doublure.encode.columns import Floats
+from doublure.evaluate.divergence import nearest
+from doublure.evaluate.points import points_of
+
+STORY = Story(
+    attack="canary",
+    name="Canaries in one run",
+    family="audit",
+    holds=("records of the attacker’s making among the data, or not", "the method and its settings", "the critic, if "
+    "one is kept, or else the artificial records"),
+    does="Writes records drawn uniformly over what the schema allows, has the plan fitted once to the data with about "
+    "half of them, and ranks them by the critic’s score, or by their distance to the nearest artificial record.",
+    success="More guesses are right than the claim allows.",
+    shows="With a confidence of 95 %, that the true ε is at least so large: no assumption on how records look.",
+    cannot="That ε is small: with so few canaries the bound stays far below a true ε.",
+    reference="Steinke, Nasr, Jagielski 2023, algorithm 2",
+)  # fmt: skip
+
+CANARIES = 400
+_MOST_SHARE = 0.5
+_ABSTAIN_ABOVE = 4
+_DELTA_WITHOUT_CLAIM = 1e-5
+
+
+def attack(world: World) -> AttackResult:
+    """Audit the plan by one fit with canaries."""
+    if world.refit is None or world.crafted is None:
+        return skipped(STORY, world.claim, "the run cannot be fitted again")
+    rng = world.random(10)
+    count = max(8, min(CANARIES, int(_MOST_SHARE * len(world.seen))))
+    canaries = world.crafted(count, rng)
+    inside = rng.random(count) < 0.5
+    world.progress.stage("fit with canaries")
+    drawn = canaries.loc[inside] if hasattr(canaries, "loc") else canaries.take(np.flatnonzero(inside))
+    fitted = world.refit(joined(world.seen.content, drawn), world.seed + 501)
+    scores = score(world, fitted, canaries, rng)
+    return judged(world, scores, inside)
+
+
+def score(world: World, fitted: Fitted, canaries: object, rng: np.random.Generator) -> Floats:
+    """Return ``(m,)`` how much each canary looks as if it had been in; ties are broken at random."""
+    critic = fitted.white.critic
+    if critic is not None:
+        found = critic(canaries)
+    else:
+        drawn = points_of(world.schema, fitted.sample(len(world.released), world.seed), "the artificial records")
+        found = -nearest(drawn.values, points_of(world.schema, canaries, "the canaries").values, 1)[0][:, 0]
+    order = np.lexsort([rng.random(len(found)), found])
+    ranks = np.empty(len(found))
+    ranks[order] = np.arange(len(found))
+    return ranks
+
+
+def judged(world: World, scores: Floats, inside: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> AttackResult:
+    """Return what guesses on the highest and the lowest quarter of the scores show.
+
+    Args:
+        world: What was attacked.
+        scores: ``(m,)`` high for what seems to have been in.
+        inside: ``(m,)`` what was.
+    """
+    canaries, each = len(scores), len(scores) // _ABSTAIN_ABOVE
+    order = np.argsort(scores, kind="stable")
+    right = int(inside[order[-each:]].sum() + (~inside[order[:each]]).sum())
+    claim, guesses = world.claim, 2 * each
+    delta = _DELTA_WITHOUT_CLAIM if claim.delta is None else claim.delta
+    shown = bounds.one_run_epsilon(right, guesses, canaries, delta)
+    refuted = None if claim.epsilon is None else bounds.one_run_p_value(right, guesses, canaries, claim.epsilon, delta)
+    notes = [f"{canaries} canaries, {int(inside.sum())} of them in; {guesses} guesses, {right} right.", ABSENCE]
+    if refuted is not None:
+        notes.insert(1, f"Under the claim, as many right guesses or more have a probability of at most {refuted:.3g}.")
+    ceiling = bounds.one_run_epsilon(guesses, guesses, canaries, delta)
+    notes.append(f"All guesses right would have shown ε ≥ {ceiling:.2f}: no more can be seen with so many.")
+    return AttackResult(
+        story=STORY,
+        measure=LOWER_BOUND,
+        value=shown,
+        good="below the claim",
+        rates=(Rate(name="right guesses", value=right / guesses, interval=clopper_pearson(right, guesses)),),
+        claim=claim,
+        lower_bound=shown,
+        alarm=claim.epsilon is not None and shown > claim.epsilon,
+        notes=tuple(notes),
+    )

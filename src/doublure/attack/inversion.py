@@ -1,0 +1,275 @@
+"""What does a classifier give back of those it learned from? MI-Face (Fredrikson, Jha, Ristenpart 2015).
+
+The attacker has a classifier and the name of a person, and looks for the picture that the classifier is surest of. As
+in Triastcyn & Faltings 2019, §5.4, three students are attacked: one taught with real pictures, one with artificial
+ones, one with real ones under differential privacy at ε < 1. What comes back is looked at by a model of identity that
+was taught with other pictures of the same people, and by a face detector where one is installed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from doublure.attack.results import AttackResult, Picture, Rate, Story, skipped
+from doublure.attack.roc import clopper_pearson
+from doublure.attack.victims import perceptron, teach, teach_privately
+from doublure.attack.world import World
+from doublure.data.images import Images
+from doublure.data.images.sheets import contact_sheet, png
+from doublure.encode.columns import Floats
+from doublure.evaluate.classification import Labels
+from doublure.evaluate.extractors import codes_of
+from doublure.schema.columns import label
+from doublure.schema.images import ImageSchema
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+STORY = Story(
+    attack="inversion",
+    name="Model inversion",
+    family="inversion",
+    holds=("a classifier that was taught with the released images", "the classes’ names"),
+    does="Begins at plain grey and follows the classifier’s gradient to the image that it is surest of, "
+    "class by class.",
+    success="A model of identity that was taught with other pictures recognises the class in the reconstruction.",
+    shows="Which features of a class a student carries on, beside a student of real images and a private one.",
+    cannot="Whether somebody’s picture was in: a good likeness of a class is what a good classifier needs, and no "
+    "reconstruction need be a record.",
+    reference="Fredrikson et al. 2015 (MI-Face); Triastcyn & Faltings 2019, §5.4, Figure 2 and Table 3",
+)
+
+HIDDEN = (1000, 300)
+EPSILON, DELTA = 0.9, 1e-5
+_STEPS = 150
+_RATE = 0.1
+_SMOOTHING = 0.0005
+_MOST_CLASSES = 40
+_COMPONENTS = 60
+_FALSE_ACCEPTANCE = 0.01
+_TEACHERS = {
+    "real": "taught with real images",
+    "artificial": "taught with artificial images",
+    "private": f"taught with real images, DP-SGD at ε={EPSILON}, δ={DELTA:g}",
+    "untaught": "not taught at all (baseline)",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity:
+    """An independent model of who is in a picture.
+
+    Attributes:
+        chances: ``(N, D)`` pixels to ``(N, K)`` probabilities.
+        threshold: How sure it has to be; strangers pass it in one of a hundred comparisons.
+        accuracy: How often it is right on pictures that it has not seen.
+    """
+
+    chances: Any
+    threshold: float
+    accuracy: float
+
+    def recognises(self, pixels: Floats, classes: Labels) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Return ``(N,)`` whether each picture is taken for its class."""
+        return np.asarray(self.chances(pixels)[np.arange(len(classes)), classes] >= self.threshold)
+
+
+def attack(world: World) -> AttackResult:
+    """Attack students by inversion."""
+    schema = world.schema
+    if not isinstance(schema, ImageSchema) or schema.label is None:
+        return skipped(STORY, world.claim, "only labelled images teach a classifier to be inverted")
+    import torch
+
+    identity = identity_of(world)
+    wanted = np.unique(codes_of(schema, world.seen.content))[:_MOST_CLASSES].astype(np.int64)
+    test, truth = tensors(schema, world.unseen.content)
+    back: dict[str, Floats] = {}
+    accuracy: dict[str, float] = {}
+    world.progress.stage("teach students and invert them", len(_TEACHERS))
+    for number, name in enumerate(_TEACHERS):
+        student = _taught(world, schema, name)
+        back[name] = invert(student, wanted, schema.shape)
+        with torch.inference_mode():
+            accuracy[name] = float((student(test).argmax(1) == truth).float().mean())
+        world.progress.at(number + 1)
+    return _result(world, identity, wanted, back, accuracy)
+
+
+def tensors(schema: ImageSchema, images: Images) -> tuple[Tensor, Tensor]:
+    """Return pixels in [0, 1] ``(N, D)`` and classes ``(N,)``."""
+    import torch
+
+    return torch.from_numpy(_pixels(images)).float(), torch.from_numpy(codes_of(schema, images))
+
+
+def _taught(world: World, schema: ImageSchema, name: str) -> nn.Sequential:
+    """Return one of the four students."""
+    import torch
+
+    source = torch.Generator().manual_seed(world.seed)
+    inputs, codes = tensors(schema, world.released if name == "artificial" else world.seen.content)
+    student = perceptron(inputs.shape[1], HIDDEN, len(schema.label.domain) if schema.label else 1, source)
+    if name == "private":
+        teach_privately(student, inputs, codes, epsilon=EPSILON, delta=DELTA)
+    elif name != "untaught":
+        teach(student, inputs, codes, source)
+    return student
+
+
+def invert(student: nn.Module, classes: Labels, shape: tuple[int, int, int], steps: int = _STEPS) -> Floats:
+    """Return ``(K, D)`` the images in [0, 1] that a student is surest of, one for each class.
+
+    MI-Face minimises 1 − f_y(x) by gradient steps, and keeps the best; its auxiliary term is here the roughness of the
+    image, and steps are of equal length, because a sure softmax has next to no gradient.
+
+    Args:
+        student: ``(B, D) -> (B, K)`` logits.
+        classes: ``(K,)`` whom to look for.
+        shape: (H, W, C) of an image.
+        steps: α, steps at most.
+    """
+    import torch
+
+    target = torch.from_numpy(classes)
+    images = torch.full((len(classes), math.prod(shape)), 0.5)
+    best, least = images.clone(), torch.full((len(classes),), torch.inf)
+    for _ in range(steps):
+        images.requires_grad_(True)
+        chances = torch.log_softmax(student(images), dim=1)[torch.arange(len(classes)), target]
+        cost = -chances + _SMOOTHING * _roughness(images, shape)
+        (gradient,) = torch.autograd.grad(cost.sum(), images)
+        with torch.no_grad():
+            better = cost < least
+            least = torch.where(better, cost, least)
+            best = torch.where(better[:, None], images, best)
+            length = gradient.norm(dim=1, keepdim=True).clamp(min=1e-12)
+            images = (images - _RATE * gradient / length).clamp(0, 1)
+    return np.asarray(best.detach().double().numpy())
+
+
+def _roughness(images: Tensor, shape: tuple[int, int, int]) -> Tensor:
+    """Return ``(B,)`` the total variation of images."""
+    pixels = images.reshape(-1, *shape)
+    across = (pixels[:, 1:] - pixels[:, :-1]).abs().sum(dim=(1, 2, 3))
+    return across + (pixels[:, :, 1:] - pixels[:, :, :-1]).abs().sum(dim=(1, 2, 3))
+
+
+def identity_of(world: World) -> Identity:
+    """Return a model of identity taught with pictures that no student saw: the attacker's own ones.
+
+    Eigenfaces (Turk and Pentland 1991) and a linear model; strangers' pictures among those that were kept aside give
+    the threshold.
+    """
+    from sklearn.decomposition import PCA
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    schema = world.schema
+    if not isinstance(schema, ImageSchema) or schema.label is None:
+        raise TypeError("identity is a label")
+    own, codes = _pixels(world.reference.content), codes_of(schema, world.reference.content)
+    components = min(_COMPONENTS, len(own) - 1, own.shape[1])
+    model = make_pipeline(PCA(components, whiten=True, random_state=0), LogisticRegression(max_iter=2000, C=10.0))
+    model.fit(own, codes)
+    known = model[-1].classes_
+
+    def chances(pixels: Floats) -> Floats:
+        found = np.zeros((len(pixels), len(schema.label.domain) if schema.label else 0))
+        found[:, known] = model.predict_proba(pixels)
+        return found
+
+    test, truth = chances(_pixels(world.unseen.content)), codes_of(schema, world.unseen.content)
+    strangers = np.ones_like(test, dtype=bool)
+    strangers[np.arange(len(truth)), truth] = False
+    return Identity(
+        chances=chances,
+        threshold=float(np.quantile(test[strangers], 1 - _FALSE_ACCEPTANCE)),
+        accuracy=float((test.argmax(axis=1) == truth).mean()),
+    )
+
+
+def detector() -> Any:
+    """Return OpenCV's frontal-face cascade, or None where it is not installed (extra ``audit-images``)."""
+    try:
+        cv2 = importlib.import_module("cv2")
+    except ImportError:
+        return None
+    return cv2.CascadeClassifier(cv2.data.haarcascades + "haarcascade_frontalface_default.xml")
+
+
+def _result(
+    world: World, identity: Identity, wanted: Labels, back: dict[str, Floats], accuracy: dict[str, float]
+) -> AttackResult:
+    n, rates, notes = len(wanted), [], []
+    hits = {name: int(identity.recognises(images, wanted).sum()) for name, images in back.items()}
+    for name, words in _TEACHERS.items():
+        rates.append(
+            Rate(
+                name=f"recognised, student {words}",
+                value=hits[name] / n,
+                interval=clopper_pearson(hits[name], n),
+                note=f"the student is right for {100 * accuracy[name]:.0f} % of other real images",
+            )
+        )
+    cascade = detector()
+    if cascade is None:
+        notes.append(
+            "No face was looked for: OpenCV is not installed; for pictures of faces, install 'doublure[audit-images]'."
+        )
+    else:
+        height, width, channels = world.schema.shape if isinstance(world.schema, ImageSchema) else (0, 0, 0)
+        for name, words in _TEACHERS.items():
+            found = sum(_has_face(cascade, image, (height, width, channels)) for image in back[name])
+            rates.append(
+                Rate(name=f"faces detected, student {words}", value=found / n, interval=clopper_pearson(found, n))
+            )
+    notes.append(
+        f"{n} classes, one reconstruction each. Recognised means: the identity model (eigenfaces, taught with "
+        f"{len(world.reference):,} pictures that no student saw; right for {100 * identity.accuracy:.0f} % of others) "
+        f"gives the class at least {identity.threshold:.3f}, which strangers reach in 1 of 100 comparisons."
+    )
+    return AttackResult(
+        story=STORY,
+        measure="share of classes recognised, student taught with artificial images",
+        value=hits["artificial"] / n,
+        interval=clopper_pearson(hits["artificial"], n),
+        baseline=hits["untaught"] / n,
+        good="as without looking",
+        rates=tuple(rates),
+        claim=world.claim,
+        notes=tuple(notes),
+        pictures=(_sheet(world, wanted, back),),
+    )
+
+
+def _has_face(cascade: Any, image: Floats, shape: tuple[int, int, int]) -> bool:
+    grey = (255 * image.reshape(shape).mean(axis=2)).round().astype(np.uint8)
+    scale = max(1, -(-96 // min(shape[:2])))  # the cascade looks for faces of 24 pixels and more, with room around them
+    large = np.kron(np.pad(grey, 4, mode="edge"), np.ones((scale, scale), dtype=np.uint8))
+    return len(cascade.detectMultiScale(large, scaleFactor=1.05, minNeighbors=2)) > 0
+
+
+def _sheet(world: World, wanted: Labels, back: dict[str, Floats]) -> Picture:
+    """Return one real picture of each class above its reconstructions. Private."""
+    title = "Reconstructions: a real picture of each class, and what each student gives back"
+    schema = world.schema
+    if not isinstance(schema, ImageSchema) or schema.label is None:
+        raise TypeError("only images have a sheet")
+    shown, codes = wanted[:12], codes_of(schema, world.seen.content)
+    first = [int(np.flatnonzero(codes == code)[0]) for code in shown]
+    rows = [("real", world.seen.content.images[first])]
+    for name, images in back.items():
+        pixels = (255 * images[: len(shown)]).round().astype(np.uint8).reshape(-1, *schema.shape)
+        rows.append((name, pixels))
+    names = ", ".join(label(schema.label.domain[code]) for code in shown)
+    return Picture(title=f"{title} ({names})", png=png(contact_sheet(rows, title)))
+
+
+def _pixels(images: Images) -> Floats:
+    return np.asarray(images.images.reshape(len(images), -1) / 255.0, dtype=np.float64)

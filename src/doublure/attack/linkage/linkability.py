@@ -1,0 +1,80 @@
+"""Linkability: the attacker with two halves of a file who wants to join them (WP216, §2.2.2).
+
+One source knows some columns of everybody, another the rest, and neither knows names. Whoever finds the same artificial
+record nearest to a row of the one and to a row of the other takes them for the same person.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from doublure.attack.linkage.risk import Hits, result
+from doublure.attack.results import AttackResult, Story, skipped
+from doublure.attack.world import Records, World
+from doublure.evaluate.divergence import Rows, nearest
+from doublure.evaluate.points import PIXELS, Points
+from doublure.schema.images import ImageSchema
+from doublure.schema.series import SeriesSchema
+
+STORY = Story(
+    attack="linkability",
+    name="Linkability",
+    family="linkage",
+    holds=("the released records", "two parts of the targets, not known to belong together"),
+    does="Looks for the artificial records nearest to each part: every other column of a table, one half of an image "
+    "or of a series.",
+    success="The same artificial record is among the ten nearest to both parts of a target.",
+    shows="That released records serve as a bridge between two sources.",
+    cannot="What other bridges there are; the columns of each source are our guess.",
+    reference="Giomi et al. 2023, §4.2; WP216",
+)
+
+_NEIGHBOURS = 10
+_MOST = 2000
+
+
+def attack(world: World) -> AttackResult:
+    """Attack by joining two parts of a record through the artificial ones."""
+    halves = _halves(world.schema, world.seen.points)
+    if halves is None:
+        return skipped(STORY, world.claim, "a record cannot be cut in two")
+    few = world.with_targets(_MOST)
+    n = min(len(few.seen), len(few.unseen))
+    k = min(_NEIGHBOURS, len(world.artificial))
+    own, other = (_joined(side, world.artificial, halves, k, n) for side in (few.seen, few.unseen))
+    rng = world.random(7)
+    guesses = [rng.random((n, len(world.artificial))).argpartition(k - 1, axis=1)[:, :k] for _ in range(2)]
+    hits = Hits(attack=int(own.sum()), control=int(other.sum()), baseline=int(_meet(*guesses).sum()), trials=n)
+    return result(STORY, world, hits, notes=(f"{n:,} targets of each side, {k} nearest.",))
+
+
+def _joined(side: Records, released: Points, halves: tuple[Rows, Rows], k: int, n: int) -> Rows:
+    found = [nearest(released.values[:, half], side.points.values[:n, half], k)[1] for half in halves]
+    return _meet(*found)
+
+
+def _meet(first: Rows, second: Rows) -> Rows:
+    """Return ``(N,)`` whether two lists of neighbours ``(N, k)`` have one in common."""
+    return np.asarray((first[:, :, None] == second[:, None, :]).any(axis=(1, 2)), dtype=np.int64)
+
+
+def _halves(schema: object, points: Points) -> tuple[Rows, Rows] | None:
+    """Return the numbers of the two parts: alternate columns, or the two halves of a body."""
+    if isinstance(schema, ImageSchema):
+        return _cut(points.blocks[PIXELS])
+    if isinstance(schema, SeriesSchema):
+        cut = [
+            _cut(slice(block.start + first, block.start + min(first + schema.length, block.stop - block.start)))
+            for block in (points.blocks[name] for name in schema.channels)
+            for first in range(0, block.stop - block.start, schema.length)
+        ]
+        return np.concatenate([part[0] for part in cut]), np.concatenate([part[1] for part in cut])
+    places = [np.arange(block.start, block.stop) for block in points.blocks.values()]
+    if len(places) < 2:
+        return None
+    return np.concatenate(places[::2]), np.concatenate(places[1::2])
+
+
+def _cut(block: slice) -> tuple[Rows, Rows]:
+    middle = (block.start + block.stop) // 2
+    return np.arange(block.start, middle), np.arange(middle, block.stop)

@@ -1,0 +1,80 @@
+"""From hits to a risk: what an attack on seen records gains over the same attack on others.
+
+risk = (attack − control) / (1 − control), from rates with Wilson's intervals (Giomi et al. 2023, §3.2; Wilson 1927).
+An attack that does no better than one without the artificial records says nothing, and says so.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from doublure.attack.results import AttackResult, Rate, Story
+from doublure.attack.world import World
+from doublure.evaluate.scores import Interval, quantile, wilson
+
+MEASURE = "risk"
+GOOD = "0: seen records are hit no more often than others"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hits:
+    """How often an attack was right.
+
+    Attributes:
+        attack: On seen records.
+        control: On records that were never seen.
+        baseline: On seen records, without the artificial ones.
+        trials: How many of each.
+    """
+
+    attack: int
+    control: int
+    baseline: int
+    trials: int
+
+
+def risk(attack: int, control: int, trials: int) -> tuple[float, Interval]:
+    """Return the risk and its interval at 95 %, by the propagation of two Wilson intervals' half widths.
+
+    Example:
+        >>> value, (low, high) = risk(60, 20, 100)
+        >>> round(value, 2), round(low, 2), round(high, 2)
+        (0.49, 0.36, 0.62)
+    """
+    (a, half_a), (c, half_c) = (_wilson(hits, trials) for hits in (attack, control))
+    value = (a - c) / (1 - c)
+    half = math.hypot(half_a / (1 - c), half_c * (a - 1) / (1 - c) ** 2)
+    return max(0.0, value), (max(0.0, value - half), min(1.0, max(0.0, value + half)))
+
+
+def _wilson(hits: int, trials: int) -> tuple[float, float]:
+    """Return the middle and the half width of Wilson's interval."""
+    low, high = wilson(hits, trials) or (0.0, 1.0)
+    z2 = quantile(0.95) ** 2
+    return (hits + z2 / 2) / (trials + z2), (high - low) / 2
+
+
+def result(story: Story, world: World, hits: Hits, *, notes: tuple[str, ...] = ()) -> AttackResult:
+    """Return what an attack found, in the form that all three have."""
+    n = hits.trials
+    value, interval = risk(hits.attack, hits.control, n)
+    said = list(notes)
+    if hits.attack <= hits.baseline:
+        said.append("Not informative: the attack hits no more often than guessing without the artificial records.")
+    rates = {
+        "seen records hit": hits.attack,
+        "other records hit (control)": hits.control,
+        "seen records hit by guessing (baseline)": hits.baseline,
+    }
+    return AttackResult(
+        story=story,
+        measure=MEASURE,
+        value=value,
+        interval=interval,
+        baseline=risk(hits.baseline, hits.control, n)[0],
+        good=GOOD,
+        rates=tuple(Rate(name=name, value=count / n, interval=wilson(count, n)) for name, count in rates.items()),
+        claim=world.claim,
+        notes=tuple(said),
+    )

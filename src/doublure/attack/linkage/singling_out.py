@@ -1,0 +1,136 @@
+"""Singling out: the attacker who says "there is exactly one of you with …" (WP216, §2.2.2).
+
+A description that fits exactly one artificial record may fit exactly one real one. Descriptions are put together from
+the values of an artificial record, from several columns at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from doublure.attack.linkage.risk import Hits, result
+from doublure.attack.results import AttackResult, Story, skipped
+from doublure.attack.world import World
+from doublure.encode.columns import Floats
+from doublure.evaluate.coding import Coded, Coder
+from doublure.evaluate.divergence import Rows
+
+STORY = Story(
+    attack="singling-out",
+    name="Singling out",
+    family="linkage",
+    holds=("the released records",),
+    does="Makes descriptions that fit exactly one artificial row, of three to six columns: a value, or at least or at "
+    "most a number.",
+    success="A description fits exactly one of the real rows.",
+    shows="That rows are released which point at one person.",
+    cannot="Who that person is, and what else somebody may put together who knows more.",
+    reference="Giomi et al. 2023, §4.1 (multivariate); WP216",
+)
+
+_GUESSES = 1000
+_TRIED = 5
+_COLUMNS = (3, 6)
+
+
+@dataclass(frozen=True)
+class _Test:
+    """One part of a description: of a column, equal to a code, or at least or at most a number."""
+
+    column: str
+    code: int
+    bound: float | None = None
+    above: bool = False
+
+    def kept(self, table: Coded, rows: Rows) -> Rows:
+        """Return which of some rows pass."""
+        if self.bound is None:
+            equal: Rows = rows[table.codes[rows, table.names.index(self.column)] == self.code]
+            return equal
+        numbers: Floats = table.numbers[self.column][rows]
+        passing: Rows = rows[numbers >= self.bound if self.above else numbers <= self.bound]
+        return passing
+
+
+def attack(world: World) -> AttackResult:
+    """Attack by descriptions that single out one row."""
+    if world.schema.kind != "table":
+        return skipped(STORY, world.claim, "any image or series singles itself out")
+    rng, coder = world.random(6), Coder(schema=world.schema)
+    n = min(len(world.seen), len(world.unseen))
+    released = coder.read(world.released, "the artificial records")
+    seen, other = (
+        coder.read(side.content, "the real records").take(rng.permutation(len(side))[:n])
+        for side in (world.seen, world.unseen)
+    )
+    if len(coder.names) < 2:
+        return skipped(STORY, world.claim, "there are too few columns to describe a row by")
+    # A description may be made from any released row, but is counted among as many as are attacked.
+    told = released.take(rng.permutation(len(released))[:n])
+    described = list(_descriptions(told, rng))
+    if not described:
+        return skipped(STORY, world.claim, "no description fits exactly one artificial row")
+    guessed = [_guess(coder, told, rng) for _ in described]
+    hits = Hits(
+        attack=sum(_singles(tests, seen) for tests in described),
+        control=sum(_singles(tests, other) for tests in described),
+        baseline=sum(_singles(tests, seen) for tests in guessed),
+        trials=len(described),
+    )
+    return result(STORY, world, hits, notes=(f"{len(described):,} descriptions, counted among {n:,} rows of each.",))
+
+
+def _descriptions(table: Coded, rng: np.random.Generator) -> Sequence[tuple[_Test, ...]]:
+    """Return descriptions that fit exactly one row of a table, each once."""
+    middles = {name: float(np.nanmedian(numbers)) for name, numbers in table.numbers.items() if _known(numbers)}
+    found: dict[tuple[_Test, ...], None] = {}
+    for _ in range(_TRIED * _GUESSES):
+        if len(found) == _GUESSES:
+            break
+        row = int(rng.integers(len(table)))
+        tests = tuple(_test(table, row, name, middles) for name in _some(table.names, rng))
+        if _singles(tests, table):
+            found[tests] = None
+    return list(found)
+
+
+def _some(names: tuple[str, ...], rng: np.random.Generator) -> list[str]:
+    width = int(rng.integers(min(_COLUMNS[0], len(names)), min(_COLUMNS[1], len(names)) + 1))
+    return sorted(rng.choice(np.array(names, dtype=object), width, replace=False))
+
+
+def _test(table: Coded, row: int, name: str, middles: dict[str, float]) -> _Test:
+    code = int(table.codes[row, table.names.index(name)])
+    number = table.numbers[name][row] if name in table.numbers else np.nan
+    if np.isnan(number) or name not in middles:
+        return _Test(name, code)
+    return _Test(name, -1, float(number), bool(number >= middles[name]))
+
+
+def _guess(coder: Coder, table: Coded, rng: np.random.Generator) -> tuple[_Test, ...]:
+    """Return a description made without looking: uniform over what the schema says is possible."""
+    tests = []
+    for name in _some(table.names, rng):
+        if name in table.numbers:
+            lower, upper, _ = coder.bounds(name)
+            tests.append(_Test(name, -1, float(rng.uniform(lower, upper)), bool(rng.random() < 0.5)))
+        else:
+            tests.append(_Test(name, int(rng.integers(coder.sizes[table.names.index(name)]))))
+    return tuple(tests)
+
+
+def _singles(tests: tuple[_Test, ...], table: Coded) -> bool:
+    left: Rows = np.arange(len(table), dtype=np.int64)
+    for test in tests:
+        left = test.kept(table, left)
+        if not len(left):
+            return False
+    return len(left) == 1
+
+
+def _known(numbers: np.ndarray[Any, Any]) -> bool:
+    return bool((~np.isnan(numbers)).any())

@@ -1,0 +1,31 @@
+"""The attacker who has the critic (LOGAN: Hayes, Melis, Danezis, De Cristofaro 2019).
+
+A critic is taught to tell real records from generated ones. Where it has learned the real ones by heart, it takes them
+for more real than others that are just as real.
+"""
+
+from __future__ import annotations
+
+from doublure.attack.membership.judging import judged
+from doublure.attack.results import AttackResult, Story, skipped
+from doublure.attack.world import World
+
+STORY = Story(
+    attack="critic",
+    name="The critic’s score",
+    family="membership",
+    holds=("the critic as training left it", "the targets"),
+    does="Asks the critic how real each target looks.",
+    success="Members get higher scores than other real records.",
+    shows="What the training has learned by heart, more directly than any attack on samples.",
+    cannot="What somebody learns who has the release alone: no bundle holds a critic.",
+    reference="Hayes et al. 2019 (LOGAN)",
+)
+
+
+def attack(world: World) -> AttackResult:
+    """Attack membership through the critic."""
+    critic = None if world.white is None else world.white.critic
+    if critic is None:
+        return skipped(STORY, world.claim, "the run keeps no critic")
+    return judged(STORY, world, critic(world.seen.content), critic(world.unseen.content))

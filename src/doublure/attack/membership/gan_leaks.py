@@ -1,0 +1,97 @@
+"""The attacker who looks how well the generator can say a record (GAN-Leaks: Chen, Yu, Zhang, Fritz 2020).
+
+Three of them. The first has samples alone; the second may choose the generator's noise, and searches for the noise that
+comes nearest; the third knows other real records, and takes off how near any real record is to its like.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from doublure.attack.membership.judging import distance_to, judged
+from doublure.attack.results import AttackResult, Story, skipped
+from doublure.attack.world import Records, White, World
+from doublure.encode.columns import Floats
+
+_TARGETS = "the targets"
+_CANNOT = "That a record is hidden: a record can be known to be in the data although nothing near it is ever generated."
+
+SAMPLES = Story(
+    attack="gan-leaks",
+    name="The nearest artificial record",
+    family="membership",
+    holds=("the released records", _TARGETS),
+    does="Looks for the artificial record that is nearest to each target.",
+    success="Members have nearer ones than other real records.",
+    shows="Copies, and what is almost one.",
+    cannot=_CANNOT,
+    reference="Chen et al. 2020 (GAN-Leaks), full black box",
+)
+CHOSEN = Story(
+    attack="gan-leaks-partial",
+    name="The nearest that can be generated",
+    family="membership",
+    holds=("a generator that takes noise and conditions of the attacker’s choice", _TARGETS),
+    does="Searches the noise for what comes nearest to each target.",
+    success="The generator comes nearer to members than to other real records.",
+    shows="What the generator could say, and not only what it happened to say.",
+    cannot=_CANNOT,
+    reference="Chen et al. 2020 (GAN-Leaks), partial black box",
+)
+CALIBRATED = Story(
+    attack="gan-leaks-calibrated",
+    name="Nearer than real ones are to one another",
+    family="membership",
+    holds=("the released records", "other real records of the same kind", _TARGETS),
+    does="Takes the distance to the nearest artificial record, less the distance to the nearest other real one.",
+    success="The difference is smaller for members.",
+    shows="Copies, also of records that are far from all others.",
+    cannot=_CANNOT,
+    reference="Chen et al. 2020 (GAN-Leaks), calibrated by records in place of a second generator",
+)
+
+_SEARCHED = 200
+_BEGUN = 500
+_ROUNDS = 12
+_TRIES = 16
+
+
+def attack(world: World) -> AttackResult:
+    """Attack membership by the nearest sample."""
+    sides = (world.seen, world.unseen)
+    return judged(SAMPLES, world, *(-distance_to(world.artificial, side) for side in sides))
+
+
+def attack_calibrated(world: World) -> AttackResult:
+    """Attack membership by the nearest sample, less the nearest other real record."""
+    sides = (world.seen, world.unseen)
+    scores = (distance_to(world.reference.points, side) - distance_to(world.artificial, side) for side in sides)
+    return judged(CALIBRATED, world, *scores)
+
+
+def attack_partial(world: World) -> AttackResult:
+    """Attack membership by the nearest that a search of the noise finds."""
+    if world.white is None:
+        return skipped(CHOSEN, world.claim, "there is no generator to be asked")
+    white, rng = world.white, world.random(2)
+    few = world.with_targets(_SEARCHED)
+    world.progress.stage("search the generator's noise", 2)
+    scores = []
+    for number, side in enumerate((few.seen, few.unseen)):
+        scores.append(-_found(white, side, rng))
+        world.progress.at(number + 1)
+    note = f"At most {_SEARCHED} targets of either side, {_BEGUN + _ROUNDS * _TRIES} trials each."
+    return judged(CHOSEN, few, *scores, notes=(note,))
+
+
+def _found(white: White, side: Records, rng: np.random.Generator) -> Floats:
+    """Return ``(N,)`` how near a random search comes: from the best of many draws, by ever smaller steps."""
+    wanted, conditions = white.encoded(side.content)
+    noise, best = white.noise(len(wanted), rng), np.full(len(wanted), np.inf)
+    # A step that keeps the noise's spread, so that the search stays where the generator was taught; 1: a fresh draw.
+    for step in (*np.ones(_BEGUN), *np.geomspace(0.5, 0.02, _ROUNDS).repeat(_TRIES)):
+        trial = np.sqrt(1 - step**2) * noise + step * white.noise(len(wanted), rng)
+        far = np.square(white.generated(trial, conditions) - wanted).sum(axis=1)
+        better = far < best
+        noise, best = np.where(better[:, None], trial, noise), np.where(better, far, best)
+    return np.asarray(np.sqrt(best), dtype=np.float64)

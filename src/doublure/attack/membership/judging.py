@@ -1,0 +1,61 @@
+"""From an attacker's scores to a result: the same judge for every attack on membership."""
+
+from __future__ import annotations
+
+from doublure.attack import roc
+from doublure.attack.results import AttackResult, Story
+from doublure.attack.world import Records, World
+from doublure.encode.columns import Floats
+from doublure.evaluate.divergence import nearest
+from doublure.evaluate.points import Points
+
+MEASURE = "area under ROC"
+GOOD = "0.5: the attacker does no better than a coin"
+_DELTA_WITHOUT_CLAIM = 1e-5
+_SHIFTED = 0.05
+
+
+def judged(story: Story, world: World, inside: Floats, outside: Floats, *, notes: tuple[str, ...] = ()) -> AttackResult:
+    """Return what an attacker's scores show.
+
+    Args:
+        story: Who attacked.
+        world: What was attacked.
+        inside: ``(n,)`` scores of ``world.seen``, high for members.
+        outside: ``(m,)`` scores of ``world.unseen``.
+        notes: What else is to be said.
+    """
+    members, others = world.seen.by_unit(inside), world.unseen.by_unit(outside)
+    claim = world.claim
+    found = roc.roc(members, others, claim.epsilon, claim.delta)
+    delta = _DELTA_WITHOUT_CLAIM if claim.delta is None else claim.delta
+    shown = roc.shown_epsilon(members, others, delta, world.random(1))
+    near = [side.by_unit(-distance_to(world.reference.points, side)) for side in (world.seen, world.unseen)]
+    blind = roc.roc(near[0], near[1])
+    said = list(notes)
+    low, high = blind.interval or (0.0, 1.0)
+    if abs(blind.area - 0.5) > _SHIFTED and not low <= 0.5 <= high:
+        said.append(
+            "Somebody who does not look at the artificial records tells both sides apart too: the holdout differs from "
+            "the fitted data by itself, and part of the figure is that difference."
+        )
+    if len(members) < len(world.seen):
+        said.append("A unit's score is the mean over its records.")
+    return AttackResult(
+        story=story,
+        measure=MEASURE,
+        value=found.area,
+        interval=found.interval,
+        baseline=blind.area,
+        good=GOOD,
+        roc=found,
+        claim=claim,
+        lower_bound=shown,
+        alarm=claim.epsilon is not None and shown > claim.epsilon,
+        notes=tuple(said),
+    )
+
+
+def distance_to(points: Points, records: Records) -> Floats:
+    """Return ``(N,)`` how far each record is from the nearest of some points."""
+    return nearest(points.values, records.points.values, 1)[0][:, 0]

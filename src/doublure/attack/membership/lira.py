@@ -1,0 +1,104 @@
+"""The attacker who knows how sure a student is of a record with and without it (LiRA: Carlini et al. 2022).
+
+The papers' student learns from artificial records. For each target, understudies are fitted many times with it and
+without it, a student is taught by each, and how sure these are of the target gives two normal distributions. Which of
+the two fits the real understudy's student better is the score.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from doublure.attack.membership.judging import judged
+from doublure.attack.results import AttackResult, Story, skipped
+from doublure.attack.world import Records, World, taken
+from doublure.encode.columns import Floats
+from doublure.schema.images import ImageSchema
+
+STORY = Story(
+    attack="lira",
+    name="How sure a student is",
+    family="membership",
+    holds=("the released records", "the method and its settings", "real records, among them the targets"),
+    does="Fits understudies to random halves of all real records, teaches the papers’ student with each, and compares "
+    "how sure the real understudy’s student is of a target with those that had it and those that had not.",
+    success="The likelihood ratio is higher for members.",
+    shows="What a model carries on that was taught with artificial records alone.",
+    cannot="More than so many fits can: the two distributions of a target rest on half as many each.",
+    reference="Carlini et al. 2022 (LiRA), on the student of Triastcyn & Faltings 2019, §5.1",
+)
+
+_TINY = 1e-7
+_FEWEST = 4
+
+
+def attack(world: World) -> AttackResult:
+    """Attack membership by likelihood ratios of a student's confidence."""
+    if world.refit is None:
+        return skipped(STORY, world.claim, "the run cannot be fitted again")
+    if not isinstance(world.schema, ImageSchema) or world.schema.label is None:
+        return skipped(STORY, world.claim, "the papers’ student learns labelled images")
+    if world.shadows < _FEWEST:
+        return skipped(STORY, world.claim, f"fewer than {_FEWEST} fits were allowed")
+    rng = world.random(5)
+    targets = [world.seen, world.unseen]
+    others = world.reference.content
+    known: list[list[Floats]] = [[], []]
+    inside: list[list[np.ndarray[Any, Any]]] = [[], []]
+    world.progress.stage("fit shadows", world.shadows)
+    for number in range(world.shadows):
+        drawn = [np.isin(side.unit, _half(side.unit, rng)) for side in targets]
+        parts = [taken(side.content, np.flatnonzero(rows)) for side, rows in zip(targets, drawn, strict=True)]
+        shadow = world.refit(type(others).joined([*parts, others]), world.seed + 101 + number)
+        lesson = shadow.sample(len(world.released), world.seed)
+        for place, sure in enumerate(_sure(world, lesson, targets)):
+            known[place].append(sure)
+            inside[place].append(drawn[place])
+        world.progress.at(number + 1)
+    seen = _sure(world, world.released, targets)
+    scores = (_ratios(seen[place], np.stack(known[place]), np.stack(inside[place])) for place in range(len(targets)))
+    return judged(STORY, world, *scores, notes=(f"{world.shadows} fits; one spread for all targets.",))
+
+
+def _half(unit: np.ndarray[Any, Any], rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    units = np.unique(unit)
+    return rng.permutation(units)[: len(units) // 2]
+
+
+def _sure(world: World, lesson: Any, targets: list[Records]) -> list[Floats]:
+    """Return for each side ``(N,)`` the log odds that a student of the lesson gives each record's true class."""
+    from doublure.evaluate.extractors import codes_of
+    from doublure.evaluate.students import predict
+
+    schema = world.schema
+    if not isinstance(schema, ImageSchema) or schema.label is None:
+        raise TypeError("there is no label to be sure of")
+    both = type(lesson).joined([side.content for side in targets])
+    codes = codes_of(schema, both)
+    chances = predict("cnn", lesson, codes_of(schema, lesson), both, len(schema.label.domain), world.seed)
+    own = np.clip(chances[np.arange(len(both)), codes], _TINY, 1 - _TINY)
+    return np.split(np.log(own) - np.log1p(-own), [len(targets[0])])
+
+
+def _ratios(seen: Floats, known: Floats, inside: np.ndarray[Any, Any]) -> Floats:
+    """Return ``(N,)`` log likelihood ratios.
+
+    Args:
+        seen: ``(N,)`` what the real understudy's student says.
+        known: ``(K, N)`` what the shadows' students say.
+        inside: ``(K, N)`` whether each shadow had the record.
+    """
+    means, spreads = [], []
+    for rows in (inside, ~inside):
+        count = np.maximum(rows.sum(axis=0), 1)
+        mean = np.where(rows, known, 0.0).sum(axis=0) / count
+        overall = float(np.where(rows, known, 0.0).sum() / max(1, rows.sum()))
+        mean = np.where(rows.any(axis=0), mean, overall)
+        means.append(mean)
+        spreads.append(float(np.sqrt(np.where(rows, np.square(known - mean), 0.0).sum() / max(1, rows.sum()))) + _TINY)
+    logs = [
+        -np.square((seen - mean) / spread) / 2 - np.log(spread) for mean, spread in zip(means, spreads, strict=True)
+    ]
+    return np.asarray(logs[0] - logs[1], dtype=np.float64)

@@ -1,0 +1,45 @@
+"""The attacker who counts how much is generated nearby (Hilprecht, Härterich, Bernau 2019)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from doublure.attack.membership.judging import distance_to, judged
+from doublure.attack.results import AttackResult, Story
+from doublure.attack.world import Records, World
+from doublure.encode.columns import Floats
+from doublure.evaluate.points import Points
+
+STORY = Story(
+    attack="monte-carlo",
+    name="How much is generated nearby",
+    family="membership",
+    holds=("the released records", "the targets"),
+    does="Counts the artificial records within a radius of each target: the median distance, over all targets, to the "
+    "nearest.",
+    success="More is generated around members than around other real records.",
+    shows="That the generator is fond of what it has seen, without copying it.",
+    cannot="Anything about a record in whose neighbourhood nothing is generated.",
+    reference="Hilprecht et al. 2019, Monte Carlo attack with the median heuristic",
+)
+
+_BLOCK = 500
+
+
+def attack(world: World) -> AttackResult:
+    """Attack membership by the share of artificial records within a radius."""
+    sides = (world.seen, world.unseen)
+    radius = float(np.median(np.concatenate([distance_to(world.artificial, side) for side in sides])))
+    return judged(STORY, world, *(share_within(world.artificial, side, radius) for side in sides))
+
+
+def share_within(points: Points, records: Records, radius: float) -> Floats:
+    """Return ``(N,)`` the share of points no further than a radius from each record."""
+    from sklearn.metrics import pairwise_distances
+
+    values = records.points.values
+    parts = [
+        (pairwise_distances(values[first : first + _BLOCK], points.values) <= radius).mean(axis=1)
+        for first in range(0, len(values), _BLOCK)
+    ]
+    return np.concatenate(parts)

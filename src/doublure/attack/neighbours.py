@@ -1,0 +1,136 @@
+"""Whose neighbours are the artificial records? Not a privacy measure: a look for copies.
+
+Distance to the closest record (DCR) and the ratio of the nearest to the second nearest (NNDR) are common in the trade.
+They pass where records leak, because the average says nothing of those who stand apart (Yao et al. 2025), and to
+publish them leaks by itself (Ganev and De Cristofaro 2023). Beside a holdout they do show one thing: a generator that
+copies.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from doublure.attack.results import AttackResult, Picture, Rate, Story
+from doublure.attack.world import World
+from doublure.data.images import Images
+from doublure.data.images.sheets import contact_sheet, png
+from doublure.data.series import Series
+from doublure.encode.columns import Floats
+from doublure.evaluate.divergence import Rows, nearest
+from doublure.evaluate.scores import Interval, wilson
+
+STORY = Story(
+    attack="neighbours",
+    name="Nearest neighbours",
+    family="neighbours",
+    holds=("nothing: this is no attacker, but a look for copies",),
+    does="Looks whether an artificial record is nearer to one that was seen than to any of as many that were not.",
+    success="More than half of the artificial records are nearer to seen ones.",
+    shows="Copying: records that are nearer to what was seen than chance makes them.",
+    cannot="NOT A PRIVACY MEASURE. Half and half is no guarantee, and says nothing of the records that stand apart.",
+    reference="DCR and NNDR as in the trade, against a holdout; Yao et al. 2025 on why they are no measure of privacy",
+)
+
+_PAIRS = 12
+_EQUAL = 1e-9
+_LONGEST_CELL = 40
+
+
+def attack(world: World) -> AttackResult:
+    """Look for copies."""
+    n = min(len(world.seen), len(world.unseen))
+    rng = world.random(9)
+    rows = [np.sort(rng.permutation(len(side))[:n]) for side in (world.seen, world.unseen)]
+    sides = [side.take(kept) for side, kept in zip((world.seen, world.unseen), rows, strict=True)]
+    released = world.artificial.values
+    (own, who), (other, others) = (nearest(side.points.values, released, min(2, n)) for side in sides)
+    share, interval = _nearer((own[:, 0], other[:, 0]), (who[:, 0], others[:, 0]))
+    ties = int((own[:, 0] == other[:, 0]).sum())
+    pairs = np.argsort(own[:, 0], kind="stable")[:_PAIRS]
+    return AttackResult(
+        story=STORY,
+        measure="share of artificial records nearer to seen ones than to others",
+        value=share,
+        interval=interval,
+        baseline=0.5,
+        good="0.5: what was seen is no nearer than what was not",
+        rates=(*_equal(own, other), *_quantiles(own, other)),
+        claim=world.claim,
+        notes=(
+            "Not a privacy measure.",
+            f"{n:,} records of each side, {len(released):,} artificial ones; {ties:,} ties left out.",
+        ),
+        pictures=_pictures(world, sides[0].content, who[:, 0], pairs),
+    )
+
+
+def _nearer(far: tuple[Floats, Floats], who: tuple[Rows, Rows]) -> tuple[float | None, Interval | None]:
+    """Return the share that is nearer to the first of two sets, and its interval at 95 %.
+
+    Artificial records with the same nearest neighbour fall together: each real record is one draw, however many
+    artificial ones are near it. The interval is Wilson's for as many draws as they are worth (Kish 1965).
+
+    Args:
+        far: Distances ``(n,)`` to the nearest of either set; ties are left out.
+        who: Which of its records that is.
+    """
+    apart = far[0] != far[1]
+    first = far[0][apart] < far[1][apart]
+    total = len(first)
+    if not total:
+        return None, None
+    share = float(first.mean())
+    loads = np.concatenate([np.bincount(who[0][apart][first]), np.bincount(who[1][apart][~first])])
+    worth = total**2 / float(np.square(loads).sum())
+    return share, wilson(share * worth, max(1, round(worth)))
+
+
+def _equal(own: Floats, other: Floats) -> tuple[Rate, ...]:
+    found = []
+    for name, far in (("artificial records that equal a seen one", own), ("that equal one never seen", other)):
+        hits = int((far[:, 0] <= _EQUAL).sum())
+        found.append(Rate(name=name, value=hits / len(far), interval=wilson(hits, len(far))))
+    return tuple(found)
+
+
+def _quantiles(own: Floats, other: Floats) -> tuple[Rate, ...]:
+    found = []
+    for name, far in (("seen", own), ("never seen", other)):
+        low, middle = np.quantile(far[:, 0], [0.05, 0.5])
+        found += [
+            Rate(name=f"DCR to records {name}, 5th percentile", value=float(low)),
+            Rate(name=f"DCR to records {name}, median", value=float(middle)),
+        ]
+        if far.shape[1] > 1:
+            ratio = far[:, 0] / np.maximum(far[:, 1], _EQUAL)
+            found.append(Rate(name=f"NNDR to records {name}, median", value=float(np.median(ratio))))
+    return tuple(found)
+
+
+def _pictures(world: World, real: Any, who: Rows, pairs: Rows) -> tuple[Picture, ...]:
+    """Return the nearest pairs side by side. Private."""
+    title = "The nearest pairs: artificial, and the real record beside it. Private: do not publish"
+    if isinstance(real, Images):
+        both = (("artificial", world.released.images[pairs]), ("real", real.images[who[pairs]]))
+        return (Picture(title=title, png=png(contact_sheet(both, title))),)
+    if isinstance(real, Series):
+        header = tuple(f"step {step}" for step in range(min(8, real.length)))
+        first = real.channels[0]
+        cells = [
+            ((name, *(f"{value:.4g}" for value in series.channel(first)[place][: len(header)])))
+            for pair in pairs
+            for name, series, place in (("artificial", world.released, pair), ("real", real, who[pair]))
+        ]
+        return (Picture(title=f"{title}. {first}", header=("", *header), rows=tuple(cells)),)
+    names = [name for name, column in world.schema.columns.items() if column.type != "id"]
+    rows = []
+    for pair in pairs:
+        rows.append(("artificial", *_cells(world.released[names].iloc[pair])))
+        rows.append(("real", *_cells(real[names].iloc[who[pair]])))
+    return (Picture(title=title, header=("", *names), rows=tuple(rows)),)
+
+
+def _cells(row: Any) -> tuple[str, ...]:
+    return tuple(str(value)[:_LONGEST_CELL] for value in row)

@@ -1,0 +1,165 @@
+"""What an attacker trades between hits and false alarms, and how much of it a claim allows.
+
+(ε, δ)-DP bounds the share of members that are found at a share a of false alarms by
+min{e^ε a + δ, 1 − e^{−ε}(1 − δ − a)} (Kairouz, Oh, Viswanath 2015), for any attacker whatever. On logarithmic axes what
+matters, many members found at next to no false alarms, is not hidden in a corner (Carlini et al. 2022).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TypeAlias
+
+import numpy as np
+
+from doublure.attack import bounds
+from doublure.encode.columns import Floats
+from doublure.evaluate.classification import area_under_roc
+from doublure.evaluate.scores import Interval, Result
+
+_LEAST_FALSE_ALARMS = 10
+_MOST_POINTS = 200
+SHOWN_AT = (0.01, 0.001)
+
+Curve: TypeAlias = tuple[tuple[float, float], ...]
+
+
+class At(Result):
+    """How many members are found at one share of false alarms.
+
+    Attributes:
+        false_positives: The share of false alarms that was asked for.
+        value: The share of members that are found; null where there are too few others to say.
+        interval: Clopper and Pearson's, at 95 %.
+        allowed: The most that the claim allows; null where none is made.
+    """
+
+    false_positives: float
+    value: float | None
+    interval: Interval | None
+    allowed: float | None
+
+
+class Roc(Result):
+    """An attacker's receiver operating characteristic.
+
+    Attributes:
+        curve: (share of false alarms, share of members found), thinned.
+        inside: How many members were attacked.
+        outside: How many others.
+        area: The area under the curve; 0.5 is guessing.
+        interval: DeLong's, at 95 %.
+        at: Where false alarms are rare.
+    """
+
+    curve: Curve
+    inside: int
+    outside: int
+    area: float
+    interval: Interval | None
+    at: tuple[At, ...]
+
+
+def ceiling(false_positives: float, epsilon: float, delta: float) -> float:
+    """Return the most members that any attacker may find under (ε, δ)-DP at this share of false alarms.
+
+    Example:
+        >>> [round(ceiling(0.01, epsilon, 0.0), 3) for epsilon in (1, 2, 4)]
+        [0.027, 0.074, 0.546]
+    """
+    return min(
+        1.0,
+        math.exp(epsilon) * false_positives + delta,
+        1 - math.exp(-epsilon) * (1 - delta - false_positives),
+    )
+
+
+def roc(inside: Floats, outside: Floats, epsilon: float | None = None, delta: float | None = None) -> Roc:
+    """Return the curve of scores that should be high for members.
+
+    Args:
+        inside: ``(n,)`` scores of members.
+        outside: ``(m,)`` scores of others.
+        epsilon: What is claimed, if anything.
+        delta: Likewise.
+    """
+    truth = np.concatenate([np.ones(len(inside), np.int64), np.zeros(len(outside), np.int64)])
+    scores = np.concatenate([inside, outside])
+    area, interval = area_under_roc(truth, np.stack([-scores, scores], axis=1))
+    found = []
+    for share in SHOWN_AT:
+        allowed = None if epsilon is None else ceiling(share, epsilon, delta or 0.0)
+        value = ends = None
+        if share * len(outside) >= _LEAST_FALSE_ALARMS:
+            hits = int((inside > _threshold(outside, share)).sum())
+            value, ends = hits / len(inside), clopper_pearson(hits, len(inside))
+        found.append(At(false_positives=share, value=value, interval=ends, allowed=allowed))
+    return Roc(
+        curve=_curve(inside, outside),
+        inside=len(inside),
+        outside=len(outside),
+        area=0.5 if area is None else area,
+        interval=interval,
+        at=tuple(found),
+    )
+
+
+def clopper_pearson(hits: int, trials: int, confidence: float = 0.95) -> Interval:
+    """Return Clopper and Pearson's interval of a rate.
+
+    Example:
+        >>> [round(end, 4) for end in clopper_pearson(0, 100)]
+        [0.0, 0.0362]
+    """
+    alpha = (1 - confidence) / 2
+    return 1 - bounds.upper_rate(trials - hits, trials, alpha), bounds.upper_rate(hits, trials, alpha)
+
+
+def shown_epsilon(inside: Floats, outside: Floats, delta: float, rng: np.random.Generator) -> float:
+    """Return the least ε that an attacker's scores show, at 95 % confidence.
+
+    A threshold is chosen on one half of the scores, and what it shows is read off the other half, by Clopper and
+    Pearson's bounds on both error rates.
+
+    Args:
+        inside: ``(n,)`` scores of members.
+        outside: ``(m,)`` scores of others.
+        delta: δ of the claim.
+        rng: Draws the halves.
+    """
+    halves = [np.array_split(rng.permutation(scores), 2) for scores in (inside, outside)]
+    if min(len(half) for pair in halves for half in pair) < 2:
+        return 0.0
+    (choose_in, judge_in), (choose_out, judge_out) = halves
+    both = np.concatenate([choose_in, choose_out])
+    candidates = np.unique(np.quantile(both, np.linspace(0.005, 0.995, 199)))
+
+    def shown(threshold: float, members: Floats, others: Floats) -> float:
+        rates = bounds.error_rates(members, others, threshold)
+        return bounds.epsilon_from_rates(rates.upper_false_positives, rates.upper_false_negatives, delta)
+
+    chosen = float(max(candidates, key=lambda threshold: shown(float(threshold), choose_in, choose_out)))
+    return shown(chosen, judge_in, judge_out)
+
+
+def _threshold(outside: Floats, share: float) -> float:
+    """Return what at most this share of the others scores above."""
+    place = math.floor(share * len(outside))
+    return float(np.sort(outside)[::-1][place])
+
+
+def _curve(inside: Floats, outside: Floats) -> Curve:
+    thresholds = np.unique(np.concatenate([inside, outside]))[::-1]
+    hits = 1 - np.searchsorted(np.sort(inside), thresholds, side="left") / len(inside)
+    alarms = 1 - np.searchsorted(np.sort(outside), thresholds, side="left") / len(outside)
+    kept = np.unique(np.concatenate([_even(len(thresholds)), _logarithmic(len(thresholds))]))
+    points = [(0.0, 0.0), *((float(alarms[place]), float(hits[place])) for place in kept)]
+    return tuple((round(x, 6), round(y, 6)) for x, y in points)
+
+
+def _even(n: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.linspace(0, n - 1, min(n, _MOST_POINTS)).round().astype(np.int64)
+
+
+def _logarithmic(n: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.geomspace(1, n, min(n, _MOST_POINTS)).round().astype(np.int64) - 1

@@ -1,0 +1,156 @@
+"""From attacks to what their page shows: no figure is computed here, only put into words and places."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from doublure.attack.report import AttackReport
+from doublure.attack.results import AttackResult, Family, Rate
+from doublure.attack.roc import At
+from doublure.evaluate.understudy import Internal
+from doublure.evaluate.words import percent
+from doublure.report import page
+
+_TITLES: Mapping[Family, tuple[str, str]] = {
+    "membership": (
+        "Was a record in?",
+        "Each attacker gives every target a score, and members should not have higher ones than strangers. On "
+        "logarithmic axes, left is where an accusation is hardly ever false. No attacker may come above the dashed "
+        "line if the claim holds; the grey line is guessing.",
+    ),
+    "linkage": (
+        "Singling out, linking, inferring",
+        "The three risks that regulators name. The risk is what an attack gains on records that were seen over the "
+        "same attack on records that were not: 0 is none.",
+    ),
+    "audit": (
+        "What fitting again shows",
+        "Lower bounds on the true ε that hold with a confidence of 95 %, whatever the records look like.",
+    ),
+    "inversion": (
+        "What a model gives back",
+        "Reconstructions from students that learned from real records, from artificial ones, and from real ones under "
+        "differential privacy.",
+    ),
+    "neighbours": (
+        "Are there copies?",
+        "Not a privacy measure. It shows copies, where there are some.",
+    ),
+}
+
+
+def audit_context(report: AttackReport) -> dict[str, Any]:
+    """Return what the template of an audit names."""
+    made = [found for found in report.attacks if found.skipped is None]
+    return {
+        "title": "What can be got out of it?",
+        "internal": report.internal,
+        "about": report.about,
+        "claim": report.claim,
+        "verdict": report.verdict,
+        "alarm": bool(report.alarms),
+        "sections": sections_of(made),
+        "stories": [found.story for found in made],
+        "skipped": [found.sentence for found in report.attacks if found.skipped is not None],
+        "seed": report.seed,
+        "versions": report.versions,
+    }
+
+
+def attacks_context(report: Internal) -> dict[str, Any]:
+    """Return what an evaluation's page says of attacks."""
+    return {
+        "sections": sections_of(report.attacks),
+        "stories": [found.story for found in report.attacks],
+        "skipped": report.attacks_skipped,
+    }
+
+
+def sections_of(made: Sequence[AttackResult]) -> list[dict[str, Any]]:
+    """Return a section for each family of attacks that were made, in the page's order."""
+    found = []
+    for family, (title, lead) in _TITLES.items():
+        own = [entry for entry in made if entry.story.family == family]
+        if own:
+            shown = {"attacks": [_shown(entry) for entry in own], "notes": _notes(own)}
+            found.append({"family": family, "title": title, "lead": lead, **shown})
+    return found
+
+
+def _notes(made: Sequence[AttackResult]) -> list[tuple[str, str]]:
+    """Return whose each note is, and the note; what several attacks say stands once."""
+    said: dict[str, list[str]] = {}
+    for entry in made:
+        for note in entry.notes:
+            said.setdefault(note, []).append(entry.story.name)
+    everybody = "" if len(made) == 1 else "All of them"
+    return [(everybody if len(names) == len(made) else ", ".join(names), note) for note, names in said.items()]
+
+
+def _shown(found: AttackResult) -> dict[str, Any]:
+    from doublure.report import plots
+
+    roc = found.roc
+    return {
+        "key": found.story.attack,
+        "name": found.story.name,
+        "measure": found.measure,
+        "value": _figure(found.value),
+        "interval": _ends(found.interval),
+        "baseline": _figure(found.baseline),
+        "good": found.good,
+        "cell": _scale(found),
+        "lower_bound": "–" if found.lower_bound is None else f"{found.lower_bound:.2f}",
+        "alarm": found.alarm,
+        "rates": [_rate(entry) for entry in found.rates],
+        "drawing": None if roc is None else plots.roc(roc, found.claim.epsilon, found.claim.delta, found.story.name),
+        "targets": "" if roc is None else f"{roc.inside:,} members, {roc.outside:,} others",
+        "at": [] if roc is None else [_at(entry) for entry in roc.at],
+        "pictures": [
+            {
+                "title": entry.title,
+                "source": page.inline_png(entry.png) if entry.png else "",
+                "header": entry.header,
+                "rows": entry.rows,
+            }
+            for entry in found.pictures
+        ],
+    }
+
+
+def _figure(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _ends(interval: tuple[float, float] | None) -> str:
+    return "" if interval is None else f"{interval[0]:.3f} to {interval[1]:.3f}"
+
+
+def _scale(found: AttackResult) -> dict[str, Any] | None:
+    """Return the places of value, interval and baseline on a scale from 0 to 1."""
+    if found.value is None or found.story.family == "audit":
+        return None
+    dots = {"baseline": found.baseline, "artificial": found.value}
+    return {
+        "dots": {role: round(100 * value, 2) for role, value in dots.items() if value is not None},
+        "whisker": None if found.interval is None else tuple(round(100 * end, 2) for end in found.interval),
+    }
+
+
+def _rate(entry: Rate) -> dict[str, str]:
+    return {
+        "name": entry.name,
+        "value": _figure(entry.value),
+        "interval": _ends(entry.interval),
+        "note": entry.note,
+    }
+
+
+def _at(entry: At) -> dict[str, str]:
+    ends = "" if entry.interval is None else f"{100 * entry.interval[0]:.1f} to {100 * entry.interval[1]:.1f} %"
+    return {
+        "value": "too few others" if entry.value is None else percent(entry.value),
+        "interval": ends,
+        "allowed": "" if entry.allowed is None else f"claim allows {percent(entry.allowed)}",
+    }

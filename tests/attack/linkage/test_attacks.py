@@ -1,0 +1,63 @@
+"""The regulators' three on copies and on strangers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from doublure.attack import table
+from doublure.attack.linkage import inference
+from doublure.attack.linkage.risk import Hits, result, risk
+
+THREE = ("singling-out", "linkability", "inference")
+
+
+@pytest.fixture(scope="module")
+def found(make_world):
+    return {
+        honest: {entry.story.attack: entry for entry in table.run(make_world(honest=honest), THREE)}
+        for honest in (True, False)
+    }
+
+
+@pytest.mark.parametrize("name", THREE)
+def test_copies_are_risky(found, name):
+    entry = found[False][name]
+    assert entry.value > 0.3
+    assert entry.interval[0] > 0.15
+    attack, control, baseline = (rate.value for rate in entry.rates)
+    assert attack > control
+    assert attack > baseline
+    assert not entry.alarm  # a risk is no lower bound on ε
+
+
+@pytest.mark.parametrize("name", THREE)
+def test_strangers_are_at_no_risk(found, name):
+    entry = found[True][name]
+    assert entry.interval[0] == pytest.approx(0.0, abs=0.02)
+    assert entry.baseline is not None
+
+
+def test_guessing_that_does_as_well_is_called_uninformative(make_world):
+    world, story = make_world(honest=True), inference.STORY
+    for guessed, said in ((31, True), (30, True), (29, False)):
+        entry = result(story, world, Hits(attack=30, control=10, baseline=guessed, trials=100))
+        assert any("Not informative" in note for note in entry.notes) == said
+
+
+def test_the_risk_is_what_is_left_above_the_control():
+    value, (low, high) = risk(600, 200, 1000)
+    assert value == pytest.approx((0.6 - 0.2) / 0.8, abs=0.01)
+    assert low < 0.5 < high
+    assert risk(10, 300, 1000)[0] == 0.0
+    assert risk(1000, 0, 1000)[1][1] == 1.0
+
+
+def test_the_interval_covers():
+    """In 95 of 100 repetitions, more or less, the truth lies within."""
+    rng = np.random.default_rng(0)
+    truth, covered = (0.5 - 0.3) / 0.7, 0
+    for _ in range(400):
+        low, high = risk(rng.binomial(300, 0.5), rng.binomial(300, 0.3), 300)[1]
+        covered += low <= truth <= high
+    assert covered > 365

@@ -1,0 +1,139 @@
+"""A student of real pictures gives them back; one that was not taught does not. The private student is private."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch.nn import functional
+
+from doublure.attack import inversion, table, victims
+from doublure.attack.world import world_of
+from doublure.data.images import Images
+from doublure.schema import Schema
+
+CLASSES, SIDE = 6, 8
+SCHEMA = f"""
+doublure: 1
+kind: images
+units: 60
+images: {{shape: [{SIDE}, {SIDE}, 1]}}
+label: {{values: [a, b, c, d, e, f]}}
+"""
+
+
+def pictures(n: int, seed: int) -> Images:
+    """Six faces: a smooth pattern each, under noise."""
+    patterns = np.random.default_rng(7).random((CLASSES, 4, 4)).repeat(2, axis=1).repeat(2, axis=2)
+    rng = np.random.default_rng(seed)
+    codes = np.arange(n) % CLASSES
+    pixels = np.clip(40 + 170 * patterns[codes] + rng.normal(0, 15, (n, SIDE, SIDE)), 0, 255)
+    labels = pd.Series(pd.Categorical(np.array(list("abcdef"))[codes], categories=list("abcdef")))
+    return Images(images=pixels.astype(np.uint8)[..., None], labels=labels)
+
+
+@pytest.fixture(scope="module")
+def world(no_claim):
+    schema = Schema.parse(SCHEMA).resolve({})
+    sides = [(pictures(n, seed), np.arange(n)) for n, seed in ((60, 1), (120, 2))]
+    return world_of(schema, no_claim, *sides, lambda n, seed: pictures(n, 3))
+
+
+@pytest.fixture(scope="module")
+def found(world):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inversion, "HIDDEN", (64, 32))
+        patch.setattr(victims, "EPOCHS", 20)
+        patch.setattr(inversion, "detector", lambda: None)
+        return table.run(world, ["inversion"])[0]
+
+
+def test_students_give_back_what_they_learned(found):
+    rates = {rate.name.split("student ")[1]: rate.value for rate in found.rates}
+    assert rates["taught with real images"] > 0.8
+    assert found.value == rates["taught with artificial images"]
+    assert rates["not taught at all (baseline)"] < 0.7
+    assert found.baseline == rates["not taught at all (baseline)"]
+
+
+def test_a_missing_detector_is_said_in_one_line(found):
+    assert sum("OpenCV is not installed" in note for note in found.notes) == 1
+    assert all("faces detected" not in rate.name for rate in found.rates)
+
+
+def test_a_detector_is_asked_where_there_is_one(found, world, monkeypatch):
+    class Everywhere:
+        def detectMultiScale(self, picture, **_):
+            assert picture.dtype == np.uint8
+            assert min(picture.shape) >= 96
+            return [(0, 0, 9, 9)]
+
+    back = {name: np.full((CLASSES, SIDE * SIDE), 0.5) for name in inversion._TEACHERS}
+    monkeypatch.setattr(inversion, "detector", Everywhere)
+    accuracy = dict.fromkeys(back, 0.5)
+    entry = inversion._result(world, inversion.identity_of(world), np.arange(CLASSES), back, accuracy)
+    assert [rate.value for rate in entry.rates if "faces detected" in rate.name] == [1.0] * 4
+
+
+def test_the_sheet_is_for_the_page_alone(found):
+    (sheet,) = found.pictures
+    assert sheet.png.startswith(b"\x89PNG")
+    assert "pictures" not in found.model_dump()
+
+
+def test_what_cannot_be_inverted_is_not(make_world):
+    (entry,) = table.run(make_world(honest=True), ["inversion"])
+    assert "labelled images" in entry.skipped
+
+
+def test_the_identity_model_rejects_strangers(world):
+    identity = inversion.identity_of(world)
+    content = world.unseen.content
+    pixels, codes = inversion._pixels(content), inversion.codes_of(world.schema, content)
+    assert identity.accuracy > 0.9
+    assert identity.recognises(pixels, codes).mean() > 0.9
+    assert identity.recognises(pixels, (codes + 1) % CLASSES).mean() < 0.1
+
+
+def test_the_private_students_sum_is_that_of_clipped_single_gradients():
+    network = victims.perceptron(12, (9, 5), 3, torch.Generator().manual_seed(0))
+    inputs, classes = torch.rand(7, 12), torch.arange(7) % 3
+    inputs[2] *= 50  # one far beyond the bound
+    inputs[3] = torch.nan  # one that counts for nothing
+    bound, wanted = 0.5, [torch.zeros_like(part) for part in network.parameters()]
+    for number in range(7):
+        loss = functional.cross_entropy(network(inputs[number : number + 1]), classes[number : number + 1])
+        own = torch.autograd.grad(loss, list(network.parameters()))
+        length = torch.sqrt(sum(part.double().square().sum() for part in own)).float()
+        if torch.isfinite(length):
+            wanted = [total + part * min(1.0, float(bound / length)) for total, part in zip(wanted, own, strict=True)]
+    found = victims.clipped_sum(network, inputs[torch.arange(7) != 3], classes[torch.arange(7) != 3], bound)
+    for one, other in zip(wanted, found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
+
+
+def test_the_private_student_takes_the_accountants_noise(monkeypatch):
+    drawn = []
+
+    class Source:
+        def normal(self, size, std):
+            drawn.append((size, std))
+            return torch.zeros(size)
+
+    from doublure.private import accounting
+
+    monkeypatch.setattr(victims, "OsKeyedNoise", Source)
+    network = victims.perceptron(4, (3,), 2, torch.Generator().manual_seed(0))
+    victims.teach_privately(network, torch.rand(5, 4), torch.zeros(5).long(), epsilon=0.9, delta=1e-5, steps=3)
+    assert len(drawn) == 3
+    assert drawn[0] == (4 * 3 + 3 + 3 * 2 + 2, accounting.noise_multiplier(0.9, 1e-5, 1.0, 3))
+
+
+def test_an_autoencoder_undoes_noise():
+    source = torch.Generator().manual_seed(0)
+    pair = victims.autoencoder(16, 4, source)
+    inputs = torch.eye(4).repeat(40, 4)
+    before = functional.mse_loss(pair[1](pair[0](inputs)), inputs)
+    victims.compress(pair, inputs, source, epochs=40)
+    assert functional.mse_loss(pair[1](pair[0](inputs)), inputs) < before / 2

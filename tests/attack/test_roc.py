@@ -1,0 +1,100 @@
+"""ROC curves, the ceiling that a claim puts on them, and what they show of ε."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from doublure.attack import bounds, roc
+
+
+def gaussian(n: int, mu: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return rng.normal(mu, 1, n), rng.normal(0, 1, n)
+
+
+def test_the_curve_goes_from_nothing_to_everything():
+    found = roc.roc(*gaussian(700, 1.0, 0))
+    xs, ys = zip(*found.curve, strict=True)
+    assert found.curve[0] == (0.0, 0.0)
+    assert found.curve[-1] == (1.0, 1.0)
+    assert list(xs) == sorted(xs)
+    assert list(ys) == sorted(ys)
+    assert len(found.curve) < 450
+    low, high = found.interval
+    assert low < norm.cdf(1 / math.sqrt(2)) < high
+
+
+def test_rates_are_given_only_where_others_suffice():
+    few, enough = roc.roc(*gaussian(999, 1.0, 1)), roc.roc(*gaussian(1000, 1.0, 1))
+    assert [at.value is None for at in few.at] == [True, True]
+    assert [at.value is None for at in enough.at] == [False, True]
+    many = roc.roc(*gaussian(10_000, 1.0, 2))
+    for at in many.at:
+        truth = 1 - norm.cdf(norm.ppf(1 - at.false_positives) - 1.0)
+        assert at.value == pytest.approx(truth, abs=0.02)
+        assert at.interval[0] < at.value < at.interval[1]
+
+
+def test_the_ceiling_is_that_of_the_notes_and_never_above_one():
+    assert [round(roc.ceiling(0.01, epsilon, 1e-5), 3) for epsilon in (1, 2, 4)] == [0.027, 0.074, 0.546]
+    assert roc.ceiling(0.0, 3.0, 0.01) == pytest.approx(0.01)
+    assert roc.ceiling(1.0, 3.0, 0.01) == 1.0
+    assert roc.ceiling(0.5, 50.0, 0.0) <= 1.0
+
+
+def test_randomised_response_reaches_its_ceiling_and_does_not_pass_it():
+    """ε-DP is attained by randomised response: what is shown comes near ε, and is above it in one of twenty."""
+    epsilon, share = 1.0, math.e / (1 + math.e)
+    rng = np.random.default_rng(5)
+    shown = []
+    for _ in range(40):
+        inside, outside = rng.random(4000) < share, rng.random(4000) < 1 - share
+        shown.append(roc.shown_epsilon(inside.astype(float), outside.astype(float), 0.0, rng))
+    assert 0.8 < np.median(shown) < 1.0
+    assert sum(value > epsilon for value in shown) <= 6
+
+
+def test_no_difference_shows_nothing():
+    inside, outside = gaussian(2000, 0.0, 3)
+    assert roc.shown_epsilon(inside, outside, 1e-5, np.random.default_rng(0)) < 0.2
+    assert roc.shown_epsilon(np.ones(50), np.ones(50), 1e-5, np.random.default_rng(0)) == 0.0
+    assert roc.shown_epsilon(np.ones(2), np.ones(2), 1e-5, np.random.default_rng(0)) == 0.0
+
+
+def test_clopper_pearson_covers():
+    assert roc.clopper_pearson(0, 100) == pytest.approx((0.0, 0.0362), abs=1e-4)
+    assert roc.clopper_pearson(100, 100)[1] == 1.0
+    low, high = roc.clopper_pearson(30, 100)
+    assert (low, high) == pytest.approx((0.2124, 0.3998), abs=1e-4)  # the textbook's
+
+
+def naive(right: int, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
+    """The published pseudo-code, term by term."""
+    from scipy.stats import binom
+
+    share = math.exp(epsilon) / (1 + math.exp(epsilon))
+    best, total = 0.0, 0.0
+    for i in range(1, right + 1):
+        total += binom.pmf(right - i, guesses, share)
+        best = max(best, total / i)
+    return min(1.0, binom.sf(right - 1, guesses, share) + 2 * canaries * delta * best)
+
+
+@pytest.mark.parametrize(
+    "case", [(60, 100, 200, 0.5, 1e-5), (95, 100, 400, 2.0, 1e-4), (1, 3, 8, 0.0, 0.1), (7, 7, 9, 1.0, 0)]
+)
+def test_one_run_p_values_are_the_papers(case):
+    assert bounds.one_run_p_value(*case) == pytest.approx(naive(*case), abs=1e-12)
+
+
+def test_one_run_bounds_grow_with_right_guesses_and_stop_at_the_perfect_attack():
+    shown = [bounds.one_run_epsilon(right, 100, 200, 1e-5) for right in (50, 60, 75, 90, 100)]
+    assert shown == sorted(shown)
+    assert shown[0] == 0.0
+    assert shown[-1] == pytest.approx(3.49, abs=0.02)
+    assert bounds.one_run_epsilon(0, 0, 10, 1e-5) == 0.0
+    assert bounds.one_run_p_value(0, 10, 10, 1.0, 1e-5) == 1.0

@@ -1,0 +1,183 @@
+"""A run attacked with everything that its owner holds: from the folder to the page, and to the exit code."""
+
+from __future__ import annotations
+
+import json
+import stat
+
+import numpy as np
+import pytest
+
+import doublure as db
+from doublure.auditing import audit, audit_method
+from doublure.auditing.inside import Inside, refitting
+from doublure.cli.main import app
+from doublure.cli.terminal import run_guarded
+from doublure.errors import DataError, RunFolderError, SettingError
+from doublure.run_folder import RunFolder
+from doublure.synthesizer import Synthesizer
+
+
+@pytest.fixture(scope="module")
+def sides(small):
+    """Return the rows that the small run has seen, and rows that it has not."""
+    return small.frame(300), small.frame(700)[300:].reset_index(drop=True)
+
+
+@pytest.fixture(scope="module")
+def quick(small, sides):
+    return audit(small.run, ["membership", "neighbours"], *sides)
+
+
+def test_every_attack_without_another_fit_is_made(quick):
+    made = {found.story.attack: found for found in quick.attacks}
+    assert set(made) == {
+        "critic", "gan-leaks", "gan-leaks-partial", "gan-leaks-calibrated", "monte-carlo", "domias", "neighbours",
+    }  # fmt: skip
+    assert all(found.skipped is None for found in made.values())
+    assert quick.claim.epsilon == 2.0
+    assert not quick.alarms
+    assert quick.about.method == "dpgan"
+    assert "No attack of 7 passes the claim" in quick.verdict.headline
+    assert str(quick).startswith("INTERNAL: computed on real data: do not publish\n")
+    assert "AttackReport(computed on real data" in repr(quick)
+
+
+def test_page_and_figures_are_their_owners_alone(quick, tmp_path):
+    quick.save(tmp_path / "audit.html", tmp_path / "audit.json")
+    page, figures = (tmp_path / name for name in ("audit.html", "audit.json"))
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (page, figures)} == {0o600}
+    found = json.loads(figures.read_text())
+    assert set(found) == {"version", "internal", "about", "claim", "attacks", "seed", "versions"}
+    assert [entry["story"]["attack"] for entry in found["attacks"]][:2] == ["critic", "gan-leaks"]
+    text = page.read_text()
+    assert "do not publish" in text
+    assert "anonymous" not in text
+    for entry in quick.attacks:
+        assert entry.story.cannot in text.replace("&#39;", "'")
+    for row in quick.attacks[-1].pictures[0].rows:
+        assert row[1] not in figures.read_text().replace('"', "").split()
+
+
+def test_the_kept_critic_is_the_one_that_was_trained(small):
+    """Its scores equal those of the network that training would go on with."""
+    import torch
+
+    folder = RunFolder.open(small.run)
+    syn, kept = folder.synthesizer(), folder.load()
+    critic = Inside(syn, kept).critic
+    first = critic(small.frame(20))
+    shifted = {name: value + (name == "critic") for name, value in kept.items()}
+    assert not np.allclose(first, Inside(syn, shifted).critic(small.frame(20)))
+    assert Inside(syn, None).critic is None
+    assert Inside(syn, {"critic": torch.zeros(3)}).critic is None
+
+
+def test_crafted_records_fit_the_schema_and_are_like_no_other(small, sides):
+    syn = db.load(small.run)
+    crafted = Inside(syn, None).crafted(200, np.random.default_rng(0))
+    assert len(crafted.drop_duplicates(["height", "day", "gain"])) > 190
+    assert set(crafted["income"]) == {"low", "high"}
+    assert crafted["age"].between(17, 90).all()
+
+
+def test_another_fit_takes_the_plan_and_other_records(small, sides):
+    syn = db.load(small.run)
+    again = refitting(syn.schema, syn.plan, syn.guarantee)
+    content = db.evaluate.understudy.load_both(syn.schema, sides[0], None)[0].content
+    shadow = again(content[:100], 3)
+    assert len(shadow.sample(10, 1)) == 10
+    assert shadow.white.critic(content).shape == (300,)
+    fresh = again(content[:100], 3).white.critic(content)
+    assert not np.array_equal(shadow.white.critic(content), fresh)  # noise is never seeded
+
+
+@pytest.fixture
+def files(small, sides, tmp_path):
+    """Return a copy of the run, and both sides as files."""
+    run, _ = small.copies(tmp_path)
+    for name, frame in zip(("real.csv", "holdout.csv"), sides, strict=True):
+        frame.to_csv(tmp_path / name, index=False)
+    return run, ["--real", str(tmp_path / "real.csv"), "--holdout", str(tmp_path / "holdout.csv")]
+
+
+def say(capsys, *words):
+    capsys.readouterr()
+    code = run_guarded(app, ["audit", *map(str, words), "--json"])
+    (line,) = capsys.readouterr().out.splitlines()
+    return code, json.loads(line)
+
+
+def test_the_verb_writes_its_page_inside(files, capsys):
+    run, data = files
+    before = {path.name for path in run.iterdir()}
+    code, said = say(capsys, run, "--attack", "gan-leaks", *data)
+    assert code == 0
+    assert said["result"]["internal"] is True
+    assert {path.name for path in run.iterdir()} == before
+    assert json.loads((run / "internal/audit.json").read_text()) == said["result"]["report"]
+    assert (run / "internal/audit.html").is_file()
+    code, _ = say(capsys, run, "--attack", "linkage", *data, "-o", run.parent / "page.html")
+    assert code == 0
+    assert (run.parent / "page.json").is_file()
+    code, said = say(capsys, run, "--attack", "linkage", *data, "-o", run / "page.html")
+    assert (code, said["error"]["code"]) == (2, "input")
+
+
+def test_more_than_is_claimed_ends_with_four(files, sides, capsys, monkeypatch):
+    """The mutant: an understudy that hands out what it has seen, under a claim of ε = 2."""
+    run, data = files
+    leak = sides[0]
+
+    def sample(self, n, given=None, seed=None):
+        return leak.sample(n, replace=True, random_state=seed).reset_index(drop=True)
+
+    monkeypatch.setattr(Synthesizer, "sample", sample)
+    code, said = say(capsys, run, "--attack", "gan-leaks", "--attack", "neighbours", *data)
+    assert code == 4
+    assert (said["ok"], said["error"]["code"], said["error"]["field"]) == (False, "gate", "gan-leaks")
+    assert "Alarm" in (run / "internal/audit.html").read_text()
+    assert json.loads((run / "internal/audit.json").read_text())["attacks"][0]["alarm"] is True
+
+
+def test_what_is_missing_is_asked_for(files, capsys, tmp_path):
+    run, data = files
+    cases = [
+        ([], "audit"),
+        ([run, "--trainer"], "audit"),
+        ([run], "--attack"),
+        ([run, "--attack", "magic", *data], "--attack"),
+        ([run, "--attack", "gan-leaks"], "--real"),
+        ([run, "--attack", "gan-leaks", *data[:2]], "--holdout"),
+        ([run, "--attack", "gan-leaks", "--real", data[1], "--holdout", data[1]], "holdout"),
+        ([tmp_path, "--attack", "gan-leaks", *data], str(tmp_path)),
+        (["--method", "gan"], None),
+        (["--attack", "gan-leaks", *data], "run"),
+    ]
+    for words, field in cases:
+        code, said = say(capsys, *words)
+        assert code == 2, words
+        assert field is None or said["error"]["field"] == field, said
+
+
+def test_a_method_is_audited_by_four_rows_and_five(small):
+    settings = {**small.tiny, "steps": 2, "lot_size": 4, "checkpoints": 1}
+    report = audit_method("dpgan", epsilon=4.0, delta=1e-5, runs=20, **settings)
+    (found,) = report.attacks
+    assert found.story.attack == "worst-case"
+    assert report.about is None
+    assert found.claim.epsilon == pytest.approx(4.0, abs=0.05)
+    assert not found.alarm
+    with pytest.raises(SettingError, match="gan gives no guarantee"):
+        audit_method("gan")
+
+
+def test_errors_of_the_library(small, sides, tmp_path):
+    with pytest.raises(SettingError, match="holdout"):
+        audit(small.run, "gan-leaks", sides[0])
+    with pytest.raises(SettingError, match="shadows"):
+        audit(small.run, "shadow", *sides, shadows=0)
+    with pytest.raises(DataError, match="too few"):
+        audit(small.run, "gan-leaks", sides[0], sides[1][:30])
+    with pytest.raises(RunFolderError):
+        audit(tmp_path, "gan-leaks", *sides)

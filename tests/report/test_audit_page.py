@@ -1,0 +1,63 @@
+"""The page of an audit: marked internal, complete, and deaf to hostile names."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from doublure.attack.report import AttackReport
+from doublure.attack.results import AttackResult, Claim, Picture, Rate, Story
+from doublure.attack.roc import roc
+from doublure.report import internal_page
+from doublure.report.audit import sections_of
+
+HOSTILE = '<script>alert("x")</script>'
+
+
+def story(name: str, family: str) -> Story:
+    return Story(
+        attack=name, name=name.title(), family=family, holds=("a key",), does="Turns it.", success="It opens.",
+        shows="That it fits.", cannot="That no other does.",
+    )  # fmt: skip
+
+
+@pytest.fixture
+def report():
+    claim = Claim(kind="dp", epsilon=1.0, delta=1e-5, sentence="a claim")
+    curve = roc(np.array([0.9, 0.8, 0.7]), np.array([0.1, 0.2, 0.3]), 1.0, 1e-5)
+    attacks = (
+        AttackResult(story=story("first", "membership"), measure="area", value=1.0, interval=(0.9, 1.0), baseline=0.5,
+                     claim=claim, roc=curve, lower_bound=2.0, alarm=True, notes=("shared", "own")),
+        AttackResult(story=story("second", "membership"), measure="area", value=0.5, claim=claim, roc=curve,
+                     lower_bound=0.0, notes=("shared",)),
+        AttackResult(story=story("copies", "neighbours"), measure="share", value=None, claim=claim,
+                     rates=(Rate(name="equal", value=0.1, interval=(0.0, 0.2)),),
+                     pictures=(Picture(title="Pairs", header=("", HOSTILE), rows=(("real", HOSTILE),)),)),
+        AttackResult(story=story("missing", "audit"), measure="", claim=claim, skipped=f"of {HOSTILE}"),
+    )  # fmt: skip
+    return AttackReport(claim=claim, attacks=attacks, seed=3, versions={"doublure": "1"})
+
+
+def test_the_page_is_marked_and_whole(report, parse):
+    html = internal_page(report)
+    page = parse(html)
+    assert "script" not in page.tags
+    assert "INTERNAL" in page.text
+    assert "Alarm: 1 of 3 attacks show more than the claim allows." in page.text
+    assert "above the claim" in page.text
+    for words in ("That no other does.", "That it fits.", "Missing: not made", "Pairs"):
+        assert words in page.text
+    assert html.count("alert(") == html.count("alert(&#34;")
+    assert len(page.ids) == len(set(page.ids))
+
+
+def test_what_several_say_stands_once(report):
+    (membership, neighbours) = sections_of([entry for entry in report.attacks if entry.skipped is None])
+    assert membership["notes"] == [("All of them", "shared"), ("First", "own")]
+    assert neighbours["notes"] == []
+
+
+def test_nothing_is_written_as_nan(report):
+    assert "NaN" not in report.to_json()
+    assert report.lower_bound == 2.0
+    assert [entry.story.attack for entry in report.alarms] == ["first"]
