@@ -1,0 +1,273 @@
+"""Attacks on our own understudies: do they work where they should, and what do they find elsewhere?
+
+    python benchmarks/attacks.py run --only control        # a gan that learned 100 census rows by heart
+    python benchmarks/attacks.py run --only membership     # every attack on every dp method, 2,000 census rows
+    python benchmarks/attacks.py run --only canary         # one-run audits, ε claimed 4 and 1
+    python benchmarks/attacks.py run --only worst-case --runs 1000     # four rows or five, every dp method
+    python benchmarks/attacks.py run --only inversion      # Olivetti's faces: real, artificial, private
+    python benchmarks/attacks.py run --only digits         # MNIST, 64-32-10: attack success against accuracy and μ
+    python benchmarks/attacks.py table
+
+``control`` is the positive control: it has to find members, or none of the other figures means anything. ``digits`` is
+2019's Figure 3: students taught with artificial digits of ``noisecritic`` at several strengths of its noise, on the
+features of a denoising autoencoder; recognised means that a model taught with other digits takes the reconstruction for
+its class. Resumable: finished cells are skipped. All of it is computed on public benchmark data, not on anybody's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+import doublure as db
+from doublure.attack import inversion, victims
+from doublure.attack.report import AttackReport
+from doublure.auditing import audit, audit_method
+from doublure.data.images import Images
+from doublure.evaluate.expected_loss import Rule, of_understudy
+from doublure.schema import Schema
+
+OUT = Path(__file__).parent / "out" / "attacks.jsonl"
+SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
+DP_METHODS = ("statistics", "guided", "dpgan")
+TINY: dict[str, dict[str, Any]] = {
+    "dpgan": {"steps": 4, "lot_size": 4, "width": 16, "critic_width": 16, "noise_width": 4, "checkpoints": 1},
+    "statistics": {"components": 4, "fit_steps": 20, "bins": 2},
+    "guided": {"components": 4, "fit_steps": 20, "bins": 2},
+}
+NOISE = (0.5, 1.5, 5.0, 15.0, 50.0)
+FACE = 32
+
+Case = tuple[dict[str, Any], Callable[[], dict[str, Any]]]
+
+
+def adult(n: int, others: int, seed: int) -> tuple[Schema, pd.DataFrame, pd.DataFrame]:
+    """Return the schema of so many census rows, the rows, and others."""
+    train, aside = db.datasets.demo_split()
+    plain = db.Schema.load(db.datasets.adult_schema_path()).to_plain() | {"units": n}
+    rows = (train.sample(n, random_state=seed), aside.sample(others, random_state=seed))
+    return Schema.from_plain(plain), rows[0].reset_index(drop=True), rows[1].reset_index(drop=True)
+
+
+def fitted(folder: Path, schema: Schema, data: Any, seed: int, **asked: Any) -> Path:
+    """Return the run folder of a fit."""
+    ledger = db.Ledger.create(folder / "ledger", dataset="benchmark", epsilon=1e3, delta=0.1)
+    db.fit(data, db.plan(schema, **asked), ledger=ledger, out=folder / "run", seed=seed)
+    return folder / "run"
+
+
+def figures(report: AttackReport) -> dict[str, Any]:
+    """Return what is kept of a report: no story, no curve."""
+    kept = ("value", "interval", "baseline", "lower_bound", "alarm", "skipped", "rates", "notes")
+    return {
+        "claimed": report.claim.epsilon,
+        "attacks": {
+            found.story.attack: {key: getattr(found, key) for key in kept if key not in ("rates",)}
+            | {"rates": {rate.name: [rate.value, rate.interval] for rate in found.rates}}
+            | {"at": [] if found.roc is None else [entry.model_dump() for entry in found.roc.at]}
+            for found in report.attacks
+        },
+    }
+
+
+def control(seed: int) -> dict[str, Any]:
+    """Attack a gan that has seen 100 rows for some 2,000 epochs."""
+    schema, rows, others = adult(100, 1000, seed)
+    with tempfile.TemporaryDirectory() as folder:
+        run = fitted(Path(folder), schema, rows, seed, method="gan", steps=3000)
+        return figures(audit(run, "quick", rows, others, seed=seed))
+
+
+def membership(method: str, epsilon: float, seed: int) -> dict[str, Any]:
+    """Make every attack on a dp method."""
+    schema, rows, others = adult(2000, 4000, seed)
+    with tempfile.TemporaryDirectory() as folder:
+        run = fitted(Path(folder), schema, rows, seed, method=method, epsilon=epsilon, delta=1e-5)
+        return figures(audit(run, ["quick", "shadow"], rows, others, seed=seed))
+
+
+def canaries(method: str, epsilon: float, seed: int) -> dict[str, Any]:
+    """Audit a dp method in one run."""
+    schema, rows, others = adult(1000, 2000, seed)
+    with tempfile.TemporaryDirectory() as folder:
+        run = fitted(Path(folder), schema, rows, seed, method=method, epsilon=epsilon, delta=1e-5)
+        return figures(audit(run, "canary", rows, others, seed=seed))
+
+
+def worst_case(method: str, epsilon: float, runs: int) -> dict[str, Any]:
+    """Audit a dp method by four rows and five."""
+    return figures(audit_method(method, epsilon=epsilon, delta=1e-5, runs=runs, **TINY[method]))
+
+
+def faces(method: str, steps: int, seed: int) -> dict[str, Any]:
+    """Invert students of Olivetti's faces: five pictures of each person are fitted, five are kept aside."""
+    with np.load(SHARED / "orl_olivetti_faces.npz", allow_pickle=False) as arrays:
+        pictures, who = arrays["olivetti64_x"], arrays["olivetti64_identity"].astype(int)
+    small = pictures.reshape(-1, FACE, 64 // FACE, FACE, 64 // FACE).mean(axis=(2, 4)).round().astype(np.uint8)
+    place = np.concatenate([np.random.default_rng([seed, person]).permutation(10) for person in range(40)])
+    parts = [{"images": small[rows][..., None], "labels": who[rows]} for rows in (place < 5, place >= 5)]
+    schema = images_schema(200, FACE, range(40))
+    with tempfile.TemporaryDirectory() as folder:
+        run = fitted(Path(folder), schema, parts[0], seed, method=method, steps=steps)
+        return figures(audit(run, "inversion", *parts, seed=seed))
+
+
+def digits(noise: float, steps: int, seed: int) -> dict[str, Any]:
+    """Attack a 64-32-10 student of artificial digits: accuracy, attack success and μ at one strength of noise."""
+    with np.load(SHARED / "mnist.npz", allow_pickle=False) as arrays:
+        x, y = arrays["x_train"][..., None], arrays["y_train"].astype(int)
+        test, truth = arrays["x_test"][..., None], arrays["y_test"].astype(int)
+    taught, own = {"images": x[:20_000], "labels": y[:20_000]}, (x[40_000:50_000], y[40_000:50_000])
+    schema = images_schema(20_000, 28, range(10))
+    with tempfile.TemporaryDirectory() as folder:
+        run = fitted(Path(folder), schema, taught, seed, method="noisecritic", steps=steps, feature_noise=noise)
+        syn = db.load(run)
+    lesson = syn.sample(10_000, seed=seed)
+    real = db.evaluate.understudy.load_both(syn.schema, taught, None)[0].content
+    loss = of_understudy(syn, real, Rule(pairs=200, features="student", artificial=2000), seed=seed)
+    return {"mu": loss.mu, **inverted(lesson, schema, (test, truth), own, seed)}
+
+
+def inverted(lesson: Images, schema: Any, test: tuple[Any, Any], own: tuple[Any, Any], seed: int) -> dict[str, Any]:
+    """Return a 64-32-10 student's accuracy, and how many of its reconstructions are taken for their class."""
+    source = torch.Generator().manual_seed(seed)
+    resolved = schema.resolve({})
+    inputs, codes = inversion.tensors(resolved, lesson)
+    pair = victims.autoencoder(784, 64, source)
+    victims.compress(pair, inputs, source, epochs=5)
+    student = victims.perceptron(64, (32,), 10, source)
+    with torch.no_grad():
+        seen = pair[0](inputs)
+    victims.teach(student, seen, codes, source, epochs=10)
+    whole = torch.nn.Sequential(pair[0], student)
+    looked = torch.from_numpy(test[0].reshape(-1, 784) / 255).float()
+    with torch.inference_mode():
+        accuracy = float((whole(looked).argmax(1).numpy() == test[1]).mean())
+    judge = victims.perceptron(784, (256, 128), 10, source)
+    victims.teach(judge, torch.from_numpy(own[0].reshape(-1, 784) / 255).float(), torch.from_numpy(own[1]), source, 3)
+    # 2019 attacks in the 64 features: the image is what the decoder makes of them.
+    back = torch.from_numpy(inversion.invert(student, np.arange(10), (64, 1, 1))).float()
+    with torch.inference_mode():
+        chances = torch.softmax(judge(pair[1](back)), dim=1)[torch.arange(10), torch.arange(10)]
+    return {"accuracy": accuracy, "success": float(chances.mean()), "recognised": float((chances > 0.5).float().mean())}
+
+
+def images_schema(units: int, side: int, labels: range) -> Schema:
+    """Return the schema of square grey images."""
+    return Schema.from_plain(
+        {
+            "doublure": 1,
+            "kind": "images",
+            "units": units,
+            "images": {"shape": [side, side, 1]},
+            "label": {"values": list(labels), "roles": ["condition", "target"]},
+        }
+    )
+
+
+def cases(arguments: argparse.Namespace) -> Iterator[Case]:
+    """Yield what is asked for, and how to get it."""
+    only, seeds, steps, runs = arguments.only, arguments.seeds, arguments.steps, arguments.runs
+    for seed in seeds:
+        if "control" in only:
+            yield {"case": "control", "seed": seed}, partial(control, seed)
+        for method, epsilon in product(arguments.methods, arguments.epsilon):
+            cell = {"method": method, "epsilon": epsilon}
+            if "membership" in only:
+                yield {"case": "membership", **cell, "seed": seed}, partial(membership, method, epsilon, seed)
+            if "canary" in only:
+                yield {"case": "canary", **cell, "seed": seed}, partial(canaries, method, epsilon, seed)
+            if "worst-case" in only and seed == seeds[0]:
+                yield {"case": "worst-case", **cell, "runs": runs}, partial(worst_case, method, epsilon, runs)
+        for method in ("gan", "noisecritic") if "inversion" in only else ():
+            yield (
+                {"case": "inversion", "method": method, "steps": steps, "seed": seed},
+                partial(faces, method, steps, seed),
+            )
+        for noise in NOISE if "digits" in only else ():
+            yield {"case": "digits", "noise": noise, "steps": steps, "seed": seed}, partial(digits, noise, steps, seed)
+
+
+def finished() -> list[dict[str, Any]]:
+    """Return the cells made so far."""
+    return [json.loads(line) for line in OUT.read_text().splitlines()] if OUT.is_file() else []
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Make the cells that are missing."""
+    torch.set_num_threads(1)
+    OUT.parent.mkdir(exist_ok=True)
+    for key, make in cases(arguments):
+        if any(key.items() <= row.items() for row in finished()):
+            continue
+        start = time.process_time()
+        row = {**key, **make(), "cpu_seconds": round(time.process_time() - start, 1)}
+        with OUT.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        print(json.dumps(key), row["cpu_seconds"], "s", flush=True)
+
+
+def table() -> None:
+    """Print what was found."""
+    print("| case | claimed ε | attack | value | 95 % | without looking | shows ε ≥ | alarm |")
+    print("|---|--:|---|--:|---|--:|--:|---|")
+    for row in finished():
+        about = ", ".join(str(row[key]) for key in ("case", "method", "epsilon", "seed") if key in row)
+        for name, found in row.get("attacks", {}).items():
+            if found["skipped"] is None:
+                ends = "" if found["interval"] is None else "{:.3f} to {:.3f}".format(*found["interval"])
+                cells = [about, row["claimed"], name, found["value"], ends, found["baseline"], found["lower_bound"]]
+                print("| " + " | ".join(_written(cell) for cell in (*cells, found["alarm"])) + " |")
+    points = [row for row in finished() if row["case"] == "digits"]
+    if len(points) > 3:
+        print(correlation(points))
+
+
+def correlation(points: list[dict[str, Any]]) -> str:
+    """Return Spearman's correlation of μ with attack success, and where 95 of 100 resamples put it."""
+    from scipy.stats import spearmanr
+
+    rng, values = np.random.default_rng(0), np.array([[row["mu"], row["success"]] for row in points])
+    drawn = [values[rng.integers(len(values), size=len(values))] for _ in range(2000)]
+    spread = [spearmanr(*sample.T).statistic for sample in drawn if len(np.unique(sample, axis=0)) > 2]
+    low, high = np.nanquantile(spread, [0.025, 0.975])
+    return f"rank correlation of μ and success: {spearmanr(*values.T).statistic:.2f} ({low:.2f} to {high:.2f})"
+
+
+def _written(cell: object) -> str:
+    return "–" if cell is None else f"{cell:.3f}" if isinstance(cell, float) else str(cell)
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    making = verbs.add_parser("run")
+    kinds = ["control", "membership", "canary", "worst-case", "inversion", "digits"]
+    making.add_argument("--only", nargs="+", choices=kinds, default=kinds)
+    making.add_argument("--methods", nargs="+", choices=DP_METHODS, default=list(DP_METHODS))
+    making.add_argument("--epsilon", nargs="+", type=float, default=[1.0, 4.0])
+    making.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    making.add_argument("--runs", type=int, default=1000)
+    making.add_argument("--steps", type=int, default=2000, help="of the image GANs")
+    verbs.add_parser("table")
+    arguments = parser.parse_args()
+    if arguments.verb == "run":
+        run(arguments)
+    else:
+        table()
+
+
+if __name__ == "__main__":
+    main()
