@@ -41,9 +41,10 @@ PARTS = {
     "gradients": {"CriticLoss", "Records", "refuse_cross_record"},
     "clipping": {"Constant", "Geometric", "Schedule", "Steps"},
     "records": {"PrivateRecords"},
-    "sums": {"PrivateSums"},
+    "sums": {"Factors", "PrivateSums"},
     "tabulation": {"Axis", "PrivateTables", "Table"},
     "voting": {"PrivateVotes"},
+    "inversion": {"Inversion", "InversionSettings"},
     "noise": {"source", "secret_draws", "Draws", "SourceName", "NoiseSource"},
     "facts": {"learn"},
 }
