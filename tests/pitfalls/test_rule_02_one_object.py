@@ -106,7 +106,11 @@ def opening_calls(text):
 
 def test_no_method_opens_records_by_itself():
     found = {path.name: opened for path in SOURCE.glob("methods/*.py") if (opened := opening_calls(path.read_text()))}
-    assert found == {"plain_teacher.py": {"lot"}}  # which claims nothing
+    # The first claims nothing; the records of the second are public, and no method trains by it.
+    assert found == {"plain_teacher.py": {"lot"}, "public_teaching.py": {"lot"}}
+    users = {path.name for path in SOURCE.rglob("*.py") if "methods.public_teaching" in path.read_text()}
+    assert users == {"fitting.py"}
+    assert "methods.public_teaching" in (SOURCE / "public" / "fitting.py").read_text()
 
 
 def test_a_method_that_opens_records_is_caught():
