@@ -16,10 +16,9 @@ import torch
 from doublure import fitting
 from doublure.data.images import open_images
 from doublure.errors import SettingError
-from doublure.methods import labelling, mean_embedding, refining
+from doublure.methods import labelling, mean_embedding, planned_sums, refining
 from doublure.methods.adversarial import Adversaries
 from doublure.methods.base import Job
-from doublure.methods.image_statistics import ImageStatisticsSettings
 from doublure.planning import plans
 from doublure.private import sums
 from doublure.private.accounting import GaussianEvent
@@ -250,9 +249,9 @@ MUTANTS = {
         ("self._noise.normal(total.numel(), multiplier", "self._noise.normal(total.numel(), 0.5 * multiplier"),
     ),
     "less noise than the event says": (
-        ImageStatisticsSettings,
-        "sums",
-        ("[event.noise_multiplier]", "[0.9 * event.noise_multiplier]"),
+        planned_sums,
+        "planned_sums",
+        ("[event.noise_multiplier for", "[0.9 * event.noise_multiplier for"),
     ),
     "class sizes are counted": (mean_embedding, "_released", (RELEASED, COUNTED)),
     "features normalised over the data set": (
@@ -282,7 +281,7 @@ MUTANTS = {
     ),
     "as many steps as there are records": (
         mean_embedding,
-        "teaching",
+        "taught_by",
         ("while lesson.done < settings.fit_steps:", "while lesson.done < job.records.n_units:"),
     ),
     "a record counted twice": (sums, "_bounded_sum", ("return product.double()", "return 2 * product.double()")),

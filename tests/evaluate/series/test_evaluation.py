@@ -172,6 +172,7 @@ class Understudy:
 
     class guarantee:
         kind, sentence = "none", "No privacy guarantee. Do not publish."
+        epsilon = delta = None
 
     class plan:
         method = "gan"
