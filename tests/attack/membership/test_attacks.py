@@ -68,6 +68,22 @@ def test_a_holdout_of_another_kind_is_noticed(make_world):
     assert any("differs from the fitted data" in note for note in entry.notes)
 
 
+def test_a_holdout_of_another_kind_raises_no_alarm(make_world):
+    """What tells both sides apart without a look at the release is no leak of the release."""
+    from dataclasses import replace
+
+    world = make_world(honest=True)
+    scores = np.linspace(1, 2, len(world.seen))
+    assert judged(found_story(), world, scores, scores[: len(world.unseen)] - 5).alarm
+    shifted = world.seen.points.values.copy()
+    shifted[:, 0] += 1
+    elsewhere = replace(world, seen=replace(world.seen, points=replace(world.seen.points, values=shifted)))
+    entry = judged(found_story(), elsewhere, scores, scores[: len(world.unseen)] - 5)
+    assert not entry.alarm
+    assert entry.lower_bound > 0.5
+    assert any(note.startswith("No alarm") for note in entry.notes)
+
+
 def found_story():
     from doublure.attack.membership.gan_leaks import SAMPLES
 

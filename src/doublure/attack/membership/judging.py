@@ -32,12 +32,21 @@ def judged(story: Story, world: World, inside: Floats, outside: Floats, *, notes
     shown = roc.shown_epsilon(members, others, delta, world.random(1))
     near = [side.by_unit(-distance_to(world.reference.points, side)) for side in (world.seen, world.unseen)]
     blind = roc.roc(near[0], near[1])
+    # Whichever way the sides differ: somebody who does not look may take near for in, or for out.
+    unseeing = max(roc.shown_epsilon(sign * near[0], sign * near[1], delta, world.random(1)) for sign in (1, -1))
+    exceeded = claim.epsilon is not None and shown > claim.epsilon
+    explained = claim.epsilon is not None and unseeing > claim.epsilon
     said = list(notes)
     low, high = blind.interval or (0.0, 1.0)
     if abs(blind.area - 0.5) > _SHIFTED and not low <= 0.5 <= high:
         said.append(
             "Somebody who does not look at the artificial records tells both sides apart too: the holdout differs from "
             "the fitted data by itself, and part of the figure is that difference."
+        )
+    if exceeded and explained:
+        said.append(
+            "No alarm: somebody who does not look shows more than is claimed too, so that it says nothing of the "
+            "release. Keep records aside by the same coin, and attack again."
         )
     if len(members) < len(world.seen):
         said.append("A unit's score is the mean over its records.")
@@ -51,7 +60,7 @@ def judged(story: Story, world: World, inside: Floats, outside: Floats, *, notes
         roc=found,
         claim=claim,
         lower_bound=shown,
-        alarm=claim.epsilon is not None and shown > claim.epsilon,
+        alarm=exceeded and not explained,
         notes=tuple(said),
     )
 
