@@ -29,7 +29,7 @@ def sample(
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
-    """Make artificial rows; it costs nothing."""
+    """Make artificial records; it costs nothing."""
     from doublure.files import check_output
     from doublure.run_folder import load
     from doublure.sampling import write_sample

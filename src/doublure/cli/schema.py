@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    group = typer.Typer(no_args_is_help=True, help="Describe what is public about a table.", rich_markup_mode=None)
+    group = typer.Typer(no_args_is_help=True, help="Describe what is public about the data.", rich_markup_mode=None)
     group.command("draft")(draft)
     group.command("check")(check)
     app.add_typer(group, name="schema")
