@@ -259,7 +259,7 @@ def main() -> None:
     parser.add_argument("verb", choices=["run", "table", "speed"])
     parser.add_argument("--data", nargs="+", default=list(DATA), choices=list(DATA))
     parser.add_argument("--unit", nargs="+", default=["day", "meter"], choices=["day", "meter"])
-    parser.add_argument("--method", default="dpgan", choices=["dpgan", "gan"])
+    parser.add_argument("--method", default="dpgan", choices=["statistics", "dpgan", "gan"])
     parser.add_argument("--epsilons", type=float, nargs="+", default=[EPSILON])
     parser.add_argument("--settings", default="{}", help="JSON settings of the method")
     parser.add_argument("--tune", action="store_true")

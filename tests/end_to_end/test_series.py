@@ -69,7 +69,11 @@ def test_the_whole_way_from_the_command_line(tmp_path, run, doublure):
     assert "series.length" in drafted["undeclared"]
     assert doublure("schema", "check", tmp_path / "s.yaml", "--data", tmp_path / "d.csv")["ok"]
     doublure("budget", "init", book, "--dataset", "meters", "--epsilon", 4, "--delta", 1e-2)
-    asked = ["--method", "auto", "--epsilon", 4, "--delta", 1e-2, *settings]
+    assert (
+        doublure("plan", tmp_path / "s.yaml", "--method", "auto", "--epsilon", 4, "--delta", 1e-2)["method"]
+        == "statistics"
+    )
+    asked = ["--method", "dpgan", "--epsilon", 4, "--delta", 1e-2, *settings]
     made = doublure("plan", tmp_path / "s.yaml", *asked, "-o", tmp_path / "plan.json")
     assert (made["method"], len(made["touches"])) == ("dpgan", 4)
     doublure("fit", tmp_path / "d.csv", "--plan", tmp_path / "plan.json", "--ledger", book, "-o", out)

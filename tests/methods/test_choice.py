@@ -19,11 +19,19 @@ units: 5000
 columns: {age: {type: integer, missing: false, bounds: [0, 99]}}
 """
 IMAGES = "{doublure: 1, kind: images, units: 5000, images: {shape: [8, 8, 1], on_mismatch: refuse}%s}"
+SERIES = """
+doublure: 1
+kind: series
+units: 5000
+series: {length: 4, gaps: refuse}
+channels: {kw: {type: real, bounds: [0, 9], missing: false}}
+"""
 LABEL = ", label: {values: [0, 1], roles: [target, condition]}"
 
 
 @pytest.mark.parametrize(
-    ("text", "method"), [(TABLE, "statistics"), (IMAGES % LABEL, "guided"), (IMAGES % "", "statistics")]
+    ("text", "method"),
+    [(TABLE, "statistics"), (IMAGES % LABEL, "guided"), (IMAGES % "", "statistics"), (SERIES, "statistics")],
 )
 def test_the_plan_names_the_method_and_the_reason(text, method):
     schema = db.Schema.parse(text)
@@ -36,7 +44,7 @@ def test_the_plan_names_the_method_and_the_reason(text, method):
     assert named.guarantee == made.guarantee
 
 
-@pytest.mark.parametrize("text", [TABLE, IMAGES % LABEL])
+@pytest.mark.parametrize("text", [TABLE, IMAGES % LABEL, SERIES])
 def test_the_reason_says_that_epsilon_would_not_change_it(text):
     assert "at every ε measured" in choice.sentence(db.Schema.parse(text))
 

@@ -45,17 +45,19 @@ class Grid:
             inside = self.lower + steps * self.unit
         return inside + 0.0
 
-    def edges(self, bins: int, *, without_zero: bool = False) -> Floats:
+    def edges(self, bins: int, *, without_zero: bool = False, curve: float = 1.0) -> Floats:
         """Return ``(B + 1,)`` increasing edges, B <= bins; bin i holds ``edges[i] <= x < edges[i + 1]``.
 
         Args:
             bins: The most bins.
             without_zero: Zero has a state of its own: no bin begins or ends with it.
+            curve: Bins are of equal width in this power of the share of the bounds, where values cannot be negative;
+                with 1 they are as wide as they would be anyway.
         """
         first, last = self.lower, self.upper
         if without_zero and self.unit:
             first, last = first + self.unit * (first == 0), last - self.unit * (last == 0)
-        inner = self._cuts(first, last, bins)
+        inner = self._cuts(first, last, bins) if curve == 1 or first < 0 else self._bent(first, last, bins, curve)
         if not self.unit:
             return np.unique(np.concatenate([[first], inner, [last]]))
         start, stop = round((first - self.lower) / self.unit), round((last - self.lower) / self.unit) + 1
@@ -72,6 +74,11 @@ class Grid:
         if not self.even and first >= 0 and last / smallest >= _WIDE_RATIO:
             return np.geomspace(smallest, last, bins + 1)[1:-1]
         return np.linspace(first, last + self.unit, bins + 1)[1:-1]
+
+    def _bent(self, first: float, last: float, bins: int, curve: float) -> Floats:
+        """Return the inner cuts at even places of a curve: narrow bins for small values."""
+        places: Floats = np.linspace(0, 1, bins + 1)[1:-1] ** (1 / curve)
+        return first + places * (last + self.unit - first)
 
 
 def grid_of(column: NumberColumn) -> Grid:

@@ -15,16 +15,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor
 
 from doublure.data.series.records import Series
-from doublure.encode import conditions
-from doublure.encode.columns import Discrete
+from doublure.encode.attributes import Attributes
 from doublure.encode.grids import Floats, grid_of
 from doublure.encode.numeric import Scaled
-from doublure.errors import InputError, SettingError
+from doublure.errors import InputError
 from doublure.schema import Schema
 from doublure.schema.columns import IntegerColumn, RealColumn
 from doublure.schema.series import SeriesSchema
@@ -72,9 +70,8 @@ class SeriesEncoder:
         self._numbers = {name: _number(schema, name) for name in schema.channels}
         self.planes = planes_of(schema)
         self.body_shape = (self.planes[-1].place + 1, schema.length)
-        self._attributes = {name: Discrete(column=column) for name, column in schema.attributes.items()}
-        self._sizes = {name: each.parts[0].size for name, each in self._attributes.items()}
-        self.condition_width = sum(self._sizes.values())
+        self._attributes = Attributes(schema)
+        self.condition_width = self._attributes.width
         self._held = len(schema.channels) * schema.length
         self._codes = sum(planes.states > 0 for planes in self.planes) * schema.length
         self.width = self.body_shape[0] * schema.length + self.condition_width
@@ -90,8 +87,8 @@ class SeriesEncoder:
             shape = (len(series), self.schema.length)
             places.append(self._bent(parts[-1], number, parts[0] if planes.states else None).reshape(shape))
             states += [parts[0].reshape(shape)] if planes.states else []
-        codes = [each.compact(series.attributes[name])[0][:, None] for name, each in self._attributes.items()]
-        return torch.from_numpy(np.concatenate([*places, *states, *codes], axis=1).astype(np.float32))
+        codes = self._attributes.codes(series)
+        return torch.from_numpy(np.concatenate([*places, *states, codes], axis=1).astype(np.float32))
 
     def expand(self, compact: Tensor) -> Tensor:
         """Return ``(B, width)`` float32: states and attributes as one-hot planes and blocks."""
@@ -103,12 +100,8 @@ class SeriesEncoder:
             if planes.states:
                 body[:, planes.first : planes.place].scatter_(1, next(states)[:, None], 1.0)
             body[:, planes.place] = place
-        parts = [body.flatten(1)]
-        codes = compact[:, self._held + self._codes :].long()
-        for number, size in enumerate(self._sizes.values()):
-            one_hot = torch.zeros(len(compact), size, device=compact.device)
-            parts.append(one_hot.scatter_(1, codes[:, number : number + 1], 1.0))
-        return torch.cat(parts, dim=1)
+        attributes = self._attributes.one_hot(compact[:, self._held + self._codes :])
+        return torch.cat([body.flatten(1), attributes], dim=1)
 
     def encode(self, series: Series) -> Tensor:
         """Return ``(N, width)`` float32."""
@@ -156,13 +149,8 @@ class SeriesEncoder:
             decoded[:, :, place] = number.numbers([*states, straight.reshape(-1)], rng).reshape(straight.shape)
             if isinstance(number.column, RealColumn) and number.column.precision is not None:
                 decoded[:, :, place] = np.round(decoded[:, :, place], number.column.precision)
-        attributes = {}
-        if condition is not None:
-            blocks = torch.split(condition, list(self._sizes.values()), dim=1)
-            for (name, each), block in zip(self._attributes.items(), blocks, strict=True):
-                attributes[name] = each.restore([block.argmax(dim=1).numpy().astype(np.float64)], None)
-        frame = pd.DataFrame(attributes, index=pd.RangeIndex(len(values)))
-        return Series(values=decoded, channels=tuple(self.schema.channels), attributes=frame)
+        attributes = self._attributes.restored(condition, len(values))
+        return Series(values=decoded, channels=tuple(self.schema.channels), attributes=attributes)
 
     # -- conditions ----------------------------------------------------------------------------------------------
 
@@ -172,15 +160,11 @@ class SeriesEncoder:
         Raises:
             SettingError: Something else than a value of an attribute is asked for.
         """
-        channel = next((name for name in given if name not in self._attributes), None)
-        if channel is not None:
-            remedy = f"ask for {' or '.join(self._attributes)}" if self._attributes else "leave it out"
-            raise SettingError("is no attribute of the series", field=f"given {channel}", remedy=remedy)
-        return conditions.condition_codes(self.schema, given)
+        return self._attributes.condition_codes(given)
 
     def draw_conditions(self, n: int, rng: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Tensor:
         """Return ``(n, K)`` one-hot attributes from public or bought shares, uniform where there are none."""
-        return conditions.drawn(self.schema, self._sizes, n, rng, fixed)
+        return self._attributes.drawn(n, rng, fixed)
 
 
 def planes_of(schema: SeriesSchema) -> tuple[Planes, ...]:
@@ -194,11 +178,16 @@ def planes_of(schema: SeriesSchema) -> tuple[Planes, ...]:
     return tuple(found)
 
 
-def _number(schema: SeriesSchema, name: str) -> Scaled:
-    """Return a channel's encoding; no step is missing where gaps were refused or left out."""
+def channel_column(schema: SeriesSchema, name: str) -> IntegerColumn | RealColumn:
+    """Return a channel's facts; no step is missing where gaps were refused or left out."""
     column: IntegerColumn | RealColumn = schema.channels[name]
     if column.may_be_missing and not schema.may_be_missing(name):
         column = column.model_copy(update={"missing": False})
+    return column
+
+
+def _number(schema: SeriesSchema, name: str) -> Scaled:
+    column = channel_column(schema, name)
     return Scaled(column=column, grid=grid_of(column))
 
 

@@ -330,9 +330,14 @@ def encoder_for(schema: ResolvedSchema, settings: MethodSettings) -> Encoder:
 
         return ImageEncoder(schema)
     if schema.kind == "series":
+        curve = getattr(settings, "curve", 1.0)
+        if getattr(settings, "numerics", "scaled") == "bins":
+            from doublure.encode.series_codes import SeriesCodes
+
+            return SeriesCodes(schema, bins=getattr(settings, "bins", 128), curve=curve)
         from doublure.encode.series import SeriesEncoder
 
-        return SeriesEncoder(schema, curve=getattr(settings, "curve", 1.0))
+        return SeriesEncoder(schema, curve=curve)
     from doublure.encode.table import TableEncoder
 
     return TableEncoder(schema, numerics=getattr(settings, "numerics", "bins"), bins=getattr(settings, "bins", 32))

@@ -27,7 +27,7 @@ def _choice(schema: Schema) -> tuple[str, str]:
     number of units: no measurement says yet where it should, and a plan warns where noise hides nearly everything.
     """
     if schema.kind == "series":
-        return "dpgan", "no other method that protects anybody takes series yet"
+        return "statistics", f"noisy tables of neighbouring steps have taught the best series {_WHEREVER}"
     if schema.kind != "images":
         return "statistics", f"noisy tables have taught the best rows {_WHEREVER}"
     if schema.with_role("condition"):

@@ -147,3 +147,20 @@ def closest_counts(counts: Floats, variances: Floats, *, total: float) -> Floats
     kept[0] = True  # as it is, but for rounding
     likeliest: Floats = np.maximum(counts - excess[np.flatnonzero(kept)[-1]] * variances, 0.0)
     return likeliest
+
+
+def believed_counts(counts: Floats, base: Floats, *, variance: float) -> Floats:
+    """Return counts as far from a base as their noise lets one believe, not negative, adding up to the base's total.
+
+    James and Stein's estimator (its positive part): the difference is kept by the share of it that is not noise.
+
+    Args:
+        counts: Noisy counts, of any shape.
+        base: What they are likely to be like, of the same shape.
+        variance: Of the noise.
+    """
+    apart = counts - base
+    kept = max(0.0, 1 - counts.size * variance / max(float((apart**2).sum()), 1e-12))
+    mixed = (base + kept * apart).ravel()
+    total = max(float(base.sum()), 1.0)
+    return closest_counts(mixed, np.ones(mixed.size), total=total).reshape(counts.shape)

@@ -14,13 +14,14 @@ import torch
 from torch import Tensor
 
 from doublure.encode.table import Block, TableEncoder
-from doublure.methods import grouping, kept_state
+from doublure.methods import grouping
 from doublure.methods.base import Job
 from doublure.methods.grouping import Grouping, closest_counts
+from doublure.methods.kept_tables import KeptTables
 from doublure.methods.moment_matching import Moments, fit_mixture, misfits
 from doublure.networks.mixture import MixtureGenerator
 from doublure.private.accounting import DiscreteGaussianEvent
-from doublure.private.tabulation import Axis, PrivateTables, Table
+from doublure.private.tabulation import Axis
 from doublure.schema.columns import NumberColumn, OrdinalColumn
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def taught(job: Job, settings: TableStatisticsSettings, events: Sequence[Discret
 
 
 class _NoisyTables:
-    """The releases, kept as soon as they are made: what is lost cannot be drawn again.
+    """The releases, and what follows from them.
 
     Attributes:
         classes: How many values the column has within which all is counted; 1 where there is none.
@@ -118,7 +119,6 @@ class _NoisyTables:
 
     def __init__(self, job: Job, settings: TableStatisticsSettings, events: Sequence[DiscreteGaussianEvent]) -> None:
         encoder = _of_tables(job.encoder)
-        self._job = job
         self._settings = settings
         self._events = events
         self._columns = encoder.schema.columns
@@ -130,8 +130,7 @@ class _NoisyTables:
         alone = [(0,)] if count == 1 and self._class else []
         self._pairs: list[tuple[int, ...]] = [*alone, *combinations(range(count), 2)]
         self.classes = self._class[1].size if self._class else 1
-        self._kept: dict[str, Tensor] = dict(job.checkpoints.load() or {})
-        self._tables = PrivateTables(job.records, events, authorise=job.authorise, taken=job.taken)
+        self._tables = KeptTables(job, events)
         self._singles: dict[int, Floats] = {}
         self._doubles: list[Floats] = []
         self._groupings: list[Grouping] = []
@@ -139,7 +138,9 @@ class _NoisyTables:
 
     def count_singles(self) -> None:
         """Release each column's fine codes, and join them to groups."""
-        counted = self._released("single", 1, [(Axis.of_codes(part, block.size),) for part, block in self._blocks])
+        counted = self._tables.released(
+            "single", 1, [(Axis.of_codes(part, block.size),) for part, block in self._blocks]
+        )
         self._singles = {part: table for (part, _), table in zip(self._blocks, counted, strict=True)}
         self._groupings = [self._grouping(block, self._singles[part]) for part, block in self._others]
         self._count_rows()
@@ -153,7 +154,7 @@ class _NoisyTables:
         within = (Axis.of_codes(self._class[0], self.classes),) if self._class else ()
         wanted = [(*(axes[place] for place in pair), *within) for pair in self._pairs]
         if wanted:
-            counted = self._released("pair", 2, wanted)
+            counted = self._tables.released("pair", 2, wanted)
             self._doubles = [
                 table.reshape(*table.shape[: len(pair)], self.classes)
                 for pair, table in zip(self._pairs, counted, strict=True)
@@ -233,18 +234,6 @@ class _NoisyTables:
         return torch.cat(joined, dim=1)
 
     # -- inside ------------------------------------------------------------------------------------------------------
-
-    def _released(self, name: str, number: int, wanted: Sequence[Table]) -> list[Floats]:
-        """Make a release, or take up the one that an interrupted run has kept."""
-        names = [f"{name}_{place}" for place in range(len(wanted))]
-        if not all(each in self._kept for each in names):
-            if self._tables.taken >= number:
-                raise kept_state.lost_release("tables were counted")
-            counted = self._tables.release(wanted)
-            self._kept |= {each: torch.from_numpy(table) for each, table in zip(names, counted, strict=True)}
-            self._job.checkpoints.save(number, self._kept)
-        self._job.progress.at(number)
-        return [self._kept[each].numpy().astype(np.float64) for each in names]
 
     def _grouping(self, block: Block, counts: Floats) -> Grouping:
         column, most = self._columns[block.column], self._settings.groups

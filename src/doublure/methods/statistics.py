@@ -1,7 +1,8 @@
 """``statistics``: what is released once, with noise, teaches a generator; no record is looked at twice.
 
 On tables, counts (:mod:`doublure.methods.table_statistics`); on images, mean features
-(:mod:`doublure.methods.image_statistics`).
+(:mod:`doublure.methods.image_statistics`); on time series, counts of neighbouring steps
+(:mod:`doublure.methods.series_statistics`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from doublure.access import Access
 from doublure.guarantee import Kind
 from doublure.methods.base import Job, MethodSettings, Work
 from doublure.methods.image_statistics import ImageStatisticsSettings
+from doublure.methods.series_statistics import SeriesStatisticsSettings
 from doublure.methods.statistics_settings import StatisticsSettings
 from doublure.methods.table_statistics import TableStatisticsSettings
 from doublure.schema import Schema
@@ -27,11 +29,12 @@ class Statistics:
     """Noisy statistics teach a generator; see the module."""
 
     name: ClassVar[str] = "statistics"
-    kinds: ClassVar[frozenset[str]] = frozenset({"table", "images"})
+    kinds: ClassVar[frozenset[str]] = frozenset({"table", "images", "series"})
     guarantee: ClassVar[Kind] = "dp"
     settings_type: ClassVar[Mapping[str, type[MethodSettings]]] = {
         "table": TableStatisticsSettings,
         "images": ImageStatisticsSettings,
+        "series": SeriesStatisticsSettings,
     }
 
     def settle(self, schema: Schema, settings: MethodSettings) -> StatisticsSettings:

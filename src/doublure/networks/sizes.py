@@ -1,4 +1,4 @@
-"""How large convolutional networks are, for their builders and for a plan's estimates; imports no torch."""
+"""How large networks are, for their builders and for a plan's estimates; imports no torch."""
 
 from __future__ import annotations
 
@@ -145,3 +145,8 @@ def scattering_work(shape: tuple[int, int, int], order: Literal[1, 2]) -> tuple[
     matrices = 2 * ANGLES * seen * (fine + coarse)
     deep = ANGLES * 2 * ANGLES * seen * coarse if order == 2 else 0
     return shape[0] * (matrices + deep), matrices
+
+
+def chain_noise(channels: int, length: int) -> int:
+    """Return how many numbers chains make a series of: a level a channel, each step's group, and its place in it."""
+    return channels * (1 + 2 * length)

@@ -1,0 +1,73 @@
+"""What series were recorded under, as one-hot blocks behind their bodies, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from doublure.data.series import Series
+from doublure.encode import conditions
+from doublure.encode.columns import Discrete
+from doublure.encode.grids import Floats
+from doublure.errors import SettingError
+from doublure.schema.series import SeriesSchema
+
+
+class Attributes:
+    """The attributes of a set of series; all of them steer what is made.
+
+    Args:
+        schema: Every fact known.
+
+    Attributes:
+        sizes: Attribute -> how many values it has, in order.
+        width: K, all of them together.
+    """
+
+    def __init__(self, schema: SeriesSchema) -> None:
+        self._schema = schema
+        self._encodings = {name: Discrete(column=column) for name, column in schema.attributes.items()}
+        self.sizes = {name: each.parts[0].size for name, each in self._encodings.items()}
+        self.width = sum(self.sizes.values())
+
+    def codes(self, series: Series) -> Floats:
+        """Return ``(N, attributes)`` codes."""
+        found = [each.compact(series.attributes[name])[0] for name, each in self._encodings.items()]
+        return np.stack(found, axis=1) if found else np.zeros((len(series), 0))
+
+    def one_hot(self, codes: Tensor) -> Tensor:
+        """Return ``(B, K)`` from codes ``(B, attributes)``."""
+        blocks = [codes.new_zeros(len(codes), 0)]
+        for number, size in enumerate(self.sizes.values()):
+            block = torch.zeros(len(codes), size, device=codes.device)
+            blocks.append(block.scatter_(1, codes[:, number : number + 1].long(), 1.0))
+        return torch.cat(blocks, dim=1)
+
+    def restored(self, condition: Tensor | None, n: int) -> pd.DataFrame:
+        """Return attributes of the schema's own types from one-hot blocks ``(n, K)``."""
+        found = {}
+        if condition is not None:
+            blocks = torch.split(condition, list(self.sizes.values()), dim=1)
+            for (name, each), block in zip(self._encodings.items(), blocks, strict=True):
+                found[name] = each.restore([block.argmax(dim=1).numpy().astype(np.float64)], None)
+        return pd.DataFrame(found, index=pd.RangeIndex(n))
+
+    def condition_codes(self, given: Mapping[str, object]) -> dict[str, int]:
+        """Return the codes of the attributes that are asked for.
+
+        Raises:
+            SettingError: Something else than a value of an attribute is asked for.
+        """
+        channel = next((name for name in given if name not in self.sizes), None)
+        if channel is not None:
+            remedy = f"ask for {' or '.join(self.sizes)}" if self.sizes else "leave it out"
+            raise SettingError("is no attribute of the series", field=f"given {channel}", remedy=remedy)
+        return conditions.condition_codes(self._schema, given)
+
+    def drawn(self, n: int, rng: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Tensor:
+        """Return ``(n, K)`` one-hot attributes from public or bought shares, uniform where there are none."""
+        return conditions.drawn(self._schema, self.sizes, n, rng, fixed)

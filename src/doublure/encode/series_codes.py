@@ -1,0 +1,136 @@
+"""ENCODE: time series as codes of public bins, step by step, with the bin of each series' level; and back.
+
+What can be counted of a series: at each step of each channel the bin of its value, as a table's number has one, and for
+each channel its level, the mean place between the bounds over all steps that have a value. A generated series is codes
+alone; its level follows from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from doublure.data.series import Series
+from doublure.encode.attributes import Attributes
+from doublure.encode.grids import Floats, grid_of
+from doublure.encode.numeric import Binned
+from doublure.encode.series import channel_column
+from doublure.errors import InputError
+from doublure.schema import Schema
+from doublure.schema.columns import RealColumn
+from doublure.schema.series import SeriesSchema
+
+LEVELS = 64
+"""Into how many public bins a series' level falls."""
+
+
+class SeriesCodes:
+    """The two-way mapping between series and ``(N, width)`` codes, attributes as one-hot blocks behind them.
+
+    Args:
+        schema: Every fact known.
+        bins: The most bins a channel is cut into.
+        curve: Bins of channels that cannot be negative are of equal width in this power of the share of the bounds.
+
+    Attributes:
+        body_shape: ``(channels, length)``.
+        width: D + K, the length of a row.
+        condition_width: K, the attributes' values together.
+        sizes: How many codes each channel has: its bins, then zero, then missing, as far as they can be.
+        states: How many of them are no bins.
+        attribute_sizes: Attribute -> how many values it has, in order.
+    """
+
+    def __init__(self, schema: Schema, *, bins: int = 128, curve: float = 1.0) -> None:
+        if not isinstance(schema, SeriesSchema):
+            raise TypeError("an encoder of series needs a schema of series")
+        self.schema = schema
+        self._curve = curve
+        self._numbers = [_binned(schema, name, bins, curve) for name in schema.channels]
+        self.sizes = [number.parts[0].size for number in self._numbers]
+        self.states = [number.parts[0].states for number in self._numbers]
+        self._attributes = Attributes(schema)
+        self.attribute_sizes = self._attributes.sizes
+        self.condition_width = self._attributes.width
+        self.body_shape = (len(schema.channels), schema.length)
+        self._flat = len(schema.channels) * schema.length
+        self.width = self._flat + self.condition_width
+
+    def compact(self, series: Series) -> Tensor:
+        """Return ``(N, P)`` float32 codes: of each step, channel by channel, then of each level, then of attributes."""
+        codes, levels = [], []
+        for number, name in zip(self._numbers, self.schema.channels, strict=True):
+            values = series.channel(name)
+            codes.append(number.coded(values.reshape(-1))[0].reshape(values.shape))
+            levels.append(self._level(number, values)[:, None])
+        return torch.from_numpy(
+            np.concatenate([*codes, *levels, self._attributes.codes(series)], axis=1).astype(np.float32)
+        )
+
+    def expand(self, compact: Tensor) -> Tensor:
+        """Return ``(B, width)`` float32: codes as they are, levels left out, attributes as one-hot blocks."""
+        levels = len(self.sizes)
+        return torch.cat([compact[:, : self._flat], self._attributes.one_hot(compact[:, self._flat + levels :])], dim=1)
+
+    def encode(self, series: Series) -> Tensor:
+        """Return ``(N, width)`` float32."""
+        return self.expand(self.compact(series))
+
+    def split(self, rows: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return codes ``(B, channels, length)`` and attributes ``(B, K)``, None where there are none."""
+        body = rows[:, : self._flat].reshape(-1, *self.body_shape)
+        return body, rows[:, self._flat :] if self.condition_width else None
+
+    def decode(self, rows: Tensor, rng: np.random.Generator | None = None) -> Series:
+        """Return series of the schema's own values.
+
+        Args:
+            rows: ``(N, width)``.
+            rng: Draws a value within each bin; without it the middle is taken.
+
+        Raises:
+            InputError: A code is none of its channel's.
+        """
+        body, condition = self.split(rows.detach().to("cpu"))
+        decoded = np.empty((len(body), self.schema.length, len(self.sizes)))
+        for place, (number, size) in enumerate(zip(self._numbers, self.sizes, strict=True)):
+            codes = body[:, place].numpy().astype(np.float64)
+            if codes.size and not (codes.min() >= 0 and codes.max() <= size - 1):
+                raise InputError("makes codes that no channel has", field="generator", remedy="fit again")
+            decoded[:, :, place] = number.numbers([codes.reshape(-1)], rng).reshape(codes.shape)
+            if isinstance(number.column, RealColumn) and number.column.precision is not None:
+                decoded[:, :, place] = np.round(decoded[:, :, place], number.column.precision)
+        attributes = self._attributes.restored(condition, len(body))
+        return Series(values=decoded, channels=tuple(self.schema.channels), attributes=attributes)
+
+    def condition_codes(self, given: Mapping[str, object]) -> dict[str, int]:
+        """Return the codes of the attributes that are asked for.
+
+        Raises:
+            SettingError: Something else than a value of an attribute is asked for.
+        """
+        return self._attributes.condition_codes(given)
+
+    def draw_conditions(self, n: int, rng: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Tensor:
+        """Return ``(n, K)`` one-hot attributes from public or bought shares, uniform where there are none."""
+        return self._attributes.drawn(n, rng, fixed)
+
+    def _level(self, number: Binned, values: Floats) -> Floats:
+        """Return ``(N,)`` the bin of the mean place between the bounds; 0 for a series without any value."""
+        grid = number.grid
+        known = ~np.isnan(values)
+        places = (grid.snap(np.where(known, values, grid.lower)) - grid.lower) / max(grid.upper - grid.lower, grid.unit)
+        if grid.lower >= 0:
+            places = places**self._curve
+        means = np.where(known, places, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+        bins: Floats = np.minimum(np.floor(means * LEVELS), LEVELS - 1)
+        return bins
+
+
+def _binned(schema: SeriesSchema, name: str, bins: int, curve: float) -> Binned:
+    column = channel_column(schema, name)
+    grid = grid_of(column)
+    return Binned(column=column, grid=grid, edges=grid.edges(bins, without_zero=column.zero_inflated, curve=curve))
