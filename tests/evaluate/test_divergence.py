@@ -6,10 +6,21 @@ import numpy as np
 import pytest
 
 from doublure.errors import DataError
-from doublure.evaluate.divergence import Neighbourhood, divergence
+from doublure.evaluate.divergence import Neighbourhood, divergence, nearest
 
 X = np.array([(0, 0), (1, 0), (0, 2), (3, 3)], dtype=float)
 Y = np.array([(0.5, 0.5), (2, 2), (0, 1), (4, 1), (1, 3)], dtype=float)
+
+
+@pytest.mark.parametrize("width", [2, 30])
+def test_the_nearest_are_the_nearest(width):
+    rng = np.random.default_rng(6)
+    points, queries = rng.random((200, width)), rng.random((9, width))
+    slow = np.linalg.norm(queries[:, None] - points[None], axis=2)
+    far, who = nearest(points, queries, 3)
+    assert who.tolist() == slow.argsort(axis=1)[:, :3].tolist()
+    assert far == pytest.approx(np.sort(slow, axis=1)[:, :3])
+    assert nearest(points, points, 1)[0].max() < 1e-6
 
 
 @pytest.mark.parametrize(("order", "expected"), [(1, -0.584681), (2, -0.588557)])

@@ -13,9 +13,9 @@ import pytest
 
 from doublure.data.images import Images
 from doublure.errors import SettingError
-from doublure.evaluate import alterations, inspect
+from doublure.evaluate import alterations, inspect, suspicions
 from doublure.evaluate.alterations import ALTERATIONS, alterations_of, altered
-from doublure.evaluate.suspicions import holm, nearest, p_beyond
+from doublure.evaluate.suspicions import Inspected, holm, p_beyond
 from doublure.report import inspection_page
 from doublure.schema import Schema
 
@@ -269,10 +269,21 @@ def test_corrected_p_values_keep_their_order():
     assert holm({"a": 0.6, "b": 0.6}) == {"a": 1.0, "b": 1.0}
 
 
-def test_the_nearest_is_the_nearest():
+def test_what_is_unlike_any_is_further_than_the_slow_way_says_is_usual():
     rng = np.random.default_rng(1)
-    first, second = (Images(images=rng.integers(0, 256, (n, 3, 3, 1), dtype=np.uint8)) for n in (7, 300))
-    points = [each.images.reshape(len(each), -1) / 255 for each in (first, second)]
-    slow = np.square(points[0][:, None] - points[1][None]).sum(2).min(1)
-    assert nearest(first, second) == pytest.approx(slow, rel=1e-4, abs=1e-5)
-    assert nearest(second, second).max() < 1e-4
+    lesson, inspected, reference = (
+        Images(images=rng.integers(low, 256, (n, 3, 3, 1), dtype=np.uint8)) for n, low in ((300, 0), (7, 100), (90, 0))
+    )
+    codes = [np.zeros(len(each), dtype=np.int64) for each in (lesson, inspected, reference)]
+    inspected.images[0] = lesson.images[5]
+    inspected.images[1] = 255
+    points = [each.images.reshape(len(each), -1) / 255 for each in (lesson, inspected, reference)]
+    far = [np.linalg.norm(each[:, None] - points[0][None], axis=2).min(1) for each in points[1:]]
+    usual = np.quantile(far[1], 0.99)
+    sets = Inspected(
+        lesson=(lesson, codes[0]), inspected=(inspected, codes[1]), reference=(reference, codes[2]), labels=()
+    )
+    shown = suspicions._unlike(sets)["unlike"].shown
+    assert shown["inspected"].tolist() == (far[0] > usual).tolist()
+    assert shown["reference"].tolist() == (far[1] > usual).tolist()
+    assert shown["inspected"][:2].tolist() == [False, True]

@@ -14,6 +14,8 @@ from doublure.data.images import Images
 from doublure.errors import printable
 from doublure.evaluate.alterations import ALTERATIONS, alterations_of, looks
 from doublure.evaluate.classification import Labels
+from doublure.evaluate.divergence import nearest
+from doublure.evaluate.extractors import pixels
 from doublure.evaluate.scores import Interval, Result, wilson
 from doublure.evaluate.students import predict
 
@@ -32,7 +34,6 @@ POINTED_AT = 0.1
 _FLAT = 0.02
 _SURE = 0.6
 _UNUSUAL = 0.01
-_NEIGHBOURS_AT_ONCE = 250
 
 Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 
@@ -193,7 +194,9 @@ def _labelled(sets: Inspected, seed: int) -> dict[str, _Sign]:
 def _unlike(sets: Inspected) -> dict[str, _Sign]:
     if sets.reference is None:
         return {}
-    distance = {name: nearest(images, sets.lesson[0]) for name, (images, _) in sets.seen.items()}
+    see = pixels().see
+    known = see(sets.lesson[0])
+    distance = {name: nearest(known, see(images), 1)[0][:, 0] for name, (images, _) in sets.seen.items()}
     usual = np.quantile(distance["reference"], 1 - _UNUSUAL)
     return {
         "unlike": _Sign(
@@ -202,17 +205,6 @@ def _unlike(sets: Inspected) -> dict[str, _Sign]:
             shown={name: found > usual for name, found in distance.items()},
         )
     }
-
-
-def nearest(images: Images, others: Images) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Return ``(N,)`` the squared distance of each image, in intensities from 0 to 1, to the nearest of others."""
-    points = [each.images.reshape(len(each), -1).astype(np.float32) / 255 for each in (images, others)]
-    norms = [np.square(each).sum(1) for each in points]
-    found = np.empty(len(images), dtype=np.float32)
-    for first in range(0, len(images), _NEIGHBOURS_AT_ONCE):
-        part = slice(first, first + _NEIGHBOURS_AT_ONCE)
-        found[part] = (norms[0][part, None] + norms[1][None] - 2 * points[0][part] @ points[1].T).min(1)
-    return np.maximum(found, 0)
 
 
 # -- how sure it is --------------------------------------------------------------------------------------------------
