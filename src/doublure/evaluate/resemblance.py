@@ -20,7 +20,6 @@ NEIGHBOURS = 3
 MOST = 2_000
 """The most images that precision and recall look at."""
 
-_AT_ONCE = 500
 _FAR = "Squared, between normal distributions with the means and spreads of a student’s features; of real test images."
 _SHARP = "How surely a student tells what is shown, and how evenly: 1 to the number of classes."
 _AMONG = {
@@ -130,21 +129,13 @@ def precision_and_recall(artificial: Floats, real: Floats) -> tuple[float, float
 
 
 def _covered(points: Floats, by: Floats) -> float:
-    """Return the share of points that lie in a ball around another set's."""
+    """Return the share of points that lie in a ball around another set's; no more distances at once than fit a GiB."""
+    from sklearn.metrics import pairwise_distances_chunked
+
     if len(by) < 2 or not len(points):
         return 0.0
-    reach = _squared_distances(by, by)
-    np.fill_diagonal(reach, np.inf)  # its own place is no neighbour
-    order = min(NEIGHBOURS, len(by) - 1) - 1
-    radius = np.partition(reach, order, axis=1)[:, order]
-    return float((_squared_distances(points, by) <= radius).any(axis=1).mean())
-
-
-def _squared_distances(first: Floats, second: Floats) -> Floats:
-    norms = np.square(second).sum(1)
-    parts = [
-        np.square(part).sum(1)[:, None] + norms - 2 * part @ second.T
-        for part in np.array_split(first, max(1, len(first) // _AT_ONCE))
-    ]
-    found: Floats = np.maximum(np.concatenate(parts), 0)
-    return found
+    order = min(NEIGHBOURS, len(by) - 1)  # the first is itself
+    reach = pairwise_distances_chunked(by, reduce_func=lambda far, _: np.partition(far, order, axis=1)[:, order])
+    radius = np.concatenate(list(reach))
+    inside = pairwise_distances_chunked(points, by, reduce_func=lambda far, _: (far <= radius).any(axis=1))
+    return float(np.concatenate(list(inside)).mean())
