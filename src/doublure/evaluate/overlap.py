@@ -14,6 +14,7 @@ import numpy as np
 
 from doublure.data.opening import Given, open_data
 from doublure.errors import SettingError
+from doublure.evaluate.divergence import nearest
 from doublure.schema import Schema
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
 
 _SEEN = 4_000
-_ROWS = 1_000
 _NEAR = 0.1
 
 
@@ -67,8 +67,8 @@ def overlap(public: Given, private: Given, schema: Schema, *, seed: int = 0) -> 
     draw = np.random.default_rng(seed)
     few = ours[draw.permutation(len(ours))[:_SEEN]]
     beside = theirs[draw.permutation(len(theirs))[: _SEEN * 10]]
-    nearest = _nearest(few, beside)
-    near = int((nearest < _NEAR * nearest.median()).sum()) if len(nearest) else 0
+    far = nearest(beside.numpy(), few.numpy(), 1)[0][:, 0] if len(few) and len(beside) else np.zeros(0)
+    near = int((far < _NEAR * np.quantile(far, 0.5, method="lower")).sum()) if len(far) else 0
     return Overlap(private=len(ours), same=same, sampled=len(few), near=near)
 
 
@@ -91,12 +91,3 @@ def _bodies(data: Given, schema: Schema) -> Tensor:
         raise SettingError(f"is not compared for kind {schema.kind}", field="overlap", remedy="give images or a table")
     rows = encoder.expand(encoder.compact(loaded.content))
     return encoder.split(rows)[0].flatten(1)
-
-
-def _nearest(some: Tensor, others: Tensor) -> Tensor:
-    """Return the distance of each to the nearest of others ``(N,)``."""
-    import torch
-
-    if not len(some) or not len(others):
-        return torch.zeros(0)
-    return torch.cat([torch.cdist(part, others).amin(dim=1) for part in torch.split(some, _ROWS)])
