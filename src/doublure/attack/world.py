@@ -15,6 +15,7 @@ import numpy as np
 from doublure.attack.results import Claim
 from doublure.encode.columns import Floats
 from doublure.errors import DataError
+from doublure.evaluate.divergence import nearest
 from doublure.evaluate.points import Points, points_of
 from doublure.progress import Progress, Silent
 from doublure.schema import ResolvedSchema
@@ -129,6 +130,16 @@ class World:
         """The same as points."""
         return points_of(self.schema, self.released, "the artificial records")
 
+    @cached_property
+    def to_artificial(self) -> tuple[Floats, Floats]:
+        """How far each target is from the nearest artificial record: ``(n,)`` of those seen, ``(m,)`` of those not."""
+        return self._far_from(self.artificial)
+
+    @cached_property
+    def to_reference(self) -> tuple[Floats, Floats]:
+        """How far each target is from the nearest record that the attacker holds, likewise."""
+        return self._far_from(self.reference.points)
+
     def with_targets(self, most: int) -> World:
         """Return the same world with at most so many targets on either side, drawn uniformly."""
         rng = self.random(0)
@@ -138,6 +149,10 @@ class World:
     def random(self, purpose: int) -> np.random.Generator:
         """Return the draws of one attack."""
         return np.random.default_rng([self.seed, purpose])
+
+    def _far_from(self, points: Points) -> tuple[Floats, Floats]:
+        seen, unseen = (nearest(points.values, side.points.values, 1)[0][:, 0] for side in (self.seen, self.unseen))
+        return seen, unseen
 
 
 def world_of(

@@ -10,6 +10,7 @@ from doublure.attack.membership import lira
 from doublure.attack.membership.judging import judged
 from doublure.attack.membership.monte_carlo import share_within
 from doublure.errors import DataError, SettingError
+from doublure.evaluate.divergence import nearest
 
 BLACK_BOX = ("gan-leaks", "gan-leaks-calibrated", "monte-carlo", "domias")
 
@@ -158,6 +159,20 @@ def test_lira_says_why_it_was_not_made(make_world):
     assert entry.skipped == "the run cannot be fitted again"
     (entry,) = table.run(make_world(honest=True, refit=lambda content, seed: None), ["lira"])
     assert "labelled images" in entry.skipped
+
+
+def test_distances_are_measured_once_and_are_the_nearest(make_world, monkeypatch):
+    from doublure.attack import world as module
+
+    world, asked = make_world(honest=True, n=60), []
+    monkeypatch.setattr(module, "nearest", lambda *of: (asked.append(of[:2]), nearest(*of))[1])
+    table.run(world, BLACK_BOX)
+    assert len(asked) == 4  # both sides, from the artificial records and from the attacker's own
+    few = world.with_targets(25)
+    for points, found in ((world.artificial, few.to_artificial), (world.reference.points, few.to_reference)):
+        for side, far in zip((few.seen, few.unseen), found, strict=True):
+            apart = np.linalg.norm(side.points.values[:, None] - points.values[None], axis=2)
+            assert far == pytest.approx(apart.min(axis=1), abs=1e-7)
 
 
 def test_shares_within_a_radius(make_world):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from doublure.attack.membership.judging import distance_to, judged
+from doublure.attack.membership.judging import judged
 from doublure.attack.results import AttackResult, Story, skipped
 from doublure.attack.world import Records, White, World
 from doublure.encode.columns import Floats
@@ -58,14 +58,12 @@ _TRIES = 16
 
 def attack(world: World) -> AttackResult:
     """Attack membership by the nearest sample."""
-    sides = (world.seen, world.unseen)
-    return judged(SAMPLES, world, *(-distance_to(world.artificial, side) for side in sides))
+    return judged(SAMPLES, world, *(-far for far in world.to_artificial))
 
 
 def attack_calibrated(world: World) -> AttackResult:
     """Attack membership by the nearest sample, less the nearest other real record."""
-    sides = (world.seen, world.unseen)
-    scores = (distance_to(world.reference.points, side) - distance_to(world.artificial, side) for side in sides)
+    scores = (other - far for other, far in zip(world.to_reference, world.to_artificial, strict=True))
     return judged(CALIBRATED, world, *scores)
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from doublure.attack import roc
 from doublure.attack.results import AttackResult, Story
-from doublure.attack.world import Records, World
+from doublure.attack.world import World
 from doublure.encode.columns import Floats
-from doublure.evaluate.divergence import nearest
-from doublure.evaluate.points import Points
 
 MEASURE = "area under ROC"
 GOOD = "0.5: the attacker does no better than a coin"
@@ -30,8 +28,9 @@ def judged(story: Story, world: World, inside: Floats, outside: Floats, *, notes
     found = roc.roc(members, others, claim.epsilon, claim.delta)
     delta = _DELTA_WITHOUT_CLAIM if claim.delta is None else claim.delta
     shown = roc.shown_epsilon(members, others, delta, world.random(1))
-    near = [side.by_unit(-distance_to(world.reference.points, side)) for side in (world.seen, world.unseen)]
-    blind = roc.roc(near[0], near[1])
+    far = world.to_reference
+    near = world.seen.by_unit(-far[0]), world.unseen.by_unit(-far[1])
+    blind = roc.roc(*near)
     # Whichever way the sides differ: somebody who does not look may take near for in, or for out.
     unseeing = max(roc.shown_epsilon(sign * near[0], sign * near[1], delta, world.random(1)) for sign in (1, -1))
     exceeded = claim.epsilon is not None and shown > claim.epsilon
@@ -63,8 +62,3 @@ def judged(story: Story, world: World, inside: Floats, outside: Floats, *, notes
         alarm=exceeded and not explained,
         notes=tuple(said),
     )
-
-
-def distance_to(points: Points, records: Records) -> Floats:
-    """Return ``(N,)`` how far each record is from the nearest of some points."""
-    return nearest(points.values, records.points.values, 1)[0][:, 0]

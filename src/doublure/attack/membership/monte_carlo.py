@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from doublure.attack.membership.judging import distance_to, judged
+from doublure.attack.membership.judging import judged
 from doublure.attack.results import AttackResult, Story
 from doublure.attack.world import Records, World
 from doublure.encode.columns import Floats
@@ -28,9 +28,8 @@ _BLOCK = 500
 
 def attack(world: World) -> AttackResult:
     """Attack membership by the share of artificial records within a radius."""
-    sides = (world.seen, world.unseen)
-    radius = float(np.median(np.concatenate([distance_to(world.artificial, side) for side in sides])))
-    return judged(STORY, world, *(share_within(world.artificial, side, radius) for side in sides))
+    radius = float(np.median(np.concatenate(world.to_artificial)))
+    return judged(STORY, world, *(share_within(world.artificial, side, radius) for side in (world.seen, world.unseen)))
 
 
 def share_within(points: Points, records: Records, radius: float) -> Floats:
