@@ -25,6 +25,7 @@ import torch
 import doublure as db
 from doublure.evaluate import Inspection, inspect
 from doublure.evaluate.alterations import altered
+from doublure.evaluate.words import p_value, percent, span
 from fits import kept
 from images import DELTA, real, schema_of
 
@@ -109,10 +110,9 @@ def table() -> None:
         entry = json.loads(line)
         data, method, epsilon, seed, _ = entry["cell"]
         for name, found in entry["inspections"].items():
-            ends = " to ".join(f"{100 * end:.1f}" for end in found["interval"])
-            share = f"{100 * found['share']:.1f} ({ends}) %"
-            against = "–" if found["reference"] is None else f"{100 * found['reference']:.1f} %"
-            p = "–" if found["p"] is None else "< 1e-15" if found["p"] < 1e-15 else f"{found['p']:.1g}"
+            share = f"{percent(found['share'])} ({span(found['interval'], shares=True)})"
+            against = percent(found["reference"])
+            p = "–" if found["p"] is None else p_value(found["p"])
             others = ", ".join(key for key in found["stands_out"] if key != BUG.replace(" ", "_")) or "–"
             said = "yes" if found["found"] else "no"
             print("|", " | ".join(map(str, (data, method, epsilon, seed, name, share, against, p, said, others))), "|")

@@ -16,6 +16,7 @@ from doublure.errors import SettingError
 from doublure.evaluate import alterations, inspect, suspicions
 from doublure.evaluate.alterations import ALTERATIONS, alterations_of, altered
 from doublure.evaluate.suspicions import Inspected, holm, p_beyond
+from doublure.evaluate.words import p_value
 from doublure.report import inspection_page
 from doublure.schema import Schema
 
@@ -167,6 +168,7 @@ def test_turned_images_are_found_in_samples(turned):
     assert turned.found[0].key == "turned_left"
     assert turned.found[0].p < 1e-3
     assert turned.verdict.headline.startswith("2")
+    assert f"({p_value(turned.found[0].p, 'p')})." in turned.verdict.headline
     assert turned.found[0].classes.keys() == {"F", "L", "T"}
 
 

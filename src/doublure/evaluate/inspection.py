@@ -26,7 +26,7 @@ from doublure.evaluate.scores import Result
 from doublure.evaluate.suspicions import LEVEL, MARGIN, Inspected, Suspicion, suspicions
 from doublure.evaluate.table import versions
 from doublure.evaluate.understudy import About, Understudy, about
-from doublure.evaluate.words import Verdict, percent
+from doublure.evaluate.words import Verdict, p_value, percent
 from doublure.progress import Progress, Silent
 from doublure.schema.images import ImageSchema
 
@@ -201,8 +201,7 @@ def _sentence(entry: Suspicion) -> str:
     said = f"{percent(entry.share)} of the images {entry.clause}"
     if entry.p is None:
         return f"{said}."
-    p = "< 1e-15" if entry.p < 1e-15 else f"= {entry.p:.0e}"
-    return f"{said}; in the run held against, {percent(entry.reference)} (p {p})."
+    return f"{said}; in the run held against, {percent(entry.reference)} ({p_value(entry.p, 'p')})."
 
 
 def _notes(against: bool, taught: int) -> tuple[str, ...]:

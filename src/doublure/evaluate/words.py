@@ -15,6 +15,7 @@ _CAN_BE_BEATEN = frozenset({"accuracy", "auc", "macro_f1", "pairs", "association
 _HARDLY = 0.01
 _SLIGHT = 0.005
 _NOWHERE = 0.02
+_TINY_P = 1e-15
 
 
 class Verdict(Result):
@@ -62,11 +63,32 @@ def figure(score: Score, value: float | None) -> str:
 
 def interval(score: Score, ends: Interval | None) -> str:
     """Return an interval as text, or nothing."""
+    return span(ends, shares=score.key in _AS_PERCENT)
+
+
+def span(ends: Interval | None, *, shares: bool = False) -> str:
+    r"""Return an interval as text, that of shares in percent; or nothing.
+
+    Example:
+        >>> span((0.0931, 0.12)), span((0.0931, 0.12), shares=True)
+        ('0.093 to 0.120', '9.3 to 12.0\xa0%')
+    """
     if ends is None:
         return ""
-    if score.key in _AS_PERCENT:
-        return f"{100 * ends[0]:.1f} to {100 * ends[1]:.1f}\u00a0%"
-    return f"{ends[0]:.3f} to {ends[1]:.3f}"
+    return f"{100 * ends[0]:.1f} to {100 * ends[1]:.1f}\u00a0%" if shares else f"{ends[0]:.3f} to {ends[1]:.3f}"
+
+
+def p_value(p: float, name: str = "") -> str:
+    """Return a p-value as text; after its name, if it has one.
+
+    Example:
+        >>> p_value(0.0213), p_value(2.4e-8), p_value(2.4e-8, "p"), p_value(1e-20, "p")
+        ('0.021', '2e-08', 'p = 2e-08', 'p < 1e-15')
+    """
+    if p < _TINY_P:  # a tail so far out is the normal distribution's and nobody's data's
+        return f"{name} < {_TINY_P:g}".lstrip()
+    said = f"{p:.0e}" if p < 0.001 else f"{p:.3f}"
+    return f"{name} = {said}" if name else said
 
 
 def verdict(evaluation: TableEvaluation) -> Verdict:

@@ -9,7 +9,7 @@ from doublure.attack.report import AttackReport
 from doublure.attack.results import AttackResult, Family, Rate
 from doublure.attack.roc import At
 from doublure.evaluate.understudy import Internal
-from doublure.evaluate.words import percent
+from doublure.evaluate.words import percent, span
 from doublure.report import page
 
 _TITLES: Mapping[Family, tuple[str, str]] = {
@@ -97,7 +97,7 @@ def _shown(found: AttackResult) -> dict[str, Any]:
         "name": found.story.name,
         "measure": found.measure,
         "value": _figure(found.value),
-        "interval": _ends(found.interval),
+        "interval": span(found.interval),
         "baseline": _figure(found.baseline),
         "good": found.good,
         "cell": _scale(found),
@@ -123,10 +123,6 @@ def _figure(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
 
 
-def _ends(interval: tuple[float, float] | None) -> str:
-    return "" if interval is None else f"{interval[0]:.3f} to {interval[1]:.3f}"
-
-
 def _scale(found: AttackResult) -> dict[str, Any] | None:
     """Return the places of value, interval and baseline on a scale from 0 to 1."""
     if found.value is None or found.story.family == "audit":
@@ -142,15 +138,14 @@ def _rate(entry: Rate) -> dict[str, str]:
     return {
         "name": entry.name,
         "value": _figure(entry.value),
-        "interval": _ends(entry.interval),
+        "interval": span(entry.interval),
         "note": entry.note,
     }
 
 
 def _at(entry: At) -> dict[str, str]:
-    ends = "" if entry.interval is None else f"{100 * entry.interval[0]:.1f} to {100 * entry.interval[1]:.1f} %"
     return {
         "value": "too few others" if entry.value is None else percent(entry.value),
-        "interval": ends,
+        "interval": span(entry.interval, shares=True),
         "allowed": "" if entry.allowed is None else f"claim allows {percent(entry.allowed)}",
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 from doublure.evaluate.inspection import Inspection, Slice
 from doublure.evaluate.suspicions import Suspicion
-from doublure.evaluate.words import percent
+from doublure.evaluate.words import p_value, percent, span
 from doublure.report import page
 
 _NO_GUARANTEE = "No privacy guarantee. Do not publish."
@@ -49,14 +49,13 @@ def _listed(suspicions: Sequence[Suspicion]) -> list[Suspicion]:
 
 
 def _entry(entry: Suspicion) -> dict[str, Any]:
-    ends = entry.interval
     return {
         "clause": entry.clause,
         "meaning": entry.meaning,
         "share": percent(entry.share),
-        "interval": "" if ends is None else f"{100 * ends[0]:.1f} to {100 * ends[1]:.1f}\u00a0%",
+        "interval": span(entry.interval, shares=True),
         "reference": percent(entry.reference),
-        "p": "" if entry.p is None else _p(entry.p),
+        "p": "" if entry.p is None else p_value(entry.p),
         "found": entry.found,
     }
 
@@ -67,7 +66,3 @@ def _row(each: Slice, listed: Sequence[Suspicion], against: bool) -> dict[str, A
         shares, bright = [*shares, each.reference or 0.0], [*bright, each.reference_brightness]
     columns = [*shares, *bright, *(entry.classes.get(each.label) for entry in listed)]
     return {"label": each.label, "cells": [percent(column) for column in columns]}
-
-
-def _p(p: float) -> str:
-    return "< 1e-15" if p < 1e-15 else f"{p:.0e}" if p < 0.001 else f"{p:.3f}"
