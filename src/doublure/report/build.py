@@ -68,11 +68,7 @@ def image_context(report: ImageReport) -> dict[str, Any]:
     return _context_of(report, found, shown, "images", ("class means and noise", "class means")) | {
         "students": [(entry.name, cell) for entry, cell in zip(found.students, cells, strict=True)],
         "students_skipped": found.students_skipped,
-        "resemblance": [
-            (score, cell)
-            for score, cells in ((score, _cells([score])) for score in found.resemblance)
-            for cell in cells
-        ],
+        "resemblance": [(score, _cell(score, _scale([score]))) for score in found.resemblance],
         "taught": found.taught,
         "classes": [
             (entry.label, cell)
