@@ -20,6 +20,8 @@ import platform
 import statistics
 import tempfile
 import time
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +34,8 @@ from sklearn.metrics import roc_auc_score
 import doublure as db
 from doublure.encode.columns import grid_of
 from doublure.schema import ResolvedSchema, Schema
+from results import Case, finished, measure
 
-OUT = Path(__file__).parent / "out" / "adult.jsonl"
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 DELTA = 1e-5
 CATEGORICAL = (
@@ -56,6 +58,7 @@ PAPER |= {
 }
 OURS = [(method, epsilon, 1.0) for method in ("statistics", "guided") for epsilon in (0.3, 1.0, 3.0, 7.0)]
 CELLS = [*PAPER, *OURS]
+REAL = ("real", None, 1.0)
 
 
 def balanced(frame: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
@@ -158,13 +161,6 @@ def one_cell(
     artificial = syn.sample(len(train), seed=seed)
     clipped = {name: col for name, col in syn.schema.columns.items() if name in train}
     return {
-        "columns": columns,
-        "method": method,
-        "epsilon": epsilon,
-        "decay": decay,
-        "seed": seed,
-        "settings": settings,
-        "tune": tune,
         **scores(syn.schema, artificial, test, seed),
         "two_way": two_way(syn.schema, artificial[list(clipped)], train[list(clipped)]),
         "seconds": round(seconds, 1),
@@ -179,63 +175,55 @@ def real_cell(columns: str, seed: int) -> dict[str, Any]:
     """Measure the same classifiers taught with the real rows."""
     train, test = balanced(db.datasets.load_adult("train")), balanced(official_test())
     schema = schema_for(columns, len(train)).resolve({"columns.fnlwgt.bounds": (0, 1_500_000)})
-    found = scores(schema, train, test, seed) | {
-        "two_way": two_way(schema, test[list(schema.columns)], train[list(schema.columns)])
-    }
-    return {
-        "columns": columns,
-        "method": "real",
-        "epsilon": None,
-        "decay": 1.0,
-        "seed": seed,
-        "settings": {},
-        "tune": False,
-        **found,
-    }
+    apart = two_way(schema, test[list(schema.columns)], train[list(schema.columns)])
+    return {**scores(schema, train, test, seed), "two_way": apart}
 
 
-def finished() -> list[dict[str, Any]]:
-    """Return the cells measured so far."""
-    return [json.loads(line) for line in OUT.read_text().splitlines()] if OUT.is_file() else []
-
-
-def keep(result: dict[str, Any]) -> None:
-    """Append one result, so that a run that is cut off loses nothing."""
-    OUT.parent.mkdir(exist_ok=True)
-    with OUT.open("a") as file:
-        file.write(json.dumps(result) + "\n")
-    shown = ("columns", "method", "epsilon", "decay", "seed", "forest", "boosting_auc", "two_way", "seconds")
-    print(json.dumps({key: result.get(key) for key in shown}), flush=True)
-
-
-def run(arguments: argparse.Namespace) -> None:
-    """Measure what is not measured yet."""
+def cases(arguments: argparse.Namespace) -> Iterator[Case]:
+    """Yield what is asked for."""
     settings = json.loads(arguments.settings)
-    done = {
-        (r["columns"], r["method"], r["epsilon"], r["decay"], r["seed"], r["tune"], json.dumps(r["settings"]))
-        for r in finished()
-    }
     for seed, columns in itertools.product(arguments.seeds, arguments.columns):
-        if not arguments.tune and (columns, "real", None, 1.0, seed, False, "{}") not in done:
-            keep(real_cell(columns, seed))
+        if not arguments.tune:
+            yield key_of(columns, REAL, seed, {}, False), partial(real_cell, columns, seed)
         for cell in CELLS:
             if arguments.cell and f"{cell[0]}:{cell[1]}:{cell[2]}" not in arguments.cell:
                 continue
             own = settings if cell[0] in ("dpgan", "guided") else {}
-            if (columns, *cell, seed, arguments.tune, json.dumps(own)) in done:
-                continue
-            keep(one_cell(columns, cell, seed, own, arguments.tune, arguments.threads))
+            fit = partial(one_cell, columns, cell, seed, own, arguments.tune, arguments.threads)
+            yield key_of(columns, cell, seed, own, arguments.tune), fit
+
+
+def key_of(
+    columns: str, cell: tuple[str, float | None, float], seed: int, settings: dict[str, Any], tune: bool
+) -> dict[str, Any]:
+    """Return what tells a result from all others."""
+    method, epsilon, decay = cell
+    return {
+        "columns": columns,
+        "method": method,
+        "epsilon": epsilon,
+        "decay": decay,
+        "seed": seed,
+        "settings": settings,
+        "tune": tune,
+    }
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Measure what is not measured yet."""
+    shown = ("columns", "method", "epsilon", "decay", "seed", "forest", "boosting_auc", "two_way", "seconds")
+    measure("adult", cases(arguments), lambda row: json.dumps({key: row.get(key) for key in shown}))
 
 
 def table(arguments: argparse.Namespace) -> None:
     """Print the table: mean over seeds, and the range."""
-    results = [r for r in finished() if r["tune"] == arguments.tune]
+    results = [r for r in finished("adult") if r["tune"] == arguments.tune]
     print(f"Python {platform.python_version()}, torch {torch.__version__}, {torch.get_num_threads()} threads, CPU\n")
     print("| columns | method | ε | decay | forest | share of real | paper | AUC | two-way | seconds |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     for columns in arguments.columns:
         real = [r["forest"] for r in results if r["columns"] == columns and r["method"] == "real"]
-        for key in [("real", None, 1.0), *CELLS]:
+        for key in [REAL, *CELLS]:
             rows = [r for r in results if r["columns"] == columns and (r["method"], r["epsilon"], r["decay"]) == key]
             if not rows:
                 continue

@@ -27,7 +27,7 @@ from sklearn.model_selection import GridSearchCV
 import doublure as db
 from adult import DELTA, balanced, features, official_test, schema_for
 from doublure.schema import ResolvedSchema
-from kept import finished, interval, measure
+from results import by_cell, finished, interval, measure
 
 EPSILONS = (0.5, 1.0, 3.0, 7.0, 15.0)
 GRID = {"max_depth": [8, 16, None], "min_samples_leaf": [1, 5, 20], "max_features": ["sqrt", 0.5]}
@@ -90,7 +90,8 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     if options.verb == "run":
-        measure("adult_noise", [(e, seed) for seed in options.seeds for e in (None, *options.epsilons)], one_cell)
+        cells = [(epsilon, seed) for seed in options.seeds for epsilon in (None, *options.epsilons)]
+        measure("adult_noise", by_cell(cells, one_cell))
     else:
         table()
 

@@ -17,10 +17,9 @@ its class. Resumable: finished cells are skipped. All of it is computed on publi
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -37,8 +36,8 @@ from doublure.auditing import audit, audit_method
 from doublure.data.images import Images
 from doublure.evaluate.expected_loss import Rule, of_understudy
 from doublure.schema import Schema
+from results import Case, finished, measure
 
-OUT = Path(__file__).parent / "out" / "attacks.jsonl"
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 DP_METHODS = ("statistics", "guided", "dpgan")
 TINY: dict[str, dict[str, Any]] = {
@@ -48,8 +47,6 @@ TINY: dict[str, dict[str, Any]] = {
 }
 NOISE = (0.5, 1.5, 5.0, 15.0, 50.0)
 FACE = 32
-
-Case = tuple[dict[str, Any], Callable[[], dict[str, Any]]]
 
 
 def adult(n: int, others: int, seed: int) -> tuple[Schema, pd.DataFrame, pd.DataFrame]:
@@ -199,37 +196,35 @@ def cases(arguments: argparse.Namespace) -> Iterator[Case]:
             yield {"case": "digits", "noise": noise, "steps": steps, "seed": seed}, partial(digits, noise, steps, seed)
 
 
-def finished() -> list[dict[str, Any]]:
-    """Return the cells made so far."""
-    return [json.loads(line) for line in OUT.read_text().splitlines()] if OUT.is_file() else []
+def timed(make: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what is measured, and what it took."""
+    start = time.process_time()
+    return {**make(), "cpu_seconds": round(time.process_time() - start, 1)}
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Make the cells that are missing."""
     torch.set_num_threads(1)
-    OUT.parent.mkdir(exist_ok=True)
-    for key, make in cases(arguments):
-        if any(key.items() <= row.items() for row in finished()):
-            continue
-        start = time.process_time()
-        row = {**key, **make(), "cpu_seconds": round(time.process_time() - start, 1)}
-        with OUT.open("a") as file:
-            file.write(json.dumps(row) + "\n")
-        print(json.dumps(key), row["cpu_seconds"], "s", flush=True)
+    made = ((key, partial(timed, make)) for key, make in cases(arguments))
+    measure("attacks", made, lambda row: f"{about(row)}: {row['cpu_seconds']} s")
+
+
+def about(row: Mapping[str, Any]) -> str:
+    """Return in words which cell a result is of."""
+    return ", ".join(str(row[key]) for key in ("case", "method", "epsilon", "seed") if key in row)
 
 
 def table() -> None:
     """Print what was found."""
     print("| case | claimed ε | attack | value | 95 % | without looking | shows ε ≥ | alarm |")
     print("|---|--:|---|--:|---|--:|--:|---|")
-    for row in finished():
-        about = ", ".join(str(row[key]) for key in ("case", "method", "epsilon", "seed") if key in row)
+    for row in finished("attacks"):
         for name, found in row.get("attacks", {}).items():
             if found["skipped"] is None:
                 ends = "" if found["interval"] is None else "{:.3f} to {:.3f}".format(*found["interval"])
-                cells = [about, row["claimed"], name, found["value"], ends, found["baseline"], found["lower_bound"]]
-                print("| " + " | ".join(_written(cell) for cell in (*cells, found["alarm"])) + " |")
-    points = [row for row in finished() if row["case"] == "digits"]
+                measured = (found["value"], ends, found["baseline"], found["lower_bound"], found["alarm"])
+                print("| " + " | ".join(map(_written, (about(row), row["claimed"], name, *measured))) + " |")
+    points = [row for row in finished("attacks") if row["case"] == "digits"]
     if len(points) > 3:
         print(correlation(points))
 

@@ -10,13 +10,11 @@ patched into it. What is honest should never be accused; each fault should be, e
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -25,8 +23,7 @@ import torch
 from doublure.attack.audit import audit_trainer
 from doublure.private import clipping, mechanism
 from doublure.private.noise import OsKeyedNoise
-
-OUT = Path(__file__).parent / "out" / "audit.jsonl"
+from results import add, finished, known
 
 
 def half_the_noise() -> AbstractContextManager[Any]:
@@ -73,25 +70,18 @@ CASES: dict[str, Callable[[], AbstractContextManager[Any]]] = {
 }
 
 
-def finished() -> list[dict[str, Any]]:
-    """Return the audits made so far."""
-    return [json.loads(line) for line in OUT.read_text().splitlines()] if OUT.is_file() else []
-
-
 def run(repeats: int, runs: int) -> None:
     """Make the audits that are missing."""
     torch.set_num_threads(1)
-    OUT.parent.mkdir(exist_ok=True)
     for repeat in range(repeats):
         for case, fault in CASES.items():
-            if any(r["case"] == case and r["repeat"] == repeat and r["runs"] == runs for r in finished()):
+            if known("audit", {"case": case, "repeat": repeat, "runs": runs}):
                 continue
             start = time.perf_counter()
             with fault():
                 found = audit_trainer(epsilon=4.0, delta=1e-5, sample_rate=1.0, iterations=1, runs=runs)
-            result = {"case": case, "repeat": repeat, **found.to_json(), "seconds": time.perf_counter() - start}
-            with OUT.open("a") as file:
-                file.write(json.dumps(result) + "\n")
+            own = {"case": case, "repeat": repeat, **found.to_json(), "seconds": time.perf_counter() - start}
+            add("audit", own)
             print(f"{case}: ε ≥ {found.gaussian_lower_bound:.2f}, violated {found.violated}", flush=True)
 
 
@@ -100,7 +90,7 @@ def table() -> None:
     print("| mechanism | audits | runs a world | Clopper–Pearson ε ≥ | Gaussian ε ≥ | accused |")
     print("|---|--:|--:|--:|--:|--:|")
     for case in CASES:
-        rows = [r for r in finished() if r["case"] == case]
+        rows = [r for r in finished("audit") if r["case"] == case]
         if rows:
             bounds = [statistics.median(r[key] for r in rows) for key in ("lower_bound", "gaussian_lower_bound")]
             accused = f"{sum(r['violated'] for r in rows)} of {len(rows)}"

@@ -14,8 +14,9 @@ import numpy as np
 import doublure as db
 from doublure.errors import CeilingPassed
 from doublure.run_folder import RunFolder
+from results import OUT
 
-RUNS = Path(__file__).parent / "out" / "runs"
+RUNS = OUT / "runs"
 _ROOM = 1e12  # bayesgan's settings in its paper have a worst case of some 1e9
 
 

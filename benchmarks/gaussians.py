@@ -33,7 +33,7 @@ from scipy.stats import gaussian_kde, wasserstein_distance
 
 import doublure as db
 from doublure.schema import Schema
-from kept import OUT, finished, measure
+from results import OUT, by_cell, finished, measure
 
 POINTS, SPREAD, RADIUS = 10_000, 0.05, 0.35
 EPSILON, DELTA = 8.0, 1e-5
@@ -175,7 +175,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     if options.verb == "run":
-        measure("gaussians", cells_of(options), one_cell)
+        measure("gaussians", by_cell(cells_of(options), one_cell))
     elif options.verb == "table":
         table()
     else:

@@ -36,7 +36,8 @@ import platform
 import resource
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -47,6 +48,7 @@ from PIL import Image
 
 import bayesian_rows
 import doublure as db
+from doublure.cli.options import settings
 from doublure.data.images import Images
 from doublure.evaluate.expected_loss import Rule, of_understudy
 from doublure.evaluate.extractors import NAMES
@@ -55,8 +57,8 @@ from doublure.evaluate.tuning import tune
 from doublure.schema import Schema
 from fits import kept
 from peers import dp_merf
+from results import Case, finished, measure
 
-OUT = Path(__file__).parent / "out" / "images.jsonl"
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 SCHEMA = Path(__file__).resolve().parents[1] / "examples" / "schemas" / "mnist.schema.yaml"
 DELTA = 1e-5
@@ -114,20 +116,15 @@ def schema_of(data: str, images: np.ndarray[Any, Any], labels: np.ndarray[Any, A
     return Schema.parse(json.dumps(plain))
 
 
-def run(options: argparse.Namespace) -> None:
-    """Run what is missing."""
-    OUT.parent.mkdir(exist_ok=True)
-    done = {tuple(json.loads(line)["cell"]) for line in OUT.read_text().splitlines()} if OUT.exists() else set()
+def cases(options: argparse.Namespace) -> Iterator[Case]:
+    """Yield what is asked for."""
     for seed in options.seeds:
         cell = (options.data, options.method, _epsilon(options), seed, options.samples, options.tune, str(options.set))
         if options.expected_loss:
             cell = (*cell, f"{options.pairs} pairs in {' '.join(options.expected_loss)}")
         if options.tuning:
             cell = (*cell, "tuning")
-        if cell not in done:
-            found = one(options, seed)
-            with OUT.open("a") as file:
-                file.write(json.dumps({"cell": cell, **found}) + "\n")
+        yield {"cell": cell}, partial(one, options, seed)
 
 
 def _epsilon(options: argparse.Namespace) -> float | None:
@@ -182,11 +179,10 @@ def fitted(
     options: argparse.Namespace, images: np.ndarray[Any, Any], labels: np.ndarray[Any, Any], seed: int
 ) -> tuple[db.Synthesizer, dict[str, Any]]:
     """Plan and fit, and say what it took."""
-    chosen = {name: json.loads(value) for name, _, value in (entry.partition("=") for entry in options.set)}
     spent = {} if options.method in UNPROTECTED else {"epsilon": options.epsilon, "delta": DELTA}
     if options.method == bayesian_rows.METHOD:
         spent["delta"] = bayesian_rows.DELTA_MU
-    plan = db.plan(schema_of(options.data, images, labels), method=options.method, **spent, **chosen)
+    plan = db.plan(schema_of(options.data, images, labels), method=options.method, **spent, **settings(options.set))
     cell = (options.data, options.epsilon, seed, options.tune, options.set)
     if options.method != bayesian_rows.METHOD:
         cell = (*cell, options.method)
@@ -226,8 +222,7 @@ def losses(
 def table() -> None:
     """Print the table for docs/results.md: mean and range over seeds."""
     cells: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for line in OUT.read_text().splitlines():
-        entry = json.loads(line)
+    for entry in finished("images"):
         data, method, epsilon, _, samples, tune, chosen, *loss = entry["cell"]
         cells.setdefault((data, method, epsilon, samples, tune, chosen, *loss), []).append(entry)
     names = [student for student in STUDENTS if any(student in e["students"] for es in cells.values() for e in es)]
@@ -303,7 +298,7 @@ def main() -> None:
     if options.verb == "table":
         table()
     else:
-        run(options)
+        measure("images", cases(options))
 
 
 if __name__ == "__main__":

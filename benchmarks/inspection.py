@@ -13,37 +13,33 @@ contact sheets and pages lie beside the results.
 from __future__ import annotations
 
 import argparse
-import json
 import platform
 import time
-from pathlib import Path
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
 import doublure as db
+from doublure.cli.options import settings
 from doublure.evaluate import Inspection, inspect
 from doublure.evaluate.alterations import altered
 from doublure.evaluate.words import p_value, percent, span
 from fits import kept
 from images import DELTA, real, schema_of
+from results import OUT, Case, finished, measure
 
-OUT = Path(__file__).parent / "out" / "inspection.jsonl"
 BUG, SHARE = "turned left", 0.25
 ROLES = ("right", "right again", "turned")
 
 
-def run(options: argparse.Namespace) -> None:
-    """Run what is missing."""
-    OUT.parent.mkdir(exist_ok=True)
-    done = {tuple(json.loads(line)["cell"]) for line in OUT.read_text().splitlines()} if OUT.exists() else set()
+def cases(options: argparse.Namespace) -> Iterator[Case]:
+    """Yield what is asked for."""
     for seed in options.seeds:
         cell = (options.data, options.method, options.epsilon, seed, " ".join(options.set))
-        if cell not in done:
-            found = one(options, seed)
-            with OUT.open("a") as file:
-                file.write(json.dumps({"cell": cell, **found}) + "\n")
+        yield {"cell": cell}, partial(one, options, seed)
 
 
 def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
@@ -57,8 +53,8 @@ def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
         "turned, alone": inspect(runs["turned"], seed=seed),
     }
     for name, found in pairs.items():
-        page = OUT.parent / "inspections" / f"{options.data} {options.method} {options.epsilon:g} {seed} {name}.html"
-        page.parent.mkdir(exist_ok=True)
+        page = OUT / "inspections" / f"{options.data} {options.method} {options.epsilon:g} {seed} {name}.html"
+        page.parent.mkdir(parents=True, exist_ok=True)
         found.save(page)
         print(page.stem, "|", found, flush=True)
     return {
@@ -89,14 +85,12 @@ def fitted(options: argparse.Namespace, seed: int, role: str) -> db.Synthesizer:
         which = np.random.default_rng([seed, 1]).random(len(images)) < SHARE
         images = images.copy()
         images[which] = altered(images[which], BUG)
-    chosen = dict(entry.split("=", 1) for entry in options.set)
-    settings = {key: json.loads(value) for key, value in chosen.items()}
     plan = db.plan(
         schema_of(options.data, images, labels),
         method=options.method,
         epsilon=options.epsilon,
         delta=options.delta,
-        **settings,
+        **settings(options.set),
     )
     cell = ("inspection", options.data, options.method, options.epsilon, options.set, seed, role)
     return kept(plan, {"images": images, "labels": labels}, cell, seed + ROLES.index(role))[0]
@@ -106,8 +100,7 @@ def table() -> None:
     """Print the results as Markdown."""
     print("| data | method | ε | seed | inspected | look turned left | held against | p | found | also stands out |")
     print("|---|---|--:|--:|---|--:|--:|--:|---|---|")
-    for line in OUT.read_text().splitlines():
-        entry = json.loads(line)
+    for entry in finished("inspection"):
         data, method, epsilon, seed, _ = entry["cell"]
         for name, found in entry["inspections"].items():
             share = f"{percent(found['share'])} ({span(found['interval'], shares=True)})"
@@ -135,7 +128,7 @@ def main() -> None:
     if options.verb == "table":
         return table()
     torch.set_num_threads(options.threads)
-    return run(options)
+    return measure("inspection", cases(options))
 
 
 if __name__ == "__main__":

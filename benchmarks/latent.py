@@ -25,6 +25,8 @@ import json
 import statistics
 import tempfile
 import time
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,7 @@ from torch import Tensor
 import doublure as db
 import latent_students
 from doublure import public
+from doublure.cli.options import settings
 from doublure.cli.terminal import TerminalProgress
 from doublure.data.opening import open_data
 from doublure.encode.encoder import Encoder
@@ -44,8 +47,8 @@ from doublure.private.inversion import Inversion, InversionSettings
 from doublure.public.fitting import generator_of, proposer_of
 from doublure.public.folder import PublicFolder
 from latent_tasks import TASKS, Task
+from results import OUT, Case, finished, measure
 
-OUT = Path(__file__).parent / "out" / "latent.jsonl"
 DELTA = 1e-5
 METHODS = ("real", "gan", "inversion", "latentgan", "dpgan", "xie")
 FREE = ("real", "gan", "inversion")
@@ -55,21 +58,20 @@ XIE = {
 }  # fmt: skip
 
 
-def run(options: argparse.Namespace) -> None:
-    """Run what is missing."""
-    OUT.parent.mkdir(exist_ok=True)
-    done = {tuple(json.loads(line)["cell"]) for line in OUT.read_text().splitlines()} if OUT.exists() else set()
+def cases(options: argparse.Namespace) -> Iterator[Case]:
+    """Yield what is asked for."""
     task = TASKS[options.task](options.tune)
     for method in options.method:
         for epsilon in [None] if method in FREE else options.epsilon:
             for seed in options.seeds:
                 told = [str(options.set if method not in ("real", "inversion") else []), str(options.public_set)]
                 cell = (options.task, method, epsilon, seed, options.samples, options.epochs, options.tune, *told)
-                if cell not in done:
-                    found = one(options, task, method, epsilon, seed)
-                    with OUT.open("a") as file:
-                        file.write(json.dumps({"cell": cell, **found}) + "\n")
-                    print(*cell[:4], found["scores"], flush=True)
+                yield {"cell": cell}, partial(one, options, task, method, epsilon, seed)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run what is missing."""
+    measure("latent", cases(options), lambda row: " ".join(map(str, (*row["cell"][:4], row["scores"]))))
 
 
 def one(options: argparse.Namespace, task: Task, method: str, epsilon: float | None, seed: int) -> dict[str, Any]:
@@ -101,8 +103,7 @@ def artificial(
         if method == "inversion":
             records = through(options, task, records)
         return records, labels.numpy()
-    chosen = {name: json.loads(value) for name, _, value in (entry.partition("=") for entry in options.set)}
-    name = method
+    name, chosen = method, settings(options.set)
     if method == "xie":
         name, chosen = "dpgan", XIE | chosen
     if method == "latentgan":
@@ -133,10 +134,9 @@ def encoded(task: Task, data: Any, encoder: Encoder) -> tuple[Tensor, np.ndarray
 def public_generator(options: argparse.Namespace, task: Task) -> Path:
     """Return the folder of the task's public generator, made if it is not there yet."""
     told = json.dumps([options.task, options.public_set, options.public_seed])
-    folder = OUT.parent / "public" / f"{options.task}-{hashlib.sha256(told.encode()).hexdigest()[:12]}"
+    folder = OUT / "public" / f"{options.task}-{hashlib.sha256(told.encode()).hexdigest()[:12]}"
     if (folder / "public.json").is_file():
         return folder
-    chosen = {name: json.loads(value) for name, _, value in (entry.partition("=") for entry in options.public_set)}
     with TerminalProgress() as progress:
         public.fit(
             task.public,
@@ -146,7 +146,7 @@ def public_generator(options: argparse.Namespace, task: Task) -> Path:
             resume=(folder / "begun.json").is_file(),
             seed=options.public_seed,
             progress=progress,
-            **chosen,
+            **settings(options.public_set),
         )
     return folder
 
@@ -161,15 +161,15 @@ def through(options: argparse.Namespace, task: Task, records: Tensor) -> Tensor:
 def inverting(folder: Path, task: Task) -> tuple[torch.nn.Module, Inversion]:
     """Return a public generator, and the inversion as ``latentgan`` does it by default."""
     facts = public.load(folder)
-    settings = LatentSettings.model_construct(public_facts=facts).public_networks
+    networks = LatentSettings.model_construct(public_facts=facts).public_networks
     weights, beside = PublicFolder(folder).weights(facts)
-    encoder = encoder_for(task.schema.resolve({}), settings)
-    generator = generator_of(encoder, settings)
+    encoder = encoder_for(task.schema.resolve({}), networks)
+    generator = generator_of(encoder, networks)
     generator.load_state_dict(weights)
     generator.eval().requires_grad_(False)
     proposer = None
     if beside is not None:
-        proposer = proposer_of(encoder, settings)
+        proposer = proposer_of(encoder, networks)
         proposer.load_state_dict(beside)
         proposer.eval().requires_grad_(False)
     how = (
@@ -202,8 +202,7 @@ def _plain_settings() -> Any:
 def table() -> None:
     """Print mean and range over seeds."""
     cells: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for line in OUT.read_text().splitlines():
-        entry = json.loads(line)
+    for entry in finished("latent"):
         task, method, epsilon, _, *rest = entry["cell"]
         cells.setdefault((task, method, epsilon, *rest), []).append(entry)
     print(

@@ -28,7 +28,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import doublure as db
 from doublure.schema import Schema
-from kept import finished, interval, measure
+from results import by_cell, finished, interval, measure
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "mushroom.csv.gz"
 SCHEMA = Path(__file__).resolve().parents[1] / "examples" / "schemas" / "mushroom.schema.yaml"
@@ -128,7 +128,8 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     if options.verb == "run":
-        measure("mushrooms", [(way, seed) for seed in options.seeds for way in options.ways], one_cell)
+        cells = [(way, seed) for seed in options.seeds for way in options.ways]
+        measure("mushrooms", by_cell(cells, one_cell))
     else:
         table()
 

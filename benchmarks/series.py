@@ -32,7 +32,7 @@ import doublure as db
 from doublure.data.series import Series, open_series
 from doublure.evaluate.series import evaluate_series
 from doublure.schema import Schema
-from kept import finished, measure
+from results import by_cell, finished, measure
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared" / "data"
@@ -270,7 +270,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     if options.verb == "run":
-        measure("series", cells_of(options), one_cell)
+        measure("series", by_cell(cells_of(options), one_cell))
     else:
         {"table": table, "speed": speed}[options.verb](options)
 

@@ -1,0 +1,61 @@
+"""Results as JSON lines: a run that is cut off goes on where it stopped."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from scipy.stats import t as student_t
+
+OUT = Path(__file__).parent / "out"
+
+Case: TypeAlias = "tuple[Mapping[str, Any], Callable[[], Mapping[str, Any]]]"
+"""What tells a result from all others, and how the rest of it is measured."""
+
+
+def finished(name: str) -> list[dict[str, Any]]:
+    """Return what was measured so far."""
+    path = OUT / f"{name}.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
+
+
+def known(name: str, key: Mapping[str, Any]) -> bool:
+    """Return whether there is a result that agrees with all of a key."""
+    wanted = json.loads(json.dumps(key))  # a tuple comes back as a list
+    return any(wanted.items() <= row.items() for row in finished(name))
+
+
+def add(name: str, row: Mapping[str, Any]) -> None:
+    """Append a result."""
+    OUT.mkdir(exist_ok=True)
+    with (OUT / f"{name}.jsonl").open("a") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def measure(name: str, cases: Iterable[Case], said: Callable[[Mapping[str, Any]], str] = json.dumps) -> None:
+    """Measure the cases that are not measured yet; append each result as soon as it is there, and say it."""
+    for key, make in cases:
+        if not known(name, key):
+            row = {**key, **make()}
+            add(name, row)
+            print(said(row), flush=True)
+
+
+def by_cell(cells: Iterable[tuple[Any, ...]], one_cell: Callable[..., Mapping[str, Any]]) -> Iterator[Case]:
+    """Return the cases of a table's cells, which are measured by what tells them apart."""
+    return (({"cell": cell}, partial(one_cell, *cell)) for cell in cells)
+
+
+def interval(differences: list[float]) -> str:
+    """Return a mean and Student's 95 % interval."""
+    if len(differences) < 2:
+        return "–" if not differences else f"{differences[0]:+.4f} (one seed)"
+    mean = statistics.mean(differences)
+    spread = statistics.stdev(differences) / math.sqrt(len(differences))
+    half = float(student_t.ppf(0.975, len(differences) - 1)) * spread
+    return f"{mean:+.4f} ({mean - half:+.4f} to {mean + half:+.4f})"
