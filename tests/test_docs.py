@@ -1,0 +1,103 @@
+"""The examples of the pages in docs/ run as they stand, and every command that a page shows exists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import typer
+
+from doublure.attack import table
+from doublure.cli.main import VERBS, app
+from doublure.releasing import verify
+from doublure.schema import Schema
+from doublure.schema.series import Windows
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """What a page's example prints and leaves behind, and how many commands the page shows."""
+
+    name: str
+    printed: tuple[str, ...]
+    left: Callable[[], bool]
+    commands: int
+
+    @property
+    def text(self) -> str:
+        return (DOCS / self.name).read_text(encoding="utf-8")
+
+    def blocks(self, language: str) -> list[str]:
+        return re.findall(rf"```{language}\n(.*?)```", self.text, flags=re.DOTALL)
+
+
+def bundle(ledger: str, files: int) -> Callable[[], bool]:
+    """Return a check: there is a bundle of so many files, and the ledger vouches for it."""
+    return lambda: verify("bundle", ledger=ledger)["files"] == files
+
+
+ATTACKS = Page(
+    name="attacks.md",
+    printed=("No attack of 5 passes the claim", "the attacker held: the released records"),
+    left=lambda: Path("audit.html").is_file() and Path("audit.json").is_file(),
+    commands=5,
+)
+IMAGES = Page(
+    name="images.md", printed=("(100, 8, 8, 1) uint8 100",), left=bundle("digits.ledger", files=3), commands=11
+)
+LATENT = Page(
+    name="latent.md",
+    printed=("(100, 8, 8, 1) Public generator, autoencoder, SHA-2", "Public source: "),
+    left=bundle("even.ledger", files=3),
+    commands=5,
+)
+SERIES = Page(
+    name="series.md", printed=("(100, 4, 1) ('litres',) True",), left=bundle("water.ledger", files=5), commands=7
+)
+PAGES = pytest.mark.parametrize("page", [ATTACKS, IMAGES, LATENT, SERIES], ids=lambda page: page.name)
+
+
+@PAGES
+def test_the_example_runs(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (code,) = page.blocks("python")
+    exec(compile(code, f"docs/{page.name}", "exec"), {})
+    printed = capsys.readouterr().out
+    assert all(line in printed for line in page.printed)
+    assert page.left()
+
+
+@PAGES
+def test_the_commands_shown_exist(page):
+    shown = re.findall(r"^doublure (\w+)", page.text, flags=re.MULTILINE)
+    assert set(shown) <= set(VERBS)
+    assert len(shown) == page.commands
+
+
+@PAGES
+def test_nothing_is_promised_that_is_not(page):
+    assert not re.search(r"anonym|\bsafe(?!tensors)", page.text, flags=re.IGNORECASE)
+
+
+def test_every_attack_and_group_is_named():
+    told = set(re.findall(r"^\| `([a-z][\w-]+)` \|", ATTACKS.text, flags=re.MULTILINE))
+    assert told == set(table.ATTACKS)
+    for group in table.GROUPS:
+        assert f"`{group}`" in ATTACKS.text
+
+
+def test_every_verb_of_a_public_generator_is_shown():
+    public = typer.main.get_command(app).commands["public"].commands
+    assert set(re.findall(r"doublure public (\w+)", LATENT.text)) == set(public)
+
+
+def test_the_schema_shown_is_read_and_every_key_is_described():
+    (text,) = SERIES.blocks("yaml")
+    assert Schema.parse(text).undeclared == ()
+    for key in Windows.model_fields:
+        assert f"`series.{key}`" in SERIES.text
