@@ -7,7 +7,6 @@ import pytest
 
 from doublure.errors import DataError
 from doublure.evaluate import TableEvaluation, evaluate_table, verdict
-from doublure.evaluate.table import held_back
 from doublure.schema import Schema
 
 
@@ -101,13 +100,6 @@ def test_without_a_holdout_a_quarter_is_set_aside_and_said_so(schema, real, draw
 def test_a_kept_aside_holdout_is_not_apologised_for(good):
     assert good.rows.kept_aside
     assert not any("holdout" in note for note in good.notes)
-
-
-def test_a_units_rows_stay_together():
-    unit = np.repeat(np.arange(20), 3)
-    aside = held_back(unit, np.random.default_rng(0))
-    assert aside.sum() == 15
-    assert all(len(set(aside[unit == number])) == 1 for number in range(20))
 
 
 def test_a_badly_served_group_is_found(schema, real, holdout, drawn):

@@ -8,8 +8,9 @@ from typing import Literal
 
 from doublure.data.opening import Given
 from doublure.errors import SettingError
+from doublure.evaluate.holdout import SEEN
 from doublure.evaluate.scores import Result, Score
-from doublure.evaluate.table import INTERNAL, SEEN
+from doublure.evaluate.table import INTERNAL
 from doublure.evaluate.understudy import Understudy, report
 from doublure.progress import Progress
 from doublure.schema.kinds import RECORDS

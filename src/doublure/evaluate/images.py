@@ -16,13 +16,14 @@ from pydantic import Field
 
 from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
-from doublure.errors import DataError, printable
+from doublure.errors import printable
 from doublure.evaluate.classification import Labels
 from doublure.evaluate.extractors import codes_of
+from doublure.evaluate.holdout import SEEN, Rows, sides
 from doublure.evaluate.resemblance import resemblance
 from doublure.evaluate.scores import Result, Score, distance_score, wilson
 from doublure.evaluate.students import EPOCHS, STUDENTS, USUAL, Student, predict, sight
-from doublure.evaluate.table import INTERNAL, SEEN, Rows, held_back, versions
+from doublure.evaluate.table import INTERNAL, versions
 from doublure.evaluate.words import Verdict, interval, percent
 from doublure.schema.images import ImageSchema
 
@@ -133,13 +134,8 @@ def evaluate_images(
         DataError: There are too few images.
     """
     rng = np.random.default_rng(seed)
-    if holdout is None:
-        if len(train) < 2:
-            raise DataError("has fewer than 2 images", field="the real set", remedy="give more, or a holdout")
-        aside = held_back(np.arange(len(train)) if unit is None else unit, rng)
-        real, test = train.take(np.flatnonzero(~aside)), train.take(np.flatnonzero(aside))
-    else:
-        real, test = train, holdout
+    both = sides(train, holdout, unit, rng, field="the real set", records="images")
+    real, test = both.train, both.test
     baseline = class_means(schema, real, len(synthetic), rng)
     sets = _coded(schema, {"value": synthetic, "baseline": baseline, "real": real, "test": test})
     lessons = {name: _sample(len(images), rng) for name, images in sets.images.items()}
@@ -147,14 +143,14 @@ def evaluate_images(
     taught = {"synthetic": lessons["value"], "real": lessons["real"], "test": lessons["test"]}
     return ImageEvaluation(
         seed=seed,
-        rows=Rows(synthetic=len(synthetic), train=len(real), holdout=len(test), kept_aside=holdout is not None),
+        rows=both.rows(len(synthetic)),
         students=() if skipped else tuple(_teach(student, sets, lessons, seed) for student in students),
         students_skipped=skipped,
         classes=() if schema.label is None else _balance(sets),
         pixels=_pixels(sets),
         resemblance=() if skipped else _resemblance(sets, lessons, seed),
         taught={} if skipped else {name: len(rows) for name, rows in taught.items()},
-        notes=_notes(holdout is not None),
+        notes=_notes(both.kept_aside),
         versions=versions(),
         artificial_sheet=_sheet(synthetic, schema, "Artificial images"),
         real_sheet=_sheet(real, schema, "REAL images: private, do not publish"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping
 from importlib import metadata
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -18,32 +18,13 @@ from doublure.evaluate.counts import Whole
 from doublure.evaluate.features import target_of
 from doublure.evaluate.fidelity import Fidelity, Tables, compare
 from doublure.evaluate.groups import Groups, by_group
+from doublure.evaluate.holdout import Rows, sides
 from doublure.evaluate.scores import Result, Score
 from doublure.evaluate.shapes import Density, Frequencies, densities, frequencies
 from doublure.evaluate.utility import MOST_ROWS, Taught, Utility, prepare, teach
 from doublure.schema import ResolvedSchema
 
 INTERNAL = "computed on real data: do not publish"
-SEEN = "The fit has seen these rows: no holdout was given, so the real rows that test it are a quarter of its own."
-"""What has to be said before any figure, where nothing was kept aside."""
-
-_HELD_BACK = 4
-
-
-class Rows(Result):
-    """How many rows of each table were compared.
-
-    Attributes:
-        synthetic: Artificial rows.
-        train: Real rows that they are compared with.
-        holdout: Other real rows, for testing and as the floor.
-        kept_aside: Whether the fit never saw the holdout; otherwise it is a quarter of the fitted rows.
-    """
-
-    synthetic: int
-    train: int
-    holdout: int
-    kept_aside: bool
 
 
 class TableEvaluation(Result):
@@ -112,38 +93,24 @@ def evaluate_table(
         raise DataError("has no column that can be compared", field="schema", remedy="describe one that is no id")
     artificial = coder.read(synthetic, "the artificial table")
     real = coder.read(train, "the real table")
-    if holdout is None:
-        if len(real) < 2:
-            raise DataError("has fewer than 2 rows", field="the real table", remedy="give more, or a holdout")
-        aside = held_back(np.arange(len(real)) if unit is None else unit, rng)
-        real, test = real.take(np.flatnonzero(~aside)), real.take(np.flatnonzero(aside))
-    else:
-        test = coder.read(holdout, "the holdout")
-    baseline = independent_columns(real, len(artificial), rng)
-    tables = Tables(train=real, synthetic=artificial, baseline=baseline, holdout=test)
+    kept = None if holdout is None else coder.read(holdout, "the holdout")
+    both = sides(real, kept, unit, rng, field="the real table", records="rows")
+    baseline = independent_columns(both.train, len(artificial), rng)
+    tables = Tables(train=both.train, synthetic=artificial, baseline=baseline, holdout=both.test)
     fidelity, real_counts, artificial_counts = compare(coder, tables, rng)
     utility, groups, skipped = _utility(coder, tables, seed, rng)
     return TableEvaluation(
         seed=seed,
-        rows=Rows(synthetic=len(artificial), train=len(real), holdout=len(test), kept_aside=holdout is not None),
+        rows=both.rows(len(artificial)),
         fidelity=fidelity,
         utility=utility,
         groups=groups,
         utility_skipped=skipped,
         frequencies=frequencies(coder, real_counts, artificial_counts),
-        densities=densities(coder, real, artificial),
-        notes=_notes(coder, fidelity, utility, holdout is not None),
+        densities=densities(coder, both.train, artificial),
+        notes=_notes(coder, fidelity, utility, both.kept_aside),
         versions=versions(),
     )
-
-
-def held_back(unit: Whole, rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return which rows are set aside: those of a quarter of the units, and of one at least."""
-    units = np.unique(unit)
-    if len(units) < 2:
-        units = unit = np.arange(len(unit))
-    chosen = rng.permutation(units)[: max(1, len(units) // _HELD_BACK)]
-    return np.asarray(np.isin(unit, chosen), dtype=np.bool_)
 
 
 def _utility(

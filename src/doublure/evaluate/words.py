@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from doublure.errors import printable
 from doublure.evaluate.groups import Groups
+from doublure.evaluate.holdout import SEEN
 from doublure.evaluate.scores import Interval, Result, Score
-from doublure.evaluate.table import SEEN, TableEvaluation
+from doublure.evaluate.table import TableEvaluation
 from doublure.evaluate.utility import Utility
 
 _AS_PERCENT = frozenset({"accuracy", "columns", "pairs", "wasserstein", "variation", "share", "recall", "precision"})

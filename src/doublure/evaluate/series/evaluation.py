@@ -15,7 +15,7 @@ from pydantic import Field
 
 from doublure.data.series import Series
 from doublure.data.series.clock import clock_texts
-from doublure.errors import DataError
+from doublure.evaluate.holdout import Rows, sides
 from doublure.evaluate.scores import Result, Score
 from doublure.evaluate.series import drawings
 from doublure.evaluate.series.drawings import Curve, Histogram, Pair, Profile, ValueProfile
@@ -24,7 +24,7 @@ from doublure.evaluate.series.looks import look
 from doublure.evaluate.series.students import LAGS, MOST_TAUGHT, ROUNDS, student_scores
 from doublure.evaluate.series.warping import MOST_SEARCHED, QUERIES, Nearest, nearest_scores
 from doublure.evaluate.series.words import verdict
-from doublure.evaluate.table import INTERNAL, Rows, held_back, versions
+from doublure.evaluate.table import INTERNAL, versions
 from doublure.evaluate.words import Verdict
 from doublure.schema.series import SeriesSchema
 
@@ -104,13 +104,8 @@ def evaluate_series(
         DataError: There are too few series.
     """
     rng = np.random.default_rng(seed)
-    if holdout is None:
-        if len(train) < 2:
-            raise DataError("has fewer than 2 series", field="the real set", remedy="give more, or a holdout")
-        aside = held_back(np.arange(len(train)) if unit is None else unit, rng)
-        real, test = train.take(np.flatnonzero(~aside)), train.take(np.flatnonzero(aside))
-    else:
-        real, test = train, holdout
+    both = sides(train, holdout, unit, rng, field="the real set", records="series")
+    real, test = both.train, both.test
     sets = {"value": synthetic, "baseline": independent_steps(real, len(synthetic), rng), "real": real, "test": test}
     looks = {name: look(schema, each) for name, each in sets.items()}
     clock = clock_texts(schema.series, schema.length)
@@ -118,7 +113,7 @@ def evaluate_series(
     near: tuple[tuple[Score, ...], Nearest | None] = nearest_scores(sets, seed) if nearest else ((), None)
     return SeriesEvaluation(
         seed=seed,
-        rows=Rows(synthetic=len(synthetic), train=len(real), holdout=len(test), kept_aside=holdout is not None),
+        rows=both.rows(len(synthetic)),
         scores=(*distances(schema, looks), *taught, *near[0]),
         students_skipped=skipped,
         clock=None if clock is None else tuple(clock),
@@ -127,7 +122,7 @@ def evaluate_series(
         curves=drawings.curves(schema, looks),
         histograms=drawings.histograms(schema, looks),
         pairs=drawings.pairs(real, synthetic, near[1]),
-        notes=_notes(holdout is not None, students=bool(taught), nearest=near[1] is not None),
+        notes=_notes(both.kept_aside, students=bool(taught), nearest=near[1] is not None),
         versions=versions(),
     )
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from doublure.evaluate.holdout import SEEN
 from doublure.evaluate.scores import Score
 from doublure.evaluate.series.warping import TOO_NEAR
-from doublure.evaluate.table import SEEN
 from doublure.evaluate.words import Verdict, percent
 
 _SLIGHT = 0.01
