@@ -35,7 +35,6 @@ STORY = Story(
 CANARIES = 400
 _MOST_SHARE = 0.5
 _ABSTAIN_ABOVE = 4
-_DELTA_WITHOUT_CLAIM = 1e-5
 
 
 def attack(world: World) -> AttackResult:
@@ -79,7 +78,7 @@ def judged(world: World, scores: Floats, inside: np.ndarray[tuple[int], np.dtype
     order = np.argsort(scores, kind="stable")
     right = int(inside[order[-each:]].sum() + (~inside[order[:each]]).sum())
     claim, guesses = world.claim, 2 * each
-    delta = _DELTA_WITHOUT_CLAIM if claim.delta is None else claim.delta
+    delta = claim.delta_shown_at
     shown = bounds.one_run_epsilon(right, guesses, canaries, delta)
     refuted = None if claim.epsilon is None else bounds.one_run_p_value(right, guesses, canaries, claim.epsilon, delta)
     notes = [f"{canaries} canaries, {int(inside.sum())} of them in; {guesses} guesses, {right} right.", ABSENCE]

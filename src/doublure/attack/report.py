@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from doublure.attack.results import ABSENCE, AttackResult, Claim
+from doublure.attack.results import ABSENCE, SHOWN, AttackResult, Claim
 from doublure.evaluate.table import INTERNAL
 from doublure.evaluate.understudy import Inside
 from doublure.evaluate.words import Verdict
-
-_SHOWN = 0.005
 
 
 class AttackReport(Inside):
@@ -57,7 +55,7 @@ class AttackReport(Inside):
         if shown is None:
             return f"{made} {several} were made; none of them gives a lower bound on ε."
         if self.claim.epsilon is None:
-            found = f"show ε ≥ {shown:.2f}" if shown > _SHOWN else "show no lower bound on ε"
+            found = f"show ε ≥ {shown:.2f}" if shown >= SHOWN else "show no lower bound on ε"
             return f"No ε is claimed, so none can be passed; {made} {several} {found}."
         return f"No attack of {made} passes the claim: at most ε ≥ {shown:.2f} is shown, of ε = {self.claim.epsilon:g}."
 

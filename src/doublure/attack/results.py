@@ -16,8 +16,11 @@ from doublure.evaluate.scores import Interval, Result
 Family: TypeAlias = Literal["membership", "linkage", "neighbours", "audit", "inversion"]
 
 CONFIDENCE = 0.95
+_DELTA_WITHOUT_CLAIM = 1e-5
 LOWER_BOUND = "lower bound on ε"
-_SHOWN = 0.005
+SHOWN = 0.005
+"""What a lower bound on ε has to reach before it is called one: it is written with two digits."""
+
 ABSENCE = "A lower bound; absence of evidence is not privacy."
 
 
@@ -98,6 +101,11 @@ class Claim(Result):
     delta: float | None = None
     sentence: str = ""
 
+    @property
+    def delta_shown_at(self) -> float:
+        """The δ at which an attack shows a lower bound on ε: the claimed one, or 1e-5 where none is claimed."""
+        return _DELTA_WITHOUT_CLAIM if self.delta is None else self.delta
+
     @classmethod
     def of(cls, guarantee: Claimed) -> Claim:
         """Return what an attack is held against."""
@@ -170,7 +178,7 @@ class AttackResult(Result):
             said += f" (95 %: {written(self.interval[0])} to {written(self.interval[1])})"
         if self.baseline is not None:
             said += f", {written(self.baseline)} without looking"
-        if self.lower_bound is not None and self.lower_bound >= _SHOWN and self.measure != LOWER_BOUND:
+        if self.lower_bound is not None and self.lower_bound >= SHOWN and self.measure != LOWER_BOUND:
             said += f"; shows ε ≥ {self.lower_bound:.2f}"
         return said + (": MORE THAN IS CLAIMED." if self.alarm else ".")
 

@@ -9,7 +9,6 @@ from doublure.encode.columns import Floats
 
 MEASURE = "area under ROC"
 GOOD = "0.5: the attacker does no better than a coin"
-_DELTA_WITHOUT_CLAIM = 1e-5
 _SHIFTED = 0.05
 
 
@@ -26,7 +25,7 @@ def judged(story: Story, world: World, inside: Floats, outside: Floats, *, notes
     members, others = world.seen.by_unit(inside), world.unseen.by_unit(outside)
     claim = world.claim
     found = roc.roc(members, others, claim.epsilon, claim.delta)
-    delta = _DELTA_WITHOUT_CLAIM if claim.delta is None else claim.delta
+    delta = claim.delta_shown_at
     shown = roc.shown_epsilon(members, others, delta, world.random(1))
     far = world.to_reference
     near = world.seen.by_unit(-far[0]), world.unseen.by_unit(-far[1])
