@@ -19,7 +19,7 @@ from doublure.data.images.sheets import contact_sheet, png
 from doublure.data.series import Series
 from doublure.encode.columns import Floats
 from doublure.evaluate.divergence import Rows, nearest
-from doublure.evaluate.scores import Interval, wilson
+from doublure.figures import Interval, wilson
 
 STORY = Story(
     attack="neighbours",

@@ -14,8 +14,7 @@ import numpy as np
 
 from doublure.attack import bounds
 from doublure.encode.columns import Floats
-from doublure.evaluate.classification import area_under_roc
-from doublure.evaluate.scores import Interval, Result
+from doublure.figures import Interval, Result, delong
 
 _LEAST_FALSE_ALARMS = 10
 _MOST_POINTS = 200
@@ -83,9 +82,8 @@ def roc(inside: Floats, outside: Floats, epsilon: float | None = None, delta: fl
         epsilon: What is claimed, if anything.
         delta: Likewise.
     """
-    truth = np.concatenate([np.ones(len(inside), np.int64), np.zeros(len(outside), np.int64)])
-    scores = np.concatenate([inside, outside])
-    area, interval = area_under_roc(truth, np.stack([-scores, scores], axis=1))
+    member = np.arange(len(inside) + len(outside)) < len(inside)
+    area, interval = delong(member, np.concatenate([inside, outside]))
     found = []
     for share in SHOWN_AT:
         allowed = None if epsilon is None else ceiling(share, epsilon, delta or 0.0)

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from doublure.encode.columns import Floats
-from doublure.evaluate.scores import Interval, quantile
+from doublure.figures import Interval, delong
 
 Labels: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
@@ -51,28 +51,9 @@ def area_under_roc(truth: Labels, chances: Floats) -> tuple[float | None, Interv
 
     Returns:
         The area (null where the test rows are all of one class) and, for two classes, DeLong's interval.
-
-    References:
-        DeLong, DeLong & Clarke-Pearson (1988), Comparing the areas under two or more correlated ROC curves.
     """
     if chances.shape[1] == 2:
-        return _delong(truth == 1, chances[:, 1])
-    areas = [_delong(truth == place, chances[:, place])[0] for place in range(chances.shape[1])]
+        return delong(truth == 1, chances[:, 1])
+    areas = [delong(truth == place, chances[:, place])[0] for place in range(chances.shape[1])]
     found = [area for area in areas if area is not None]
     return (float(np.mean(found)) if found else None), None
-
-
-def _delong(positive: np.ndarray[Any, np.dtype[np.bool_]], scores: Floats) -> tuple[float | None, Interval | None]:
-    from scipy.stats import rankdata
-
-    m, n = int(positive.sum()), int((~positive).sum())
-    if not m or not n:
-        return None, None
-    ranks = rankdata(scores)
-    above = (ranks[positive] - rankdata(scores[positive])) / n
-    area = float(above.mean())
-    if m < 2 or n < 2:
-        return area, None
-    below = 1 - (ranks[~positive] - rankdata(scores[~positive])) / m
-    half = quantile(0.95) * float(np.sqrt(above.var(ddof=1) / m + below.var(ddof=1) / n))
-    return area, (max(0.0, area - half), min(1.0, area + half))

@@ -9,9 +9,10 @@ from typing import Literal
 from doublure.data.opening import Given
 from doublure.errors import SettingError
 from doublure.evaluate.holdout import SEEN
-from doublure.evaluate.scores import Result, Score
+from doublure.evaluate.scores import Score
 from doublure.evaluate.table import INTERNAL
 from doublure.evaluate.understudy import Understudy, report
+from doublure.figures import Result
 from doublure.progress import Progress
 from doublure.schema.kinds import RECORDS
 

@@ -38,8 +38,8 @@ from doublure.evaluate import extractors
 from doublure.evaluate.coding import Coder
 from doublure.evaluate.divergence import Neighbourhood, Rows, divergence
 from doublure.evaluate.points import of_table
-from doublure.evaluate.scores import Interval, Result
 from doublure.evaluate.table import INTERNAL
+from doublure.figures import Interval, Result
 from doublure.schema import ResolvedSchema
 from doublure.schema.images import ImageSchema
 

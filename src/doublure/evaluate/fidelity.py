@@ -22,7 +22,8 @@ import numpy as np
 from doublure.encode.columns import Floats
 from doublure.evaluate.coding import Coded, Coder
 from doublure.evaluate.counts import Cells, Counts, Pair, count
-from doublure.evaluate.scores import Result, Score, distance_score
+from doublure.evaluate.scores import Score, distance_score
+from doublure.figures import Result
 
 MOST_PAIRED = 60
 """The most columns whose pairs are looked at; of more, a uniform sample is."""

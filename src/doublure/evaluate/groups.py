@@ -13,8 +13,9 @@ import numpy as np
 from doublure.evaluate.classification import Labels
 from doublure.evaluate.coding import Coded, Coder
 from doublure.evaluate.features import Target
-from doublure.evaluate.scores import LEVEL, Interval, Result, Score, paired_difference, wilson
+from doublure.evaluate.scores import Score
 from doublure.evaluate.utility import Lessons, Taught
+from doublure.figures import LEVEL, Interval, Result, paired_difference, wilson
 
 FEWEST_ROWS = 50
 """Groups with fewer test rows are left out: their intervals would say nothing."""

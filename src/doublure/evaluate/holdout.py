@@ -9,7 +9,7 @@ import numpy as np
 
 from doublure.errors import DataError
 from doublure.evaluate.counts import Whole
-from doublure.evaluate.scores import Result
+from doublure.figures import Result
 
 SEEN = "The fit has seen these rows: no holdout was given, so the real rows that test it are a quarter of its own."
 """What has to be said before any figure, where nothing was kept aside."""

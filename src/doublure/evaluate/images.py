@@ -21,10 +21,11 @@ from doublure.evaluate.classification import Labels
 from doublure.evaluate.extractors import codes_of
 from doublure.evaluate.holdout import SEEN, Rows, sides
 from doublure.evaluate.resemblance import resemblance
-from doublure.evaluate.scores import Result, Score, distance_score, wilson
+from doublure.evaluate.scores import Score, distance_score
 from doublure.evaluate.students import EPOCHS, STUDENTS, USUAL, Student, predict, sight
 from doublure.evaluate.table import INTERNAL, versions
 from doublure.evaluate.words import Verdict, interval, percent
+from doublure.figures import Result, wilson
 from doublure.schema.images import ImageSchema
 
 MOST_IMAGES = 5_000

@@ -22,11 +22,11 @@ from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
 from doublure.errors import SettingError, printable
 from doublure.evaluate.extractors import codes_of
-from doublure.evaluate.scores import Result
 from doublure.evaluate.suspicions import LEVEL, MARGIN, Inspected, Suspicion, suspicions
 from doublure.evaluate.table import versions
 from doublure.evaluate.understudy import About, Understudy, about
 from doublure.evaluate.words import Verdict, p_value, percent
+from doublure.figures import Result
 from doublure.progress import Progress, Silent
 from doublure.schema.images import ImageSchema
 

@@ -10,7 +10,7 @@ import numpy as np
 from doublure.encode.columns import Floats
 from doublure.evaluate.coding import Coded, Coder
 from doublure.evaluate.counts import Counts
-from doublure.evaluate.scores import Result
+from doublure.figures import Result
 
 MOST_VALUES = 12
 """The most values of a column that are listed one by one."""

@@ -16,8 +16,8 @@ from doublure.evaluate.alterations import ALTERATIONS, alterations_of, looks
 from doublure.evaluate.classification import Labels
 from doublure.evaluate.divergence import nearest
 from doublure.evaluate.extractors import pixels
-from doublure.evaluate.scores import Interval, Result, wilson
 from doublure.evaluate.students import predict
+from doublure.figures import Interval, Result, wilson
 
 MARGIN = 0.05
 """What two runs may differ by, in shares of images, before a difference counts."""

@@ -19,9 +19,10 @@ from doublure.evaluate.features import target_of
 from doublure.evaluate.fidelity import Fidelity, Tables, compare
 from doublure.evaluate.groups import Groups, by_group
 from doublure.evaluate.holdout import Rows, sides
-from doublure.evaluate.scores import Result, Score
+from doublure.evaluate.scores import Score
 from doublure.evaluate.shapes import Density, Frequencies, densities, frequencies
 from doublure.evaluate.utility import MOST_ROWS, Taught, Utility, prepare, teach
+from doublure.figures import Result
 from doublure.schema import ResolvedSchema
 
 INTERNAL = "computed on real data: do not publish"

@@ -15,8 +15,8 @@ import numpy as np
 
 from doublure.data.images import Images
 from doublure.evaluate.classification import Labels
-from doublure.evaluate.scores import Result
 from doublure.evaluate.students import Student, seen_by, taught
+from doublure.figures import Result
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,10 +17,11 @@ from doublure.data.series import Series
 from doublure.errors import DataError, SettingError
 from doublure.evaluate.expected_loss import ExpectedLoss, Rule, of_understudy
 from doublure.evaluate.images import MOST_IMAGES, ImageEvaluation, evaluate_images
-from doublure.evaluate.scores import Result, Score
+from doublure.evaluate.scores import Score
 from doublure.evaluate.series import MOST_SERIES, SeriesEvaluation, evaluate_series
 from doublure.evaluate.table import INTERNAL, TableEvaluation, evaluate_table
 from doublure.evaluate.words import Verdict, verdict
+from doublure.figures import Result
 from doublure.progress import Progress, Silent
 from doublure.schema import ResolvedSchema
 from doublure.schema.images import ImageSchema

@@ -18,7 +18,8 @@ from doublure.evaluate.classification import Labels, area_under_roc, confusion, 
 from doublure.evaluate.classifiers import CLASSIFIERS, Kind, predict
 from doublure.evaluate.coding import Coded, Coder
 from doublure.evaluate.features import Features, Target, features, features_of
-from doublure.evaluate.scores import Result, Score, wilson
+from doublure.evaluate.scores import Score
+from doublure.figures import Result, wilson
 
 MOST_ROWS = 50_000
 """The most rows that a classifier is taught or tested with; of more, a uniform sample is used."""

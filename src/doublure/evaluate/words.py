@@ -5,9 +5,10 @@ from __future__ import annotations
 from doublure.errors import printable
 from doublure.evaluate.groups import Groups
 from doublure.evaluate.holdout import SEEN
-from doublure.evaluate.scores import Interval, Result, Score
+from doublure.evaluate.scores import Score
 from doublure.evaluate.table import TableEvaluation
 from doublure.evaluate.utility import Utility
+from doublure.figures import Interval, Result
 
 _AS_PERCENT = frozenset({"accuracy", "columns", "pairs", "wasserstein", "variation", "share", "recall", "precision"})
 _FINE = frozenset({"wasserstein", "pixel_mean", "pixel_spread"})

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from doublure.attack.results import AttackResult, Rate, Story
 from doublure.attack.world import World
-from doublure.evaluate.scores import Interval, quantile, wilson
+from doublure.figures import Interval, quantile, wilson
 
 MEASURE = "risk"
 GOOD = "0: seen records are hit no more often than others"

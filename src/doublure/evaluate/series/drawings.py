@@ -10,10 +10,10 @@ import numpy as np
 
 from doublure.data.series import Series
 from doublure.encode.grids import Floats
-from doublure.evaluate.scores import Result
 from doublure.evaluate.series.looks import Look, apart_by_step, mean_of, steps_of
 from doublure.evaluate.series.warping import Nearest
 from doublure.evaluate.shapes import Frequencies
+from doublure.figures import Result
 from doublure.schema.columns import label
 from doublure.schema.series import SeriesSchema
 

@@ -16,7 +16,7 @@ from pydantic import Field
 from doublure.data.series import Series
 from doublure.data.series.clock import clock_texts
 from doublure.evaluate.holdout import Rows, sides
-from doublure.evaluate.scores import Result, Score
+from doublure.evaluate.scores import Score
 from doublure.evaluate.series import drawings
 from doublure.evaluate.series.drawings import Curve, Histogram, Pair, Profile, ValueProfile
 from doublure.evaluate.series.figures import distances
@@ -26,6 +26,7 @@ from doublure.evaluate.series.warping import MOST_SEARCHED, QUERIES, Nearest, ne
 from doublure.evaluate.series.words import verdict
 from doublure.evaluate.table import INTERNAL, versions
 from doublure.evaluate.words import Verdict
+from doublure.figures import Result
 from doublure.schema.series import SeriesSchema
 
 MOST_SERIES = 20_000

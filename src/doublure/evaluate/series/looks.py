@@ -15,7 +15,7 @@ import numpy as np
 from doublure.data.series import Series
 from doublure.encode.columns import Discrete
 from doublure.encode.grids import Floats
-from doublure.evaluate.scores import finite
+from doublure.figures import finite
 from doublure.schema.series import SeriesSchema
 
 MOST_STEPS = 200

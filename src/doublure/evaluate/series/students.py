@@ -30,9 +30,10 @@ import numpy as np
 from doublure.data.series import Series
 from doublure.encode.grids import Floats
 from doublure.evaluate.classification import Labels, area_under_roc
-from doublure.evaluate.scores import Interval, Score, wilson
+from doublure.evaluate.scores import Score
 from doublure.evaluate.series.figures import PLACES, average, scored
 from doublure.evaluate.series.looks import codes_by_attribute
+from doublure.figures import Interval, wilson
 from doublure.schema.series import SeriesSchema
 
 MOST_TAUGHT = 4_000

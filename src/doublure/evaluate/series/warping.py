@@ -22,9 +22,10 @@ import numpy as np
 from doublure.data.series import Series
 from doublure.encode.grids import Floats
 from doublure.evaluate.classification import Labels
-from doublure.evaluate.scores import Score, wilson
+from doublure.evaluate.scores import Score
 from doublure.evaluate.series.figures import PLACES, scored
 from doublure.evaluate.series.students import shortened
+from doublure.figures import wilson
 
 QUERIES = 100
 """How many series of a set are looked up."""

@@ -1,0 +1,47 @@
+"""Each package is whole by itself: whoever imports one first gets it, whatever else was imported before, or nothing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import doublure
+
+SOURCE = Path(doublure.__file__).parent
+PACKAGES = sorted(
+    ".".join(["doublure", *path.parent.relative_to(SOURCE).parts]) for path in SOURCE.rglob("__init__.py")
+)
+# Of our own modules nothing is left between two of them; those of others stay, which take the time.
+EACH_ALONE = """
+import importlib, json, sys
+failed = {}
+for name in json.loads(sys.argv[1]):
+    for known in [known for known in sys.modules if known.split(".")[0] == "doublure"]:
+        del sys.modules[known]
+    try:
+        importlib.import_module(name)
+    except Exception as error:
+        failed[name] = repr(error)
+print(json.dumps(failed))
+"""
+
+
+def alone(names):
+    """Return which modules cannot be imported when they are the first, and why."""
+    done = subprocess.run(
+        [sys.executable, "-c", EACH_ALONE, json.dumps(names)], capture_output=True, text=True, check=True
+    )
+    return json.loads(done.stdout)
+
+
+def test_each_package_and_each_attack_is_imported_alone():
+    attacks = [f"doublure.attack.{path.stem}" for path in (SOURCE / "attack").glob("[a-z]*.py")]
+    assert {"doublure", "doublure.attack", "doublure.evaluate", "doublure.report"} <= set(PACKAGES)
+    assert alone([*PACKAGES, *attacks]) == {}
+
+
+def test_attacks_rest_on_figures_and_not_on_evaluations():
+    code = "import sys, doublure.attack; sys.exit('doublure.evaluate' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
