@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from torch.nn import functional
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from doublure.attack import inversion, table, victims
 from doublure.attack.world import world_of
 from doublure.data.images import Images
+from doublure.private import accounting
+from doublure.private.noise import OsKeyedNoise
 from doublure.schema import Schema
 
 CLASSES, SIDE = 6, 8
@@ -96,38 +101,32 @@ def test_the_identity_model_rejects_strangers(world):
     assert identity.recognises(pixels, (codes + 1) % CLASSES).mean() < 0.1
 
 
-def test_the_private_students_sum_is_that_of_clipped_single_gradients():
-    network = victims.perceptron(12, (9, 5), 3, torch.Generator().manual_seed(0))
-    inputs, classes = torch.rand(7, 12), torch.arange(7) % 3
-    inputs[2] *= 50  # one far beyond the bound
-    inputs[3] = torch.nan  # one that counts for nothing
-    bound, wanted = 0.5, [torch.zeros_like(part) for part in network.parameters()]
-    for number in range(7):
-        loss = functional.cross_entropy(network(inputs[number : number + 1]), classes[number : number + 1])
-        own = torch.autograd.grad(loss, list(network.parameters()))
-        length = torch.sqrt(sum(part.double().square().sum() for part in own)).float()
-        if torch.isfinite(length):
-            wanted = [total + part * min(1.0, float(bound / length)) for total, part in zip(wanted, own, strict=True)]
-    found = victims.clipped_sum(network, inputs[torch.arange(7) != 3], classes[torch.arange(7) != 3], bound)
-    for one, other in zip(wanted, found, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
-
-
-def test_the_private_student_takes_the_accountants_noise(monkeypatch):
+def test_the_private_students_steps_are_those_of_clipped_single_gradients(monkeypatch):
     drawn = []
 
-    class Source:
-        def normal(self, size, std):
-            drawn.append((size, std))
-            return torch.zeros(size)
+    def silence(self, size, std):
+        drawn.append((size, std))
+        return torch.zeros(size)
 
-    from doublure.private import accounting
-
-    monkeypatch.setattr(victims, "OsKeyedNoise", Source)
-    network = victims.perceptron(4, (3,), 2, torch.Generator().manual_seed(0))
-    victims.teach_privately(network, torch.rand(5, 4), torch.zeros(5).long(), epsilon=0.9, delta=1e-5, steps=3)
-    assert len(drawn) == 3
-    assert drawn[0] == (4 * 3 + 3 + 3 * 2 + 2, accounting.noise_multiplier(0.9, 1e-5, 1.0, 3))
+    monkeypatch.setattr(OsKeyedNoise, "normal", silence)
+    network = victims.perceptron(12, (9, 5), 3, torch.Generator().manual_seed(0))
+    slow = copy.deepcopy(network)
+    inputs, classes = torch.rand(7, 12, generator=torch.Generator().manual_seed(1)), torch.arange(7) % 3
+    inputs[2] *= 50  # one far beyond the bound
+    inputs[3] = torch.nan  # one that counts for nothing
+    victims.teach_privately(network, inputs, classes, epsilon=0.9, delta=1e-5, steps=3)
+    for _ in range(3):
+        total = torch.zeros(sum(part.numel() for part in slow.parameters()))
+        for number in range(7):
+            loss = functional.cross_entropy(slow(inputs[number : number + 1]), classes[number : number + 1])
+            own = parameters_to_vector(torch.autograd.grad(loss, list(slow.parameters())))
+            if torch.isfinite(own).all():
+                total += own * min(1.0, float(victims._CLIP / own.norm()))
+        moved = parameters_to_vector(slow.parameters()) - victims._PRIVATE_RATE * total / 7
+        vector_to_parameters(moved.detach(), slow.parameters())
+    for one, other in zip(network.parameters(), slow.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
+    assert drawn == [(len(total), victims._CLIP * accounting.noise_multiplier(0.9, 1e-5, 1.0, 3))] * 3
 
 
 def test_an_autoencoder_undoes_noise():

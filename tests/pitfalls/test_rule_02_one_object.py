@@ -74,9 +74,10 @@ def breaches(text):
 
 
 def test_code_outside_the_core_takes_whole_steps_and_no_parts():
-    # doctor makes noise on made-up numbers, and attack/ plays against the mechanism: neither releases anything.
-    files = [path for path in SOURCE.rglob("*.py") if not {"private", "attack", "doctor.py"} & set(path.parts)]
+    # doctor makes noise on made-up numbers. Attacks, who teach students of their own, take whole steps like all others.
+    files = [path for path in SOURCE.rglob("*.py") if not {"private", "doctor.py"} & set(path.parts)]
     assert len(files) > 40
+    assert any(path.name == "victims.py" for path in files)
     assert {str(path): found for path in files if (found := breaches(path.read_text()))} == {}
 
 

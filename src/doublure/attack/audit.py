@@ -158,10 +158,10 @@ def _observations(
     """
     import torch
 
+    from doublure.private import noise
     from doublure.private.clipping import Constant
     from doublure.private.gradients import CriticLoss
     from doublure.private.mechanism import PrivateStep, StepSettings
-    from doublure.private.noise import OsKeyedNoise
     from doublure.private.records import PrivateRecords
 
     rows = torch.zeros(_OTHERS + planted, _WIDTH)
@@ -180,7 +180,7 @@ def _observations(
             expected_units=1.0,
             n_critic=n_critic,
         ),
-        noise=OsKeyedNoise(),
+        noise=noise.source("os-keyed"),
         authorise=lambda _: None,
     )
     for run in range(1, runs + 1):

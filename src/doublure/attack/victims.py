@@ -1,9 +1,8 @@
 """The models that inversion attacks: students of images, taught plainly or with differentially private gradients.
 
 They are the papers' (Triastcyn & Faltings 2019, §5.4): perceptrons with 1000 and 300 units on pixels, 64-32-10 on the
-64 features of an autoencoder. The private one is DP-SGD (Abadi et al. 2016) on full batches: one record's gradient of a
-linear layer is an outer product, so that its norm follows from two vectors (Goodfellow 2015), and no gradient of a
-single record is ever held. It is a comparison for an internal report; nothing of it is released.
+64 features of an autoencoder. The private one is taught by DP-SGD (Abadi et al. 2016) on full batches, by the mechanism
+that ``dpgan`` uses and not by a copy. It is a comparison for an internal report; nothing of it is released.
 """
 
 from __future__ import annotations
@@ -12,9 +11,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from doublure.private import accounting
-from doublure.private.clipping import clip_factors
-from doublure.private.noise import OsKeyedNoise
+import numpy as np
 
 if TYPE_CHECKING:
     import torch
@@ -87,55 +84,53 @@ def teach_privately(
         steps: T.
     """
     import torch
+    from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-    std = _CLIP * accounting.noise_multiplier(epsilon, delta, 1.0, steps)
-    source = OsKeyedNoise()
+    from doublure.private import accounting, noise
+    from doublure.private.clipping import Constant
+    from doublure.private.gradients import CriticLoss
+    from doublure.private.mechanism import PrivateStep, StepSettings, unpaired
+    from doublure.private.records import PrivateRecords
+
+    known, width = network(inputs[:0]).shape[1], inputs.shape[1]
+    told = torch.nn.functional.one_hot(classes, known).to(inputs)
+    records = PrivateRecords(
+        torch.cat([inputs, told], dim=1),
+        np.arange(len(inputs)),
+        len(inputs),
+        lambda rows: (rows[:, :width], rows[:, width:]),
+    )
+    settings = StepSettings(
+        loss=CriticLoss(kind="wgan"),
+        schedule=Constant(max_grad_norm=_CLIP),
+        noise_multiplier=accounting.noise_multiplier(epsilon, delta, 1.0, steps),
+        sample_rate=1.0,
+        steps=steps,
+        expected_units=len(inputs),
+        paired=False,
+    )
+    step = PrivateStep(records, settings, noise=noise.source("os-keyed"), authorise=lambda _: None)
+    critic = _log_likelihood(network)
     for _ in range(steps):
-        total = clipped_sum(network, inputs, classes, _CLIP)
-        flat = torch.cat([part.reshape(-1) for part in total])
-        noisy = torch.nn.utils.parameters_to_vector(network.parameters()) - _PRIVATE_RATE / len(inputs) * (
-            flat + source.normal(len(flat), std)
-        )
-        torch.nn.utils.vector_to_parameters(noisy.detach(), network.parameters())
+        moved = parameters_to_vector(network.parameters()) - _PRIVATE_RATE * step.gradient(critic, unpaired)
+        vector_to_parameters(moved.detach(), network.parameters())
     network.eval()
 
 
-def clipped_sum(network: nn.Sequential, inputs: Tensor, classes: Tensor, bound: float) -> list[Tensor]:
-    """Return the sum of the records' gradients, each at most ``bound`` long, parameter by parameter.
-
-    Args:
-        network: Linear layers and ReLU.
-        inputs: ``(N, D)``.
-        classes: ``(N,)``.
-        bound: C.
-    """
-    import torch
+def _log_likelihood(network: nn.Sequential) -> nn.Module:
+    """Return D(x, y) = log p(y | x), of which the critic's loss −D is cross-entropy; y is one-hot."""
     from torch import nn
-    from torch.nn import functional
 
-    before: list[Tensor] = []
-    after: list[Tensor] = []
-    flow = inputs
-    for layer in network:
-        if isinstance(layer, nn.Linear):
-            before.append(flow.detach())
-            flow = layer(flow)
-            after.append(flow)
-        else:
-            flow = layer(flow)
-    loss = functional.cross_entropy(flow, classes, reduction="sum")
-    behind = torch.autograd.grad(loss, after)
-    # A weight's gradient is δ aᵀ and a bias's is δ: together they are ‖δ‖ √(‖a‖² + 1) long.
-    squares = [
-        delta.double().square().sum(1) * (1 + entry.double().square().sum(1))
-        for delta, entry in zip(behind, before, strict=True)
-    ]
-    factors = clip_factors(torch.stack(squares).sum(0).sqrt(), bound).float()[:, None]
-    return [
-        part
-        for delta, entry in zip(behind, before, strict=True)
-        for part in ((factors * delta).T @ entry, (factors * delta).sum(0))
-    ]
+    class LogLikelihood(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.network = network
+
+        def forward(self, inputs: Tensor, told: Tensor) -> Tensor:
+            chances: Tensor = self.network(inputs).log_softmax(1)
+            return (chances * told).sum(1)
+
+    return LogLikelihood()
 
 
 def autoencoder(inputs: int, features: int, source: torch.Generator) -> tuple[nn.Sequential, nn.Sequential]:
