@@ -126,3 +126,44 @@ def test_what_is_no_file_is_not_replaced(tmp_path):
             files.check_output(tmp_path / name, replaces="plan")
     (tmp_path / "folder").mkdir()
     files.check_output(tmp_path / "folder")  # whoever writes refuses it, or fills it if it is empty
+
+
+def test_a_folder_is_whole_or_not_there(tmp_path):
+    target = tmp_path / "out"
+    target.mkdir()
+    with files.whole_folder(target) as staging:
+        (staging / "one").write_text("x")
+        assert list(target.iterdir()) == []
+    assert [path.name for path in target.iterdir()] == ["one"]
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "no space"), KeyError("x")])
+def test_a_folder_that_fails_halfway_leaves_nothing(tmp_path, error):
+    def half():
+        with files.whole_folder(tmp_path / "out") as staging:
+            (staging / "one").write_text("x")
+            raise error
+
+    with pytest.raises(files.Unwritable if isinstance(error, OSError) else KeyError) as caught:
+        half()
+    assert list(tmp_path.iterdir()) == []
+    assert isinstance(error, KeyError) or caught.value.field == str(tmp_path / "out")
+
+
+def test_a_folder_whose_file_cannot_be_written_is_named_and_not_the_file(tmp_path):
+    with pytest.raises(files.Unwritable) as caught, files.whole_folder(tmp_path / "out") as staging:
+        files.write_json(staging / "nowhere" / "one.json", {})
+    assert caught.value.field == str(tmp_path / "out")
+    assert "nowhere" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_has_something_in_it_is_left_as_it_is(tmp_path):
+    target = tmp_path / "out"
+    target.mkdir()
+    whole = files.whole_folder(target)
+    (whole.__enter__() / "new").write_text("x")
+    (target / "old").write_text("x")
+    with pytest.raises(files.Unwritable):
+        whole.__exit__(None, None, None)
+    assert [path.name for path in tmp_path.rglob("*")] == ["out", "old"]

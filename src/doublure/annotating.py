@@ -15,7 +15,6 @@ guarantee covers it. The labels that a method gave the images are not handed out
 from __future__ import annotations
 
 import csv
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,13 +81,12 @@ def hand_out(syn: Synthesizer, folder: str | Path, n: SupportsIndex, *, seed: Su
     if not isinstance(syn.schema, ImageSchema):
         message = f"are labelled by hand, and this run is of kind {syn.schema.kind}"
         raise SettingError(message, field="images", remedy="sample instead")
-    target = Path(folder).absolute()
+    target = Path(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise InputError("is not empty", field=Path(folder), remedy="choose another -o")
+        raise InputError("is not empty", field=target, remedy="choose another -o")
     about = {"doublure": __version__, "watermark": syn.guarantee.watermark, "guarantee": syn.guarantee.sentence}
-    staging = files.part_of(target)
     names: list[str] = []
-    try:
+    with files.whole_folder(target) as staging:
         (staging / _PICTURES).mkdir(parents=True)
         for chunk in syn.sample_chunks(n, seed=seed):
             for pixels in chunk.images:
@@ -98,14 +96,6 @@ def hand_out(syn: Synthesizer, folder: str | Path, n: SupportsIndex, *, seed: Su
         files.write_json(staging / _ABOUT, about)
         with (staging / _LABELS).open("w", encoding="utf-8", newline="") as file:
             csv.writer(file).writerows([_HEADER, *([name, ""] for name in names)])
-        if target.exists():
-            target.rmdir()
-        staging.rename(target)
-        files.sync_folder(target.parent)
-    except OSError as error:
-        raise files.Unwritable(Path(folder), error) from None
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
     return len(names)
 
 

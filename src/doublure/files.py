@@ -6,7 +6,9 @@ import errno
 import json
 import os
 import secrets
-from collections.abc import Callable, Mapping
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NoReturn, TypeAlias
 
@@ -141,6 +143,33 @@ def _has_form(path: Path, beginning: bytes, form: Form) -> bool:
 def part_of(path: Path) -> Path:
     """Return where a file or folder is made before it is put in place: beside it, hidden, a name nobody can guess."""
     return path.with_name(f".{path.name}.{secrets.token_hex(6)}{_PART}")
+
+
+@contextmanager
+def whole_folder(asked: Path) -> Iterator[Path]:
+    """Yield a folder beside the one that is to be made, and put it in its place once it is whole.
+
+    Args:
+        asked: Where it is to stand; nothing may be there but an empty folder.
+
+    Raises:
+        Unwritable: The folder, or a file in it, cannot be written; what is named is what was asked for.
+    """
+    target = asked.absolute()
+    staging = part_of(target)
+    try:
+        staging.mkdir(parents=True)
+        yield staging
+        if target.exists():
+            target.rmdir()
+        staging.rename(target)
+        sync_folder(target.parent)
+    except OSError as error:
+        raise Unwritable(asked, error) from None
+    except Unwritable as error:  # names a file of the staging folder, which nobody asked for
+        raise Unwritable(asked, error.reason) from None
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
 
 
 def sweep(folder: Path) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import datetime
 import operator
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, SupportsIndex
@@ -101,15 +100,9 @@ def release(
         InputError: The folder is not empty, or the ledger is not found.
     """
     asked = Path(out)
-    target = asked.absolute()
     rows, forms = _check_arguments(asked, n, formats, FORMS[syn.schema.kind])
     book, reservation = _ledger_of(syn, ledger)
-    staging = files.part_of(target)
-    try:
-        staging.mkdir(parents=True)
-    except OSError as error:
-        raise files.Unwritable(asked, error) from None
-    try:
+    with files.whole_folder(asked) as staging:
         entropy = seeding.chosen(seed)
         for form in forms:
             file = staging / f"data.{form}"
@@ -121,16 +114,6 @@ def release(
         recorded = {file["path"]: file["sha256"] for file in listed} | {CARD: claims_sha256(card)}
         card["ledger"] = book.record_release(reservation, recorded, syn.guarantee.kind).to_json()
         _write_card(staging, card, _sheet(syn, rows, entropy), RECORDS[syn.schema.kind])
-        if target.exists():
-            target.rmdir()
-        staging.rename(target)
-        files.sync_folder(target.parent)
-    except OSError as error:
-        raise files.Unwritable(asked, error) from None
-    except files.Unwritable as error:  # names a file of the staging folder, which nobody asked for
-        raise files.Unwritable(asked, error.reason) from None
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
     return card
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -97,23 +96,11 @@ def _write_npz(chunks: Iterable[Images], file: BinaryIO, schema: ImageSchema, n:
 
 
 def _write_folder(chunks: Iterable[Images], path: Path, about: Mapping[str, str]) -> None:
-    """Write into a folder beside it, and put that in place once it is whole."""
-    target = path.absolute()
-    staging = files.part_of(target)
-    try:
-        staging.mkdir(parents=True)
-        number = 0
+    number = 0
+    with files.whole_folder(path) as whole:
         for chunk in chunks:
             for place, pixels in enumerate(chunk.images):
                 number += 1
-                folder = staging if chunk.labels is None else staging / folder_name(chunk.labels.iloc[place])
+                folder = whole if chunk.labels is None else whole / folder_name(chunk.labels.iloc[place])
                 folder.mkdir(exist_ok=True)
                 (folder / f"{number:08d}.png").write_bytes(png(picture_of(pixels), dict(about)))
-        if target.exists():
-            target.rmdir()
-        staging.rename(target)
-        files.sync_folder(target.parent)
-    except OSError as error:
-        raise files.Unwritable(target, error) from None
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
