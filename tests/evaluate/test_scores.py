@@ -1,7 +1,8 @@
 import pytest
 from pydantic import ValidationError
 
-from doublure.evaluate.scores import Score
+from doublure.evaluate.scores import Score, rate_score
+from doublure.figures import wilson
 
 
 def score(value, baseline, real, goal="high"):
@@ -23,6 +24,13 @@ def score(value, baseline, real, goal="high"):
 )
 def test_way_from_independent_columns_to_real_rows(value, baseline, real, goal, way):
     assert score(value, baseline, real, goal).way == (None if way is None else pytest.approx(way))
+
+
+def test_a_rate_is_counted_and_has_the_interval_of_its_own_count():
+    found = rate_score("recall", "recall", {"value": 30, "baseline": 10, "real": 39}, 40, "said")
+    assert (found.value, found.baseline, found.real) == (0.75, 0.25, 0.975)
+    assert found.interval == wilson(30, 40)
+    assert (found.key, found.goal, found.range, found.meaning) == ("recall", "high", (0.0, 1.0), "said")
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])

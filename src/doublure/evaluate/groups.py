@@ -13,7 +13,7 @@ import numpy as np
 from doublure.evaluate.classification import Labels
 from doublure.evaluate.coding import Coded, Coder
 from doublure.evaluate.features import Target
-from doublure.evaluate.scores import Score
+from doublure.evaluate.scores import Score, rate_score
 from doublure.evaluate.utility import Lessons, Taught
 from doublure.figures import LEVEL, Interval, Result, paired_difference, wilson
 
@@ -122,7 +122,7 @@ def _group(
     shares: Mapping[Taught, float] | None,
 ) -> Group:
     n = len(right["value"])
-    hits = {role: int(found.sum()) for role, found in right.items()}
+    hits: dict[str, int] = {role: int(found.sum()) for role, found in right.items()}
     only_real = int((right["real"] & ~right["value"]).sum())
     only_synthetic = int((right["value"] & ~right["real"]).sum())
     strict = paired_difference(only_real, only_synthetic, n, level=level)
@@ -141,16 +141,7 @@ def _group(
         column=column,
         value=value,
         rows=n,
-        accuracy=Score(
-            key="accuracy",
-            name="accuracy",
-            value=hits["value"] / n,
-            interval=wilson(hits["value"], n),
-            goal="high",
-            range=(0.0, 1.0),
-            baseline=hits["baseline"] / n,
-            real=hits["real"] / n,
-        ),
+        accuracy=rate_score("accuracy", "accuracy", hits, n),
         real_interval=wilson(hits["real"], n),
         loss=(only_real - only_synthetic) / n,
         loss_interval=paired_difference(only_real, only_synthetic, n),

@@ -21,11 +21,11 @@ from doublure.evaluate.classification import Labels
 from doublure.evaluate.extractors import codes_of
 from doublure.evaluate.holdout import SEEN, Rows, sides
 from doublure.evaluate.resemblance import resemblance
-from doublure.evaluate.scores import Score, distance_score
+from doublure.evaluate.scores import Score, distance_score, rate_score
 from doublure.evaluate.students import EPOCHS, STUDENTS, USUAL, Student, predict, sight
 from doublure.evaluate.table import INTERNAL, versions
 from doublure.evaluate.words import Verdict, interval, percent
-from doublure.figures import Result, wilson
+from doublure.figures import Result
 from doublure.schema.images import ImageSchema
 
 MOST_IMAGES = 5_000
@@ -203,24 +203,14 @@ def _skipped(schema: ImageSchema, sets: _Sets) -> str | None:
 
 def _teach(student: Student, sets: _Sets, lessons: Mapping[str, Labels], seed: int) -> StudentScore:
     test, truth = sets.images["test"].take(lessons["test"]), sets.classes["test"][lessons["test"]]
-    right = {}
+    right: dict[str, int] = {}
     for role in _ROLES:
         rows = lessons[role]
         lesson, classes = sets.images[role].take(rows), sets.classes[role][rows]
         chances = predict(student, lesson, classes, test, len(sets.labels), seed)
         right[role] = int((chances.argmax(axis=1) == truth).sum())
-    n = len(truth)
-    accuracy = Score(
-        key="accuracy",
-        name=STUDENTS[student].capitalize(),
-        value=right["value"] / n,
-        interval=wilson(right["value"], n),
-        goal="high",
-        range=(0.0, 1.0),
-        baseline=right["baseline"] / n,
-        real=right["real"] / n,
-        meaning=f"The share of real test images that a {STUDENTS[student]} gets right.",
-    )
+    meaning = f"The share of real test images that a {STUDENTS[student]} gets right."
+    accuracy = rate_score("accuracy", STUDENTS[student].capitalize(), right, len(truth), meaning)
     return StudentScore(student=student, name=STUDENTS[student], accuracy=accuracy)
 
 

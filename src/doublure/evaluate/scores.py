@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from doublure.figures import Interval, Result
+from doublure.figures import Interval, Result, wilson
 
 
 class Score(Result):
@@ -61,5 +61,20 @@ def distance_score(key: str, name: str, figures: Mapping[str, float | None], mea
         range=(0.0, 1.0),
         baseline=figures["baseline"],
         real=figures["real"],
+        meaning=meaning,
+    )
+
+
+def rate_score(key: str, name: str, hits: Mapping[str, int], n: int, meaning: str = "") -> Score:
+    """Return a share that should be high, from how many of n were hit: of ``value``, ``baseline`` and ``real``."""
+    return Score(
+        key=key,
+        name=name,
+        value=hits["value"] / n,
+        interval=wilson(hits["value"], n),
+        goal="high",
+        range=(0.0, 1.0),
+        baseline=hits["baseline"] / n,
+        real=hits["real"] / n,
         meaning=meaning,
     )

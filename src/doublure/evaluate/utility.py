@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -18,8 +18,8 @@ from doublure.evaluate.classification import Labels, area_under_roc, confusion, 
 from doublure.evaluate.classifiers import CLASSIFIERS, Kind, predict
 from doublure.evaluate.coding import Coded, Coder
 from doublure.evaluate.features import Features, Target, features, features_of
-from doublure.evaluate.scores import Score
-from doublure.figures import Result, wilson
+from doublure.evaluate.scores import Score, rate_score
+from doublure.figures import Interval, Result, wilson
 
 MOST_ROWS = 50_000
 """The most rows that a classifier is taught or tested with; of more, a uniform sample is used."""
@@ -161,11 +161,11 @@ def _grade(
     rng: np.random.Generator,
 ) -> Classifier:
     n = len(truth)
-    right = {role: int((guess == truth).sum()) for role, guess in guesses.items()}
+    right: dict[str, int] = {role: int((guess == truth).sum()) for role, guess in guesses.items()}
     areas = {role: area_under_roc(truth, found) for role, found in chances.items()}
     f1 = {role: macro_f1(confusion(truth, guess, classes), rng) for role, guess in guesses.items()}
 
-    def score(key: str, name: str, found: Mapping[Taught, tuple[float | None, Any]]) -> Score:
+    def score(key: str, name: str, found: Mapping[Taught, tuple[float | None, Interval | None]]) -> Score:
         value, interval = found["value"]
         return Score(
             key=key,
@@ -181,7 +181,7 @@ def _grade(
     return Classifier(
         kind=kind,
         name=CLASSIFIERS[kind],
-        accuracy=score("accuracy", "accuracy", {role: (hits / n, wilson(hits, n)) for role, hits in right.items()}),
+        accuracy=rate_score("accuracy", "accuracy", right, n),
         auc=score("auc", "area under ROC", areas),
         macro_f1=score("macro_f1", "macro-F1", f1),
     )
@@ -230,19 +230,8 @@ def _balance(target: Target, lessons: Lessons, guesses: Mapping[Taught, Labels])
         n = int(rows.sum())
         if not n and not any(shares.values()):
             continue
-        right = {role: int((guess[rows] == place).sum()) for role, guess in guesses.items()}
-        recall = None
-        if n:
-            recall = Score(
-                key="recall",
-                name="recall",
-                value=right["value"] / n,
-                interval=wilson(right["value"], n),
-                goal="high",
-                range=(0.0, 1.0),
-                baseline=right["baseline"] / n,
-                real=right["real"] / n,
-            )
+        right: dict[str, int] = {role: int((guess[rows] == place).sum()) for role, guess in guesses.items()}
+        recall = rate_score("recall", "recall", right, n) if n else None
         taught = len(lessons.taught["value"][1])
         share = Score(
             key="share",
