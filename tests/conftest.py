@@ -6,6 +6,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # one thread a worker, so that wo
 
 import json
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,6 +16,7 @@ import pandas as pd
 import pytest
 
 import doublure as db
+from doublure.errors import DoublureError
 
 DECLARED = """
 doublure: 1
@@ -127,6 +129,15 @@ class Letters:
         self.folder = folder / "public"
         self._plans: dict[str, db.Plan] = {}
         self.facts = self.made(self.folder, objective="autoencoder", steps=150, autoencoder_lr=4e-3)
+
+    @staticmethod
+    def refusal(kind: type[DoublureError], act: Callable[[], object]) -> DoublureError:
+        """Return the error that an act is refused with: one line, with a remedy."""
+        with pytest.raises(kind) as caught:
+            act()
+        assert "\n" not in str(caught.value)
+        assert caught.value.remedy
+        return caught.value
 
     def made(self, out: Path, **settings: Any) -> Any:
         """Make a public generator."""

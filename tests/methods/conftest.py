@@ -16,6 +16,7 @@ from doublure.errors import SettingError
 from doublure.methods import table
 from doublure.methods.base import Job, encoder_for, settings_of
 from doublure.methods.image_statistics import ImageStatisticsSettings
+from doublure.private.mechanism import PrivateStep
 from doublure.private.records import PrivateRecords
 from doublure.schema import ResolvedSchema, Schema
 
@@ -126,6 +127,19 @@ class World:
         assert "\n" not in str(caught.value)
         assert caught.value.remedy
         return caught.value
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[PrivateStep]:
+    """Every mechanism that is made."""
+    made, init = [], PrivateStep.__init__
+
+    def watched(step: PrivateStep, *arguments: Any, **named: Any) -> None:
+        init(step, *arguments, **named)
+        made.append(step)
+
+    monkeypatch.setattr(PrivateStep, "__init__", watched)
+    return made
 
 
 @pytest.fixture(scope="session")

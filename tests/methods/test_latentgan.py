@@ -25,14 +25,6 @@ CLASSES, CELLS = "sum up the latents' moments for each class", "sum up the laten
 LABELLER = {"labeller_share": 0.5, "labeller_steps": 3, "view_images": 100, "view_width": 10, "tries": 2}
 
 
-def refusal(kind, act):
-    with pytest.raises(kind) as caught:
-        act()
-    assert "\n" not in str(caught.value)
-    assert caught.value.remedy
-    return caught.value
-
-
 def fitted(letters, plan, tmp_path, data=None):
     book = db.Ledger.create(tmp_path / "l", dataset="even", epsilon=50.0, delta=1e-2)
     return db.fit(letters.private if data is None else data, plan, ledger=book, out=tmp_path / "run", seed=2)
@@ -85,22 +77,22 @@ def test_accesses_are_those_of_the_teacher(letters, teacher, more, purposes, rat
     ],
 )
 def test_what_cannot_be_is_refused(letters, change, named):
-    assert named in str(refusal(SettingError, lambda: letters.plan(**change)))
+    assert named in str(letters.refusal(SettingError, lambda: letters.plan(**change)))
 
 
 def test_a_generator_without_encoder_needs_steps(letters, tmp_path):
     letters.made(tmp_path / "gan", objective="wgan-gp", proposer=False)
     plan = letters.plan(public=str(tmp_path / "gan"), inversion_steps=None)
     assert (plan.settings.inversion_steps, plan.settings.inversion_restarts) == (200, 2)
-    refusal(SettingError, lambda: letters.plan(public=str(tmp_path / "gan"), inversion_steps=0))
+    letters.refusal(SettingError, lambda: letters.plan(public=str(tmp_path / "gan"), inversion_steps=0))
 
 
 def test_labels_that_nothing_would_make_are_refused(letters):
     text = letters.PRIVATE.replace("8]}", "8], roles: [target]}")
-    refusal(SchemaError, lambda: letters.plan(text))
+    letters.refusal(SchemaError, lambda: letters.plan(text))
     bare = letters.PRIVATE.partition("label:")[0]
     assert letters.plan(bare).settings.build is not None
-    refusal(SchemaError, lambda: letters.plan(bare, **LABELLER))
+    letters.refusal(SchemaError, lambda: letters.plan(bare, **LABELLER))
 
 
 def test_fit_refuses_another_public_generator_before_anything_is_charged(letters, tmp_path):
@@ -111,9 +103,9 @@ def test_fit_refuses_another_public_generator_before_anything_is_charged(letters
     shutil.copy(tmp_path / "other/generator.safetensors", folder)
     book = db.Ledger.create(tmp_path / "l", dataset="even", epsilon=50.0, delta=1e-2)
     act = lambda: db.fit(letters.private, plan, ledger=book, out=tmp_path / "run")  # noqa: E731
-    assert "plan" in str(refusal(RunFolderError, act))
+    assert "plan" in str(letters.refusal(RunFolderError, act))
     shutil.rmtree(folder)
-    refusal(RunFolderError, act)
+    letters.refusal(RunFolderError, act)
     assert [entry.kind for entry in book.entries if entry.kind == "reserve"] == []
     assert not (tmp_path / "run").exists()
 
@@ -121,7 +113,7 @@ def test_fit_refuses_another_public_generator_before_anything_is_charged(letters
 def test_a_plan_whose_public_facts_were_edited_is_refused(letters):
     made = letters.plan().to_json()
     made["settings"]["public_facts"]["generator_sha256"] = "0" * 64
-    refusal(InputError, lambda: Plan.from_json(made))  # the assumptions name the weights
+    letters.refusal(InputError, lambda: Plan.from_json(made))  # the assumptions name the weights
 
 
 # -- the whole way -----------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 
 from doublure.methods import adversarial, mean_embedding, private_teacher
@@ -15,19 +14,6 @@ CRITIC = {"critic_share": 0.3, "labeller_share": 0.3, "critic_steps": 6, "critic
 
 def weights(generator):
     return torch.cat([parameter.detach().flatten() for parameter in generator.parameters()])
-
-
-@pytest.fixture
-def steps(monkeypatch):
-    """Every mechanism that is made."""
-    made, init = [], PrivateStep.__init__
-
-    def watched(step, *arguments, **named):
-        init(step, *arguments, **named)
-        made.append(step)
-
-    monkeypatch.setattr(PrivateStep, "__init__", watched)
-    return made
 
 
 def test_what_is_done_is_what_is_declared(digits, steps):

@@ -10,22 +10,8 @@ from doublure.errors import SchemaError, SettingError
 from doublure.methods import marginals
 from doublure.methods.guided import METHOD
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
-from doublure.private.mechanism import PrivateStep
 
 CRITIC = {"critic_share": 0.3, "critic_steps": 8, "critic_lot": 100, "critic_width": 8}
-
-
-@pytest.fixture
-def steps(monkeypatch):
-    """Every mechanism that is made."""
-    made, init = [], PrivateStep.__init__
-
-    def watched(step, *arguments, **named):
-        init(step, *arguments, **named)
-        made.append(step)
-
-    monkeypatch.setattr(PrivateStep, "__init__", watched)
-    return made
 
 
 def test_what_is_done_is_what_is_declared(world, steps):

@@ -239,11 +239,22 @@ class Memory:
         self.trace.public["authorised"].append(through)
 
 
+class OneWeight(torch.nn.Module):
+    """A critic of one number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = torch.nn.Linear(1, 1)
+
+    def forward(self, x: torch.Tensor, condition: torch.Tensor | None = None) -> torch.Tensor:
+        return self.body(x).squeeze(1)
+
+
 class Lab:
     """Runs the production code in miniature, and plants mutants in it."""
 
     PUBLIC, BOUGHT, SEVERAL, TINY, ODD_RECORDS = PUBLIC, BOUGHT, SEVERAL, TINY, ODD_RECORDS
-    REFUSED = LedgerError
+    REFUSED, OneWeight = LedgerError, OneWeight
     people, with_unit, without_unit = staticmethod(people), staticmethod(with_unit), staticmethod(without_unit)
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from torch import nn
 
 from doublure.errors import SettingError
 from doublure.methods import marginals, private_teacher
@@ -30,15 +29,6 @@ from doublure.schema import Schema
 
 ALPHA = 1e-6
 UNITS, RATE, LOTS = 200, 0.05, 400
-
-
-class OneWeight(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.body = nn.Linear(1, 1)
-
-    def forward(self, x, condition=None):
-        return self.body(x).squeeze(1)
 
 
 def settings(**changes):
@@ -58,7 +48,7 @@ def lots_of(lab, patch, rows=UNITS, **changes):
     lot, lots = PrivateRecords.lot, []
     with patch.context() as inner:
         step = lab.mechanism(torch.ones(rows, 1), settings(**changes), noise=ReplayNoise(repeat(torch.zeros(2))))
-        critic = OneWeight()
+        critic = lab.OneWeight()
         step._of(critic)
         inner.setattr(PrivateRecords, "lot", lambda records, units: (lots.append(units), lot(records, units))[1])
         for _ in range(step.steps):
@@ -128,7 +118,7 @@ def check_the_event_says_how_lots_are_drawn(lab, patch):
     with patch.context() as inner:
         inner.setattr(mechanism, "PoissonSampler", lambda population, rate: FixedSizeSampler(population, 3))
         step = lab.mechanism(torch.ones(10, 1), settings(steps=1), noise=ReplayNoise([torch.zeros(2)]))
-    step.gradient(OneWeight(), partner)
+    step.gradient(lab.OneWeight(), partner)
     for accountant in ("pld", "rdp"):
         priced = partial(accounting.epsilon_of, [step.event], 1e-5, accountant=accountant)
         assert "fixed-size" in lab.refusal(SettingError, priced).message
@@ -207,7 +197,7 @@ def check_small_tables_leave_the_same_trace(lab):
         step = lab.mechanism(
             torch.ones(rows, 1), settings(steps=20, sample_rate=1e-12), noise=noise, authorise=asked.append
         )
-        out = [step.gradient(OneWeight(), partner).tolist() for _ in range(20)]
+        out = [step.gradient(lab.OneWeight(), partner).tolist() for _ in range(20)]
         traces.append((asked, noise.asked, out, step.event))
     assert traces[0] == traces[1] == traces[2]
     assert traces[0][0] == list(range(1, 21))

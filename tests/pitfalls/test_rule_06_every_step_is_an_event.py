@@ -7,7 +7,6 @@ import itertools
 
 import pytest
 import torch
-from torch import nn
 
 from doublure import fitting
 from doublure.errors import SettingError
@@ -75,15 +74,6 @@ def test_a_step_that_is_not_counted_is_caught(lab, monkeypatch, owner, name, edi
         check_events_are_steps_are_draws(lab, 5)
 
 
-class OneWeight(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.body = nn.Linear(1, 1)
-
-    def forward(self, x, condition=None):
-        return self.body(x).squeeze(1)
-
-
 def check_the_check_comes_first(lab, patch):
     acts, lot = [], PoissonSampler.lot
 
@@ -110,7 +100,7 @@ def check_the_check_comes_first(lab, patch):
 
     with patch.context() as inner:
         inner.setattr(PoissonSampler, "lot", lambda sampler: (acts.append("lot"), lot(sampler))[1])
-        step, critic = lab.mechanism(torch.ones(4, 1), settings(5), noise=Noise(), authorise=authorise), OneWeight()
+        step, critic = lab.mechanism(torch.ones(4, 1), settings(5), noise=Noise(), authorise=authorise), lab.OneWeight()
         step.gradient(critic, partner)
         step.gradient(critic, partner)
         with contextlib.suppress(RuntimeError):

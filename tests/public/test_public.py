@@ -29,14 +29,6 @@ columns:
 """
 
 
-def refusal(kind, act):
-    with pytest.raises(kind) as caught:
-        act()
-    assert "\n" not in str(caught.value)
-    assert caught.value.remedy
-    return caught.value
-
-
 def folder_of(letters, tmp_path):
     shutil.copytree(letters.folder, tmp_path / "public")
     return tmp_path / "public"
@@ -72,7 +64,7 @@ def test_a_gan_is_made_with_an_encoder_or_without(letters, tmp_path, proposer):
     assert public.load(tmp_path / "gan") == facts
 
 
-def test_a_table_is_made_without_its_conditions(tmp_path):
+def test_a_table_is_made_without_its_conditions(letters, tmp_path):
     draw = np.random.default_rng(1)
     frame = pd.DataFrame(
         {"age": draw.integers(20, 40, 90), "job": draw.choice(["cook", "nurse"], 90), "place": ["hill"] * 90}
@@ -93,14 +85,14 @@ def test_a_table_is_made_without_its_conditions(tmp_path):
         "another column place": ROWS.replace(", roles: [condition], shares: {hill: 0.7, coast: 0.3}", ""),
     }
     for said, text in others.items():
-        assert said in str(refusal(SettingError, lambda text=text: facts.refuse_unfit(db.Schema.parse(text))))
+        assert said in str(letters.refusal(SettingError, lambda text=text: facts.refuse_unfit(db.Schema.parse(text))))
     images = db.Schema.parse("doublure: 1\nkind: images\nimages: {shape: [8, 8, 1]}\n")
-    assert "table" in str(refusal(SettingError, lambda: facts.refuse_unfit(images)))
+    assert "table" in str(letters.refusal(SettingError, lambda: facts.refuse_unfit(images)))
 
 
 def test_a_shape_that_differs_is_refused(letters):
     other = db.Schema.parse(letters.PRIVATE.replace("[8, 8, 1]", "[9, 8, 1]"))
-    assert "[9, 8, 1]" in str(refusal(SettingError, lambda: letters.facts.refuse_unfit(other)))
+    assert "[9, 8, 1]" in str(letters.refusal(SettingError, lambda: letters.facts.refuse_unfit(other)))
     assert made_of(other) == {"shape": [9, 8, 1]}
 
 
@@ -135,12 +127,16 @@ def test_one_that_is_cut_off_goes_on(letters, tmp_path, monkeypatch, objective, 
     own = letters.NETWORKS | {"objective": objective, "steps": 20, "proposer_steps": 3}
     common = {"provenance": letters.PROVENANCE, "out": tmp_path / "cut"}
     schema = db.Schema.parse(letters.PUBLIC)
-    error = refusal(Interrupted, lambda: public.fit(letters.public, schema, seed=4, progress=stops, **common, **own))
+    error = letters.refusal(
+        Interrupted, lambda: public.fit(letters.public, schema, seed=4, progress=stops, **common, **own)
+    )
     assert "resume" in error.remedy
-    assert "--resume" in str(refusal(RunFolderError, lambda: public.load(tmp_path / "cut")))
+    assert "--resume" in str(letters.refusal(RunFolderError, lambda: public.load(tmp_path / "cut")))
     stops.asked = False
-    refusal(RunFolderError, lambda: public.fit(letters.public, schema, **common, **own))
-    refusal(RunFolderError, lambda: public.fit(letters.public, schema, resume=True, **common, **own | {"steps": 21}))
+    letters.refusal(RunFolderError, lambda: public.fit(letters.public, schema, **common, **own))
+    letters.refusal(
+        RunFolderError, lambda: public.fit(letters.public, schema, resume=True, **common, **own | {"steps": 21})
+    )
     seen = []
     kept = public_teaching._Lesson.run
     monkeypatch.setattr(
@@ -149,7 +145,7 @@ def test_one_that_is_cut_off_goes_on(letters, tmp_path, monkeypatch, objective, 
     facts = public.fit(letters.public, schema, resume=True, **common, **own)
     assert seen[0] >= (8 if objective == "autoencoder" else 0)
     assert public.load(tmp_path / "cut") == facts
-    refusal(RunFolderError, lambda: public.fit(letters.public, schema, resume=True, **common, **own))
+    letters.refusal(RunFolderError, lambda: public.fit(letters.public, schema, resume=True, **common, **own))
 
 
 def test_weights_that_somebody_else_has_taught(letters, tmp_path):
@@ -162,9 +158,11 @@ def test_weights_that_somebody_else_has_taught(letters, tmp_path):
     assert facts.encoder_sha256 == letters.facts.encoder_sha256
     common["out"] = tmp_path / "other"
     wrong = lambda: public.adopt(weights, schema, **common, **own | {"noise_width": 7})  # noqa: E731
-    assert "settings" in str(refusal(RunFolderError, wrong))
+    assert "settings" in str(letters.refusal(RunFolderError, wrong))
     assert not (tmp_path / "other").exists()
-    refusal(RunFolderError, lambda: public.adopt(letters.folder / "encoder.safetensors", schema, **common, **own))
+    letters.refusal(
+        RunFolderError, lambda: public.adopt(letters.folder / "encoder.safetensors", schema, **common, **own)
+    )
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------
@@ -187,14 +185,14 @@ def test_a_provenance_that_says_too_little(letters, tmp_path, given, named):
     def act():
         public.fit(letters.public, db.Schema.parse(letters.PUBLIC), provenance=given, out=tmp_path / "p")
 
-    assert named in str(refusal(InputError, act))
+    assert named in str(letters.refusal(InputError, act))
     assert not (tmp_path / "p").exists()
 
 
-def test_facts_that_would_have_to_be_learned_are_refused(tmp_path):
+def test_facts_that_would_have_to_be_learned_are_refused(letters, tmp_path):
     text = ROWS.replace("bounds: [0, 100]", "bounds: {learn: 0.1}")
     given = {"provenance": {"data": "made up", "people": "nobody", "licence": "none"}, "out": tmp_path / "p"}
-    error = refusal(SchemaError, lambda: public.fit(pd.DataFrame(), db.Schema.parse(text), **given))
+    error = letters.refusal(SchemaError, lambda: public.fit(pd.DataFrame(), db.Schema.parse(text), **given))
     assert error.field == "columns.age.bounds"
 
 
@@ -204,10 +202,10 @@ def test_series_and_unknown_settings_are_refused(letters, tmp_path):
         " missing: false}}\n"
     )
     given = {"provenance": letters.PROVENANCE, "out": tmp_path / "p"}
-    assert "series" in str(refusal(SettingError, lambda: public.fit(letters.public, series, **given)))
+    assert "series" in str(letters.refusal(SettingError, lambda: public.fit(letters.public, series, **given)))
     schema = db.Schema.parse(letters.PUBLIC)
-    refusal(SettingError, lambda: public.fit(letters.public, schema, **given, epsilon=1.0))
-    refusal(InputError, lambda: public.fit({"images": np.zeros((5, 9, 9, 1), np.uint8)}, schema, **given))
+    letters.refusal(SettingError, lambda: public.fit(letters.public, schema, **given, epsilon=1.0))
+    letters.refusal(InputError, lambda: public.fit({"images": np.zeros((5, 9, 9, 1), np.uint8)}, schema, **given))
     assert not (tmp_path / "p").exists()
 
 
@@ -221,7 +219,7 @@ def test_a_damaged_folder_is_one_line(letters, tmp_path, name, damage):
     else:
         forms = {"cut": content[: len(content) // 2], "empty": b"", "junk": b"\x80\x04cos\nsystem\n."}
         (folder / name).write_bytes(forms.get(damage, content[:-9] + b"#" + content[-8:]))
-    refusal(RunFolderError, lambda: public.load(folder))
+    letters.refusal(RunFolderError, lambda: public.load(folder))
 
 
 @pytest.mark.parametrize(
@@ -236,7 +234,7 @@ def test_edited_facts_are_refused(letters, tmp_path, edit):
     folder = folder_of(letters, tmp_path)
     facts = json.loads((folder / "public.json").read_text())
     (folder / "public.json").write_text(json.dumps(facts | edit))
-    refusal(RunFolderError, lambda: public.load(folder))
+    letters.refusal(RunFolderError, lambda: public.load(folder))
 
 
 def test_a_source_is_one_line_whatever_was_written(letters):
@@ -249,8 +247,8 @@ def test_a_source_is_one_line_whatever_was_written(letters):
     assert "(here)" in line
 
 
-def test_weights_that_are_not_finite_are_refused(tmp_path):
+def test_weights_that_are_not_finite_are_refused(letters, tmp_path):
     from safetensors.torch import save_file
 
     save_file({"a": torch.tensor([1.0, float("nan")])}, tmp_path / "w.safetensors")
-    refusal(RunFolderError, lambda: read_weights(tmp_path / "w.safetensors"))
+    letters.refusal(RunFolderError, lambda: read_weights(tmp_path / "w.safetensors"))
