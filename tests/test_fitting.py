@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import threading
+from dataclasses import replace
 
 import pytest
 import torch
@@ -320,6 +321,14 @@ def test_a_resumed_run_goes_on_and_its_lost_steps_count(small, book, tmp_path, m
     assert {"resumed_at": 4, "from_state_of": 2} in log
     assert len(syn.sample(3)) == 3
     assert db.load(tmp_path / "run").run["seed"] == 1
+
+
+def test_a_run_is_resumed_with_the_same_plan_of_another_machine(small, book, tmp_path, monkeypatch):
+    """Where a plan is made again it estimates other seconds; what is finished carries the plan that it was begun with."""
+    begun(small, small.plan, book, tmp_path, 3, monkeypatch)
+    slower = replace(small.plan, seconds_estimate=small.plan.seconds_estimate + 60, memory_bytes=1)
+    db.fit(small.frame(), slower, ledger=book, out=tmp_path / "run", resume=True)
+    assert db.load(tmp_path / "run").plan == small.plan
 
 
 def test_a_resumed_run_takes_up_what_was_learned(small, bought, book, tmp_path, monkeypatch):

@@ -202,10 +202,10 @@ class _Run:
     def resumed(cls, path: Path, plan: Plan, ledger: Ledger) -> _Run:
         """Open the folder and take the reservation up again."""
         folder = RunFolder.open(path)
-        seed, kept = folder.run.get("seed"), folder.reservation
+        begun, seed, kept = folder.plan, folder.run.get("seed"), folder.reservation
         if folder.run.get("status") == "done":
             raise RunFolderError("is finished", field=path, remedy="sample from it, or fit into a new folder")
-        if folder.plan.to_json() | _machine(plan) != plan.to_json():
+        if begun.to_json() | _machine(plan) != plan.to_json():
             raise RunFolderError("was begun with another plan", field=path, remedy=f"use {path / 'plan.json'}")
         if not isinstance(kept.get("reservation"), str):
             raise RunFolderError("was cut off before it could begin", field=path, remedy="remove it, and fit anew")
@@ -215,8 +215,8 @@ class _Run:
         folder.sweep()
         fresh = secrets.token_hex(16)
         folder.update_run(ledger={**kept, "next_sessions": [*known[1:], fresh]})
-        reservation = _take_up(ledger, kept["reservation"], known, plan, fresh)
-        run = cls(folder, plan, reservation, seed)
+        reservation = _take_up(ledger, kept["reservation"], known, begun, fresh)
+        run = cls(folder, begun, reservation, seed)  # the plan that lies in the folder, with its estimates
         run._note(status="resumed", ledger=ledger)
         return run
 
