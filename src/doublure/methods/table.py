@@ -8,7 +8,7 @@ from doublure.errors import SettingError
 from doublure.methods.base import Method
 
 METHODS: dict[str, str] = {
-    "statistics": "one noisy release (counts of a table, mean features of images) teaches a generator",
+    "statistics": "noisy statistics (counts of tables and series, mean features of images) teach a generator",
     "guided": "statistics, then a private critic that refines, and on images a labeller that checks what is made",
     "dpgan": "a GAN whose critic learns from clipped, noised gradients (Frigerio 2019)",
     "latentgan": "a private GAN of the latents that a public generator makes records of (Chen 2021, DPMI)",

@@ -106,6 +106,8 @@ def _noise(made: Plan) -> list[str]:
 
 
 def _duration(seconds: float) -> str:
+    if seconds < 1.5:
+        return "a second"
     if seconds < 90:
-        return f"{max(1, round(seconds))} seconds"
+        return f"{round(seconds)} seconds"
     return f"{round(seconds / 60)} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
