@@ -26,6 +26,7 @@ import pytest
 import torch
 
 from doublure import fitting
+from doublure.data.opening import Source
 from doublure.data.tables import open_table
 from doublure.encode.table import TableEncoder
 from doublure.errors import DoublureError, LedgerError
@@ -154,7 +155,7 @@ class Primitives:
         return torch.tensor(np.array(rows).reshape(-1, width), dtype=torch.float32)
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
-        take, noise, learn = mechanism.PrivateStep.gradient, adversarial.Adversaries._noise, facts.learn
+        take, noise = mechanism.PrivateStep.gradient, adversarial.Adversaries._noise
 
         def lot(sampler: PoissonSampler) -> np.ndarray:
             self.trace.order.append("lot")
@@ -193,18 +194,24 @@ class Primitives:
             self.trace.outputs.append(made if self.frozen is None else self.frozen.outputs[number])
             return self.trace.outputs[-1]
 
-        def answered(*arguments: object, **named: object) -> object:
-            answer = learn(*arguments, **named)
-            number = len(self.trace.answers)
-            self.trace.answers.append(answer if self.frozen is None else self.frozen.answers[number])
-            return self.trace.answers[-1]
-
         patch.setattr(PoissonSampler, "lot", lot)
         patch.setattr(OsKeyedNoise, "normal", normal)
         patch.setattr(mechanism.PrivateStep, "_mix", mix)
         patch.setattr(mechanism.PrivateStep, "gradient", gradient)
         patch.setattr(adversarial.Adversaries, "_noise", paired)
-        patch.setattr(facts, "learn", answered)
+        freeze_answers(patch, self.trace, self.frozen)
+
+
+def freeze_answers(patch: pytest.MonkeyPatch, trace: Trace, frozen: Trace | None) -> None:
+    """Keep what each question is answered, or answer it as it was."""
+    learn = facts.learn
+
+    def answered(*arguments: object, **named: object) -> object:
+        answer = learn(*arguments, **named)
+        trace.answers.append(answer if frozen is None else frozen.answers[len(trace.answers)])
+        return trace.answers[-1]
+
+    patch.setattr(facts, "learn", answered)
 
 
 class Memory:
@@ -324,7 +331,10 @@ class Lab:
             seed: The public seed.
             settings: Changes to the settings.
         """
-        plan = self.counting_plan(schema, **settings)
+        return self.counted(open_table(frame), self.counting_plan(schema, **settings), like=like, seed=seed)
+
+    def counted(self, opened: Source, plan: Plan, *, like: Trace | None = None, seed: int = 1) -> Trace:
+        """Run ``statistics`` on what was opened, of whatever kind, as :meth:`count` does on a table."""
         trace = Trace()
         memory = Memory(trace, plan.steps)
         noisy = statistics.noisy_histogram
@@ -339,10 +349,13 @@ class Lab:
 
         with self._patch.context() as patch:
             patch.setattr(statistics, "noisy_histogram", drawn)
+            freeze_answers(patch, trace, like)
             run = fitting._Run(memory, plan, memory, seed)
-            table = open_table(frame).load(plan.schema, at_least=0)
-            generator = run._train(table, run._resolve(table, Silent()), "cpu", Silent())
+            loaded = opened.load(plan.schema, at_least=0)
+            resolved = run._resolve(loaded, Silent())
+            generator = run._train(loaded, resolved, "cpu", Silent())
         trace.public |= {"generator": generator.state_dict(), "noise_multiplier": plan.noise_multiplier}
+        trace.public["resolved"] = resolved.to_yaml()
         return trace
 
     def fit(
@@ -435,6 +448,12 @@ class Lab:
             assert moved <= allowed * (1 + 1e-6) + rounding
             worst = max(worst, moved / allowed)
         return worst
+
+    @staticmethod
+    def price(one: Trace, other: Trace) -> float:
+        """Return how far all queries are apart together, in units of their noise: what ε is made of."""
+        pairs = zip(one.queries, other.queries, one.allowed, strict=True)
+        return sum(float((mine - theirs).norm() / scale) ** 2 for mine, theirs, scale in pairs) ** 0.5
 
     @staticmethod
     def encoder(resolved: str) -> TableEncoder:

@@ -8,6 +8,7 @@ import pytest
 from doublure import fitting
 from doublure.errors import SchemaError
 from doublure.methods import marginals
+from doublure.methods.kept_tables import KeptTables
 from doublure.planning import plans
 from doublure.private import accounting, facts, statistics
 from doublure.schema import Schema
@@ -169,7 +170,7 @@ def test_all_follows_from_released_tables(lab):
     check_all_follows_from_released_tables(lab)
 
 
-EXACT = "self._tables._counted([(Axis.of_codes(part, block.size),)])[0].astype(np.float64)"
+EXACT = "self._tables._tables._counted([(Axis.of_codes(part, block.size),)])[0].astype(np.float64)"
 
 
 @pytest.mark.parametrize(
@@ -177,11 +178,11 @@ EXACT = "self._tables._counted([(Axis.of_codes(part, block.size),)])[0].astype(n
     [
         (marginals._NoisyTables, "count_singles", ("self._grouping(block, self._singles[part])",
                                                    f"self._grouping(block, {EXACT})")),
-        (marginals._NoisyTables, "_released", ("counted = self._tables.release(wanted)",
+        (KeptTables, "released", ("counted = self._tables.release(wanted)",
                                                "counted = (self._tables.release(wanted), "
                                                "self._tables._counted(wanted))[1]")),
         (marginals._NoisyTables, "_count_rows", ("np.maximum(totals / precision, _FEWEST_ROWS)",
-                                                 "np.full(self.classes, self._job.records.n_units / self.classes)")),
+                                                 "np.full(self.classes, self._tables._job.records.n_units / self.classes)")),
         (marginals, "taught", ("job.log({", "job.log({'rows': job.records.n_units, ")),
         (marginals, "taught", ("manual_seed(job.seed)", "manual_seed(job.records.n_units)")),
     ],

@@ -322,27 +322,21 @@ def test_a_method_that_counts_by_itself_is_caught(lab, monkeypatch):
         check_records_are_counted_by_their_mechanism_alone(lab, monkeypatch)
 
 
-def price(one, other):
-    """Return how far two traces are apart in units of their noise: what ε is made of."""
-    pairs = zip(one.queries, other.queries, one.allowed, strict=True)
-    return sum(float((mine - theirs).norm() / scale) ** 2 for mine, theirs, scale in pairs) ** 0.5
-
-
 def check_tables_move_by_no_more_than_is_paid_for(lab):
     """One unit more or less moves all tables together by 1/σ in units of their noise, and by no more."""
     base = lab.people()
     kept = lab.count(base)
     paid = 1 / kept.public["noise_multiplier"]
     for record in lab.ODD_RECORDS.values():
-        assert price(kept, lab.count(lab.with_unit(base, record), like=kept)) == pytest.approx(paid, rel=1e-9)
-    assert price(kept, lab.count(lab.without_unit(base, "p7"), like=kept)) == pytest.approx(paid, rel=1e-9)
+        assert lab.price(kept, lab.count(lab.with_unit(base, record), like=kept)) == pytest.approx(paid, rel=1e-9)
+    assert lab.price(kept, lab.count(lab.without_unit(base, "p7"), like=kept)) == pytest.approx(paid, rel=1e-9)
     base = lab.people(records=2)
     kept = lab.count(base, lab.SEVERAL)
     paid = 1 / kept.public["noise_multiplier"]
     for records, share in ((1, 1 / 3), (3, 1.0), (5, 1.0)):
         more = lab.with_unit(base, lab.ODD_RECORDS["duplicate"], records=records)
-        assert price(kept, lab.count(more, lab.SEVERAL, like=kept)) == pytest.approx(paid * share, rel=1e-9)
-    fewer = price(kept, lab.count(lab.without_unit(base, "p7"), lab.SEVERAL, like=kept))
+        assert lab.price(kept, lab.count(more, lab.SEVERAL, like=kept)) == pytest.approx(paid * share, rel=1e-9)
+    fewer = lab.price(kept, lab.count(lab.without_unit(base, "p7"), lab.SEVERAL, like=kept))
     assert paid / 3 < fewer <= paid * (1 + 1e-9)
 
 
@@ -352,7 +346,7 @@ def test_tables_move_by_no_more_than_is_paid_for(lab):
 
 LIMIT = ("if len(tables) > event.tables:", "if False:")
 BOUND = ("if self._records.most_records > event.records:", "if False:")
-WANTED = ("self._released('pair', 2, wanted)", "self._released('pair', 2, wanted + wanted)[:len(wanted)]")
+WANTED = ("released('pair', 2, wanted)", "released('pair', 2, wanted + wanted)[:len(wanted)]")
 TABLES = {
     "a record counted twice": [(PrivateTables, "_counted", ("total += np", "total += 2 * np"))],
     "half the noise": [

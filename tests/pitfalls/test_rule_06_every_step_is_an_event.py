@@ -10,8 +10,8 @@ import torch
 
 from doublure import fitting
 from doublure.errors import SettingError
-from doublure.methods import marginals
 from doublure.methods.dpgan import METHOD, Dpgan, DpganSettings
+from doublure.methods.kept_tables import KeptTables
 from doublure.methods.table_statistics import TableStatisticsSettings
 from doublure.private import accounting, mechanism
 from doublure.private.accounting import GaussianEvent
@@ -220,7 +220,7 @@ TWICE = RELEASED.replace("return ", "made = ").replace(
                                      + "\n    self._authorise(self.taken)\n    return made")]),
         (PrivateTables, "release", [(RELEASED, TWICE + "\n    return made")]),
         (PrivateTables, "release", [("event = self._releases[self.taken]", "event = self._releases[-1]")]),
-        (marginals._NoisyTables, "_released", [("counted = self._tables.release(wanted)",
+        (KeptTables, "released", [("counted = self._tables.release(wanted)",
                                                 "self._tables.release(wanted)\n"
                                                 "        counted = self._tables.release(wanted)")]),
         (TableStatisticsSettings, "accesses", [("tables=tables", "tables=tables - 1")]),

@@ -21,6 +21,7 @@ from doublure import fitting
 from doublure.data.tables import open_table
 from doublure.encode.columns import Discrete
 from doublure.methods import adversarial, marginals
+from doublure.methods.kept_tables import KeptTables
 from doublure.private.noise import ChaCha20Noise, OsKeyedNoise
 from doublure.private.records import PrivateRecords
 from doublure.private.sampling import PoissonSampler
@@ -208,10 +209,10 @@ BARE = "self._tables._counted(wanted)"
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (marginals._NoisyTables, "_released", (TAKEN, f"counted = ({TAKEN[10:]}, {BARE})[1]")),
-        (marginals._NoisyTables, "_released",
+        (KeptTables, "released", (TAKEN, f"counted = ({TAKEN[10:]}, {BARE})[1]")),
+        (KeptTables, "released",
          (TAKEN, f"{TAKEN}\n        self._job.log({{'counts': [t.tolist() for t in {BARE}]}})")),
-        (marginals._NoisyTables, "_released",
+        (KeptTables, "released",
          (TAKEN, f"{TAKEN}\n        self._kept['rows'] = torch.tensor([sum({BARE}[0].ravel())])")),
         (marginals, "taught", ("job.log({", "job.log({'rows': job.records.n_units, ")),
     ],

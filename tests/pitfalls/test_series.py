@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,9 +19,15 @@ from doublure import fitting
 from doublure.data.series import clock, open_series, rows, sources
 from doublure.data.series.records import SeriesSet
 from doublure.encode.series import SeriesEncoder
+from doublure.encode.series_codes import SeriesCodes
 from doublure.errors import DoublureError
 from doublure.methods.dpgan import SeriesDpganSettings
+from doublure.methods.kept_tables import KeptTables
+from doublure.methods.series_statistics import SeriesStatisticsSettings
+from doublure.methods.step_counts import StepCounts
+from doublure.planning import plans
 from doublure.private import statistics
+from doublure.private.tabulation import PrivateTables
 from doublure.progress import Silent
 from doublure.schema import Schema
 from doublure.schema.series import SeriesSchema
@@ -198,6 +205,90 @@ def test_each_unit_is_bounded(lab):
     lab.plant(sources, "at_most", ("rank < max_records", "rank <= max_records"))
     with lab.caught():
         check_each_unit_is_bounded()
+
+
+# -- statistics: tables of neighbouring steps -------------------------------------------------------------------------
+
+COUNTED_FEW = {"fit_steps": 3, "groups": 3, "levels": 2, "bins": 8, "single_share": 0.3}
+COUNTED_METERS = ODD_METERS | {
+    "the same every day": meter([5.0] * 12, first="2024-03-25"),
+    "nothing but gaps, and one zero": meter([np.nan] * 7 + [0.0]),
+}
+
+
+@cache
+def counting_plan(text):
+    """Return the plan that every run of a schema has in common."""
+    priced = {"epsilon": 5.0, "delta": 1e-3, "accountant": "rdp"}
+    return plans.plan(Schema.parse(text), method="statistics", **priced, **COUNTED_FEW)
+
+
+@pytest.fixture
+def counts(lab, monkeypatch):
+    """Run ``statistics`` on readings as ``fit`` does; of each unit the first series are used, not a draw of them."""
+    first = lambda codes, most: np.flatnonzero(pd.Series(codes).groupby(codes).cumcount() < most)  # noqa: E731
+    monkeypatch.setattr(sources, "at_most", first)
+
+    def run(frame, text=PUBLIC, *, like=None):
+        return lab.counted(open_series(frame), counting_plan(text), like=like)
+
+    return run
+
+
+def check_tables_of_neighbours(lab, counts, text=PUBLIC):
+    """Nothing but the tables differs, and all of them together by what is paid for: reached, and never passed."""
+    base = readings()
+    kept, worst = counts(base, text), 0.0
+    paid = 1 / kept.public["noise_multiplier"]
+    for other in (*(with_meter(base, more) for more in COUNTED_METERS.values()), base[base["who"] != "m7"]):
+        trace = counts(other, text, like=kept)
+        lab.assert_same_public(kept, trace)
+        price = lab.price(kept, trace)
+        assert 0 < price <= paid * (1 + 1e-9)
+        worst = max(worst, price)
+    assert worst == pytest.approx(paid, rel=1e-9)  # as many series as are used, alike in everything that is counted
+    one_series = counts(with_meter(base, COUNTED_METERS["a single reading"]), text, like=kept)
+    assert lab.price(kept, one_series) == pytest.approx(paid / MOST, rel=1e-9)
+
+
+@pytest.mark.parametrize("text", [PUBLIC, BOUGHT], ids=["declared", "bought"])
+def test_tables_of_neighbours_differ_by_what_is_paid_for(lab, counts, text):
+    check_tables_of_neighbours(lab, counts, text)
+
+
+BOUND = (PrivateTables, "release", ("if self._records.most_records > event.records:", "if False:"))
+SHARES = ("(self.single_share, 1 - self.single_share)", "(1.0, 1.0)")
+FLOORED = "np.minimum(np.floor(means * LEVELS), LEVELS - 1)"
+RELEASED = "counted = self._tables.release(wanted)"
+COUNTING_MUTANTS = {
+    "a scale read off the data": [
+        (SeriesCodes, "compact", ("number.coded(values", "number.coded((values - np.nanmean(values))"))
+    ],
+    "levels by the data's quantiles": [
+        (SeriesCodes, "_level", (FLOORED, "np.floor(np.argsort(np.argsort(means)) / len(means) * LEVELS)"))
+    ],
+    "levels beside the data's mean": [
+        (SeriesCodes, "_level", ("means = ", "places = places * 0.5 / places[known].mean()\n    means = "))
+    ],
+    "priced as one series a unit": [
+        (SeriesStatisticsSettings, "accesses", ("records = schema.unit.max_records", "records = 1")), BOUND
+    ],
+    "both releases at the price of one": [(SeriesStatisticsSettings, "accesses", SHARES)],
+    "groups that follow from exact counts": [
+        (KeptTables, "released", (RELEASED, f"{RELEASED}\n        counted = self._tables._counted(wanted)"))
+    ],
+    "as many series as there are": [
+        (StepCounts, "__init__", ("self._rows()", "float(sum(len(chunk) for chunk in job.records.chunks(99)))"))
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mutant", COUNTING_MUTANTS)
+def test_a_mutant_that_counts_is_caught(lab, counts, mutant):
+    for owner, name, edit in COUNTING_MUTANTS[mutant]:
+        lab.plant(owner, name, edit)
+    with lab.caught():
+        check_tables_of_neighbours(lab, counts)
 
 
 # -- what is bought ----------------------------------------------------------------------------------------------------
