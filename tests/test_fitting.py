@@ -324,7 +324,7 @@ def test_a_resumed_run_goes_on_and_its_lost_steps_count(small, book, tmp_path, m
 
 
 def test_a_run_is_resumed_with_the_same_plan_of_another_machine(small, book, tmp_path, monkeypatch):
-    """Where a plan is made again it estimates other seconds; what is finished carries the plan that it was begun with."""
+    """A plan made again estimates other seconds; what is finished carries the plan that it was begun with."""
     begun(small, small.plan, book, tmp_path, 3, monkeypatch)
     slower = replace(small.plan, seconds_estimate=small.plan.seconds_estimate + 60, memory_bytes=1)
     db.fit(small.frame(), slower, ledger=book, out=tmp_path / "run", resume=True)

@@ -182,7 +182,7 @@ EXACT = "self._tables._tables._counted([(Axis.of_codes(part, block.size),)])[0].
                                                "counted = (self._tables.release(wanted), "
                                                "self._tables._counted(wanted))[1]")),
         (marginals._NoisyTables, "_count_rows", ("np.maximum(totals / precision, _FEWEST_ROWS)",
-                                                 "np.full(self.classes, self._tables._job.records.n_units / self.classes)")),
+                                                 "np.full(self.classes, self._tables._job.records.n_units)")),
         (marginals, "taught", ("job.log({", "job.log({'rows': job.records.n_units, ")),
         (marginals, "taught", ("manual_seed(job.seed)", "manual_seed(job.records.n_units)")),
     ],
