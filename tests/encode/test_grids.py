@@ -51,6 +51,8 @@ def test_few_values_are_bins_of_their_own() -> None:
     assert len(Grid(lower=0.0, upper=31.0, unit=1.0).edges(32)) == 33
     assert Grid(lower=0.0, upper=3.0, unit=1.0).edges(32, without_zero=True).tolist() == [1, 2, 3, 4]
     assert Grid(lower=-2.0, upper=0.0, unit=1.0).edges(32, without_zero=True).tolist() == [-2, -1, 0]
+    for curve in (1.0, 0.5):  # zero alone: one bin, which nothing falls in
+        assert Grid(lower=0.0, upper=0.0, unit=1.0).edges(32, without_zero=True, curve=curve).tolist() == [0, 1]
 
 
 def widths(grid: Grid, bins: int = 32) -> np.ndarray:

@@ -50,12 +50,12 @@ class Grid:
 
         Args:
             bins: The most bins.
-            without_zero: Zero has a state of its own: no bin begins or ends with it.
+            without_zero: Zero has a state of its own: no bin begins or ends with it, where there is another value.
             curve: Bins are of equal width in this power of the share of the bounds, where values cannot be negative;
                 with 1 they are as wide as they would be anyway.
         """
         first, last = self.lower, self.upper
-        if without_zero and self.unit:
+        if without_zero and self.unit and self.size > 1:  # a grid of zero alone keeps its bin, which then stays empty
             first, last = first + self.unit * (first == 0), last - self.unit * (last == 0)
         inner = self._cuts(first, last, bins) if curve == 1 or first < 0 else self._bent(first, last, bins, curve)
         if not self.unit:
