@@ -243,6 +243,19 @@ def test_the_noise_of_a_series_is_not_chosen():
         planned(noise_width=3)
 
 
+@pytest.mark.parametrize(("series", "length", "channels", "attributes", "seconds"), [
+    (26_000, 48, 1, "weekday", 15), (725, 96, 7, "", 49), (725, 96, 7, "weekday", 240),
+])  # fmt: skip
+def test_the_estimated_work_is_what_it_was_measured_to_be(series, length, channels, attributes, seconds):
+    """Within a factor of three, on a core that multiplies matrices at 3.1e10 operations a second in a plan's eyes."""
+    text = HEAD.replace(str(SERIES), str(series)).replace(f"length: {LENGTH}", f"length: {length}") + "channels:\n"
+    text += "".join(WATER.replace("litres", f"c{number}") for number in range(channels))
+    if attributes:
+        text += "attributes:\n  weekday: {type: ordinal, values: [0, 1, 2, 3, 4, 5, 6], missing: false}\n"
+    work = METHOD.work(db.Schema.parse(text), SeriesStatisticsSettings())
+    assert seconds / 3 < work.flops / 3.1e10 < 3 * seconds
+
+
 # -- interrupted -------------------------------------------------------------------------------------------------------
 
 

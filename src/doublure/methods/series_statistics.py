@@ -34,6 +34,11 @@ MOST_GROUPS = 128
 """The most combinations of attributes' values that a fit follows; of more, it follows a sample."""
 _HELD = 8
 """Arrays of the size of all transitions that a step of the fit holds: chances, products, and their gradients."""
+_FLOPS_A_CHANCE = 1600.0
+"""What a step of the fit does with a chance of a transition, and as much again with its logit for all attributes'
+values together: element by element it waits for memory, about as long as for so many operations on matrices."""
+_FLOPS_A_CELL = 300_000.0
+"""Likewise, what exact noise on a cell of a table takes: some ten microseconds."""
 
 
 class SeriesStatisticsSettings(StatisticsSettings):
@@ -100,14 +105,17 @@ class SeriesStatisticsSettings(StatisticsSettings):
         """Return what counting and fitting compute and hold."""
         schema = _series(schema)
         groups = self.groups + _STATES
-        combined = math.prod(len(one.domain) or _GUESSED_VALUES for one in schema.attributes.values())
-        rows, channels = min(MOST_GROUPS, combined), len(schema.channels)
-        transitions = rows * self.levels * schema.length * groups**2
-        flops = 30.0 * self.fit_steps * channels * transitions
+        values = [len(one.domain) or _GUESSED_VALUES for one in schema.attributes.values()]
+        rows, channels = min(MOST_GROUPS, math.prod(values)), len(schema.channels)
+        logits = self.levels * schema.length * groups**2
+        cells = channels * schema.length * (self.bins + self.levels * groups**2 + sum(values) * groups)
+        flops = _FLOPS_A_CHANCE * self.fit_steps * channels * (1 + rows) * logits + _FLOPS_A_CELL * cells
         records = schema.public_units * schema.unit.max_records
-        held = 5 * records * channels * (schema.length + 1)
+        held = 10 * records * channels * (schema.length + 1)
         kept = channels * schema.length * (3 * self.levels * groups**2 + 2 * self.bins)
-        return Work(flops=flops, steps=len(_tables(schema)), memory_bytes=_BYTES * (held + kept + _HELD * transitions))
+        return Work(
+            flops=flops, steps=len(_tables(schema)), memory_bytes=_BYTES * (held + kept + _HELD * rows * logits)
+        )
 
     def build(self, encoder: Encoder, seed: int) -> nn.Module:
         """Return an untaught generator."""
