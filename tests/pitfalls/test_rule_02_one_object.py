@@ -355,7 +355,7 @@ TABLES = {
     "less noise than the event says": [(PrivateTables, "release", ("sigma=event.scale", "sigma=0.9 * event.scale"))],
     "more tables than planned": [(PrivateTables, "release", LIMIT), (marginals._NoisyTables, "count_pairs", WANTED)],
     "priced as one record": [
-        (TableStatisticsSettings, "accesses", ("records = schema.unit.max_records", "records = 1")),
+        (TableStatisticsSettings, "accesses", ("records=schema.unit.max_records", "records=1")),
         (PrivateTables, "release", BOUND),
     ],
     "a unit not bounded": [

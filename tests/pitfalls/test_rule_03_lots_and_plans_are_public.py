@@ -298,7 +298,7 @@ def test_tables_and_their_noise_are_public(lab):
             "train",
             ("job.noise_multiplier or 0.0", "job.noise_multiplier * job.records.n_units / 24"),
         ),
-        (marginals._NoisyTables, "count_pairs", ("if wanted:", "if wanted and self._job.records.n_units > 3:")),
+        (marginals._NoisyTables, "count_pairs", ("if wanted:", "if wanted and self._tables._job.records.n_units > 3:")),
         (marginals, "taught", ("settings.within or None,", "settings.within if job.records.n_units else None,")),
     ],
     ids=["noise from n", "small tables left out", "shape from n"],

@@ -10,9 +10,9 @@ import torch
 
 from doublure import fitting
 from doublure.errors import SettingError
+from doublure.methods import table_statistics
 from doublure.methods.dpgan import METHOD, Dpgan, DpganSettings
 from doublure.methods.kept_tables import KeptTables
-from doublure.methods.table_statistics import TableStatisticsSettings
 from doublure.private import accounting, mechanism
 from doublure.private.accounting import GaussianEvent
 from doublure.private.clipping import Constant
@@ -223,7 +223,7 @@ TWICE = RELEASED.replace("return ", "made = ").replace(
         (KeptTables, "released", [("counted = self._tables.release(wanted)",
                                                 "self._tables.release(wanted)\n"
                                                 "        counted = self._tables.release(wanted)")]),
-        (TableStatisticsSettings, "accesses", [("tables=tables", "tables=tables - 1")]),
+        (table_statistics, "counting", [("tables=tables", "tables=tables - 1")]),
     ],
     ids=["not counted", "not authorised", "authorised afterwards", "two draws", "another release's noise",
          "released twice", "priced as fewer"],

@@ -271,7 +271,7 @@ COUNTING_MUTANTS = {
         (SeriesCodes, "_level", ("means = ", "places = places * 0.5 / places[known].mean()\n    means = "))
     ],
     "priced as one series a unit": [
-        (SeriesStatisticsSettings, "accesses", ("records = schema.unit.max_records", "records = 1")), BOUND
+        (SeriesStatisticsSettings, "accesses", ("records=schema.unit.max_records", "records=1")), BOUND
     ],
     "both releases at the price of one": [(SeriesStatisticsSettings, "accesses", SHARES)],
     "groups that follow from exact counts": [

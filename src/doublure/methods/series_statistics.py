@@ -16,9 +16,8 @@ from pydantic import Field
 from doublure.access import Access
 from doublure.errors import SettingError
 from doublure.methods.base import Job, Work
-from doublure.methods.statistics_settings import StatisticsSettings
+from doublure.methods.statistics_settings import StatisticsSettings, counting
 from doublure.networks.sizes import chain_noise
-from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.schema import Schema
 from doublure.schema.series import SeriesSchema
 
@@ -88,18 +87,7 @@ class SeriesStatisticsSettings(StatisticsSettings):
             (self.single_share, 1 - self.single_share),
             strict=True,
         )
-        records = schema.unit.max_records
-        return tuple(
-            Access(
-                purpose=purpose,
-                event=DiscreteGaussianEvent(
-                    scale=max(0.01, noise_multiplier * records * math.sqrt(tables / share)),
-                    tables=tables,
-                    records=records,
-                ),
-            )
-            for purpose, tables, share in releases
-        )
+        return counting(releases, records=schema.unit.max_records, noise_multiplier=noise_multiplier)
 
     def work(self, schema: Schema) -> Work:
         """Return what counting and fitting compute and hold."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Self
 
 from doublure.access import Access
 from doublure.methods.base import Job, MethodSettings, Work
+from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.schema import Schema
 
 if TYPE_CHECKING:
@@ -15,6 +18,33 @@ if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
 
 _FEW_UNITS = 1_000
+_LEAST_SCALE = 0.01
+
+
+def counting(
+    releases: Iterable[tuple[str, int, float]], *, records: int, noise_multiplier: float
+) -> tuple[Access, ...]:
+    """Return one access a release of tables; their noise together is that of one Gaussian of this multiplier.
+
+    A unit moves each table by ``records`` at most, and n tables by √n times that in L2.
+
+    Args:
+        releases: Of each its purpose, how many tables it has (none: no access), and its share of the budget.
+        records: The most records of a unit.
+        noise_multiplier: σ, of all of them together.
+    """
+    return tuple(
+        Access(
+            purpose=purpose,
+            event=DiscreteGaussianEvent(
+                scale=max(_LEAST_SCALE, noise_multiplier * records * math.sqrt(tables / share)),
+                tables=tables,
+                records=records,
+            ),
+        )
+        for purpose, tables, share in releases
+        if tables
+    )
 
 
 class StatisticsSettings(MethodSettings):

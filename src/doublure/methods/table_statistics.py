@@ -18,7 +18,7 @@ from doublure.access import Access
 from doublure.encode.columns import estimated_width
 from doublure.errors import SettingError
 from doublure.methods.base import Job, Work
-from doublure.methods.statistics_settings import StatisticsSettings
+from doublure.methods.statistics_settings import StatisticsSettings, counting
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.schema import Schema
 from doublure.schema.columns import Column, IdColumn, OrdinalColumn
@@ -74,21 +74,11 @@ class TableStatisticsSettings(StatisticsSettings):
     def accesses(self, schema: Schema, noise_multiplier: float) -> tuple[Access, ...]:
         """One access a release; their noise together is that of one Gaussian of this multiplier."""
         singles, pairs = self._tables(schema)
-        shares = [(singles, self.single_share if pairs else 1.0), (pairs, 1.0 - self.single_share)]
-        purposes = ("count each column's values", "count each pair of columns")
-        records = schema.unit.max_records
-        return tuple(
-            Access(
-                purpose=purpose,
-                event=DiscreteGaussianEvent(
-                    scale=max(0.01, noise_multiplier * records * math.sqrt(tables / share)),
-                    tables=tables,
-                    records=records,
-                ),
-            )
-            for purpose, (tables, share) in zip(purposes, shares, strict=True)
-            if tables
+        releases = (
+            ("count each column's values", singles, self.single_share if pairs else 1.0),
+            ("count each pair of columns", pairs, 1.0 - self.single_share),
         )
+        return counting(releases, records=schema.unit.max_records, noise_multiplier=noise_multiplier)
 
     def work(self, schema: Schema) -> Work:
         """Return what counting and fitting compute and hold."""
