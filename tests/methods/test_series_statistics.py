@@ -101,7 +101,7 @@ def test_steps_go_on_from_one_another(made):
     real, found = days()["kw"], made.channel("kw")
     for step in range(LENGTH - 1):
         assert np.corrcoef(real[:, step], real[:, step + 1])[0, 1] > 0.93
-        assert np.corrcoef(found[:, step], found[:, step + 1])[0, 1] > 0.7
+        assert np.corrcoef(found[:, step], found[:, step + 1])[0, 1] > (0.75 if step else 0.5)
 
 
 def test_channels_go_together_by_their_levels(made):
