@@ -34,14 +34,14 @@ def test_series_have_their_own_settings():
     with pytest.raises(SettingError, match="not a setting of this method"):
         plan(bins=3)
     with pytest.raises(SettingError, match="does not take kind series"):
-        plan("statistics")
+        plan("guided")
 
 
-def test_auto_is_dpgan_and_says_why():
+def test_auto_is_statistics_and_says_why():
     made = plan("auto")
-    assert made.method == "dpgan"
-    assert made.warnings[0].startswith("method auto is dpgan here")
-    assert made.settings.max_grad_norm == 1.0
+    assert made.method == "statistics"
+    assert made.warnings[0].startswith("method auto is statistics here")
+    assert made.settings.groups == 18
 
 
 @pytest.mark.parametrize("generator", ["conv", "lstm"])

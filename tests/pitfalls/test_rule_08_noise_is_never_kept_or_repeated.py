@@ -16,6 +16,7 @@ from doublure import fitting
 from doublure.errors import Interrupted, RunFolderError, SettingError
 from doublure.methods import adversarial, marginals, private_teacher
 from doublure.methods.adversarial import Adversaries
+from doublure.methods.kept_tables import KeptTables
 from doublure.private import mechanism, noise, statistics
 from doublure.private.clipping import Constant
 from doublure.private.gradients import CriticLoss
@@ -422,7 +423,7 @@ def test_a_lost_release_is_not_drawn_again(lab, monkeypatch, counting_plan, tmp_
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (marginals._NoisyTables, "_released", ("if self._tables.taken >= number:", "if False:")),
+        (KeptTables, "released", ("if self._tables.taken >= number:", "if False:")),
         (fitting._Run, "_train", ("taken=self._reservation.authorised", "taken=0")),
     ],
     ids=["not refused", "not remembered"],
@@ -485,7 +486,7 @@ def test_kept_releases_are_taken_up(lab, monkeypatch, counting_plan, tmp_path, c
 @pytest.mark.parametrize("cut", [1, 2, "fit"])
 def test_kept_releases_that_are_drawn_again_are_caught(lab, monkeypatch, counting_plan, tmp_path, cut):
     found = "if not all((each in self._kept for each in names)):"
-    lab.plant(marginals._NoisyTables, "_released", (found, "if True:"), ("self._tables.taken >= number", "False"))
+    lab.plant(KeptTables, "released", (found, "if True:"), ("self._tables.taken >= number", "False"))
     lab.plant(fitting._Run, "_train", ("taken=self._reservation.authorised", "taken=0"))
     with lab.caught():
         check_kept_releases_are_taken_up(lab, monkeypatch, counting_plan, tmp_path, cut)
