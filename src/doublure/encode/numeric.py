@@ -90,7 +90,12 @@ class Number:
         if isinstance(column, IntegerColumn):
             whole = np.where(missing, 0, np.rint(values)).astype(np.int64)
             return pd.Series(pd.arrays.IntegerArray(whole, missing)) if column.may_be_missing else pd.Series(whole)
-        return pd.Series(values if column.precision is None else np.round(values, column.precision))
+        return pd.Series(self.rounded(values))
+
+    def rounded(self, values: Floats) -> Floats:
+        """Return numbers with no more digits than the column has."""
+        precision = getattr(self.column, "precision", None)
+        return values if precision is None else np.round(values, precision)
 
     def _placed(self, moments: pd.Series[Any]) -> pd.Series[Any]:
         """Put moments in the column's time zone.

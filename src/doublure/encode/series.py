@@ -146,9 +146,8 @@ class SeriesEncoder:
             bent = np.clip(body[:, planes.place].numpy().astype(np.float64), -1, 1)
             straight = 2 * ((bent + 1) / 2) ** (1 / self._curve) - 1 if self._bends(number) else bent
             states = [_states(body[:, planes.first : planes.place], rng).reshape(-1)] if planes.states else []
-            decoded[:, :, place] = number.numbers([*states, straight.reshape(-1)], rng).reshape(straight.shape)
-            if isinstance(number.column, RealColumn) and number.column.precision is not None:
-                decoded[:, :, place] = np.round(decoded[:, :, place], number.column.precision)
+            numbers = number.numbers([*states, straight.reshape(-1)], rng)
+            decoded[:, :, place] = number.rounded(numbers).reshape(straight.shape)
         attributes = self._attributes.restored(condition, len(values))
         return Series(values=decoded, channels=tuple(self.schema.channels), attributes=attributes)
 

@@ -20,7 +20,6 @@ from doublure.encode.numeric import Binned
 from doublure.encode.series import channel_column
 from doublure.errors import InputError
 from doublure.schema import Schema
-from doublure.schema.columns import RealColumn
 from doublure.schema.series import SeriesSchema
 
 LEVELS = 64
@@ -100,9 +99,7 @@ class SeriesCodes:
             codes = body[:, place].numpy().astype(np.float64)
             if codes.size and not (codes.min() >= 0 and codes.max() <= size - 1):
                 raise InputError("makes codes that no channel has", field="generator", remedy="fit again")
-            decoded[:, :, place] = number.numbers([codes.reshape(-1)], rng).reshape(codes.shape)
-            if isinstance(number.column, RealColumn) and number.column.precision is not None:
-                decoded[:, :, place] = np.round(decoded[:, :, place], number.column.precision)
+            decoded[:, :, place] = number.rounded(number.numbers([codes.reshape(-1)], rng)).reshape(codes.shape)
         attributes = self._attributes.restored(condition, len(body))
         return Series(values=decoded, channels=tuple(self.schema.channels), attributes=attributes)
 
