@@ -98,7 +98,7 @@ def fit_chain(
     Returns:
         The mean squared error of all tables' cells, in units of the noise's variance.
     """
-    masked = torch.where(tables.present, 0.0, UNLIKELY)
+    cells, masked = tables.cells, torch.where(tables.present, 0.0, UNLIKELY)
     first, following, own, shift, added = (
         torch.zeros(shape, requires_grad=True)
         for shape in (
@@ -127,7 +127,7 @@ def fit_chain(
     for step in range(steps):
         at(step)
         held = sum((each / spread).square().log1p().sum() for each, spread in zip(parameters, spreads, strict=True))
-        loss = (misfit() + prior * held) / tables.cells
+        loss = (misfit() + prior * held) / cells
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
@@ -137,4 +137,4 @@ def fit_chain(
         chain.start.copy_(begins)
         chain.transitions.copy_(follows)
         chain.effects.copy_(tables.effects + added)
-        return float(misfit()) / tables.cells
+        return float(misfit()) / cells

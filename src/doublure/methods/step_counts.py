@@ -21,7 +21,8 @@ from doublure.private.tabulation import Axis, Table
 if TYPE_CHECKING:
     from doublure.methods.series_statistics import SeriesStatisticsSettings
 
-_LEAST_SHARE = 1e-6
+LEAST_SHARE = 1e-6
+"""What no share is taken to be below, so that it has a logarithm."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +137,7 @@ class StepCounts:
             precision = sum(1 / len(table) for table in tables)
             noisy = np.full(size, self.variance / precision)
             shares = closest_counts(counts / precision, noisy, total=self.rows) / self.rows
-            shares = np.maximum(shares, _LEAST_SHARE)
+            shares = np.maximum(shares, LEAST_SHARE)
             found.append(shares / shares.sum())
         return found
 

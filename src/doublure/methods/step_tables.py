@@ -18,7 +18,7 @@ from doublure.methods.chain_fitting import ChainTables, expected, fit_chain
 from doublure.methods.grouping import believed_counts, closest_counts
 from doublure.methods.kept_tables import Floats
 from doublure.methods.series_statistics import MOST_GROUPS
-from doublure.methods.step_counts import StepCounts
+from doublure.methods.step_counts import LEAST_SHARE, StepCounts
 from doublure.networks.chains import ChainGenerator
 from doublure.private.accounting import DiscreteGaussianEvent
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from doublure.methods.series_statistics import SeriesStatisticsSettings
 
 _RAKES = 20
-_LEAST_SHARE = 1e-6
 _LEAST_EFFECT = 0.03
 """The least likely that an attribute's value makes a state to begin with, beside all values together."""
 _LEAST_KEPT = 0.05
@@ -77,7 +76,7 @@ def taught(job: Job, settings: SeriesStatisticsSettings, events: Sequence[Discre
         fits += 1
         steps = tables.of_steps(channel, by_group[channel], generator.ends.shape[1])
         misfit = fit_chain(chain, steps, steps=settings.fit_steps, prior=settings.prior, at=at)  # type: ignore[arg-type]
-        job.log({"chain": list(codes.schema.columns)[channel], "misfit": round(misfit, 4)})
+        job.log({"chain": list(codes.schema.channels)[channel], "misfit": round(misfit, 4)})
         groups = counts.groups[channel]
         with torch.no_grad():
             generator.shares[channel].copy_(torch.from_numpy(groups.shares / groups.size))
@@ -118,7 +117,7 @@ class _StepTables:
             transitions=logs[None, 1:, None, :].expand(1, len(sizes) - 1, states, states),
             effects=self._effects(self._counts.level_values, [mass / self._counts.rows for mass in masses], states),
             pairs=_stacked([table[None] for table in self._counts.between], (1, states, states)) / self._counts.rows,
-            singles=self._by_value(self._counts.level_values, states),
+            singles=self._by_value(self._counts.level_values, states) / self._counts.rows,
             values=self.values,
             weights=self.weights[:, None],
             precision=self._precision,
@@ -137,7 +136,7 @@ class _StepTables:
         by_step = self._masses_by_step(channel, masses)
         begun = np.log(self._transitions(channel, masses))[:, None]
         transitions = torch.zeros(levels, self._length - 1, states, states)
-        shifted = begun + np.log(by_step[1:] / np.maximum(masses, _LEAST_SHARE))[:, None]
+        shifted = begun + np.log(by_step[1:] / np.maximum(masses, LEAST_SHARE))[:, None]
         transitions[: len(begun), :, : own.size, : own.size] = torch.from_numpy(shifted)
         return ChainTables(
             present=_present([own.size] * self._length, states),
@@ -145,7 +144,7 @@ class _StepTables:
             transitions=transitions,
             effects=self._effects(self._counts.step_values[channel], by_step, states),
             pairs=_stacked(self._counts.pairs[channel], (levels, states, states)) / self._counts.rows,
-            singles=self._by_value(self._counts.step_values[channel], states),
+            singles=self._by_value(self._counts.step_values[channel], states) / self._counts.rows,
             values=self.values,
             weights=weights,
             precision=self._precision,
@@ -158,16 +157,9 @@ class _StepTables:
         return float(self._counts.rows**2 / self._counts.variance)
 
     def _by_value(self, tables: Sequence[Sequence[Floats]], states: int) -> Tensor:
-        """Return ``(S, K, states)`` shares of tables that are given by step and attribute."""
-        shares = torch.zeros(len(tables), sum(self._counts.sizes), states)
-        for step, own in enumerate(tables):
-            start = 0
-            for table in own:
-                shares[step, start : start + table.shape[1], : len(table)] = torch.from_numpy(
-                    table.T / self._counts.rows
-                )
-                start += table.shape[1]
-        return shares
+        """Return ``(S, K, states)`` from tables ``(G, values)`` that are given by step and attribute."""
+        side_by_side = [np.concatenate(own, axis=1).T if own else np.zeros((0, 0)) for own in tables]
+        return _stacked(side_by_side, (sum(self._counts.sizes), states))
 
     def _effects(self, tables: Sequence[Sequence[Floats]], masses: Sequence[Floats] | Floats, states: int) -> Tensor:
         """Return ``(K, S, states)``: by how much each value makes a state likelier, as far as that is no noise.
@@ -177,16 +169,18 @@ class _StepTables:
             masses: By step, ``(G,)`` shares over all values.
             states: As many as the widest step has, or more.
         """
-        effects, variance = torch.zeros(sum(self._counts.sizes), len(tables), states), self._counts.variance
-        for step, (own, mass) in enumerate(zip(tables, masses, strict=True)):
-            start = 0
-            for table, shares in zip(own, self._counts.shares, strict=True):
-                alone = np.outer(np.maximum(mass, _LEAST_SHARE), shares)
-                found = believed_counts(table, alone * self._counts.rows, variance=variance) / self._counts.rows
-                added = np.log(np.maximum(found, _LEAST_EFFECT * alone) / alone).T
-                effects[start : start + len(shares), step, : len(mass)] = torch.from_numpy(added)
-                start += len(shares)
-        return effects
+
+        def effect(table: Floats, mass: Floats, shares: Floats) -> Floats:
+            alone = np.outer(np.maximum(mass, LEAST_SHARE), shares) * self._counts.rows
+            found = believed_counts(table, alone, variance=self._counts.variance)
+            likelier: Floats = np.log(np.maximum(found / alone, _LEAST_EFFECT))
+            return likelier
+
+        effects = [
+            [effect(table, mass, shares) for table, shares in zip(own, self._counts.shares, strict=True)]
+            for own, mass in zip(tables, masses, strict=True)
+        ]
+        return self._by_value(effects, states).transpose(0, 1)
 
     def _masses(self, channel: int) -> Floats:
         """Return ``(groups,)`` the shares of a channel's groups over all steps."""
@@ -212,7 +206,7 @@ class _StepTables:
                 add(step, table)
         variance = float((self._counts.variance / precision).mean())
         base = np.tile(masses * self._counts.rows, (self._length, 1))
-        found = np.maximum(believed_counts(counts / precision[:, None], base, variance=variance), _LEAST_SHARE)
+        found = np.maximum(believed_counts(counts / precision[:, None], base, variance=variance), LEAST_SHARE)
         shares: Floats = found / found.sum(1, keepdims=True)
         return shares
 
@@ -232,7 +226,7 @@ class _StepTables:
             share = max(table.sum(), 1.0) / total
             own = believed_counts(table, together * share, variance=variance)
             sides = np.outer(own.sum(1), own.sum(0)) / own.sum()
-            mixed = (1 - _LEAST_KEPT) * own + _LEAST_KEPT * sides + _LEAST_SHARE * own.sum()
+            mixed = (1 - _LEAST_KEPT) * own + _LEAST_KEPT * sides + LEAST_SHARE * own.sum()
             found[level] = mixed / mixed.sum(1, keepdims=True)
         return found
 
@@ -279,7 +273,7 @@ def _present(sizes: Sequence[int], states: int) -> Tensor:
 
 def _padded_logs(shares: Floats, states: int) -> Tensor:
     logs = torch.zeros(states)
-    logs[: len(shares)] = torch.from_numpy(np.log(np.maximum(shares, _LEAST_SHARE)))
+    logs[: len(shares)] = torch.from_numpy(np.log(np.maximum(shares, LEAST_SHARE)))
     return logs
 
 
