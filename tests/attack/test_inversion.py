@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+import sys
+import types
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,6 +21,7 @@ from doublure.private import accounting
 from doublure.private.noise import OsKeyedNoise
 from doublure.schema import Schema
 
+FACES = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "orl_olivetti_faces.npz"
 CLASSES, SIDE = 6, 8
 SCHEMA = f"""
 doublure: 1
@@ -63,13 +67,30 @@ def test_students_give_back_what_they_learned(found):
 
 
 def test_a_missing_detector_is_said_in_one_line(found):
-    assert sum("OpenCV is not installed" in note for note in found.notes) == 1
+    assert sum("OpenCV 4 is not installed" in note for note in found.notes) == 1
     assert all("faces detected" not in rate.name for rate in found.rates)
+
+
+def test_an_opencv_without_cascades_is_no_detector(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cv2", types.ModuleType("cv2"))
+    assert inversion.detector() is None
+
+
+def test_opencvs_cascade_finds_faces_and_nothing_in_noise():
+    cascade = pytest.importorskip("cv2") and inversion.detector()
+    if cascade is None or not FACES.is_file():
+        pytest.skip("needs OpenCV 4 and the shared faces")
+    with np.load(FACES, allow_pickle=False) as arrays:
+        faces = arrays["olivetti64_x"][::20].astype(float) / 255
+    noise = np.random.default_rng(0).random(faces.shape)
+    found, wrong = ([inversion._has_face(cascade, each, (64, 64, 1)) for each in some] for some in (faces, noise))
+    assert np.mean(found) > 0.9
+    assert np.mean(wrong) < 0.1
 
 
 def test_a_detector_is_asked_where_there_is_one(found, world, monkeypatch):
     class Everywhere:
-        def detectMultiScale(self, picture, **_):
+        def detectMultiScale(self, picture, *_):
             assert picture.dtype == np.uint8
             assert min(picture.shape) >= 96
             return [(0, 0, 9, 9)]
