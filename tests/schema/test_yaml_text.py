@@ -140,3 +140,15 @@ def test_text_is_text_however_it_is_written():
     assert yaml_text.parse(text, "x") == {
         "plain": "a b", "single": "5", "double": "tab\t", "anchor": "word", "alias": "word", "tag": "7",
     }  # fmt: skip
+
+
+def test_a_key_that_stands_twice_is_named() -> None:
+    with pytest.raises(SchemaError, match="line 2: the key age stands twice"):
+        yaml_text.parse("age: 1\nage: 2", "s.yaml")
+
+
+def test_a_damaged_line_that_became_a_key_is_not_quoted() -> None:
+    damaged = "  job [Sentinel, other], missing: false}\n"
+    with pytest.raises(SchemaError, match="line 2: a key stands twice") as refused:
+        yaml_text.parse(damaged + damaged, "s.yaml")
+    assert "Sentinel" not in str(refused.value)

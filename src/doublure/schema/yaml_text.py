@@ -15,6 +15,7 @@ from doublure.errors import InputError, SchemaError, printable
 
 _LARGEST_FILE = 50_000_000
 _DEEPEST = 50
+_PLAIN_NAME = re.compile(r"[\w .-]{1,60}")
 _DAMAGED = (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError, OverflowError, RecursionError)
 
 # libyaml parses a hundred thousand values in seconds rather than minutes; some builds of PyYAML come without it.
@@ -37,7 +38,9 @@ class _Loader(_FastLoader):  # type: ignore[misc]  # one of two classes, chosen 
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, Hashable) or key in seen:
-                problem = f"the key {printable(key)} stands twice, or is no plain text"
+                # A damaged line may end up as a key, with the values that stood on it.
+                named = f"the key {key}" if isinstance(key, str) and _PLAIN_NAME.fullmatch(key) else "a key"
+                problem = f"{named} stands twice, or is no plain text"
                 raise yaml.constructor.ConstructorError(problem=problem, problem_mark=key_node.start_mark)
             seen.add(key)
         mapping: dict[Hashable, Any] = super().construct_mapping(node, deep=deep)
