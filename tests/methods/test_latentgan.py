@@ -37,6 +37,7 @@ def test_a_plan_pins_the_public_generator_and_reads_no_torch(letters, tmp_path):
     plan = letters.plan()
     assert plan.settings.public_facts == letters.facts
     assert (plan.settings.noise_width, plan.settings.inversion_restarts) == (3, 1)
+    assert letters.plan(public=letters.folder).to_json() == plan.to_json()  # a path will do
     assert letters.facts.generator_sha256 in plan.settings.public_sources[0]
     assert letters.PROVENANCE["people"] in plan.explain()
     plan.save(tmp_path / "plan.json")
@@ -105,7 +106,8 @@ def test_fit_refuses_another_public_generator_before_anything_is_charged(letters
     act = lambda: db.fit(letters.private, plan, ledger=book, out=tmp_path / "run")  # noqa: E731
     assert "plan" in str(letters.refusal(RunFolderError, act))
     shutil.rmtree(folder)
-    letters.refusal(RunFolderError, act)
+    gone = letters.refusal(RunFolderError, act)
+    assert (gone.field, "put back" in gone.remedy) == ("public/generator.safetensors", True)
     assert [entry.kind for entry in book.entries if entry.kind == "reserve"] == []
     assert not (tmp_path / "run").exists()
 

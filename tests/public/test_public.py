@@ -148,6 +148,25 @@ def test_one_that_is_cut_off_goes_on(letters, tmp_path, monkeypatch, objective, 
     letters.refusal(RunFolderError, lambda: public.fit(letters.public, schema, resume=True, **common, **own))
 
 
+@pytest.mark.parametrize("begun", [None, '{"adopted": true}', "[]", '{"seed": "many"}'])
+def test_there_has_to_be_something_to_go_on_with(letters, tmp_path, begun):
+    if begun is not None:
+        (tmp_path / "begun.json").write_text(begun)
+    given = {"provenance": letters.PROVENANCE, "out": tmp_path, "resume": True}
+    error = letters.refusal(InputError, lambda: public.fit(letters.public, db.Schema.parse(letters.PUBLIC), **given))
+    assert ("nothing to go on with" in str(error)) == (begun in (None, "[]"))
+
+
+@pytest.mark.parametrize(
+    "rates", [{"autoencoder_lr": 1.0}, {"objective": "wgan-gp", "critic_lr": 1e30, "generator_lr": 1e30}]
+)
+def test_one_that_runs_away_is_refused_and_leaves_nothing(letters, tmp_path, monkeypatch, rates):
+    monkeypatch.setattr(public_teaching, "_SMALLEST", float("nan"))
+    error = letters.refusal(SettingError, lambda: letters.made(tmp_path / "p", **{"objective": "autoencoder"} | rates))
+    assert "diverged" in str(error)
+    assert not (tmp_path / "p").exists()
+
+
 def test_weights_that_somebody_else_has_taught(letters, tmp_path):
     own = {key: letters.NETWORKS[key] for key in ("noise_width", "channels", "encoder_channels", "encoder_features")}
     common = {"provenance": letters.PROVENANCE, "out": tmp_path / "adopted"}
@@ -163,6 +182,8 @@ def test_weights_that_somebody_else_has_taught(letters, tmp_path):
     letters.refusal(
         RunFolderError, lambda: public.adopt(letters.folder / "encoder.safetensors", schema, **common, **own)
     )
+    nowhere = lambda: public.adopt("nowhere.safetensors", schema, **common, **own)  # noqa: E731
+    assert letters.refusal(RunFolderError, nowhere).field == "nowhere.safetensors"
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------

@@ -101,7 +101,7 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
     feature_seed: int = Field(default=0, ge=0, lt=2**31)
     fit_steps: int = Field(default=2000, ge=1, le=10_000_000)
     batch: int = Field(default=1000, ge=2)
-    embedding_lr: float = Field(default=2e-3, gt=0)
+    embedding_lr: float = Field(default=2e-3, gt=0, le=1)
     max_grad_norm: Norm = 1.0
 
     # -- deciding ------------------------------------------------------------------------------------------------

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from pathlib import Path
+from typing import Annotated, Any, Self, TypeAlias
+
+from pydantic import BeforeValidator
 
 from doublure.errors import RunFolderError, SettingError
 from doublure.methods.base import MethodSettings
@@ -11,6 +14,8 @@ from doublure.methods.public_settings import read as read_public
 from doublure.public.facts import PublicFacts
 from doublure.public.folder import PublicFolder
 from doublure.public.folder import load as load_public
+
+_Place: TypeAlias = Annotated[str, BeforeValidator(lambda given: str(given) if isinstance(given, Path) else given)]
 
 
 class PublicPart(MethodSettings):
@@ -21,7 +26,7 @@ class PublicPart(MethodSettings):
         public_facts: What is known of it; the plan fills it in, and a fit refuses another generator.
     """
 
-    public: str = ""
+    public: _Place = ""
     public_facts: PublicFacts | None = None
 
     def with_public_facts(self) -> Self:

@@ -72,8 +72,8 @@ def fit(
         use_threads(threads)
     source = open_data(data, resolved.kind)
     source.check(resolved)
-    kept = PublicFolder(out).reads_begun() if resume else None
-    public_seed = kept["seed"] if seed is None and isinstance(kept, dict) else seeding.chosen(seed)
+    begun = (PublicFolder(out).reads_begun() if resume else None) or {}
+    public_seed = seeding.chosen(begun.get("seed") if seed is None else seed)
     fitting = {"schema_sha256": resolved.sha256, "settings": own.model_dump(mode="json"), "seed": public_seed}
     folder = PublicFolder.begun(out, fitting, resume=resume)
     stop = StopSignal()
@@ -149,7 +149,10 @@ def proposer_of(encoder: Encoder, settings: PublicSettings) -> nn.Module:
 
 def _fitting(path: Path, build: Callable[[], nn.Module]) -> dict[str, Any]:
     """Return a file's weights, once it is sure that they are those of this network."""
-    found = read_weights(path)
+    try:
+        found = read_weights(path)
+    except RunFolderError as error:
+        raise RunFolderError(error.message, field=path, remedy="give a safetensors file of finite weights") from None
     network = build()
     with contextlib.suppress(RuntimeError):
         network.load_state_dict(found)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from doublure import files
-from doublure.errors import InputError, RunFolderError
+from doublure.errors import InputError, RunFolderError, SettingError
 from doublure.public.facts import VERSION, PublicFacts, parsed
 from doublure.run_folder import read_tensors, sha256_of
 
@@ -60,7 +60,10 @@ class PublicFolder:
         if resume:
             if (folder.path / FACTS).is_file():
                 raise RunFolderError("is finished", field=folder.path, remedy="use it, or choose another -o")
-            if folder.reads_begun() != wanted:
+            begun = folder.reads_begun()
+            if begun is None:
+                raise RunFolderError("holds nothing to go on with", field=folder.path, remedy="leave out --resume")
+            if begun != wanted:
                 remedy = "give the same schema, settings and seed, or choose another -o"
                 raise RunFolderError("was begun with other settings", field=folder.path, remedy=remedy)
             files.sweep(folder.path)
@@ -75,12 +78,12 @@ class PublicFolder:
         files.write_json(folder.path / _BEGUN, wanted)
         return folder
 
-    def reads_begun(self) -> Any:
+    def reads_begun(self) -> dict[str, Any] | None:
         """Return what was begun here; None for nothing."""
-        try:
-            return files.read_json(self.path / _BEGUN, "folder that was begun")
-        except InputError:
-            return None
+        begun: dict[str, Any] | None = None
+        with contextlib.suppress(InputError):
+            begun = files.read_json(self.path / _BEGUN, "folder that was begun")
+        return begun
 
     def discard(self) -> None:
         """Remove the folder of a fit that has kept nothing, so that it does not stand in the way of another try."""
@@ -112,23 +115,22 @@ class PublicFolder:
     # -- state while fitting (methods.base.Checkpoints) -----------------------------------------------------------
 
     def save(self, step: int, tensors: dict[str, Tensor]) -> None:
-        """Keep the state of the fit."""
-        import torch
+        """Keep the state of the fit.
+
+        Raises:
+            SettingError: It has run away, and nothing would bring it back.
+        """
         from safetensors.torch import save
 
-        content = save({**tensors, "step": torch.tensor([step])})
+        if not _finite(tensors):
+            raise SettingError("diverged", field="public fit", remedy="give smaller learning rates, or fewer steps")
+        content = save(tensors, {"step": str(step)})
         files.write_atomic(self.path / _CHECKPOINT, lambda file: file.write(content))
 
     def load(self) -> dict[str, Tensor] | None:
         """Return the kept state, if there is one."""
         path = self.path / _CHECKPOINT
         return read_weights(path) if path.is_file() else None
-
-    @property
-    def kept_step(self) -> int:
-        """How many steps the kept state has behind it."""
-        kept = self.load()
-        return 0 if kept is None else int(kept["step"][0])
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -171,9 +173,11 @@ class PublicFolder:
         Raises:
             RunFolderError: A file is missing, or its hash is another.
         """
+        remedy = "put back the folder that the plan was made with, or make the plan again"
         for name, sha256 in ((GENERATOR, pinned.generator_sha256), (ENCODER, pinned.encoder_sha256)):
+            if sha256 is not None and not (self.path / name).is_file():
+                raise RunFolderError("is not there", field=self._named(name), remedy=remedy)
             if sha256 is not None and sha256_of(self.path / name) != sha256:
-                remedy = "give the folder that the plan was made with, or make the plan again"
                 raise RunFolderError("is not the public generator of the plan", field=self._named(name), remedy=remedy)
 
     def _named(self, name: str) -> str:
@@ -201,9 +205,13 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         RunFolderError: It is missing, too large or damaged, or holds a number that is not finite.
     """
     found = read_tensors(path)[1]
-    if not all(bool(value.isfinite().all()) for value in found.values()):
+    if not _finite(found):
         raise RunFolderError("holds a number that is not finite", field=f"{path.parent.name}/{path.name}", remedy=_FIT)
     return found
+
+
+def _finite(tensors: dict[str, Tensor]) -> bool:
+    return all(bool(value.isfinite().all()) for value in tensors.values())
 
 
 __all__ = ["PublicFolder", "load", "read_weights"]
