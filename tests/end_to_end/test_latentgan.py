@@ -111,6 +111,15 @@ def test_latents_that_are_damaged_or_of_other_settings_are_found_again(letters, 
     assert sum(seen[before:]) == len(letters.private["labels"])
 
 
+def test_latents_of_other_data_are_found_again(letters, stopped):
+    """A record that was among the first before and is among the last now would else count in two places."""
+    plan, book, out, seen = stopped
+    turned = {name: values[::-1] for name, values in letters.private.items()}
+    before = len(seen)
+    db.fit(turned, plan, ledger=book, out=out, resume=True)
+    assert sum(seen[before:]) == len(letters.private["labels"])
+
+
 def test_a_run_in_memory_that_is_stopped_while_inverting_costs_nothing(letters, tmp_path, monkeypatch):
     book = db.Ledger.create(tmp_path / "l", dataset="even", epsilon=50.0, delta=1e-2)
     asked = []

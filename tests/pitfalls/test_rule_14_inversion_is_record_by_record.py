@@ -3,6 +3,8 @@ normalisation (row 12)."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -49,10 +51,10 @@ def check_no_record_changes_anothers_latent(letters):
     mixed, _ = latents_of(letters, np.concatenate([images[:60], images[600:660]]), labels[:120])
     alone, _ = latents_of(letters, images[:2], labels[:2])
     turned, _ = latents_of(letters, images[:120][::-1].copy(), labels[:120][::-1].copy())
-    for found, wanted in (
-        (more[:119], one[:119]), (more[120:], one[119:]), (mixed[:60], one[:60]), (alone, one[:2]),
-        (turned.flip(0), one),
-    ):  # fmt: skip
+    # In its place: to the last bit, as every batch has one size. In another: to what blocks of rows differ by.
+    for found, wanted in ((more[:119], one[:119]), (mixed[:60], one[:60]), (alone, one[:2])):
+        assert torch.equal(found, wanted)
+    for found, wanted in ((more[120:], one[119:]), (turned.flip(0), one)):
         assert torch.allclose(found, wanted, atol=2e-3)  # kept as float16
 
 
@@ -84,6 +86,30 @@ def test_an_inversion_that_looks_at_others_is_caught(lab, letters, name, edit):
     lab.plant(Inversion, name, edit)
     with lab.caught():
         check_no_record_changes_anothers_latent(letters)
+
+
+def check_progress_tells_no_count(letters):
+    told = []
+
+    class Listens:
+        def stage(self, name, total=None):
+            told.append(total)
+
+        def at(self, done):
+            told.append(done)
+
+    images, labels = (letters.private[name][:120] for name in ("images", "labels"))
+    job = replace(job_of(letters, images, labels), progress=Listens())
+    latent_teaching.inverted(job, job.settings, *latent_teaching.public_networks(job, job.settings))
+    assert told == [900, 450, 900]  # of the public number, though there are 120
+
+
+def test_progress_tells_no_count(lab, letters, monkeypatch):
+    monkeypatch.setattr(latent_teaching, "_CHUNK", 60)
+    check_progress_tells_no_count(letters)
+    lab.plant(latent_teaching._Halfway, "save", ("job.units * len(rows) // of", "len(rows)"))
+    with lab.caught():
+        check_progress_tells_no_count(letters)
 
 
 def check_networks_are_evaluated(letters):

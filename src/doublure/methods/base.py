@@ -148,7 +148,7 @@ class Workspace(Protocol):
         Args:
             name: A short word.
             tensors: Private.
-            key: What they follow from, beside the private records; other work never finds them.
+            key: What they follow from; other work never finds them.
         """
 
     def kept(self, name: str, key: str) -> dict[str, Tensor] | None:

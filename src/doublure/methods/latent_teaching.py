@@ -75,7 +75,8 @@ def inverted(job: Job, settings: LatentSettings, generator: nn.Module, proposer:
         seed=settings.inversion_seed,
     )
     inversion = Inversion(generator, settings.latent, chosen, proposer=proposer, shape=job.encoder.body_shape)
-    told = [settings.facts.model_dump(mode="json"), chosen.__dict__]
+    # Latents of other data beside this data's labels would let one record count in two places.
+    told = [settings.facts.model_dump(mode="json"), chosen.__dict__, job.records.fingerprint]
     key = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
     job.progress.stage("invert the records", job.units)
     return job.records.mapped(inversion, settings.latent, rows=_CHUNK, halfway=_Halfway(job, key))
@@ -86,7 +87,7 @@ class _Halfway:
 
     Args:
         job: The run.
-        key: What the latents follow from, beside the records.
+        key: What the latents follow from, records included.
     """
 
     def __init__(self, job: Job, key: str) -> None:
@@ -103,8 +104,7 @@ class _Halfway:
     def save(self, rows: Tensor, of: int) -> None:
         """Take what is finished, twice a minute and at the end; stop here if that was asked."""
         job, now = self._job, time.monotonic()
-        # Of how many is public, how many there are is not: the bar is full once it is full.
-        job.progress.at(min(job.units, len(rows)))
+        job.progress.at(job.units * len(rows) // of)  # in shares: of how many is public, how many there are is not
         try:
             job.authorise(0)  # asks whether to stop; nothing is drawn here
         except BaseException:

@@ -19,6 +19,7 @@ statistics                            for a latent changes with the latents besi
 steps that follow the data            as many steps for every record, at rates that depend on the step alone; no sum
                                       over records decides anything
 a batch's size                        losses are added up, never averaged; the last batch is filled up to full size
+other data when a run is resumed      latents that were kept are taken up only where the records are the same ones
 normalising over the data set         latents are kept within the public radius √d, and are not shifted or scaled
 a record that is not finite           its latent is zero
 ====================================  ================================================================================
