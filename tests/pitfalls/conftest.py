@@ -32,6 +32,7 @@ from doublure.encode.table import TableEncoder
 from doublure.errors import DoublureError, LedgerError
 from doublure.ledger import Ledger
 from doublure.methods import adversarial
+from doublure.methods.base import Forgetful
 from doublure.methods.dpgan import DpganSettings
 from doublure.planning import Plan, plans
 from doublure.private import facts, mechanism, statistics
@@ -214,7 +215,7 @@ def freeze_answers(patch: pytest.MonkeyPatch, trace: Trace, frozen: Trace | None
     patch.setattr(facts, "learn", answered)
 
 
-class Memory:
+class Memory(Forgetful):
     """A run folder and a reservation that keep what they are given, and nothing on disk."""
 
     def __init__(self, trace: Trace, steps: int, taken: int = 0) -> None:

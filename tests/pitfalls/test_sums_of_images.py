@@ -1,4 +1,4 @@
-"""Rules 1 to 8 for ``guided``: a neighbour moves each sum by what its noise is made for, and changes nothing else.
+"""Rules 1 to 8 for ``guided`` and ``latentgan``: a neighbour moves a sum by what its noise is for, and nothing else.
 
 Record and replay through the whole fit, as the other rules do it: what a reader could see is equal bit for bit when the
 noisy sums are frozen, and before their noise the sums differ by their sensitivity at most. Mutants beside it.
@@ -16,7 +16,7 @@ import torch
 from doublure import fitting
 from doublure.data.images import open_images
 from doublure.errors import SettingError
-from doublure.methods import labelling, mean_embedding, planned_sums, refining
+from doublure.methods import labelling, latent_moments, latent_teaching, mean_embedding, planned_sums, refining
 from doublure.methods.adversarial import Adversaries
 from doublure.methods.base import Job
 from doublure.planning import plans
@@ -149,6 +149,7 @@ class Theatre:
         with self.lab._patch.context() as patch:
             patch.setattr(Adversaries, "_noise", paired)
             patch.setattr(PrivateStep, "gradient", stepped)
+            patch.setattr(PrivateStep, "_mix", lambda made, size: torch.full((size,), 0.5))
             patch.setattr(OsKeyedNoise, "normal", normal)
             patch.setattr(PrivateRecords, "expanded", expanded)
             patch.setattr(PrivateSums, "release", released)
@@ -362,3 +363,110 @@ def test_a_mutant_of_the_critics_stage_is_caught(critical, mutant):
     critical.lab.plant(owner, name, *edits)
     with critical.lab.caught():
         assert check_neighbours(critical).public["authorised"] == list(range(1, 8))
+
+
+# -- latents of a public generator -------------------------------------------------------------------------------------
+
+
+class Understudies(Theatre):
+    """Runs ``latentgan`` as ``fit`` does, through a public generator."""
+
+    @staticmethod
+    def planned(text, **more):
+        return plans.plan(
+            Schema.parse(text),
+            method="latentgan",
+            epsilon=3.0,
+            delta=1e-3,
+            accountant="rdp",
+            inversion_steps=4,
+            inversion_rate=2.0,
+            **more,
+        )
+
+
+@pytest.fixture
+def latents(lab, letters, monkeypatch):
+    """Two sums of moments, the second in cells that the first has cut."""
+    monkeypatch.setattr(latent_moments, "_BELIEVED", 1e9)  # of so few units the noise would leave no cell
+    return Understudies(lab, public=letters.folder, splits=1)
+
+
+@pytest.fixture
+def learned_latents(lab, letters):
+    """The paper's critic; its lots are the whole set, so that a neighbour is in each of them."""
+    sizes = {"width": 8, "critic_width": 8, "generator_batch": 8, "steps": 3, "lot_size": UNITS, "max_grad_norm": 0.01}
+    return Understudies(lab, public=letters.folder, teacher="critic", **sizes)
+
+
+def check_neighbours_at_the_end(theatre, least):
+    """As above; who comes or goes is the last, so that no other latent moves to another place in its batch."""
+    lab, base = theatre.lab, people()
+    kept, worst = theatre.fit(base), 0.0
+    more = [with_unit(base, image, "abc"[place % 3], place=UNITS) for place, image in enumerate(ODD_IMAGES.values())]
+    for data in (*more, without_unit(base, UNITS - 1)):
+        other = theatre.fit(data, like=kept)
+        lab.assert_same_public(kept, other)
+        worst = max(worst, lab.assert_within_sensitivity(kept, other))
+    assert worst > least
+    return kept
+
+
+def test_a_record_more_is_one_latent_more(latents):
+    kept = check_neighbours_at_the_end(latents, 0.9)  # 1 for a latent on the edge of the ball
+    assert kept.allowed == pytest.approx([1.0, 1.0])
+    assert kept.public["authorised"] == [1, 2]
+
+
+def test_a_record_more_moves_the_critic_of_latents_within_its_bound(learned_latents):
+    kept = check_neighbours_at_the_end(learned_latents, 0.99)
+    assert kept.allowed == pytest.approx([0.01] * 3)
+
+
+def test_units_with_several_latents_move_a_sum_together(latents):
+    lab, base = latents.lab, people(records=2)
+    kept = latents.fit(base, SEVERAL)
+    assert kept.allowed == pytest.approx([3.0, 3.0])
+    for records in (1, 3, 6):
+        other = latents.fit(with_unit(base, CHECKERS, "b", records=records, place=2 * UNITS), SEVERAL, like=kept)
+        lab.assert_same_public(kept, other)
+        assert lab.assert_within_sensitivity(kept, other) > 0.9 * min(3, records) / 3
+
+
+PRIVATE_LATENTS = "next(job.records.expanded(10000))[0]"
+LATENT_MUTANTS = {
+    "latents spread over the data set": (
+        latent_teaching,
+        "inverted",
+        ("mapped(inversion, ", "mapped(lambda images: inversion(images) / inversion(images).std(0), "),
+    ),
+    "cut along directions of private latents": (
+        latent_moments,
+        "mixture_from",
+        (
+            "directions = classes.directions[:, :, :splits]",
+            f"directions = torch.linalg.svd({PRIVATE_LATENTS})[2][:splits].T.expand(kinds, -1, -1)",
+        ),
+    ),
+    "how often each class is met": (
+        latent_moments,
+        "mixture_from",
+        (
+            "weights_of(cells.counts, kinds)",
+            "weights_of(cells.counts + next(job.records.expanded(10000))[1].sum(0).repeat_interleave(2), kinds)",
+        ),
+    ),
+    "a covariance of private latents": (
+        latent_moments,
+        "mixture_from",
+        ("factors_of(covariances)", f"factors_of(covariances + {PRIVATE_LATENTS}.T.cov())"),
+    ),
+}
+
+
+@pytest.mark.parametrize("mutant", LATENT_MUTANTS)
+def test_a_mutant_of_latents_is_caught(latents, mutant):
+    owner, name, *edits = LATENT_MUTANTS[mutant]
+    latents.lab.plant(owner, name, *edits)
+    with latents.lab.caught():
+        check_neighbours_at_the_end(latents, 0.9)
