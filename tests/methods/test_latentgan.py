@@ -96,6 +96,19 @@ def test_labels_that_nothing_would_make_are_refused(letters):
     letters.refusal(SchemaError, lambda: letters.plan(bare, **LABELLER))
 
 
+def test_memory_is_counted_by_what_is_summed_up(letters):
+    method = table.method("latentgan")
+
+    def needed(latent, text=letters.PRIVATE, **settings):
+        own = letters.plan(**settings).settings
+        wide = letters.facts.model_copy(update={"latent": latent})
+        return method.work(db.Schema.parse(text), own.model_copy(update={"public_facts": wide})).memory_bytes
+
+    assert needed(1024, teacher="mixture") > 2e10  # two thousand latents' products at a time
+    assert needed(1024) < 1e8
+    assert needed(6, letters.PRIVATE.replace("units: 900", "units: 900000")) - needed(6) > 3 * 64 * 899_100
+
+
 def test_fit_refuses_another_public_generator_before_anything_is_charged(letters, tmp_path):
     folder = tmp_path / "public"
     shutil.copytree(letters.folder, folder)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _BYTES = 4
 _PASSES = 12
+_INVERTED, _SUMMED = 256, 2_000  # records at a time: private.inversion, private.sums
 _STEPS_PROPOSED, _STEPS_ALONE, _RESTARTS_ALONE = 20, 200, 2
 _GUESSED_CLASSES = 10
 _LONG_AVERAGE = 0.99
@@ -184,8 +185,9 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
     def work(self, schema: Schema) -> Work:
         """Return what inversions and teaching compute and hold, from public facts."""
         records, latent = schema.public_units * schema.unit.max_records, self.latent
-        each = self._public_work(schema)
+        each, drawn, size = self._public_work(schema)
         classes = classes_of(schema) if isinstance(schema, ImageSchema) else _GUESSED_CLASSES
+        held = records * (3 * size + 2 * (latent + classes)) + 3 * _BYTES * _INVERTED * drawn
         tries = (self.inversion_steps or 0) * (self.inversion_restarts or 1)
         flops = 2.0 * records * each * (3 * tries + 2)
         generator = perceptron_weights(self.noise_width + classes, self.width, self.depth, latent)
@@ -194,25 +196,28 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
         if self.teacher == "critic":
             flops += 2.0 * (self.steps or 1) * lot * (_PASSES * critic + generator)
             flops += 6.0 * (self.steps or 1) / self.n_critic * self.generator_batch * (critic + generator)
+            held += _BYTES * lot * self.critic_width * 8
         elif self.teacher == "mixture":
-            flops += 4.0 * records * latent**2 + 50.0 * classes * 2**self.splits * latent**3
+            cells = max(1, classes) * 2**self.splits
+            flops += 4.0 * records * latent**2 + 50.0 * cells * latent**3
+            held += (latent**2 + latent) * _BYTES * (3 * _SUMMED + 10 * cells)
         else:
             flops += 2.0 * latent * self.features * (records + 3.0 * self.fit_steps * self.batch)
-        held = records * (latent + classes) * 2 + _BYTES * (
-            lot * self.critic_width * 8 + self.batch * self.features * 4
-        )
+            held += _BYTES * self.batch * self.features * 4
         return Work(flops=flops, steps=self.latent_steps, memory_bytes=held)
 
-    def _public_work(self, schema: Schema) -> int:
-        """Return the public generator's multiplications for one record."""
+    def _public_work(self, schema: Schema) -> tuple[int, int, int]:
+        """Return the public generator's multiplications for one record, what it holds, and a record's own bytes."""
         networks: Any = self.public_networks
         if isinstance(schema, ImageSchema):
             height, width, colours = schema.shape
-            return generator_work((colours, height, width), self.latent, networks.channels)[0]
+            work, drawn = generator_work((colours, height, width), self.latent, networks.channels)
+            return work, drawn, height * width * colours + _BYTES
         from doublure.encode.columns import estimated_width
 
         row = estimated_width(schema, networks.numerics, networks.bins)
-        return perceptron_weights(self.latent, networks.width, networks.depth, row)
+        work = perceptron_weights(self.latent, networks.width, networks.depth, row)
+        return work, 2 * row + networks.width * networks.depth, _BYTES * (len(schema.columns) + 2)
 
     @property
     def lesson(self) -> EmbeddingLesson:
