@@ -29,6 +29,9 @@ def test_the_whole_way_from_the_command_line(letters, tmp_path, run, doublure):
     assert doublure("public", "show", folder) == made
     code, said = run("public", "fit", tmp_path / "odd.npz", *asked)
     assert (code, said["error"]["code"]) == (2, "run_folder")
+    look = ["public", "overlap", tmp_path / "odd.npz", "--schema", tmp_path / "odd.yaml", "--private"]
+    found = doublure(*look, tmp_path / "even.npz")
+    assert (found["internal"], found["private"], found["same"]) == (True, len(letters.private["images"]), 0)
     code, said = run("public", "show", tmp_path)
     assert (code, said["error"]["code"]) == (2, "run_folder")
     doublure("budget", "init", ledger, "--dataset", "even", "--epsilon", 2, "--delta", 1e-5)

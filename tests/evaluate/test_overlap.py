@@ -6,8 +6,10 @@ import ast
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 import doublure as db
+from doublure.errors import InputError
 from doublure.evaluate.overlap import overlap
 
 
@@ -23,6 +25,20 @@ def test_shared_records_are_found(letters):
     assert found.same == 5
     assert found.near == 8
     assert found.lines[0].startswith("Internal")
+
+
+def test_labels_and_numbers_of_units_do_not_matter(letters):
+    public = letters.public["images"]
+    mixed = {"images": np.concatenate([letters.private["images"][:20], public[:80]]), "labels": np.zeros(100, int)}
+    found = db.evaluate.overlap.overlap({"images": public}, mixed, db.Schema.parse(letters.PRIVATE))
+    assert (found.private, found.same) == (100, 80)
+    assert found.near == 80  # most are shared: what is usual is that of the others
+
+
+def test_an_open_fact_is_one_line(letters):
+    text = "doublure: 1\nkind: table\ncolumns:\n  age: {type: integer, missing: false}\n"
+    frame = pd.DataFrame({"age": [1, 2]})
+    letters.refusal(InputError, lambda: overlap(frame, frame, db.Schema.parse(text)))
 
 
 def test_no_fit_ever_asks():

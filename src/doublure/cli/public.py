@@ -1,7 +1,8 @@
-"""``doublure public fit|adopt|show``: public generators, for ``latentgan``."""
+"""``doublure public fit|adopt|show|overlap``: public generators, for ``latentgan``."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,6 +25,7 @@ def register(app: typer.Typer) -> None:
     group.command("fit")(fit)
     group.command("adopt")(adopt)
     group.command("show")(show)
+    group.command("overlap")(overlap)
     app.add_typer(group, name="public")
 
 
@@ -85,6 +87,21 @@ def show(
     from doublure import public
 
     return _told(public.load(folder), "")
+
+
+def overlap(
+    data: Annotated[Path, typer.Argument(help="Public data.")],
+    private: Annotated[Path, typer.Option(help="Private data, to be looked for among it.")],
+    schema: Annotated[Path, typer.Option(help="The schema of either.")],
+    as_json: Json = False,
+    config: Config = None,
+) -> Outcome:
+    """Look for private records among public data. Internal: the figures are not to be published."""
+    from doublure.evaluate.overlap import overlap as look
+    from doublure.schema import Schema
+
+    found = look(data, private, Schema.load(schema))
+    return Outcome(data={"internal": True} | asdict(found), text="\n".join(found.lines))
 
 
 def _told(made: PublicFacts, last: str) -> Outcome:

@@ -3,7 +3,7 @@
 Every figure stands beside that of independent columns (the least to expect) and of real rows (the most).
 """
 
-from doublure.evaluate import baseline, expected_loss, extractors, fidelity, students, utility
+from doublure.evaluate import baseline, expected_loss, extractors, fidelity, overlap, students, utility
 from doublure.evaluate.comparison import Comparison, compare
 from doublure.evaluate.images import ImageEvaluation, evaluate_images
 from doublure.evaluate.inspection import Inspection, inspect
@@ -33,6 +33,7 @@ __all__ = [
     "extractors",
     "fidelity",
     "inspect",
+    "overlap",
     "report",
     "students",
     "utility",

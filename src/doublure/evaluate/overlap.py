@@ -7,6 +7,7 @@ a fit that refused shared records would tell that there are some.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from doublure.data.opening import Given, open_data
 from doublure.errors import SettingError
 from doublure.evaluate.divergence import nearest
 from doublure.schema import Schema
+from doublure.schema.images import ImageSchema
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -58,18 +60,33 @@ def overlap(public: Given, private: Given, schema: Schema, *, seed: int = 0) -> 
     Args:
         public: Public data.
         private: Private data.
-        schema: Of both, every fact declared; labels and conditions are not compared.
+        schema: Of either, every fact but the number of units declared; labels and conditions are not compared.
         seed: Of the sample that distances are measured in.
+
+    Raises:
+        InputError: Data and schema do not fit, or the schema leaves a fact open.
     """
-    theirs, ours = (_bodies(data, schema) for data in (public, private))
-    known = {row.numpy().tobytes() for row in theirs}
-    same = sum(row.numpy().tobytes() in known for row in ours)
+    plain = _undescribed(schema)
+    theirs, ours = (_bodies(data, plain) for data in (public, private))
+    known = set(map(_digest, theirs))
+    same = np.array([_digest(row) in known for row in ours], dtype=bool)
     draw = np.random.default_rng(seed)
-    few = ours[draw.permutation(len(ours))[:_SEEN]]
+    few = draw.permutation(len(ours))[:_SEEN]
     beside = theirs[draw.permutation(len(theirs))[: _SEEN * 10]]
-    far = nearest(beside.numpy(), few.numpy(), 1)[0][:, 0] if len(few) and len(beside) else np.zeros(0)
-    near = int((far < _NEAR * np.quantile(far, 0.5, method="lower")).sum()) if len(far) else 0
-    return Overlap(private=len(ours), same=same, sampled=len(few), near=near)
+    far = nearest(beside.numpy(), ours[few].numpy(), 1)[0][:, 0]
+    others = far[~same[few]]  # what is usual is not told by those that are the same
+    usual = np.quantile(others, 0.5, method="lower") if len(others) else np.inf
+    return Overlap(private=len(ours), same=int(same.sum()), sampled=len(few), near=int((far < _NEAR * usual).sum()))
+
+
+def _undescribed(schema: Schema) -> Schema:
+    """Return a schema of the same bodies, whatever their labels and however many there are."""
+    plain = schema.model_copy(update={"units": 1})
+    return plain.model_copy(update={"label": None}) if isinstance(plain, ImageSchema) else plain
+
+
+def _digest(row: Tensor) -> bytes:
+    return hashlib.blake2b(row.numpy().tobytes(), digest_size=16).digest()
 
 
 def _bodies(data: Given, schema: Schema) -> Tensor:
