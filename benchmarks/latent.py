@@ -3,13 +3,20 @@
     python benchmarks/latent.py run --task emnist-mnist --method latentgan --epsilon 1 10 --seeds 0 1 2
     python benchmarks/latent.py run --task emnist-mnist --method latentgan --set 'teacher="critic"' --epsilon 10
     python benchmarks/latent.py run --task mnist-odd-even --method real gan inversion dpgan xie
+    python benchmarks/latent.py run --task svhn --protocol paper --method latentgan dpgan --pictures
     python benchmarks/latent.py time
     python benchmarks/latent.py table
+    python benchmarks/latent.py curves
 
-Tasks are those of ``latent_tasks.py``; SVHN's figures wait for its file. Methods: ``real`` (the private training data
-itself), ``gan`` (without privacy), ``inversion`` (the private records' inversions with their labels, without privacy),
-``latentgan``, ``dpgan``, and ``xie``: the paper's baseline (Xie et al. 2018: a weight-clipped critic, RMSProp) with
-what its code leaves out, clipped gradients and a price.
+Tasks are those of ``latent_tasks.py``; SVHN is what ``doublure datasets fetch svhn`` brings. Methods: ``real`` (the
+private training data itself), ``gan`` (without privacy), ``inversion`` (the private records' inversions with their
+labels, without privacy), ``latentgan``, ``dpgan``, and ``xie``: the paper's baseline (Xie et al. 2018: a weight-clipped
+critic, RMSProp) with what its code leaves out, clipped gradients and a price.
+
+``--protocol paper`` divides data as the paper does: a third of it is a labelling set, and methods see the rest without
+labels, which a classifier taught on that third then gives to what they make. That is (ε, δ) for two thirds of the
+private records; for the labelling set it is no guarantee, unless that set is public. By default labels are part of the
+private record, and all of it is covered.
 
 A student learns from as many artificial records as there are private ones (``--samples`` for fewer) and is tested on
 official test data; ``--tune`` keeps training data aside instead. Resumable: finished cells are skipped, a public
@@ -22,7 +29,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import statistics
 import tempfile
 import time
 from collections.abc import Iterator
@@ -35,6 +41,7 @@ import torch
 from torch import Tensor
 
 import doublure as db
+import latent_report
 import latent_students
 from doublure import public
 from doublure.cli.options import settings
@@ -47,7 +54,7 @@ from doublure.private.inversion import Inversion, InversionSettings
 from doublure.public.fitting import generator_of, proposer_of
 from doublure.public.folder import PublicFolder
 from latent_tasks import TASKS, Task
-from results import OUT, Case, finished, measure
+from results import OUT, Case, measure
 
 DELTA = 1e-5
 METHODS = ("real", "gan", "inversion", "latentgan", "dpgan", "xie")
@@ -61,10 +68,13 @@ XIE = {
 def cases(options: argparse.Namespace) -> Iterator[Case]:
     """Yield what is asked for."""
     task = TASKS[options.task](options.tune)
+    if options.protocol == "paper":
+        task = task.by_the_paper(options.public_seed)
     for method in options.method:
         for epsilon in [None] if method in FREE else options.epsilon:
             for seed in options.seeds:
                 told = [str(options.set if method not in ("real", "inversion") else []), str(options.public_set)]
+                told += [] if task.labelling is None else ["paper"]
                 cell = (options.task, method, epsilon, seed, options.samples, options.epochs, options.tune, *told)
                 yield {"cell": cell}, partial(one, options, task, method, epsilon, seed)
 
@@ -87,7 +97,9 @@ def one(options: argparse.Namespace, task: Task, method: str, epsilon: float | N
     if options.pictures and task.images:
         real, theirs = encoded(task, task.private, encoder)
         oracle = latent_students.taught(real, theirs, classes, epochs=options.epochs, seed=1000)
-        found |= latent_students.pictures(oracle, made, test)
+        found |= latent_students.pictures(oracle, made, labels, test, truth)
+    if task.labelling is not None and method not in FREE:
+        found["guarantee"] = "of two thirds of the records; none of the labelling set, unless it is public"
     return found | {"torch": torch.__version__, "threads": torch.get_num_threads()}
 
 
@@ -109,14 +121,27 @@ def artificial(
     if method == "latentgan":
         chosen["public"] = str(public_generator(options, task))
     budget = {} if method == "gan" else {"epsilon": epsilon, "delta": DELTA}
-    plan = db.plan(task.schema, method=name, **budget, **chosen)
+    data, schema = (task.private, task.schema) if task.labelling is None else task.unlabelled()
+    plan = db.plan(schema, method=name, **budget, **chosen)
     with tempfile.TemporaryDirectory() as folder, TerminalProgress() as progress:
         ledger = db.Ledger.create(Path(folder) / "ledger", dataset=options.task, epsilon=1000.0, delta=1e-2)
-        syn = db.fit(task.private, plan, ledger=ledger, out=Path(folder) / "run", seed=seed, progress=progress)
+        syn = db.fit(data, plan, ledger=ledger, out=Path(folder) / "run", seed=seed, progress=progress)
         drawn = syn.sample(size, seed=seed)
+    if task.labelling is not None:
+        records, _ = encoded(task, task.relabelled(drawn), encoder)
+        return records, labelled(options, task, records, seed, encoder)
     if task.images:
         return encoded(task, {"images": drawn.images, "labels": drawn.labels.to_numpy().astype(np.int64)}, encoder)
     return encoded(task, drawn, encoder)
+
+
+def labelled(
+    options: argparse.Namespace, task: Task, records: Tensor, seed: int, encoder: Encoder
+) -> np.ndarray[Any, Any]:
+    """Return what a classifier of the labelling set says of records."""
+    known, truth = encoded(task, task.labelling, encoder)
+    model = latent_students.taught(known, truth, encoder.condition_width, epochs=options.epochs, seed=seed + 1)
+    return latent_students.seen(model, records).argmax(1).numpy()
 
 
 def encoded(task: Task, data: Any, encoder: Encoder) -> tuple[Tensor, np.ndarray[Any, Any]]:
@@ -133,7 +158,8 @@ def encoded(task: Task, data: Any, encoder: Encoder) -> tuple[Tensor, np.ndarray
 
 def public_generator(options: argparse.Namespace, task: Task) -> Path:
     """Return the folder of the task's public generator, made if it is not there yet."""
-    told = json.dumps([options.task, options.public_set, options.public_seed])
+    paper = [] if task.labelling is None else ["paper"]
+    told = json.dumps([options.task, options.public_set, options.public_seed, *paper])
     folder = OUT / "public" / f"{options.task}-{hashlib.sha256(told.encode()).hexdigest()[:12]}"
     if (folder / "public.json").is_file():
         return folder
@@ -199,30 +225,10 @@ def _plain_settings() -> Any:
     return MethodSettings()
 
 
-def table() -> None:
-    """Print mean and range over seeds."""
-    cells: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for entry in finished("latent"):
-        task, method, epsilon, _, *rest = entry["cell"]
-        cells.setdefault((task, method, epsilon, *rest), []).append(entry)
-    print(
-        "| task | method | ε | accuracy | macro precision | recall | F1 | CPU s | seeds | records, epochs, settings |"
-    )
-    print("|---|---|--:|--:|--:|--:|--:|--:|--:|---|")
-    for (task, method, epsilon, *rest), entries in cells.items():
-        shown = []
-        for name in ("accuracy", "precision", "recall", "f1"):
-            values = [100 * entry["scores"][name] for entry in entries]
-            shown.append(f"{statistics.mean(values):.1f} ({min(values):.1f}-{max(values):.1f})")
-        cpu = round(statistics.mean(entry["cpu_seconds"] for entry in entries))
-        told = ", ".join(str(word) for word in rest if word not in ("[]", False, None))
-        print("|", " | ".join(str(x) for x in (task, method, epsilon or "–", *shown, cpu, len(entries), told)), "|")
-
-
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["run", "time", "table"])
+    parser.add_argument("verb", choices=["run", "time", "table", "curves"])
     parser.add_argument("--task", choices=sorted(TASKS), default="emnist-mnist")
     parser.add_argument("--method", nargs="+", choices=METHODS, default=["latentgan"])
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 5.0, 10.0, 20.0, 50.0])
@@ -232,12 +238,16 @@ def main() -> None:
     parser.add_argument("--set", nargs="*", default=[], help="settings of the method, name=JSON")
     parser.add_argument("--public-set", nargs="*", default=[], help="settings of the public generator, name=JSON")
     parser.add_argument("--public-seed", type=int, default=0)
-    parser.add_argument("--pictures", action="store_true", help="classifier score and Fréchet distance too")
+    parser.add_argument("--pictures", action="store_true", help="classifier score and Fréchet distances too")
+    parser.add_argument("--protocol", choices=["labels", "paper"], default="labels", help="where labels come from")
     parser.add_argument("--tune", action="store_true", help="test on training data that was kept aside")
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    {"run": run, "time": timing, "table": lambda _: table()}[options.verb](options)
+    if options.verb in ("table", "curves"):
+        (latent_report.table if options.verb == "table" else latent_report.curves)()
+    else:
+        (run if options.verb == "run" else timing)(options)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,8 @@ import pandas as pd
 from PIL import Image
 
 import doublure as db
+from doublure.errors import DoublureError
+from doublure.schema.schema import domain_of
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 KEPT_ASIDE = 10_000
@@ -31,6 +33,7 @@ class Task:
         schema: Of it.
         test: Real records that students are tested on.
         target: The column that students predict; ``label`` for images.
+        labelling: By the paper's protocol, the records that teach a classifier of labels.
     """
 
     public: Any
@@ -40,18 +43,74 @@ class Task:
     schema: db.Schema
     test: Any
     target: str = "label"
+    labelling: Any = None
 
     @property
     def images(self) -> bool:
         """Whether records are images."""
         return self.schema.kind == "images"
 
+    def unlabelled(self) -> tuple[Any, db.Schema]:
+        """Return the private data without its labels, and its schema."""
+        plain = self.schema.to_plain()
+        if self.images:
+            del plain["label"]
+            return {"images": self.private["images"]}, db.Schema.from_plain(plain)
+        return self.private.drop(columns=self.target), self._without_target(plain)
+
+    def relabelled(self, data: Any) -> Any:
+        """Return records without labels as the schema has them, each with the first label in its place."""
+        first = domain_of(self.schema, self.target)[0]
+        if self.images:
+            return {"images": data.images, "labels": np.full(len(data.images), first)}
+        return data.assign(**{self.target: first})[list(self.schema.columns)]
+
+    def by_the_paper(self, seed: int) -> Task:
+        """Return the task by the paper's protocol (§IV-A): a third of all training records is the labelling set.
+
+        What is left of the private records has no labels that a method could see.
+        """
+        draw = np.random.default_rng([seed, 3])
+        rows, public = (draw.permutation(_size(data)) for data in (self.private, self.public))
+        cut, left = len(rows) // 3, len(public) // 3
+        private = _taken(self.private, np.sort(rows[cut:]))
+        plain = self.public_schema.to_plain() | {"units": len(public) - left}
+        return replace(
+            self,
+            labelling=_taken(self.private, np.sort(rows[:cut])),
+            private=private,
+            schema=db.Schema.from_plain(self.schema.to_plain() | {"units": len(rows) - cut}),
+            public=_taken(self.public, np.sort(public[left:])) if self.images else self._public_rows(public[left:]),
+            public_schema=db.Schema.from_plain(plain) if self.images else self._without_target(plain),
+        )
+
+    def _public_rows(self, rows: np.ndarray[Any, Any]) -> pd.DataFrame:
+        return _taken(self.public, np.sort(rows)).drop(columns=self.target)
+
+    def _without_target(self, plain: dict[str, Any]) -> db.Schema:
+        columns = {name: column for name, column in plain["columns"].items() if name != self.target}
+        return db.Schema.from_plain(plain | {"columns": columns})
+
+
+def _size(data: Any) -> int:
+    return len(data["images"]) if isinstance(data, dict) else len(data)
+
+
+def _taken(data: Any, rows: np.ndarray[Any, Any]) -> Any:
+    if isinstance(data, dict):
+        return {name: values[rows] for name, values in data.items()}
+    return data.iloc[rows].reset_index(drop=True)
+
 
 def images_of(name: str, split: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return images ``(N, H, W, C)`` and labels of a file among the shared data."""
+    """Return images ``(N, H, W, C)`` and labels of a file among the shared data, or as they are published."""
     file = SHARED / f"{name}.npz"
     if not file.is_file():
-        raise SystemExit(f"{file.name} is not at hand: put arrays x_train, y_train, x_test, y_test there")
+        try:
+            found: Any = db.datasets.load(name, split)
+        except DoublureError as error:
+            raise SystemExit(f"{file.name} is not at hand, and {error}") from None
+        return found["x"], found["y"]
     with np.load(file, allow_pickle=False) as arrays:
         if f"jpeg_{split}" in arrays:
             content, ends = arrays[f"jpeg_{split}"].tobytes(), arrays[f"offset_{split}"]

@@ -55,7 +55,13 @@ def interval(differences: list[float]) -> str:
     """Return a mean and Student's 95 % interval."""
     if len(differences) < 2:
         return "–" if not differences else f"{differences[0]:+.4f} (one seed)"
-    mean = statistics.mean(differences)
-    spread = statistics.stdev(differences) / math.sqrt(len(differences))
-    half = float(student_t.ppf(0.975, len(differences) - 1)) * spread
+    mean, half = mean_and_half(differences)
     return f"{mean:+.4f} ({mean - half:+.4f} to {mean + half:+.4f})"
+
+
+def mean_and_half(values: list[float]) -> tuple[float, float]:
+    """Return a mean and half of Student's 95 % interval; one value says nothing of its spread, and has zero."""
+    if len(values) < 2:
+        return values[0], 0.0
+    spread = statistics.stdev(values) / math.sqrt(len(values))
+    return statistics.mean(values), float(student_t.ppf(0.975, len(values) - 1)) * spread
