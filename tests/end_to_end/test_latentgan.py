@@ -10,7 +10,6 @@ import pytest
 
 import doublure as db
 from doublure.errors import Interrupted
-from doublure.methods import latent_teaching
 from doublure.private.inversion import Inversion
 from doublure.run_folder import RunFolder, read_tensors
 
@@ -63,7 +62,6 @@ def stopped(letters, tmp_path, monkeypatch):
     """Return a run that was stopped after its first batch of latents, its plan and its ledger."""
     plan = letters.plan(teacher="critic")
     book = db.Ledger.create(tmp_path / "l", dataset="even", epsilon=50.0, delta=1e-2)
-    monkeypatch.setattr(latent_teaching, "_CHUNK", 256)
     seen = []
     kept = Inversion.__call__
 

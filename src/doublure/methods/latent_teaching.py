@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from doublure.private.records import PrivateRecords
 
 _WORK = "latents"
-_CHUNK = 1024
+_CHUNK = InversionSettings.batch  # of four hundred steps on larger images it takes a minute: stopping waits for it
 _KEPT_EVERY = 30.0  # seconds
 
 
