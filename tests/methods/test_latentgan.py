@@ -161,7 +161,7 @@ def test_the_run_folder_holds_both_networks(letters, tmp_path, more):
     assert letters.PROVENANCE["people"] in page
 
 
-def test_a_table_whose_public_part_has_the_same_columns(tmp_path):
+def test_a_table_whose_public_part_has_the_same_columns_but_no_condition(letters, tmp_path):
     text = """
 doublure: 1
 kind: table
@@ -180,16 +180,21 @@ columns:
             "job": draw.choice(["cook", "nurse"], size), "place": place,
         })  # fmt: skip
 
+    provenance = {"data": "made up", "people": "nobody", "licence": "none"}
     public.fit(
-        rows(600), db.Schema.parse(text), provenance={"data": "made up", "people": "nobody", "licence": "none"},
-        out=tmp_path / "public", seed=1, objective="autoencoder", noise_width=4, steps=300, width=32, bins=8,
-        critic_width=32, autoencoder_lr=5e-3,
+        rows(600), db.Schema.parse(text.partition("  place")[0]), provenance=provenance, out=tmp_path / "public",
+        seed=1, objective="autoencoder", noise_width=4, steps=300, width=32, bins=8, critic_width=32,
+        autoencoder_lr=5e-3,
     )  # fmt: skip
     plan = db.plan(
         db.Schema.parse(text), method="latentgan", epsilon=8.0, delta=1e-4, accountant="rdp", teacher="mixture",
         public=str(tmp_path / "public"), splits=0,
     )  # fmt: skip
     assert plan.settings.bins == 8
+    own = {"method": "latentgan", "epsilon": 8.0, "delta": 1e-4, "public": str(tmp_path / "public")}
+    assert "in the public generator" in str(
+        letters.refusal(SettingError, lambda: db.plan(db.Schema.parse(text), bins=9, **own))
+    )
     book = db.Ledger.create(tmp_path / "l", dataset="rows", epsilon=50.0, delta=1e-2)
     made = db.fit(rows(400), plan, ledger=book, out=tmp_path / "run", seed=2).sample(300, seed=3)
     ages = made.groupby("place", observed=True)["age"].mean()

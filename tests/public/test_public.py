@@ -79,6 +79,10 @@ def test_a_table_is_made_without_its_conditions(letters, tmp_path):
     assert "shares" not in json.dumps(facts.makes)
     private = db.Schema.parse(ROWS.replace("kind: table", "kind: table\nunits: 90"))
     facts.refuse_unfit(private)
+    facts.refuse_unfit(
+        db.Schema.parse(ROWS.replace("values: [hill, coast]", "values: [moor]").partition(", shares")[0] + "}")
+    )
+    facts.refuse_unfit(db.Schema.parse(ROWS.partition("  place")[0]))  # conditions are none of its business
     others = {
         "another column age": ROWS.replace("[0, 100]", "[0, 90]"),
         "another column job": ROWS.replace("[cook, nurse]", "[cook, clown]"),

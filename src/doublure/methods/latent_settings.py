@@ -273,10 +273,19 @@ class TableLatentSettings(LatentSettings):
     bins: int = Field(default=32, ge=2, le=1000)
 
     def settled_for(self, schema: Schema, **sizes: Any) -> Self:
-        """Encode rows as the public generator makes them."""
+        """Encode rows as the public generator makes them.
+
+        Raises:
+            SettingError: Something else was asked for.
+        """
         own = super().settled_for(schema, **sizes)
         networks: Any = own.public_networks
-        return own.model_copy(update={"numerics": networks.numerics, "bins": networks.bins})
+        made = {"numerics": networks.numerics, "bins": networks.bins}
+        for name in self.model_fields_set & made.keys():
+            if getattr(self, name) != made[name]:
+                remedy = f"leave it out, or give a public generator made with {name}={getattr(self, name)}"
+                raise SettingError(f"is {made[name]} in the public generator", field=name, remedy=remedy)
+        return own.model_copy(update=made)
 
 
 class ImageLatentSettings(LatentSettings, LabellerSettings):

@@ -155,15 +155,15 @@ class PublicFacts(Frozen):
 def made_of(schema: Schema) -> dict[str, Any]:
     """Return what a generator has to know of the records that it makes: nothing about how many or whose they are.
 
-    For images their shape. For tables every column with its facts but shares, and the constraints.
+    For images their shape. For tables every column that is no condition, with its facts, and the constraints.
     """
     if isinstance(schema, ImageSchema):
         return {"shape": list(schema.shape)}
-    plain = schema.to_plain()
-    columns = {name: dict(column) for name, column in plain["columns"].items()}
+    plain, given = schema.to_plain(), schema.with_role("condition")
+    columns = {name: dict(column) for name, column in plain["columns"].items() if name not in given}
     for column in columns.values():
-        column.pop("shares", None)
-        column["roles"] = [role for role in column.get("roles", ()) if role == "condition"]
+        for unmade in ("shares", "roles"):
+            column.pop(unmade, None)
     return {"columns": columns, "constraints": plain.get("constraints") or []}
 
 
