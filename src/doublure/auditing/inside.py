@@ -45,16 +45,22 @@ class Inside:
     def critic(self) -> Callable[[Any], Floats] | None:
         """Records to scores, high for what the critic takes for real; None where none was kept."""
         weights = next((self._kept[name] for name in _CRITICS if name in self._kept), None)
-        if weights is None or not hasattr(self._settings, "critic"):
+        own = _critics(self._settings)
+        if weights is None or not hasattr(own, "critic"):
             return None
         import torch
 
-        network: nn.Module = self._settings.critic(self._encoder, torch.Generator().manual_seed(0))
+        from doublure.networks.noise_layer import NoiseLayer
+
+        network: nn.Module = own.critic(self._encoder, torch.Generator().manual_seed(0))
         if sum(part.numel() for part in network.parameters()) != weights.numel():
             return None
         torch.nn.utils.vector_to_parameters(weights, network.parameters())
         network.eval()
-        steered = bool(self._settings.condition_width(self._encoder))
+        for part in network.modules():
+            if isinstance(part, NoiseLayer):
+                part.silence()
+        steered = bool(own.condition_width(self._encoder))
 
         def scores(content: Any) -> Floats:
             return self._by_block(content, lambda body, condition: network(body, condition if steered else None))
@@ -114,6 +120,16 @@ class Inside:
                 for first in range(0, len(compact), _BLOCK)
             ]
             return np.asarray(torch.cat(parts).double().numpy())
+
+
+def _critics(settings: Any) -> Any:
+    """Return the settings that a run's critic was made with: of ``guided``, those of its critic's stage."""
+    from doublure.methods.image_guided import ImageGuidedSettings
+    from doublure.methods.table_guided import TableGuidedSettings
+
+    if isinstance(settings, TableGuidedSettings):
+        return settings.adversarial(1)  # how much noise its generator takes is nothing to a critic
+    return settings.adversarial() if isinstance(settings, ImageGuidedSettings) else settings
 
 
 class Again:

@@ -38,6 +38,10 @@ class NoiseLayer(nn.Module):
         self._std = std
         self._normals = normals
 
+    def silence(self) -> None:
+        """Add no noise from now on: nobody who holds the weights has to."""
+        self._std = 0.0
+
     def clipped(self, features: Tensor) -> Tensor:
         """Return each row at its own length, or at C where it is longer."""
         length = (features.square().sum(dim=1, keepdim=True) + _FLOOR).sqrt()

@@ -1,0 +1,79 @@
+"""The white box is the critic that training ended with, whichever method kept it; a noise layer adds nothing to it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import doublure as db
+from doublure.auditing.inside import Inside
+from doublure.methods.adversarial import Adversaries
+from doublure.methods.base import encoder_for
+from doublure.run_folder import RunFolder
+
+ROWS = """
+doublure: 1
+kind: table
+units: 60
+columns:
+  a: {type: real, bounds: [0, 1], missing: false}
+  b: {type: category, values: [x, y, z], missing: false}
+  c: {type: category, values: [low, high], missing: false, roles: [condition]}
+"""
+PICTURES = """
+doublure: 1
+kind: images
+units: 60
+images: {shape: [8, 8, 1]}
+label: {values: [0, 1], roles: [condition]}
+"""
+GAN = {"steps": 4, "lot_size": 12, "generator_batch": 8, "checkpoints": 1, "noise_width": 4}
+TABLE = GAN | {"width": 8, "critic_width": 8}
+STAGE = {"critic_share": 0.3, "critic_steps": 3, "critic_lot": 20, "fit_steps": 4}
+CASES = {
+    "dpgan": (ROWS, TABLE),
+    "noisecritic": (ROWS, TABLE | {"features": 4}),
+    "guided": (ROWS, STAGE | {"components": 4, "bins": 2, "critic_width": 8}),
+    "guided on images": (
+        PICTURES,
+        STAGE | {"features": 64, "batch": 20, "channels": [6, 4], "hidden": 8, "critic_channels": [4],
+                 "labeller_share": 0},
+    ),
+}  # fmt: skip
+
+
+def records(text):
+    rng = np.random.default_rng(0)
+    if text is PICTURES:
+        return {"images": rng.integers(0, 256, (60, 8, 8, 1), dtype=np.uint8), "labels": rng.integers(0, 2, 60)}
+    draws = {"a": rng.random(60), "b": rng.choice(list("xyz"), 60), "c": rng.choice(["low", "high"], 60)}
+    return pd.DataFrame(draws)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_scores_are_those_of_the_critic_that_was_taught(case, tmp_path, monkeypatch):
+    taught: list[Adversaries] = []
+    made = Adversaries.__init__
+    monkeypatch.setattr(
+        Adversaries, "__init__", lambda self, *given, **more: (made(self, *given, **more), taught.append(self))[0]
+    )
+    text, settings = CASES[case]
+    method = case.split()[0]
+    budget = {} if method == "noisecritic" else {"epsilon": 4.0, "delta": 1e-4, "accountant": "rdp"}
+    plan = db.plan(db.Schema.parse(text), method=method, **budget, **settings)
+    book = db.Ledger.create(tmp_path / "l", dataset="x", epsilon=9.0, delta=1e-3)
+    db.fit(records(text), plan, ledger=book, out=tmp_path / "run", seed=1)
+    folder = RunFolder.open(tmp_path / "run")
+    syn = folder.synthesizer()
+    content = db.evaluate.understudy.load_both(syn.schema, records(text), None)[0].content
+    encoder = encoder_for(syn.schema, plan.settings)
+    (adversaries,) = taught
+    if method == "noisecritic":
+        adversaries.critic.layer.forward = adversaries.critic.layer.clipped  # the score that no noise is added to
+    with torch.no_grad():
+        wanted = adversaries.critic.eval()(*encoder.split(encoder.expand(encoder.compact(content))))
+    found = Inside(syn, folder.load()).critic(content)
+    assert found == pytest.approx(wanted.double().numpy(), rel=1e-5, abs=1e-6)
+    assert len(set(found.round(6))) > 10
