@@ -5,7 +5,9 @@ import pandas as pd
 import pytest
 
 from doublure import evaluate
+from doublure.data.images import Images
 from doublure.errors import DataError, SettingError
+from doublure.evaluate.understudy import _marks, _seen_before
 from doublure.guarantee import Guarantee
 from doublure.schema import Schema
 
@@ -42,11 +44,39 @@ def test_what_the_fit_has_seen_is_no_holdout(tmp_path, understudy, real, holdout
     real.to_csv(tmp_path / "copy.csv", index=False)
     (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
     pairs = [(tmp_path / "real.csv", tmp_path / name) for name in ("real.csv", "link.csv", "copy.csv")]
-    for data, kept in (*pairs, (real, real), (real, real.copy()), (tmp_path / "real.csv", real)):
+    turned, part = real.sample(frac=1, random_state=1), real.sample(frac=0.3, random_state=1)
+    for kept in (real, real.copy(), turned, part, pd.concat([part, holdout[: len(part) // 2]])):
+        pairs.append((real, kept))
+    for data, kept in (*pairs, (tmp_path / "real.csv", real)):
         with pytest.raises(SettingError, match="the fit has seen") as caught:
             evaluate.report(understudy, data, kept)
         assert (caught.value.field, caught.value.exit_code) == ("holdout", 2)
     assert evaluate.report(understudy, real, holdout).table.rows.kept_aside
+
+
+def test_records_that_are_equal_by_chance_may_be_kept_aside():
+    """Of eight possible rows each is in both tables; of many, a few are."""
+    draw = np.random.default_rng(0)
+    few = [pd.DataFrame(draw.integers(0, 2, (size, 3))).astype(bool) for size in (300, 100)]
+    many = [pd.DataFrame({"a": draw.random(size)}) for size in (300, 100)]
+    many[1].loc[:30] = many[0].loc[:30]
+    for one, other in (few, many):
+        assert not _seen_before(_marks(one), _marks(other))
+    for other, seen in ((many[0][:100], True), (few[0].sample(frac=1, random_state=0), True), (few[0][:100], False)):
+        assert _seen_before(_marks(few[0] if len(other.columns) == 3 else many[0]), _marks(other)) == seen
+
+
+def test_images_in_another_order_are_the_same_images():
+    draw = np.random.default_rng(0)
+    pixels, labels = draw.integers(0, 256, (40, 3, 3, 1), dtype=np.uint8), pd.Series(draw.integers(0, 2, 40))
+    order = draw.permutation(40)
+    for kept in (None, labels):
+        own = Images(images=pixels, labels=kept)
+        assert _seen_before(_marks(own), _marks(own.take(order)))
+        assert _seen_before(_marks(own), _marks(own.take(order[:10])))
+        assert not _seen_before(_marks(own), _marks(Images(images=255 - pixels, labels=kept)))
+    relabelled = Images(images=pixels, labels=1 - labels)
+    assert not _seen_before(_marks(Images(images=pixels, labels=labels)), _marks(relabelled))
 
 
 def test_what_the_fit_has_seen_is_said_before_the_figures(tmp_path, understudy, real, holdout):

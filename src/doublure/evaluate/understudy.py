@@ -35,6 +35,7 @@ IN_SHORT = ("gan-leaks", "neighbours")
 
 _MOST = {"table": MOST_SAMPLED, "images": MOST_IMAGES, "series": MOST_SERIES}
 _ALL_OF_A_UNIT = 2**31
+_MOST_SHARED = 0.5
 
 
 class _Guarantee(Claimed, Protocol):
@@ -294,14 +295,14 @@ def load_both(schema: ResolvedSchema, real: Given, holdout: Given | None) -> tup
 
     Raises:
         DataError: The data does not fit the schema.
-        SettingError: The holdout is the data that the fit has seen.
+        SettingError: The holdout is the data that the fit has seen, in whatever order, or most of it is.
     """
     lenient = _lenient(schema)
     if holdout is not None and _same_file(real, holdout):
         raise _not_kept_aside()
     train = open_data(real, schema.kind).load(lenient)
     kept = None if holdout is None else open_data(holdout, schema.kind).load(lenient, at_least=1)
-    if kept is not None and _same_records(train.content, kept.content):
+    if kept is not None and _seen_before(_marks(train.content), _marks(kept.content)):
         raise _not_kept_aside()
     return train, kept
 
@@ -357,17 +358,26 @@ def _same_file(real: Given, holdout: Given) -> bool:
     return len(paths) == 2 and all(path.exists() for path in paths) and paths[0].samefile(paths[1])
 
 
-def _same_records(real: Any, holdout: Any) -> bool:
-    """Whether two frames, or two sets of images or series, hold the same records in the same order."""
-    if isinstance(real, pd.DataFrame):
-        return bool(real.equals(holdout))
-    if isinstance(real, Series):
-        return np.array_equal(real.values, holdout.values, equal_nan=True) and real.attributes.equals(
-            holdout.attributes
-        )
-    if not np.array_equal(real.images, holdout.images):
-        return False
-    return real.labels is None or bool(real.labels.equals(holdout.labels))
+def _marks(content: Any) -> np.ndarray[Any, np.dtype[np.generic]]:
+    """Return a number for each record of a frame, of images or of series ``(N,)``; equal records have equal ones."""
+    if isinstance(content, pd.DataFrame):
+        return pd.util.hash_pandas_object(content, index=False).to_numpy()
+    body = content.values if isinstance(content, Series) else content.images
+    beside = content.attributes if isinstance(content, Series) else pd.DataFrame(content.labels)
+    told = pd.util.hash_pandas_object(beside, index=False).tolist() if len(beside.columns) else [0] * len(body)
+    return np.array([hash((one.tobytes(), other)) for one, other in zip(body, told, strict=True)])
+
+
+def _seen_before(fitted: np.ndarray[Any, Any], aside: np.ndarray[Any, Any]) -> bool:
+    """Whether records kept aside are the fitted ones, or, for the most part, some of them.
+
+    Where few records are possible, some are equal by chance: about as many of those kept aside are among the fitted
+    ones as fitted ones are among one another.
+    """
+    if len(fitted) == len(aside) and np.array_equal(np.sort(fitted), np.sort(aside)):
+        return True
+    _, place, counts = np.unique(fitted, return_inverse=True, return_counts=True)
+    return bool(np.isin(aside, fitted).mean() - (counts[place] > 1).mean() > _MOST_SHARED)
 
 
 def _not_kept_aside() -> SettingError:
