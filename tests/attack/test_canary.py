@@ -54,6 +54,19 @@ def test_a_critic_is_asked_where_there_is_one(planted, copier, rows):
     assert entry.rates[0].value == 1.0
 
 
+def test_a_critic_that_diverged_is_not_asked(planted, copier):
+    class Everything(copier):
+        def __init__(self, content):
+            super().__init__(content)
+            self.critic = lambda asked: np.full(len(asked), np.nan)
+
+        def sample(self, n, seed):
+            return self.rows
+
+    (entry,) = table.run(planted(lambda content, seed: Everything(content)), ["canary"])
+    assert entry.rates[0].value > 0.95
+
+
 def test_honest_guesses_are_hardly_ever_above_the_claim(make_world):
     """Guesses as good as ε-DP allows: the bound passes ε in at most one run of twenty."""
     epsilon, rng, above = 1.0, np.random.default_rng(0), 0

@@ -12,6 +12,7 @@ from doublure.auditing.inside import Inside
 from doublure.methods.adversarial import Adversaries
 from doublure.methods.base import encoder_for
 from doublure.run_folder import RunFolder
+from doublure.synthesizer import Synthesizer
 
 ROWS = """
 doublure: 1
@@ -42,6 +43,18 @@ CASES = {
                  "labeller_share": 0},
     ),
 }  # fmt: skip
+
+
+READINGS = """
+doublure: 1
+kind: series
+units: 60
+series: {time: t, length: 6, step: 1h, timezone: UTC, gaps: missing}
+channels:
+  litres: {type: real, bounds: [0, 10], missing: true}
+  valve: {type: integer, bounds: [0, 3], missing: false}
+attributes: {place: {type: category, values: [hill, coast], missing: false}}
+"""
 
 
 def records(text):
@@ -77,3 +90,17 @@ def test_scores_are_those_of_the_critic_that_was_taught(case, tmp_path, monkeypa
     found = Inside(syn, folder.load()).critic(content)
     assert found == pytest.approx(wanted.double().numpy(), rel=1e-5, abs=1e-6)
     assert len(set(found.round(6))) > 10
+
+
+@pytest.mark.parametrize("method", ["statistics", "dpgan"])
+def test_series_are_crafted_whatever_the_encoder(method):
+    """Statistics sees series as codes, a critic as numbers; of either, canaries are made."""
+    plan = db.plan(db.Schema.parse(READINGS), method=method, epsilon=4.0, delta=1e-4, accountant="rdp")
+    schema = plan.schema.resolve({})
+    understudy = Synthesizer(schema=schema, plan=plan, guarantee=plan.guarantee, generator=torch.nn.Identity())
+    crafted = Inside(understudy, None).crafted(200, np.random.default_rng(0))
+    litres, valve = (crafted.channel(name) for name in ("litres", "valve"))
+    assert set(np.unique(valve)) == {0, 1, 2, 3}
+    assert np.nanmin(litres) < 1 < 9 < np.nanmax(litres)
+    assert set(crafted.attributes["place"]) == {"hill", "coast"}
+    assert len({row.tobytes() for row in crafted.values}) > 180

@@ -55,9 +55,8 @@ def attack(world: World) -> AttackResult:
 def score(world: World, fitted: Fitted, canaries: object, rng: np.random.Generator) -> Floats:
     """Return ``(m,)`` how much each canary looks as if it had been in; ties are broken at random."""
     critic = fitted.white.critic
-    if critic is not None:
-        found = critic(canaries)
-    else:
+    found = None if critic is None else critic(canaries)
+    if found is None or not np.isfinite(found).all():  # none was kept, or its training diverged
         drawn = points_of(world.schema, fitted.sample(len(world.released), world.seed), "the artificial records")
         found = -nearest(drawn.values, points_of(world.schema, canaries, "the canaries").values, 1)[0][:, 0]
     order = np.lexsort([rng.random(len(found)), found])

@@ -55,7 +55,7 @@ class Inside:
         network: nn.Module = own.critic(self._encoder, torch.Generator().manual_seed(0))
         if sum(part.numel() for part in network.parameters()) != weights.numel():
             return None
-        torch.nn.utils.vector_to_parameters(weights, network.parameters())
+        torch.nn.utils.vector_to_parameters(weights.flatten().float(), network.parameters())
         network.eval()
         for part in network.modules():
             if isinstance(part, NoiseLayer):
@@ -91,6 +91,7 @@ class Inside:
         import torch
 
         from doublure.encode.series import SeriesEncoder
+        from doublure.encode.series_codes import SeriesCodes
         from doublure.encode.table import TableEncoder
 
         encoder = self._encoder
@@ -105,8 +106,11 @@ class Inside:
             for planes in encoder.planes:
                 body[:, planes.first : planes.place] = 1.0
             rows[:, : encoder.width - encoder.condition_width] = body.flatten(1)
+        first = encoder.width - encoder.condition_width
+        if isinstance(encoder, SeriesCodes):
+            sizes = np.repeat(encoder.sizes, encoder.schema.length)
+            rows[:, :first] = torch.from_numpy(rng.integers(0, sizes, (n, first)).astype(np.float32))
         if encoder.condition_width:
-            first = encoder.width - encoder.condition_width
             rows[:, first:] = encoder.draw_conditions(n, rng)
         return encoder.decode(rows, rng)
 

@@ -109,6 +109,15 @@ def test_a_critic_that_knows_its_records_is_found_out(make_world):
     assert entry.alarm
 
 
+@pytest.mark.parametrize("score", [np.nan, np.inf])
+def test_a_critic_that_diverged_is_not_asked(make_world, score):
+    class Inside:
+        critic = staticmethod(lambda content: np.full(len(content), score))
+
+    (entry,) = table.run(make_world(honest=True, white=Inside()), ["critic"])
+    assert "diverged" in entry.skipped
+
+
 def test_a_search_of_the_noise_finds_what_can_be_said(make_world):
     """A generator that says one of the members, whichever the noise is nearest to."""
     first = make_world(honest=True, n=60)

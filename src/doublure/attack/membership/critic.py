@@ -6,6 +6,8 @@ for more real than others that are just as real.
 
 from __future__ import annotations
 
+import numpy as np
+
 from doublure.attack.membership.judging import judged
 from doublure.attack.results import AttackResult, Story, skipped
 from doublure.attack.world import World
@@ -28,4 +30,7 @@ def attack(world: World) -> AttackResult:
     critic = None if world.white is None else world.white.critic
     if critic is None:
         return skipped(STORY, world.claim, "the run keeps no critic")
-    return judged(STORY, world, critic(world.seen.content), critic(world.unseen.content))
+    scores = [critic(side.content) for side in (world.seen, world.unseen)]
+    if not np.isfinite(np.concatenate(scores)).all():
+        return skipped(STORY, world.claim, "the critic’s scores are not finite: its training diverged")
+    return judged(STORY, world, *scores)
