@@ -11,13 +11,23 @@ import pytest
 from doublure.errors import DataError
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks" / "robustness"
+RUN = (
+    "generator.safetensors", "guarantee.json", "internal/checkpoint.safetensors", "log.jsonl", "plan.json", "run.json",
+    "schema.yaml",
+)  # fmt: skip
 PARSERS = (
-    "csv", "parquet", "npz", "series", "schema", "codebook", "plan", "ledger", "run: run.json", "run: plan.json",
-    "run: schema.yaml", "run: guarantee.json", "run: generator.safetensors", "bundle: card.json", "bundle: data.csv",
+    "csv", "csv.gz", "csv.zip", "parquet", "npz", "series", "series npz", "schema", "codebook", "plan", "ledger",
+    "provenance", "config", *(f"run: {name}" for name in RUN), "bundle: card.html", "bundle: card.json",
+    "bundle: data.csv", "bundle: data.parquet", "bundle: dictionary.json", "images: Qv9Sentinel/1.png",
+    "images: other/2.jpg", "idx: train-images-idx3-ubyte", "idx: train-labels-idx1-ubyte", "task: about.json",
+    "task: labels.csv", "task: schema.yaml", "task: images/000001.png", "public: encoder.safetensors",
+    "public: generator.safetensors", "public: public.json",
 )  # fmt: skip
 
 
 def program(name):
+    if str(FOLDER) not in sys.path:
+        sys.path.append(str(FOLDER))  # as for a program that is run: its folder's other modules are found
     spec = importlib.util.spec_from_file_location(f"robustness_{name}", FOLDER / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look their module up
@@ -41,14 +51,14 @@ def test_every_parser_is_here(parsers):
 
 @pytest.mark.parametrize("name", PARSERS)
 def test_damaged_files_end_in_one_line(fuzz, parsers, name, tmp_path):
-    found = fuzz.batch(parsers[name], tmp_path, number=1, examples=12)
-    assert found.files == 12
+    found = fuzz.batch(parsers[name], tmp_path, number=1, examples=8)
+    assert found.files == 8
     assert found.faults == []
 
 
 @pytest.mark.parametrize("name", PARSERS)
 def test_good_files_are_read(parsers, name, tmp_path):
-    (tmp_path / parsers[name].name).write_bytes(parsers[name].good)
+    parsers[name].write(tmp_path, parsers[name].good)
     assert parsers[name].read(tmp_path) is not None
 
 

@@ -14,79 +14,27 @@ Each batch is a line of ``benchmarks/out/fuzz.jsonl``: parser, how long, how man
 from __future__ import annotations
 
 import argparse
-import io
 import json
-import shutil
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
+from targets import SENTINEL, Parser, parsers
 
-import doublure as db
-from doublure.data.opening import open_data
 from doublure.errors import DoublureError
-from doublure.ledger import Ledger
-from doublure.planning import Plan
-from doublure.releasing import verify
-from doublure.schema import Schema, codebook
 
 OUT = Path(__file__).resolve().parents[1] / "out" / "fuzz.jsonl"
-SENTINEL = "Qv9Sentinel"
 BATCH = 50
-TABLE = f"""
-doublure: 1
-kind: table
-units: 20
-columns:
-  name: {{type: category, values: [{SENTINEL}, other], missing: false}}
-  age: {{type: integer, bounds: [0, 99], missing: false}}
-  score: {{type: real, bounds: [0, 1], missing: true}}
-  income: {{type: category, values: [low, high], missing: false, roles: [condition]}}
-"""
-IMAGES = """
-doublure: 1
-kind: images
-units: 6
-images: {shape: [4, 4, 1]}
-label: {values: [0, 1]}
-"""
-SERIES = """
-doublure: 1
-kind: series
-unit: {name: meter, id: meter, max_records: 3}
-units: 2
-series: {time: t, length: 4, step: 1h, timezone: UTC, gaps: missing}
-channels: {litres: {type: real, bounds: [0, 10], missing: true}}
-"""
-CODEBOOK = "column,type,values,lower,upper,missing\nage,integer,,0,99,false\nincome,category,low|high,,,false\n"
 WORDS = (
     b"\0", b"\xff\xfe", b'"', b"'", b",", b"\n", b"\r\n", b"1e999", b"-", b"NaN", b"=cmd|' /C calc'!A0", b"../../x",
     b"{", b"]", b"null", b"true", b"&a [*a]", b"!!python/object", b"9" * 400, b"\xe2\x80\xae", b"PK\x03\x04",
     b"\x89PNG\r\n\x1a\n", b"PAR1",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Parser:
-    """What is fuzzed: a good file, and who reads it.
-
-    Attributes:
-        name: The file's name.
-        good: What is in it.
-        read: Reads it from a folder that holds it.
-    """
-
-    name: str
-    good: bytes
-    read: Callable[[Path], object]
 
 
 @dataclass
@@ -96,94 +44,6 @@ class Found:
     files: int = 0
     refused: int = 0
     faults: list[str] = field(default_factory=list)
-
-
-def frame() -> pd.DataFrame:
-    """Return private rows, the sentinel among them."""
-    rng = np.random.default_rng(0)
-    return pd.DataFrame(
-        {
-            "name": rng.choice([SENTINEL, "other"], 20),
-            "age": rng.integers(0, 99, 20),
-            "score": rng.random(20).round(3),
-            "income": rng.choice(["low", "high"], 20),
-        }
-    )
-
-
-def readings() -> bytes:
-    """Return private readings as CSV."""
-    times = pd.date_range("2024-01-01", periods=24, freq="1h", tz="UTC").strftime("%Y-%m-%dT%H:%M:%S%z")
-    rows = [pd.DataFrame({"meter": f"{SENTINEL}{number}", "t": times, "litres": 0.5}) for number in (1, 2)]
-    return pd.concat(rows).to_csv(index=False).encode()
-
-
-def npz() -> bytes:
-    """Return private images as NPZ."""
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, images=np.arange(96, dtype=np.uint8).reshape(6, 4, 4), labels=np.array([0, 1] * 3))
-    return buffer.getvalue()
-
-
-def parquet() -> bytes:
-    """Return private rows as Parquet."""
-    buffer = io.BytesIO()
-    frame().to_parquet(buffer)
-    return buffer.getvalue()
-
-
-def loaded(text: str, name: str) -> Callable[[Path], object]:
-    """Return what loads a data file under a schema."""
-    schema = Schema.parse(text)
-
-    def read(folder: Path) -> object:
-        source = open_data(folder / name, schema.kind)
-        source.check(schema)
-        return source.load(schema)
-
-    return read
-
-
-def parsers(world: Path) -> Mapping[str, Parser]:
-    """Return every parser; runs and bundles are made in a folder first."""
-    csv = frame().to_csv(index=False).encode()
-    ledger = db.Ledger.create(world / "l", dataset="people", epsilon=9.0, delta=1e-3)
-    tiny = {"steps": 2, "lot_size": 8, "width": 8, "critic_width": 8, "noise_width": 4, "checkpoints": 1}
-    plan = db.plan(Schema.parse(TABLE), method="dpgan", epsilon=1.0, delta=1e-5, accountant="rdp", **tiny)
-    db.fit(frame(), plan, ledger=ledger, out=world / "run", seed=0)
-    db.release(db.load(world / "run"), world / "bundle", n=5)
-    plan.save(world / "plan.json")
-    found = {
-        "csv": Parser("d.csv", csv, loaded(TABLE, "d.csv")),
-        "parquet": Parser("d.parquet", parquet(), loaded(TABLE, "d.parquet")),
-        "npz": Parser("d.npz", npz(), loaded(IMAGES, "d.npz")),
-        "series": Parser("d.csv", readings(), loaded(SERIES, "d.csv")),
-        "schema": Parser("s.yaml", TABLE.encode(), lambda folder: Schema.load(folder / "s.yaml")),
-        "codebook": Parser("c.csv", CODEBOOK.encode(), lambda folder: codebook.read_codebook(folder / "c.csv")),
-        "plan": Parser("p.json", (world / "plan.json").read_bytes(), lambda folder: Plan.load(folder / "p.json")),
-        "ledger": Parser("l", (world / "l").read_bytes(), lambda folder: Ledger.open(folder / "l").verify()),
-    }
-    for name in ("run.json", "plan.json", "schema.yaml", "guarantee.json", "generator.safetensors"):
-        found[f"run: {name}"] = Parser(name, (world / "run" / name).read_bytes(), _beside(world / "run", name, db.load))
-    for name in ("card.json", "data.csv"):
-        whole = (world / "bundle" / name).read_bytes()
-        found[f"bundle: {name}"] = Parser(name, whole, _beside(world / "bundle", name, verify))
-    return found
-
-
-def _beside(good: Path, name: str, read: Callable[[Path], object]) -> Callable[[Path], object]:
-    """Return what reads a folder whose other files are good."""
-
-    def reads(folder: Path) -> object:
-        for path in good.rglob("*"):
-            target = folder / path.relative_to(good)
-            if path.is_dir():
-                target.mkdir(exist_ok=True)
-            elif path.name != name and not target.exists():
-                shutil.copy(path, target)
-        return read(folder)
-
-    return reads
 
 
 @st.composite
@@ -225,7 +85,7 @@ def batch(parser: Parser, folder: Path, number: int, examples: int = BATCH) -> F
     def one(content: bytes) -> None:
         found.files += 1
         with tempfile.TemporaryDirectory(dir=folder) as own:
-            (Path(own) / parser.name).write_bytes(content)
+            parser.write(Path(own), content)
             _read(parser, Path(own), found)
 
     one()
