@@ -3,7 +3,7 @@
     python benchmarks/attacks.py run --only control        # a gan that learned 100 census rows by heart
     python benchmarks/attacks.py run --only membership     # every attack on every dp method, 2,000 census rows
     python benchmarks/attacks.py run --only canary         # one-run audits, ε claimed 4 and 1
-    python benchmarks/attacks.py run --only worst-case --runs 1000     # four rows or five, every dp method
+    python benchmarks/attacks.py run --only worst-case --runs 1000     # four records or five, every dp method and kind
     python benchmarks/attacks.py run --only inversion      # Olivetti's faces: real, artificial, private
     python benchmarks/attacks.py run --only digits         # MNIST, 64-32-10: attack success against accuracy and μ
     python benchmarks/attacks.py table
@@ -30,9 +30,11 @@ import pandas as pd
 import torch
 
 import doublure as db
+from doublure import public as db_public
 from doublure.attack import inversion, victims
 from doublure.attack.report import AttackReport
 from doublure.auditing import audit, audit_method
+from doublure.auditing.methods import WORLDS
 from doublure.data.images import Images
 from doublure.evaluate.expected_loss import Rule, of_understudy
 from doublure.schema import Schema
@@ -40,11 +42,27 @@ from results import Case, finished, measure
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 DP_METHODS = ("statistics", "guided", "dpgan")
-TINY: dict[str, dict[str, Any]] = {
-    "dpgan": {"steps": 4, "lot_size": 4, "width": 16, "critic_width": 16, "noise_width": 4, "checkpoints": 1},
-    "statistics": {"components": 4, "fit_steps": 20, "bins": 2},
-    "guided": {"components": 4, "fit_steps": 20, "bins": 2},
-}
+COUNTED: dict[str, Any] = {"components": 4, "fit_steps": 20, "bins": 2}
+GAN: dict[str, Any] = {"steps": 4, "lot_size": 4, "generator_batch": 8, "noise_width": 4, "checkpoints": 1}
+STAGE: dict[str, Any] = {"critic_share": 0.3, "critic_steps": 4, "critic_lot": 4}
+PICTURES: dict[str, Any] = {"features": 64, "batch": 20, "channels": [6, 4], "hidden": 8, "fit_steps": 150,
+                            "generator_lr": 2e-2}  # fmt: skip
+LABELLER: dict[str, Any] = {"labeller_steps": 4, "view_images": 100, "view_width": 10, "tries": 2}
+WORST: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "dpgan": ("dpgan", "table", {key: value for key, value in GAN.items() if key != "generator_batch"}
+              | {"width": 16, "critic_width": 16}),
+    "statistics": ("statistics", "table", COUNTED),
+    "guided": ("guided", "table", COUNTED),
+    "guided, critic": ("guided", "table", COUNTED | STAGE | {"critic_width": 8}),
+    "bayesgan": ("bayesgan", "table", GAN | {"width": 16, "critic_width": 16, "distances": 5}),
+    "latentgan": ("latentgan", "table", {"steps": 4, "lot_size": 4, "width": 16, "critic_width": 16,
+                                         "inversion_steps": 2, "teacher": "critic", "checkpoints": 1}),
+    "statistics, images": ("statistics", "images", PICTURES),
+    "guided, images": ("guided", "images", PICTURES | STAGE | LABELLER | {"critic_channels": [4]}),
+    "dpgan, series": ("dpgan", "series", {"steps": 4, "lot_size": 4, "generator_batch": 8, "checkpoints": 1,
+                                          "critic_channels": [4], "channels": [4, 3], "features": 4, "hidden": 6}),
+    "statistics, series": ("statistics", "series", {"bins": 4, "groups": 2, "levels": 2, "fit_steps": 50}),
+}  # fmt: skip
 NOISE = (0.5, 1.5, 5.0, 15.0, 50.0)
 FACE = 32
 
@@ -102,9 +120,24 @@ def canaries(method: str, epsilon: float, seed: int) -> dict[str, Any]:
         return figures(audit(run, "canary", rows, others, seed=seed))
 
 
-def worst_case(method: str, epsilon: float, runs: int) -> dict[str, Any]:
-    """Audit a dp method by four rows and five."""
-    return figures(audit_method(method, epsilon=epsilon, delta=1e-5, runs=runs, **TINY[method]))
+def worst_case(name: str, epsilon: float, runs: int) -> dict[str, Any]:
+    """Audit a dp method by four records and five."""
+    method, kind, settings = WORST[name]
+    with tempfile.TemporaryDirectory() as folder:
+        if method == "latentgan":
+            settings = settings | {"public": public_rows(Path(folder) / "public")}
+        return figures(audit_method(method, kind=kind, epsilon=epsilon, delta=1e-5, runs=runs, **settings))
+
+
+def public_rows(folder: Path) -> str:
+    """Teach a public generator the worst case's rows from thrown coins, and return its folder."""
+    rows = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (500, 3)).astype(bool), columns=list("abc"))
+    provenance = {"data": "coins thrown by a program", "people": "nobody at all", "licence": "CC0"}
+    db_public.fit(
+        rows, WORLDS["table"].schema, provenance=provenance, out=folder, seed=0, objective="autoencoder",
+        noise_width=3, steps=300, width=32, critic_width=32,
+    )  # fmt: skip
+    return str(folder)
 
 
 def faces(method: str, steps: int, seed: int) -> dict[str, Any]:
@@ -179,14 +212,16 @@ def cases(arguments: argparse.Namespace) -> Iterator[Case]:
     for seed in seeds:
         if "control" in only:
             yield {"case": "control", "seed": seed}, partial(control, seed)
-        for method, epsilon in product(arguments.methods, arguments.epsilon):
+        for method, epsilon in product((name for name in DP_METHODS if name in arguments.methods), arguments.epsilon):
             cell = {"method": method, "epsilon": epsilon}
             if "membership" in only:
                 yield {"case": "membership", **cell, "seed": seed}, partial(membership, method, epsilon, seed)
             if "canary" in only:
                 yield {"case": "canary", **cell, "seed": seed}, partial(canaries, method, epsilon, seed)
-            if "worst-case" in only and seed == seeds[0]:
-                yield {"case": "worst-case", **cell, "runs": runs}, partial(worst_case, method, epsilon, runs)
+        for name, epsilon in product(WORST, arguments.epsilon):
+            if "worst-case" in only and seed == seeds[0] and WORST[name][0] in arguments.methods:
+                cell = {"case": "worst-case", "method": name, "epsilon": epsilon, "runs": runs}
+                yield cell, partial(worst_case, name, epsilon, runs)
         for method in ("gan", "noisecritic") if "inversion" in only else ():
             yield (
                 {"case": "inversion", "method": method, "steps": steps, "seed": seed},
@@ -251,7 +286,8 @@ def main() -> None:
     making = verbs.add_parser("run")
     kinds = ["control", "membership", "canary", "worst-case", "inversion", "digits"]
     making.add_argument("--only", nargs="+", choices=kinds, default=kinds)
-    making.add_argument("--methods", nargs="+", choices=DP_METHODS, default=list(DP_METHODS))
+    known = list(dict.fromkeys([*DP_METHODS, *(method for method, _, _ in WORST.values())]))
+    making.add_argument("--methods", nargs="+", choices=known, default=known)
     making.add_argument("--epsilon", nargs="+", type=float, default=[1.0, 4.0])
     making.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     making.add_argument("--runs", type=int, default=1000)

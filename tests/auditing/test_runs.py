@@ -152,6 +152,11 @@ def test_what_is_missing_is_asked_for(files, capsys, tmp_path):
         ([run, "--attack", "gan-leaks", "--real", data[1], "--holdout", data[1]], "holdout"),
         ([tmp_path, "--attack", "gan-leaks", *data], str(tmp_path)),
         (["--method", "gan"], None),
+        (["--method", "dpgan", *data], "--real"),
+        (["--method", "dpgan", "--kind", "sounds"], "kind"),
+        (["--trainer", "-o", str(tmp_path / "page.html")], "--out"),
+        (["--trainer", "--set", "steps=4"], "--set"),
+        ([run, "--attack", "gan-leaks", *data, "--set", "steps=4"], "--set"),
         (["--attack", "gan-leaks", *data], "run"),
     ]
     for words, field in cases:

@@ -34,9 +34,8 @@ def audit(
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Where to write the page.")] = None,
     shadows: Annotated[int, typer.Option(min=1, help="How many times attacks that fit again do so.")] = 16,
     trainer: Annotated[bool, typer.Option("--trainer", help="Attack the mechanism that trains.")] = False,
-    method: Annotated[
-        str | None, typer.Option(help="Attack a whole method by tables of four rows and of five.")
-    ] = None,
+    method: Annotated[str | None, typer.Option(help="Attack a whole method by four records and by five.")] = None,
+    kind: Annotated[str, typer.Option(help="Of which data: table, images or series (--method).")] = "table",
     setting: Settings = None,
     epsilon: Annotated[float, typer.Option(help="The ε to claim (--trainer, --method).")] = 4.0,
     delta: Annotated[float, typer.Option(help="The δ to claim (--trainer, --method).")] = 1e-5,
@@ -57,11 +56,22 @@ def audit(
     if sum(asked) != 1:
         remedy = "write doublure audit run/ --attack NAME --real DATA --holdout DATA, or --method NAME, or --trainer"
         raise SettingError("give a run, --method or --trainer, and one of them", field="audit", remedy=remedy)
+    files = {"--real": real, "--holdout": holdout}
     if trainer:
+        _refuse_idle("--trainer", **files, **{"--out": out, "--set": setting})
         return _trainer(epsilon, delta, sample_rate, iterations, n_critic, runs)
     if method is not None:
-        return _method(method, epsilon, delta, runs, setting, seed or 0, out)
+        _refuse_idle("--method", **files)
+        return _method(method, kind, epsilon, delta, runs, setting, seed or 0, out)
+    _refuse_idle("a run", **{"--set": setting})
     return _run(run, attack, real, holdout, out, shadows, seed or 0)
+
+
+def _refuse_idle(beside: str, **given: object) -> None:
+    """Refuse a flag that would do nothing: whoever gave it expects something of it."""
+    for flag, value in given.items():
+        if value:
+            raise SettingError(f"does not go with {beside}", field=flag, remedy="leave it out; see docs/attacks.md")
 
 
 def _trainer(epsilon: float, delta: float, sample_rate: float, iterations: int, n_critic: int, runs: int) -> Outcome:
@@ -83,7 +93,14 @@ def _trainer(epsilon: float, delta: float, sample_rate: float, iterations: int, 
 
 
 def _method(
-    method: str, epsilon: float, delta: float, runs: int, given: list[str] | None, seed: int, out: Path | None
+    method: str,
+    kind: str,
+    epsilon: float,
+    delta: float,
+    runs: int,
+    given: list[str] | None,
+    seed: int,
+    out: Path | None,
 ) -> Outcome:
     from doublure.auditing import audit_method
     from doublure.report import check_places
@@ -92,7 +109,7 @@ def _method(
         check_places(out, out.with_name(f"{out.stem}.json"), form="audit")
     with TerminalProgress() as progress:
         report = audit_method(
-            method, epsilon=epsilon, delta=delta, runs=runs, seed=seed, progress=progress, **settings(given)
+            method, kind=kind, epsilon=epsilon, delta=delta, runs=runs, seed=seed, progress=progress, **settings(given)
         )
     return _outcome(report, out)
 
