@@ -135,7 +135,8 @@ def _of_series(series: Series) -> Units:
 
 def _shades(places: Floats, told: np.ndarray[Any, Any]) -> Units:
     """Return cells of where records are from 0 to 1, in quarters, and of what they are told to be."""
-    return np.minimum((places * _SHADES).astype(np.int64), _SHADES - 1) + _SHADES * told.astype(np.int64)
+    shades: Units = np.minimum((places * _SHADES).astype(np.int64), _SHADES - 1)
+    return shades + _SHADES * told.astype(np.int64)
 
 
 _BOOLEAN = {"type": "boolean", "missing": False}
