@@ -86,13 +86,14 @@ def batch(parser: Parser, folder: Path, number: int, examples: int = BATCH) -> F
         found.files += 1
         with tempfile.TemporaryDirectory(dir=folder) as own:
             parser.write(Path(own), content)
-            _read(parser, Path(own), found)
+            read(parser, Path(own), found)
 
     one()
     return found
 
 
-def _read(parser: Parser, folder: Path, found: Found) -> None:
+def read(parser: Parser, folder: Path, found: Found) -> None:
+    """Read one file, and note what came of it."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
