@@ -47,12 +47,12 @@ def audit(
     if shadows < 1:
         raise SettingError("must be at least 1", field="shadows", remedy="use 16 or more")
     listener = progress or Silent()
-    folder = None if isinstance(run, Synthesizer) else RunFolder.open(Path(run))
-    syn = run if isinstance(run, Synthesizer) else RunFolder.open(Path(run)).synthesizer()
-    world = world_around(
-        syn, real, holdout, inside=Inside(syn, None if folder is None else folder.load()), seed=seed, progress=listener,
-        shadows=shadows,
-    )  # fmt: skip
+    if isinstance(run, Synthesizer):
+        syn, kept = run, None
+    else:
+        folder = RunFolder.open(Path(run))
+        syn, kept = folder.synthesizer(), folder.load()
+    world = world_around(syn, real, holdout, inside=Inside(syn, kept), seed=seed, shadows=shadows, progress=listener)
     found = table.run(world, wanted)
     return AttackReport(about=about(syn), claim=world.claim, attacks=found, seed=seed, versions=versions())
 
