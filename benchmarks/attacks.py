@@ -187,7 +187,7 @@ def inverted(lesson: Images, schema: Any, test: tuple[Any, Any], own: tuple[Any,
     judge = victims.perceptron(784, (256, 128), 10, source)
     victims.teach(judge, torch.from_numpy(own[0].reshape(-1, 784) / 255).float(), torch.from_numpy(own[1]), source, 3)
     # 2019 attacks in the 64 features: the image is what the decoder makes of them.
-    back = torch.from_numpy(inversion.invert(student, np.arange(10), (64, 1, 1))).float()
+    back = torch.from_numpy(inversion.invert(student, np.arange(10), (1, 1, 64))).float()
     with torch.inference_mode():
         chances = torch.softmax(judge(pair[1](back)), dim=1)[torch.arange(10), torch.arange(10)]
     return {"accuracy": accuracy, "success": float(chances.mean()), "recognised": float((chances > 0.5).float().mean())}

@@ -66,6 +66,27 @@ def test_students_give_back_what_they_learned(found):
     assert found.baseline == rates["not taught at all (baseline)"]
 
 
+def test_an_image_is_left_alone_once_the_student_is_sure_of_it():
+    sure = torch.nn.Linear(SIDE * SIDE, 2)
+    with torch.no_grad():
+        sure.weight.copy_(torch.stack([torch.ones(SIDE * SIDE), -torch.ones(SIDE * SIDE)]))
+        sure.bias.zero_()
+    few, many = (inversion.invert(sure, np.array([0, 1]), (SIDE, SIDE, 1), steps) for steps in (60, 600))
+    np.testing.assert_array_equal(few, many)
+    chances = torch.softmax(sure(torch.from_numpy(few).float()), dim=1).diagonal()
+    assert chances[0] >= 0.999
+    assert few.max() < 1
+    assert (few[1] == 0).all()  # never sure: as far as it goes
+
+
+def test_what_has_no_neighbours_is_not_smoothed():
+    pixels = torch.rand(3, 12, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(inversion._smoothed(pixels, (1, 1, 12)), pixels)
+    smooth = inversion._smoothed(pixels, (3, 4, 1)).reshape(3, 3, 4)
+    around = pixels.reshape(3, 3, 4)[:, :3, :3] * torch.tensor([[1.0, 2, 1], [2, 4, 2], [1, 2, 1]]) / 16
+    torch.testing.assert_close(smooth[:, 1, 1], around.sum(dim=(1, 2)))
+
+
 def test_a_missing_detector_is_said_in_one_line(found):
     assert sum("OpenCV 4 is not installed" in note for note in found.notes) == 1
     assert all("faces detected" not in rate.name for rate in found.rates)

@@ -35,8 +35,7 @@ STORY = Story(
     name="Model inversion",
     family="inversion",
     holds=("a classifier that was taught with the released images", "the classes’ names"),
-    does="Begins at plain grey and follows the classifier’s gradient to the image that it is surest of, "
-    "class by class.",
+    does="Begins at plain grey and follows the classifier’s gradient until it is sure of what it sees, class by class.",
     success="A model of identity that was taught with other pictures recognises the class in the reconstruction.",
     shows="Which features of a class a student carries on, beside a student of real images and a private one.",
     cannot="Whether somebody’s picture was in: a good likeness of a class is what a good classifier needs, and no "
@@ -46,9 +45,9 @@ STORY = Story(
 
 HIDDEN = (1000, 300)
 EPSILON, DELTA = 0.9, 1e-5
-_STEPS = 150
+_STEPS = 300
 _RATE = 0.1
-_SMOOTHING = 0.0005
+_UNSURE = 0.001
 _MOST_CLASSES = 40
 _COMPONENTS = 60
 _FALSE_ACCEPTANCE = 0.01
@@ -124,41 +123,43 @@ def _taught(world: World, schema: ImageSchema, name: str) -> nn.Sequential:
 
 
 def invert(student: nn.Module, classes: Labels, shape: tuple[int, int, int], steps: int = _STEPS) -> Floats:
-    """Return ``(K, D)`` the images in [0, 1] that a student is surest of, one for each class.
+    """Return ``(K, D)`` images in [0, 1] that a student is sure of, one for each class.
 
-    MI-Face minimises 1 − f_y(x) by gradient steps, and keeps the best; its auxiliary term is here the roughness of the
-    image, and steps are of equal length, because a sure softmax has next to no gradient.
+    MI-Face (algorithm 1) minimises 1 − f_y(x) by gradient steps until it falls below γ. Going on makes the student
+    surer and faces worse. Steps are of equal length, because a sure softmax has next to no gradient; and gradients are
+    smoothed, because a student takes noise for a face as well.
 
     Args:
         student: ``(B, D) -> (B, K)`` logits.
         classes: ``(K,)`` whom to look for.
-        shape: (H, W, C) of an image.
+        shape: (H, W, C) of an image; (1, 1, D) for D numbers that have no neighbours.
         steps: α, steps at most.
     """
     import torch
 
-    target = torch.from_numpy(classes)
+    target, rows = torch.from_numpy(classes), torch.arange(len(classes))
     images = torch.full((len(classes), math.prod(shape)), 0.5)
-    best, least = images.clone(), torch.full((len(classes),), torch.inf)
     for _ in range(steps):
         images.requires_grad_(True)
-        chances = torch.log_softmax(student(images), dim=1)[torch.arange(len(classes)), target]
-        cost = -chances + _SMOOTHING * _roughness(images, shape)
-        (gradient,) = torch.autograd.grad(cost.sum(), images)
+        chances = torch.log_softmax(student(images), dim=1)[rows, target]
+        (gradient,) = torch.autograd.grad(chances.sum(), images)
         with torch.no_grad():
-            better = cost < least
-            least = torch.where(better, cost, least)
-            best = torch.where(better[:, None], images, best)
-            length = gradient.norm(dim=1, keepdim=True).clamp(min=1e-12)
-            images = (images - _RATE * gradient / length).clamp(0, 1)
-    return np.asarray(best.detach().double().numpy())
+            smooth = _smoothed(gradient, shape)
+            step = _RATE * smooth / smooth.norm(dim=1, keepdim=True).clamp(min=1e-12)
+            unsure = (chances < math.log(1 - _UNSURE))[:, None]
+            images = torch.where(unsure, (images + step).clamp(0, 1), images)
+        if not unsure.any():
+            break
+    return np.asarray(images.detach().double().numpy())
 
 
-def _roughness(images: Tensor, shape: tuple[int, int, int]) -> Tensor:
-    """Return ``(B,)`` the total variation of images."""
-    pixels = images.reshape(-1, *shape)
-    across = (pixels[:, 1:] - pixels[:, :-1]).abs().sum(dim=(1, 2, 3))
-    return across + (pixels[:, :, 1:] - pixels[:, :, :-1]).abs().sum(dim=(1, 2, 3))
+def _smoothed(pixels: Tensor, shape: tuple[int, int, int]) -> Tensor:
+    """Return images ``(B, D)`` smoothed by (1, 2, 1) along both sides."""
+    from torch.nn import functional
+
+    planes = functional.pad(pixels.reshape(-1, *shape).movedim(3, 1), (1, 1, 1, 1), mode="replicate")
+    smooth = functional.avg_pool2d(functional.avg_pool2d(planes, 2, stride=1), 2, stride=1)
+    return smooth.movedim(1, 3).reshape(len(pixels), -1)
 
 
 def identity_of(world: World) -> Identity:
