@@ -45,7 +45,7 @@ ATTACKS = Page(
     name="attacks.md",
     printed=("No attack of 5 passes the claim", "the attacker held: the released records"),
     left=lambda: Path("audit.html").is_file() and Path("audit.json").is_file(),
-    commands=5,
+    commands=6,
 )
 IMAGES = Page(
     name="images.md", printed=("(100, 8, 8, 1) uint8 100",), left=bundle("digits.ledger", files=3), commands=11
