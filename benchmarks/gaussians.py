@@ -161,6 +161,7 @@ def picture(seed: int, steps: int) -> None:
             curves.plot(at, [statistics.mean(by_epoch[epochs]) for epochs in at], marker="o", label=way)
     curves.set(xlabel="epochs", ylabel="Wasserstein distance, mean over marginals", ylim=(0, None))
     curves.legend(frameon=False)
+    OUT.mkdir(exist_ok=True)
     figure.savefig(OUT / "gaussians.png", dpi=110)
 
 

@@ -66,6 +66,7 @@ def curves() -> None:
                     pane.errorbar(at, middles, yerr=halves, marker="o", capsize=3, label=line)
             pane.set(xscale="log", xlabel="ε", ylabel=_TITLES.get(name, name))
         figure.legend(*panes[0][0].get_legend_handles_labels(), loc="outside lower center", frameon=False, fontsize=8)
+        OUT.mkdir(exist_ok=True)
         path = OUT / f"latent-{task}.png"
         figure.savefig(path, dpi=110)
         plt.close(figure)

@@ -1,4 +1,8 @@
-"""Results as JSON lines: a run that is cut off goes on where it stopped."""
+"""Results as JSON lines: a run that is cut off goes on where it stopped, on another machine too.
+
+What was measured lies under ``measured`` and is committed, since it stands behind the tables of ``docs/results.md``;
+what is large or can be made again (fits, pictures, pages) lies under ``out`` and is not.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import json
 import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,6 +18,7 @@ from typing import Any, TypeAlias
 from scipy.stats import t as student_t
 
 OUT = Path(__file__).parent / "out"
+MEASURED = Path(__file__).parent / "measured"
 
 Case: TypeAlias = "tuple[Mapping[str, Any], Callable[[], Mapping[str, Any]]]"
 """What tells a result from all others, and how the rest of it is measured."""
@@ -20,7 +26,7 @@ Case: TypeAlias = "tuple[Mapping[str, Any], Callable[[], Mapping[str, Any]]]"
 
 def finished(name: str) -> list[dict[str, Any]]:
     """Return what was measured so far."""
-    path = OUT / f"{name}.jsonl"
+    path = MEASURED / f"{name}.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
 
 
@@ -31,10 +37,11 @@ def known(name: str, key: Mapping[str, Any]) -> bool:
 
 
 def add(name: str, row: Mapping[str, Any]) -> None:
-    """Append a result."""
-    OUT.mkdir(exist_ok=True)
-    with (OUT / f"{name}.jsonl").open("a") as file:
-        file.write(json.dumps(row) + "\n")
+    """Append a result and its date."""
+    MEASURED.mkdir(exist_ok=True)
+    dated = {**row, "date": datetime.now(UTC).date().isoformat()}
+    with (MEASURED / f"{name}.jsonl").open("a") as file:
+        file.write(json.dumps(dated) + "\n")
 
 
 def measure(name: str, cases: Iterable[Case], said: Callable[[Mapping[str, Any]], str] = json.dumps) -> None:

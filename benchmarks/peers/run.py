@@ -34,7 +34,7 @@ from job import Job, read_result, write_job
 from doublure.encode.table import TableEncoder
 
 HERE = Path(__file__).resolve().parent
-OUT = HERE.parent / "out" / "peers.jsonl"
+OUT = HERE.parent / "measured" / "peers.jsonl"
 DELTA = 1e-5
 PEERS = {
     "mst-mbi": ("mbi", "mst"),
