@@ -10,8 +10,9 @@
 
 ``control`` is the positive control: it has to find members, or none of the other figures means anything. ``digits`` is
 2019's Figure 3: students taught with artificial digits of ``noisecritic`` at several strengths of its noise, on the
-features of a denoising autoencoder; recognised means that a model taught with other digits takes the reconstruction for
-its class. Resumable: finished cells are skipped. All of it is computed on public benchmark data, not on anybody's.
+features of a stacked denoising autoencoder; recognised means that a model taught with other digits takes the
+reconstruction for its class. Resumable: finished cells are skipped. All of it is computed on public benchmark data, not
+on anybody's.
 """
 
 from __future__ import annotations
@@ -173,12 +174,12 @@ def inverted(lesson: Images, schema: Any, test: tuple[Any, Any], own: tuple[Any,
     source = torch.Generator().manual_seed(seed)
     resolved = schema.resolve({})
     inputs, codes = inversion.tensors(resolved, lesson)
-    pair = victims.autoencoder(784, 64, source)
-    victims.compress(pair, inputs, source, epochs=5)
+    pair = victims.autoencoder((784, 256, 64), source)
+    victims.compress(pair, inputs, source, epochs=20)
     student = victims.perceptron(64, (32,), 10, source)
     with torch.no_grad():
         seen = pair[0](inputs)
-    victims.teach(student, seen, codes, source, epochs=10)
+    victims.teach(student, seen, codes, source)
     whole = torch.nn.Sequential(pair[0], student)
     looked = torch.from_numpy(test[0].reshape(-1, 784) / 255).float()
     with torch.inference_mode():

@@ -1,8 +1,9 @@
 """The models that inversion attacks: students of images, taught plainly or with differentially private gradients.
 
 They are the papers' (Triastcyn & Faltings 2019, §5.4): perceptrons with 1000 and 300 units on pixels, 64-32-10 on the
-64 features of an autoencoder. The private one is taught by DP-SGD (Abadi et al. 2016) on full batches, by the mechanism
-that ``dpgan`` uses and not by a copy. It is a comparison for an internal report; nothing of it is released.
+64 features of a stacked denoising autoencoder. The private one is taught by DP-SGD (Abadi et al. 2016) on full batches,
+by the mechanism that ``dpgan`` uses and not by a copy. It is a comparison for an internal report; nothing of it is
+released.
 """
 
 from __future__ import annotations
@@ -133,31 +134,64 @@ def _log_likelihood(network: nn.Sequential) -> nn.Module:
     return LogLikelihood()
 
 
-def autoencoder(inputs: int, features: int, source: torch.Generator) -> tuple[nn.Sequential, nn.Sequential]:
-    """Return an encoder and a decoder between ``inputs`` and ``features`` numbers, untrained (2019, §5.4)."""
+def autoencoder(sizes: Sequence[int], source: torch.Generator) -> tuple[nn.Sequential, nn.Sequential]:
+    """Return an untrained encoder and decoder of sigmoid layers.
+
+    Args:
+        sizes: Of the inputs, of the layers between, and of the features.
+        source: Draws the initial weights.
+
+    Returns:
+        ``(B, sizes[0]) -> (B, sizes[-1])`` and back, layer by layer the other way round.
+    """
     from torch import nn
 
-    encode = perceptron(inputs, (256,), features, source)
-    decode = perceptron(features, (256,), inputs, source)
-    return nn.Sequential(encode, nn.Sigmoid()), nn.Sequential(decode, nn.Sigmoid())
+    from doublure.networks.initial_weights import initialise
+
+    halves = [
+        nn.Sequential(*(layer for pair in pairwise(order) for layer in (nn.Linear(*pair), nn.Sigmoid())))
+        for order in (sizes, sizes[::-1])
+    ]
+    for half in halves:
+        initialise(half, source)
+    return halves[0], halves[1]
 
 
 def compress(
     pair: tuple[nn.Sequential, nn.Sequential], inputs: Tensor, source: torch.Generator, epochs: int, noise: float = 0.3
 ) -> None:
-    """Teach an autoencoder to undo noise: a denoising autoencoder (Vincent et al. 2010), both halves at once.
+    """Teach a stacked denoising autoencoder (Vincent et al. 2010, §3.5): layer by layer, and then as a whole.
+
+    Each layer learns to undo noise on what the layers below it, which are taught already, make of clean inputs.
 
     Args:
-        pair: Encoder and decoder.
+        pair: Encoder and decoder of :func:`autoencoder`.
         inputs: ``(N, D)`` in [0, 1].
         source: Draws batches and noise.
-        epochs: How often everything is seen.
+        epochs: How often everything is seen, by each layer and by the whole.
         noise: The noise's standard deviation.
     """
     import torch
-    from torch.nn import functional
 
     encode, decode = pair
+    seen = inputs
+    for layer in range(0, len(encode), 2):
+        own = encode[layer : layer + 2]
+        _undo_noise(own, decode[len(decode) - layer - 2 : len(decode) - layer], seen, source, epochs, noise)
+        with torch.no_grad():
+            seen = own(seen)
+    _undo_noise(encode, decode, inputs, source, epochs, noise)
+    encode.eval()
+    decode.eval()
+
+
+def _undo_noise(
+    encode: nn.Module, decode: nn.Module, inputs: Tensor, source: torch.Generator, epochs: int, noise: float
+) -> None:
+    """Teach an encoder and its decoder to give back what was there before the noise."""
+    import torch
+    from torch.nn import functional
+
     optimizer = torch.optim.Adam([*encode.parameters(), *decode.parameters()], RATE)
     for _ in range(epochs):
         for rows in torch.split(torch.randperm(len(inputs), generator=source), 4 * BATCH):
@@ -166,5 +200,3 @@ def compress(
             optimizer.zero_grad()
             functional.mse_loss(decode(encode(soiled)), clean).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
-    encode.eval()
-    decode.eval()
