@@ -64,7 +64,6 @@ WORST: dict[str, tuple[str, str, dict[str, Any]]] = {
     "statistics, series": ("statistics", "series", {"bins": 4, "groups": 2, "levels": 2, "fit_steps": 50}),
 }  # fmt: skip
 NOISE = (0.5, 1.5, 5.0, 15.0, 50.0)
-FACE = 32
 
 
 def adult(n: int, others: int, seed: int) -> tuple[Schema, pd.DataFrame, pd.DataFrame]:
@@ -144,10 +143,9 @@ def faces(method: str, steps: int, seed: int) -> dict[str, Any]:
     """Invert students of Olivetti's faces: five pictures of each person are fitted, five are kept aside."""
     with np.load(SHARED / "orl_olivetti_faces.npz", allow_pickle=False) as arrays:
         pictures, who = arrays["olivetti64_x"], arrays["olivetti64_identity"].astype(int)
-    small = pictures.reshape(-1, FACE, 64 // FACE, FACE, 64 // FACE).mean(axis=(2, 4)).round().astype(np.uint8)
     place = np.concatenate([np.random.default_rng([seed, person]).permutation(10) for person in range(40)])
-    parts = [{"images": small[rows][..., None], "labels": who[rows]} for rows in (place < 5, place >= 5)]
-    schema = images_schema(200, FACE, range(40))
+    parts = [{"images": pictures[rows][..., None], "labels": who[rows]} for rows in (place < 5, place >= 5)]
+    schema = images_schema(200, 64, range(40))
     with tempfile.TemporaryDirectory() as folder:
         run = fitted(Path(folder), schema, parts[0], seed, method=method, steps=steps)
         return figures(audit(run, "inversion", *parts, seed=seed))
