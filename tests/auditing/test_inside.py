@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +13,7 @@ import doublure as db
 from doublure.auditing.inside import Inside
 from doublure.methods.adversarial import Adversaries
 from doublure.methods.base import encoder_for
+from doublure.methods.latent_teaching import inversion_of, public_networks
 from doublure.run_folder import RunFolder
 from doublure.synthesizer import Synthesizer
 
@@ -90,6 +93,32 @@ def test_scores_are_those_of_the_critic_that_was_taught(case, tmp_path, monkeypa
     found = Inside(syn, folder.load()).critic(content)
     assert found == pytest.approx(wanted.double().numpy(), rel=1e-5, abs=1e-6)
     assert len(set(found.round(6))) > 10
+
+
+def test_the_critic_of_latents_is_asked_through_the_public_generator(letters, tmp_path, monkeypatch):
+    taught: list[Adversaries] = []
+    made = Adversaries.__init__
+    monkeypatch.setattr(
+        Adversaries, "__init__", lambda self, *given, **more: (made(self, *given, **more), taught.append(self))[0]
+    )
+    public = tmp_path / "public"
+    shutil.copytree(letters.folder, public)
+    plan = letters.plan(public=str(public))
+    book = db.Ledger.create(tmp_path / "l", dataset="x", epsilon=9.0, delta=1e-3)
+    db.fit(letters.private, plan, ledger=book, out=tmp_path / "run", seed=1)
+    folder = RunFolder.open(tmp_path / "run")
+    syn = folder.synthesizer()
+    content = db.evaluate.understudy.load_both(syn.schema, letters.private, None)[0].content.take(np.arange(20))
+    encoder = encoder_for(syn.schema, plan.settings)
+    body, condition = encoder.split(encoder.expand(encoder.compact(content)))
+    latents = inversion_of(encoder, plan.settings, *public_networks(encoder, plan.settings))(body)
+    with torch.no_grad():
+        wanted = taught[0].critic.eval()(latents, condition)
+    critic = Inside(syn, folder.load()).critic
+    assert critic(content) == pytest.approx(wanted.double().numpy(), rel=1e-5, abs=1e-6)
+    assert len(set(critic(content).round(6))) > 10
+    shutil.rmtree(public)
+    assert Inside(syn, folder.load()).critic is None
 
 
 @pytest.mark.parametrize("method", ["statistics", "dpgan"])

@@ -34,7 +34,7 @@ def job_of(letters, images, labels, **settings):
 def latents_of(letters, images, labels, **settings):
     """Return the latents that ``latentgan`` learns from, and the conditions beside them."""
     job = job_of(letters, images, labels, **settings)
-    records = latent_teaching.inverted(job, job.settings, *latent_teaching.public_networks(job, job.settings))
+    records = latent_teaching.inverted(job, job.settings, *latent_teaching.public_networks(job.encoder, job.settings))
     latents, conditions, _, _ = records.lot(np.arange(len(images)))
     return latents, conditions
 
@@ -100,7 +100,7 @@ def check_progress_tells_no_count(letters):
 
     images, labels = (letters.private[name][:120] for name in ("images", "labels"))
     job = replace(job_of(letters, images, labels), progress=Listens())
-    latent_teaching.inverted(job, job.settings, *latent_teaching.public_networks(job, job.settings))
+    latent_teaching.inverted(job, job.settings, *latent_teaching.public_networks(job.encoder, job.settings))
     assert told == [900, 450, 900]  # of the public number, though there are 120
 
 
@@ -115,7 +115,7 @@ def test_progress_tells_no_count(lab, letters, monkeypatch):
 def check_networks_are_evaluated(letters):
     images, labels = letters.private["images"][:4], letters.private["labels"][:4]
     job = job_of(letters, images, labels)
-    for network in latent_teaching.public_networks(job, job.settings):
+    for network in latent_teaching.public_networks(job.encoder, job.settings):
         assert not any(layer.training for layer in network.modules())
         assert not any(weight.requires_grad for weight in network.parameters())
 

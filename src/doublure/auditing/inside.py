@@ -10,6 +10,7 @@ import numpy as np
 
 from doublure.attack.world import Refit
 from doublure.encode.columns import Floats
+from doublure.errors import InputError
 from doublure.guarantee import Guarantee
 from doublure.methods import table as methods
 from doublure.methods.base import Job, encoder_for
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
 
 _BLOCK = 2000
-_CRITICS = ("critic", "critic/critic")
+_CRITICS = ("critic", "critic/critic", "latents/critic")
 """Under which names a run's state holds its critic, all weights in a row."""
 
 
@@ -43,16 +44,19 @@ class Inside:
 
     @cached_property
     def critic(self) -> Callable[[Any], Floats] | None:
-        """Records to scores, high for what the critic takes for real; None where none was kept."""
+        """Records to scores, high for what the critic takes for real; None where none was kept, or can be asked."""
         weights = next((self._kept[name] for name in _CRITICS if name in self._kept), None)
-        own = _critics(self._settings)
-        if weights is None or not hasattr(own, "critic"):
+        if weights is None:
             return None
         import torch
 
         from doublure.networks.noise_layer import NoiseLayer
 
-        network: nn.Module = own.critic(self._encoder, torch.Generator().manual_seed(0))
+        try:
+            own, encoder, seen = _judging(self._settings, self._encoder)
+        except InputError:  # latentgan's public generator has gone
+            return None
+        network: nn.Module = own.critic(encoder, torch.Generator().manual_seed(0))
         if sum(part.numel() for part in network.parameters()) != weights.numel():
             return None
         torch.nn.utils.vector_to_parameters(weights.flatten().float(), network.parameters())
@@ -60,10 +64,10 @@ class Inside:
         for part in network.modules():
             if isinstance(part, NoiseLayer):
                 part.silence()
-        steered = bool(own.condition_width(self._encoder))
+        steered = bool(own.condition_width(encoder))
 
         def scores(content: Any) -> Floats:
-            return self._by_block(content, lambda body, condition: network(body, condition if steered else None))
+            return self._by_block(content, lambda body, condition: network(seen(body), condition if steered else None))
 
         return scores
 
@@ -118,7 +122,7 @@ class Inside:
         import torch
 
         compact = self._encoder.compact(content)
-        with torch.inference_mode():
+        with torch.no_grad():  # and no inference mode: an inversion follows gradients of its own
             parts = [
                 look(*self._encoder.split(self._encoder.expand(compact[first : first + _BLOCK])))
                 for first in range(0, len(compact), _BLOCK)
@@ -126,14 +130,29 @@ class Inside:
             return np.asarray(torch.cat(parts).double().numpy())
 
 
-def _critics(settings: Any) -> Any:
-    """Return the settings that a run's critic was made with: of ``guided``, those of its critic's stage."""
+def _judging(settings: Any, encoder: Encoder) -> tuple[Any, Encoder, Callable[[Tensor], Tensor]]:
+    """Return the settings that a run's critic was made with, the encoder of what it sees, and what it sees of a body.
+
+    ``guided`` has a critic in one of its stages. ``latentgan``'s sees latents, which are no secret to whoever has the
+    public generator.
+
+    Raises:
+        InputError: The public generator is not where the plan has it.
+    """
+    from doublure.encode.latent import LatentEncoder
     from doublure.methods.image_guided import ImageGuidedSettings
+    from doublure.methods.latent_settings import LatentSettings
+    from doublure.methods.latent_teaching import inversion_of, public_networks
     from doublure.methods.table_guided import TableGuidedSettings
 
+    if isinstance(settings, LatentSettings):
+        inversion = inversion_of(encoder, settings, *public_networks(encoder, settings))
+        return settings, LatentEncoder(encoder, settings.latent), inversion
     if isinstance(settings, TableGuidedSettings):
-        return settings.adversarial(1)  # how much noise its generator takes is nothing to a critic
-    return settings.adversarial() if isinstance(settings, ImageGuidedSettings) else settings
+        settings = settings.adversarial(1)  # how much noise its generator takes is nothing to a critic
+    elif isinstance(settings, ImageGuidedSettings):
+        settings = settings.adversarial()
+    return settings, encoder, lambda body: body
 
 
 class Again:

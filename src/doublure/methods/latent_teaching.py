@@ -21,6 +21,7 @@ from doublure.public.folder import PublicFolder
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from doublure.encode.encoder import Encoder
     from doublure.private.accounting import GaussianEvent
     from doublure.private.records import PrivateRecords
 
@@ -31,7 +32,7 @@ _KEPT_EVERY = 30.0  # seconds
 
 def taught(job: Job, settings: LatentSettings) -> nn.Module:
     """Return the generator to release: of latents, and the public one behind it."""
-    generator, proposer = public_networks(job, settings)
+    generator, proposer = public_networks(job.encoder, settings, job.device)
     latents = inverted(job, settings, generator, proposer)
     stage = replace(job.stage("latents", after=0), encoder=LatentEncoder(job.encoder, settings.latent), records=latents)
     events = settings.latent_events(job.encoder.schema, job.noise_multiplier or 0.0)
@@ -43,8 +44,10 @@ def taught(job: Job, settings: LatentSettings) -> nn.Module:
     return whole.eval()
 
 
-def public_networks(job: Job, settings: LatentSettings) -> tuple[nn.Module, nn.Module | None]:
-    """Return the plan's public generator and its encoder, both in evaluation mode.
+def public_networks(
+    encoder: Encoder, settings: LatentSettings, device: str = "cpu"
+) -> tuple[nn.Module, nn.Module | None]:
+    """Return the plan's public generator and what proposes latents to it, both in evaluation mode.
 
     Raises:
         RunFolderError: They are not the plan's, or do not fit its settings.
@@ -53,8 +56,8 @@ def public_networks(job: Job, settings: LatentSettings) -> tuple[nn.Module, nn.M
 
     weights, beside = PublicFolder(settings.public).weights(settings.facts)
     networks, initial = settings.public_networks, torch.Generator().manual_seed(0)
-    generator = networks.generator(job.encoder, initial)
-    proposer = None if beside is None else networks.encoder(job.encoder, initial)
+    generator = networks.generator(encoder, initial)
+    proposer = None if beside is None else networks.encoder(encoder, initial)
     try:
         generator.load_state_dict(weights)
         if proposer is not None and beside is not None:
@@ -62,24 +65,31 @@ def public_networks(job: Job, settings: LatentSettings) -> tuple[nn.Module, nn.M
     except RuntimeError:
         remedy = "fit the public generator again"
         raise RunFolderError("has weights of other networks than it says", field="public", remedy=remedy) from None
-    found = [None if one is None else one.to(job.device).eval().requires_grad_(False) for one in (generator, proposer)]
+    found = [None if one is None else one.to(device).eval().requires_grad_(False) for one in (generator, proposer)]
     return found[0] or generator, found[1]
 
 
 def inverted(job: Job, settings: LatentSettings, generator: nn.Module, proposer: nn.Module | None) -> PrivateRecords:
     """Return the private records' latents, in place of their bodies; conditions stay beside them."""
+    inversion = inversion_of(job.encoder, settings, generator, proposer)
+    # Latents of other data beside this data's labels would let one record count in two places.
+    told = [settings.facts.model_dump(mode="json"), inversion.settings.__dict__, job.records.fingerprint]
+    key = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    job.progress.stage("invert the records", job.units)
+    return job.records.mapped(inversion, settings.latent, rows=_CHUNK, halfway=_Halfway(job, key))
+
+
+def inversion_of(
+    encoder: Encoder, settings: LatentSettings, generator: nn.Module, proposer: nn.Module | None
+) -> Inversion:
+    """Return what makes latents of records, as the plan has it."""
     chosen = InversionSettings(
         steps=settings.inversion_steps or 0,
         restarts=settings.inversion_restarts or 1,
         rate=settings.inversion_rate,
         seed=settings.inversion_seed,
     )
-    inversion = Inversion(generator, settings.latent, chosen, proposer=proposer, shape=job.encoder.body_shape)
-    # Latents of other data beside this data's labels would let one record count in two places.
-    told = [settings.facts.model_dump(mode="json"), chosen.__dict__, job.records.fingerprint]
-    key = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
-    job.progress.stage("invert the records", job.units)
-    return job.records.mapped(inversion, settings.latent, rows=_CHUNK, halfway=_Halfway(job, key))
+    return Inversion(generator, settings.latent, chosen, proposer=proposer, shape=encoder.body_shape)
 
 
 class _Halfway:

@@ -101,7 +101,7 @@ def test_a_critic_that_knows_its_records_is_found_out(make_world):
 
     world = make_world(honest=True)
     (skipped,) = table.run(world, ["critic"])
-    assert skipped.skipped == "the run keeps no critic of records"
+    assert skipped.skipped == "there is no critic that could be asked"
     assert "not made" in skipped.sentence
     world = make_world(honest=True, white=Inside(world.seen.content))
     (entry,) = table.run(world, ["critic"])

@@ -29,7 +29,7 @@ def attack(world: World) -> AttackResult:
     """Attack membership through the critic."""
     critic = None if world.white is None else world.white.critic
     if critic is None:
-        return skipped(STORY, world.claim, "the run keeps no critic of records")
+        return skipped(STORY, world.claim, "there is no critic that could be asked")
     scores = [critic(side.content) for side in (world.seen, world.unseen)]
     if not np.isfinite(np.concatenate(scores)).all():
         return skipped(STORY, world.claim, "the critic’s scores are not finite: its training diverged")
