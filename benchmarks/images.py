@@ -96,12 +96,17 @@ def _cifar10(arrays: Any, split: str) -> Arrays:
     return np.stack(pictures), arrays[f"y_{split}"].astype(np.int64)
 
 
-def _olivetti(arrays: Any, split: str) -> Arrays:
+def faces(arrays: Any) -> Arrays:
+    """Return Olivetti's faces ``(400, 48, 48, 1)`` and whose they are: persons in order, ten images each."""
     small = [np.asarray(Image.fromarray(face).resize((FACE, FACE))) for face in arrays["olivetti64_x"]]
-    who = arrays["olivetti64_identity"].astype(np.int64)
-    number = np.arange(len(who)) - np.searchsorted(who, who)  # of this person's images; persons stand in order
+    return np.stack(small)[..., None], arrays["olivetti64_identity"].astype(np.int64)
+
+
+def _olivetti(arrays: Any, split: str) -> Arrays:
+    small, who = faces(arrays)
+    number = np.arange(len(who)) - np.searchsorted(who, who)  # of this person's images
     mine = (number < FACES_TAUGHT) == (split == "train")
-    return np.stack(small)[mine][..., None], who[mine]
+    return small[mine], who[mine]
 
 
 READERS: dict[str, Callable[[Any, str], Arrays]] = {"cifar10": _cifar10, "olivetti": _olivetti}
