@@ -12,8 +12,8 @@
 2019's Figure 3: students taught with artificial digits of ``noisecritic`` at several strengths of its noise, on the
 features of a stacked denoising autoencoder; recognised means that a model taught with other digits takes the
 reconstruction for its class. Images are learned with ``gan``'s own rates, also where ``noisecritic`` has slower ones:
-some thousand steps have to do. Resumable: finished cells are skipped. All of it is computed on public benchmark data, not
-on anybody's.
+some thousand steps have to do. Resumable: finished cells are skipped. All of it is computed on public benchmark data,
+not on anybody's.
 """
 
 from __future__ import annotations
