@@ -166,7 +166,7 @@ MUTANTS = {
     "clock changes by what the data shows": (
         clock,
         "changes_in",
-        ("skipped=skipped[place]", "skipped=skipped[place] | (len(distinct) > 2)"),
+        ("skipped=skipped[place, :-1]", "skipped=skipped[place, :-1] | (len(distinct) > 2)"),
     ),
 }
 

@@ -73,7 +73,7 @@ class Windows(Frozen):
         irregular: Readings off the grid of steps, or several in one step, are refused, or a step is the mean, the
             sum or the last of its readings.
         clock_changes: Where clocks go forward, the steps that do not exist repeat the one before them, and where they
-            go back, an hour's two readings are averaged; or both days are left out.
+            go back, an hour's two readings are averaged; or series in which clocks change are left out.
     """
 
     time: StrictStr | None = None

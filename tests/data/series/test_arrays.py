@@ -96,6 +96,24 @@ def test_meters_by_days(world, values):
     assert "another length" in world.refusal(square, schema)  # it could be either axis
 
 
+@pytest.mark.parametrize("form", ["arrays", "a row a series"])
+def test_clock_changes_of_series_that_are_cut_already(world, form):
+    """Where it is known when they begin, the same rules hold as for readings."""
+    text = DAYS.replace("length: 5", "timezone: Europe/Paris, length: 5").replace(
+        "{name: meter, id: who, max_records: 9}", "{}"
+    )
+    days = ["2024-03-30", "2024-03-31", "2024-04-01"]
+    values = np.tile(np.arange(5.0), (3, 1))
+    values[1, 2] = np.nan  # nothing begins between 2 and 3
+    data = {"a": values, "date": np.array(days)}
+    if form == "a row a series":
+        data = pd.DataFrame(values, columns=[f"a_{step}" for step in range(5)]).assign(date=days)
+    assert world.values(data, Schema.parse(text)) == [[0, 1, 2, 3, 4], [0, 1, 1, 3, 4], [0, 1, 2, 3, 4]]
+    dropping = Schema.parse(text.replace("gaps: drop", "gaps: drop, clock_changes: drop"))
+    assert world.values(data, dropping) == [[0, 1, 2, 3, 4]] * 2
+    assert np.isnan(values[1, 2])  # what was given is left as it was
+
+
 def test_without_a_time_an_attribute_of_it_is_read(world, values):
     schema = Schema.parse(DAYS.replace("missing: false}}\nattributes", "missing: true}}\nattributes"))
     found = world.loaded({"a": values, "who": np.arange(8), "weekday": np.arange(8) % 7}, schema)

@@ -119,6 +119,33 @@ def test_days_of_a_clock_change_can_be_left_out(world, first, last):
     assert world.values(hours(first, last), schema) == [list(range(24))] * 2
 
 
+@pytest.mark.parametrize(("length", "step", "kept"), [("12", "2h", 2), ("4", "6h", 2), ("7", "1d", 1), ("2", "12h", 2)])
+@pytest.mark.parametrize("change", ["2024-03-31", "2024-10-27"])
+def test_a_change_counts_although_no_step_begins_in_it(world, change, length, step, kept):
+    """Clocks change between 2 and 3 on a Sunday: days around it stay, and the week after."""
+    days = pd.date_range(pd.Timestamp(change) - pd.Timedelta(days=6), periods=14, freq="1D").strftime("%Y-%m-%dT00:00")
+    frame = pd.DataFrame({"meter": "m", "when": days, "litres": 1.0})
+    rules = PARIS | {"length": length, "step": step}
+    whole = world.values(frame, world.schema(**rules))
+    left = world.values(frame, world.schema(**rules, clock_changes="drop"))
+    assert len(whole) - len(left) == 1
+    near = frame[frame["when"].str[:10].isin([str(pd.Timestamp(change) + pd.Timedelta(days=d))[:10] for d in (-1, 1)])]
+    assert len(world.values(near, world.schema(**rules, clock_changes="drop"))) == kept
+
+
+@pytest.mark.parametrize(("begins", "count", "first"), [("2018-11-04T03:00Z", 23, 1), ("2018-02-17T02:00Z", 25, 0)])
+def test_clocks_may_change_at_midnight(world, begins, count, first):
+    """In Sao Paulo 2018-11-04 began at 1 o'clock, and 2018-02-17 had its last hour twice."""
+    moments = pd.date_range(begins, periods=count, freq="1h").tz_convert("America/Sao_Paulo")
+    frame = pd.DataFrame({"meter": "m", "when": moments.strftime("%Y-%m-%dT%H:%M:%S%z"), "litres": 1.0 * moments.hour})
+    there = PARIS | {"timezone": "America/Sao_Paulo"}
+    assert world.values(frame, world.schema(**there)) == [[first, *range(1, 24)]]
+    day = pd.Timestamp(moments[0].date())
+    beside = [hours(day + pd.Timedelta(days=days), day + pd.Timedelta(days=days + 1), zone=None) for days in (-1, 1)]
+    both = pd.concat([frame, *beside])
+    assert world.values(both, world.schema(**there, clock_changes="drop")) == [list(range(24))] * 2
+
+
 def test_utc_and_naive_clocks_know_no_change(world):
     frame = hours("2024-03-31", "2024-04-01", zone="UTC")
     assert world.values(frame, world.schema(**(PARIS | {"timezone": "UTC"}))) == [list(range(24))]

@@ -24,7 +24,8 @@ import pandas as pd
 
 from doublure.data import cells, npz
 from doublure.data.npz import Header
-from doublure.data.series.held import Held, complete, moments_column, readable
+from doublure.data.series.clock import Whole
+from doublure.data.series.held import held, moments_column, readable
 from doublure.data.series.records import Values
 from doublure.data.series.sources import Cut, SeriesSource
 from doublure.data.splits import named, several
@@ -103,13 +104,14 @@ class ArraySource(SeriesSource):
         count = int(np.prod(layout.lead))
         frame = pd.DataFrame(attributes, index=pd.RangeIndex(count))
         time = self._time(schema, layout)
+        starts: Whole | None = None
         if time is not None:
             moments = self._cells(time, moments_column(schema), layout).to_numpy().astype("datetime64[s]")
-            frame = complete(frame, moments.astype(np.int64), schema)
+            starts = moments.astype(np.int64)
         unit = None
         if schema.unit.id is not None:
             unit = cells.unit_ids(self._raw(schema.unit.id, layout), schema.unit.id)
-        return Held(self._values(schema, layout, count), frame, unit)
+        return held(self._values(schema, layout, count), frame, unit, starts, schema)
 
     # -- where things stand --------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ MONDAY = 4 * 86_400
 """1970-01-05, 00:00, from which windows are counted."""
 
 _DAY = 86_400
+_LAST = int(np.datetime64("9999-12-31T23:59:59", "s").astype(np.int64))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,29 +54,34 @@ class Changes:
     Attributes:
         skipped: ``(N, length)``, steps that begin in the hour that clocks leave out.
         doubled: ``(N, length)``, steps that begin in the hour that clocks go through twice.
+        changed: ``(N,)``, windows in which clocks change, whether a step begins there or not.
     """
 
     skipped: Flags
     doubled: Flags
+    changed: Flags
 
-    @property
-    def any(self) -> Flags:
-        """``(N,)``, the windows that hold a change."""
-        return np.asarray((self.skipped | self.doubled).any(axis=1))
+    @staticmethod
+    def none(count: int, length: int) -> Changes:
+        """Return those of windows on a clock that never changes."""
+        still = np.zeros((count, length), dtype=np.bool_)
+        return Changes(skipped=still, doubled=still, changed=np.zeros(count, dtype=np.bool_))
 
 
 def changes_in(starts: Whole, length: int, seconds: int, zone: str | None) -> Changes:
     """Return the clock changes within windows that begin at ``starts``; a zone's rules are public."""
-    distinct, place = np.unique(starts, return_inverse=True)
-    none = np.zeros((len(distinct), length), dtype=np.bool_)
     if zone is None or zone == "UTC":
-        return Changes(skipped=none[place], doubled=none[place])
-    grid = (distinct[:, None] + seconds * np.arange(length)).reshape(-1).astype("datetime64[s]")
-    moments = pd.Series(grid).dt
-    first = np.zeros(len(grid), dtype=np.bool_)
-    skipped = moments.tz_localize(zone, ambiguous=first, nonexistent="NaT").isna().to_numpy().reshape(none.shape)
-    doubled = moments.tz_localize(zone, ambiguous="NaT", nonexistent="shift_forward").isna().to_numpy()
-    return Changes(skipped=skipped[place], doubled=doubled.reshape(none.shape)[place])
+        return Changes.none(len(starts), length)
+    distinct, place = np.unique(starts, return_inverse=True)
+    ends = np.minimum(distinct[:, None] + seconds * np.arange(length + 1), _LAST)
+    shape, moments = ends.shape, pd.Series(ends.reshape(-1).astype("datetime64[s]")).dt
+    first = np.ones(ends.size, dtype=np.bool_)
+    skipped = moments.tz_localize(zone, ambiguous=first, nonexistent="NaT").isna().to_numpy().reshape(shape)
+    doubled = moments.tz_localize(zone, ambiguous="NaT", nonexistent="shift_forward").isna().to_numpy().reshape(shape)
+    passed = moments.tz_localize(zone, ambiguous=first, nonexistent="shift_forward").dt.tz_convert(None)
+    offsets = ends - passed.to_numpy().astype("datetime64[s]").astype(np.int64).reshape(shape)
+    changed: Flags = np.asarray((np.diff(offsets, axis=1) != 0).any(axis=1))
+    return Changes(skipped=skipped[place, :-1], doubled=doubled[place, :-1], changed=changed[place])
 
 
 def filled(values: np.ndarray[Any, Any], skipped: Flags) -> None:

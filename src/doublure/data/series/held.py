@@ -9,22 +9,77 @@ import pandas as pd
 
 from doublure.data import cells
 from doublure.data.series import clock
-from doublure.data.series.clock import Flags, Whole
+from doublure.data.series.clock import Changes, Flags, Whole
 from doublure.data.series.records import Values
+from doublure.errors import DataError
 from doublure.schema.columns import Column, DatetimeColumn, IntegerColumn, RealColumn
 from doublure.schema.series import SeriesSchema
 
 
 class Held:
-    """Series that are whole in memory; see :class:`doublure.data.series.sources.Cut`."""
+    """Series that are whole in memory; see :class:`doublure.data.series.sources.Cut`.
 
-    def __init__(self, values: Values, attributes: pd.DataFrame, unit: pd.Series[Any] | None) -> None:
+    Args:
+        values: ``(N, length, channels)``.
+        attributes: In canonical form.
+        unit: The label of each series' unit.
+        changes: What clock changes do to the series, where it is known when they begin.
+    """
+
+    def __init__(
+        self,
+        values: Values,
+        attributes: pd.DataFrame,
+        unit: pd.Series[Any] | None,
+        changes: Changes | None = None,
+        *,
+        fill: bool = False,
+    ) -> None:
         self._values, self.attributes, self.unit = values, attributes, unit
-        self.changed: Flags = np.zeros(len(values), dtype=np.bool_)
+        self.changed: Flags = np.zeros(len(values), dtype=np.bool_) if changes is None else changes.changed
+        self._skipped = changes.skipped if fill and changes is not None and changes.skipped.any() else None
 
     def block(self, first: int, last: int) -> Values:
         """Return the values of neighbouring series."""
-        return np.asarray(self._values[first:last], dtype=np.float64)
+        values = np.asarray(self._values[first:last], dtype=np.float64)
+        if self._skipped is not None:
+            values = values.copy()
+            clock.filled(values, self._skipped[first:last])
+        return values
+
+
+def held(
+    values: Values, attributes: pd.DataFrame, unit: pd.Series[Any] | None, starts: Whole | None, schema: SeriesSchema
+) -> Held:
+    """Return series that are cut already, under the rules that go by when they begin, where that is known.
+
+    Args:
+        values: ``(N, length, channels)``.
+        attributes: Those that are read.
+        unit: The label of each series' unit.
+        starts: ``(N,)`` the wall clock at each series' beginning.
+        schema: Attributes that follow from the time, and what clock changes do.
+
+    Raises:
+        DataError: A series begins where no calendar reaches.
+    """
+    if starts is None:
+        return Held(values, attributes, unit)
+    fill = schema.series.clock_changes == "fill"
+    changes = changes_of(starts, schema, schema.series.time or "")
+    return Held(values, complete(attributes, starts, schema), unit, changes, fill=fill)
+
+
+def changes_of(starts: Whole, schema: SeriesSchema, field: str) -> Changes:
+    """Return the clock changes within windows that begin at ``starts``.
+
+    Raises:
+        DataError: A window lies where no calendar reaches.
+    """
+    try:
+        return clock.changes_in(starts, schema.length, schema.series.seconds or 1, schema.series.timezone)
+    except (ValueError, OverflowError, ArithmeticError):
+        raise DataError("has moments that no calendar reaches", field=field, remedy="mend them") from None
 
 
 def complete(attributes: pd.DataFrame, starts: Whole, schema: SeriesSchema) -> pd.DataFrame:

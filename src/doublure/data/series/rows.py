@@ -19,8 +19,8 @@ import numpy as np
 import pandas as pd
 
 from doublure.data.series import clock
-from doublure.data.series.clock import Flags, Whole
-from doublure.data.series.held import Held, complete, moments_column, readable
+from doublure.data.series.clock import Whole
+from doublure.data.series.held import changes_of, complete, held, moments_column, readable
 from doublure.data.series.records import Values
 from doublure.data.series.sources import Cut, SeriesSource
 from doublure.data.tables import TableSource
@@ -134,7 +134,7 @@ class Readings:
         self._schema, self._changes, self._name = schema, changes, name
         self._rule = schema.series.irregular
         self.order = order
-        self.changed = changes.any
+        self.changed = changes.changed
 
     def block(self, first: int, last: int) -> Values:
         """Return the values ``(last - first, length, channels)`` of neighbouring series, NaN for gaps."""
@@ -204,18 +204,11 @@ class _Timed(_Form):
         starts = np.zeros(count, dtype=np.int64)
         starts[series] = places.start
         values = frame[list(schema.channels)].to_numpy(dtype=np.float64)
-        changes = _changes(starts, schema, time)
+        changes = changes_of(starts, schema, time)
         readings = Readings(series, places.step, values, schema, changes, time)
         attributes, labels = _of_series(frame[list(self.attributes())], keys, series)
         full = complete(attributes, starts, schema)
         return _CutRows(readings, full, labels.get(schema.unit.id or ""))
-
-
-def _changes(starts: Whole, schema: SeriesSchema, field: str) -> clock.Changes:
-    try:
-        return clock.changes_in(starts, schema.length, schema.series.seconds or 1, schema.series.timezone)
-    except (ValueError, OverflowError, ArithmeticError):
-        raise DataError("has moments that no calendar reaches", field=field, remedy="mend them") from None
 
 
 def _numbered(keys: Iterable[pd.Series[Any]], starts: Whole) -> Whole:
@@ -248,9 +241,8 @@ class _Numbered(_Form):
             raise DataError("has steps outside 0 … length - 1", field=STEP, remedy="number them from 0")
         series = _numbered([*keys.values()], np.zeros(len(step), dtype=np.int64))
         count = int(series.max(initial=-1)) + 1
-        none: Flags = np.zeros((count, length), dtype=np.bool_)
         values = frame[list(schema.channels)].to_numpy(dtype=np.float64)
-        readings = Readings(series, step, values, schema, clock.Changes(skipped=none, doubled=none), STEP)
+        readings = Readings(series, step, values, schema, clock.Changes.none(count, length), STEP)
         attributes, labels = _of_series(frame[list(self.attributes())], keys, series)
         return _CutRows(readings, attributes, labels.get(schema.unit.id or ""))
 
@@ -277,11 +269,10 @@ class _Wide(_Form):
         """Read the series."""
         frame, keys = self.read(table, {})
         values = np.stack([frame[columns].to_numpy(dtype=np.float64) for columns in self._columns.values()], axis=2)
-        attributes = frame[list(self.attributes())]
+        starts: Whole | None = None
         if self.timed:
-            moments = frame[self.schema.series.time].to_numpy().astype("datetime64[s]").astype(np.int64)
-            attributes = complete(attributes, moments, self.schema)
-        return Held(values, attributes, keys.get(self.schema.unit.id or ""))
+            starts = frame[self.schema.series.time].to_numpy().astype("datetime64[s]").astype(np.int64)
+        return held(values, frame[list(self.attributes())], keys.get(self.schema.unit.id or ""), starts, self.schema)
 
 
 def _steps_of(channel: str, columns: list[str], length: int) -> list[str]:
