@@ -212,6 +212,8 @@ def test_irregular_readings_are_brought_to_steps_by_the_declared_rule(world, rul
     )
     assert "beside the steps" in world.refusal(frame, world.schema())
     assert same(world.values(frame, world.schema(irregular=rule)), [[NAN, wanted, 9.0, NAN]])
+    backwards = frame.iloc[::-1]  # the last in time, wherever it stands in the file
+    assert same(world.values(backwards, world.schema(irregular=rule)), [[NAN, wanted, 9.0, NAN]])
 
 
 def test_two_readings_in_one_step_are_refused_unless_declared(world):
@@ -302,6 +304,30 @@ def test_a_row_a_series(world, tmp_path):
     assert "b_2" in world.refusal(wide.drop(columns="b_2"), CUT)
     padded = wide.rename(columns=lambda name: name.replace("_", "_0") if name != "w" else name)
     assert len(world.loaded(padded, CUT).content) == 2
+    assert "two columns for one step" in world.refusal(wide.assign(a_01=9.0), CUT)
+    assert "beyond series.length" in world.refusal(wide.assign(a_3=9.0), CUT)
+    from_one = wide.rename(columns=lambda name: f"{name[:2]}{int(name[2:]) + 1}" if name != "w" else name)
+    assert "number them from 0" in world.refusal(from_one, CUT)
+    assert len(world.loaded(wide.assign(a_comment="-", aa_3=0), CUT).content) == 2
+
+
+def test_an_attribute_named_like_a_step_is_none(world):
+    text = CUT.to_yaml().replace("  w:", "  a_9:")
+    wide = pd.DataFrame(
+        {f"{channel}_{step}": [1.0, 2.0] for channel in "ab" for step in range(3)} | {"a_9": ["x", "y"]}
+    )
+    assert world.loaded(wide, Schema.parse(text)).frame["a_9"].tolist() == ["x", "y"]
+
+
+def test_sources_may_number_their_series_alike(world):
+    """Two meters of a household, each with a series 1: joined, they would be one of their means."""
+    frame = pd.DataFrame(
+        {"who": "h", "meter": ["p"] * 4 + ["q"] * 4, "series": 1, "step": [0, 1, 2, 3] * 2, "litres": range(8)}
+    )
+    for unit in ("{name: household, id: who, max_records: 9}", "{name: day, id: null}"):
+        schema = world.schema(irregular="mean", unit=unit)
+        assert sorted(world.values(frame, schema)) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+        assert world.values(frame[:4].drop(columns="meter"), schema) == [[0, 1, 2, 3]]  # as doublure writes them
 
 
 def test_a_table_that_tells_no_series_apart_is_refused(world):

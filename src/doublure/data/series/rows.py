@@ -59,8 +59,8 @@ class RowSource(SeriesSource):
     def _form(self, schema: SeriesSchema) -> _Form:
         names, first = self.table.columns, next(iter(schema.channels))
         if {SERIES, STEP} <= set(names):
-            return _Numbered(schema)
-        if first not in names and _steps_of(first, names, schema.length)[0] in names:
+            return _Numbered(schema, names)
+        if first not in names and _steps_of(first, names):
             return _Wide(schema, names)
         if schema.series.time is None:
             remedy = f"name series.time, or give columns {SERIES} and {STEP}, or {first}_0, {first}_1, … in one row"
@@ -120,6 +120,7 @@ class Readings:
     Args:
         series: ``(R,)``, each reading's series, 0 … N - 1.
         step: ``(R,)``, its step.
+        at: ``(R,)``, its moment, or what else comes before and after within a step.
         values: ``(R, channels)``, NaN for an empty cell.
         schema: The rule for several readings in one step.
         changes: Clock changes, for each series.
@@ -127,13 +128,19 @@ class Readings:
     """
 
     def __init__(
-        self, series: Whole, step: Whole, values: Values, schema: SeriesSchema, changes: clock.Changes, name: str
+        self,
+        series: Whole,
+        step: Whole,
+        at: Whole,
+        values: Values,
+        schema: SeriesSchema,
+        changes: clock.Changes,
+        name: str,
     ) -> None:
-        order = np.argsort(series, kind="stable")
+        order = np.lexsort((at, series))
         self._series, self._step, self._values = series[order], step[order], values[order]
         self._schema, self._changes, self._name = schema, changes, name
         self._rule = schema.series.irregular
-        self.order = order
         self.changed = changes.changed
 
     def block(self, first: int, last: int) -> Values:
@@ -157,7 +164,7 @@ class Readings:
         key, cells = key[known], cells[known]
         if self._rule == "last":
             column = np.full(size, np.nan)
-            column[key] = cells  # of several in one place, the last stays
+            column[key] = cells  # of several in one place, the last in time stays
             return column
         count, total = np.bincount(key, minlength=size), np.bincount(key, weights=cells, minlength=size)
         share = 1 if self._rule == "sum" else np.maximum(count, 1)
@@ -205,7 +212,7 @@ class _Timed(_Form):
         starts[series] = places.start
         values = frame[list(schema.channels)].to_numpy(dtype=np.float64)
         changes = changes_of(starts, schema, time)
-        readings = Readings(series, places.step, values, schema, changes, time)
+        readings = Readings(series, places.step, moments, values, schema, changes, time)
         attributes, labels = _of_series(frame[list(self.attributes())], keys, series)
         full = complete(attributes, starts, schema)
         return _CutRows(readings, full, labels.get(schema.unit.id or ""))
@@ -223,14 +230,19 @@ def _numbered(keys: Iterable[pd.Series[Any]], starts: Whole) -> Whole:
 
 
 class _Numbered(_Form):
+    def __init__(self, schema: SeriesSchema, columns: list[str]) -> None:
+        super().__init__(schema)
+        self._columns = columns
+
     @property
     def needs(self) -> list[str]:
         """The columns that must be there."""
         return [*super().needs, SERIES, STEP]
 
     def keys(self) -> list[str]:
-        """The columns that name a unit or a series."""
-        return [*([] if self.schema.unit.id is None else [self.schema.unit.id]), SERIES]
+        """The columns that name a unit or a series, and a source that numbers its own, if it is there."""
+        named = super().keys()
+        return [*(name for name in named if name == self.schema.unit.id or name in self._columns), SERIES]
 
     def cut(self, table: TableSource) -> Cut:
         """Join the steps of each series."""
@@ -242,7 +254,7 @@ class _Numbered(_Form):
         series = _numbered([*keys.values()], np.zeros(len(step), dtype=np.int64))
         count = int(series.max(initial=-1)) + 1
         values = frame[list(schema.channels)].to_numpy(dtype=np.float64)
-        readings = Readings(series, step, values, schema, clock.Changes.none(count, length), STEP)
+        readings = Readings(series, step, step, values, schema, clock.Changes.none(count, length), STEP)
         attributes, labels = _of_series(frame[list(self.attributes())], keys, series)
         return _CutRows(readings, attributes, labels.get(schema.unit.id or ""))
 
@@ -254,7 +266,7 @@ class _Wide(_Form):
     def __init__(self, schema: SeriesSchema, columns: list[str]) -> None:
         super().__init__(schema)
         self.timed = schema.series.time in columns
-        self._columns = {name: _steps_of(name, columns, schema.length) for name in schema.channels}
+        self._columns = {name: _columns_of(name, columns, schema) for name in schema.channels}
 
     def values(self) -> Mapping[str, Column]:
         """The columns that hold values."""
@@ -275,8 +287,24 @@ class _Wide(_Form):
         return held(values, frame[list(self.attributes())], keys.get(self.schema.unit.id or ""), starts, self.schema)
 
 
-def _steps_of(channel: str, columns: list[str], length: int) -> list[str]:
-    """Return the columns of a channel's steps: its name, ``_`` or nothing, and the step's number, from 0."""
+def _steps_of(channel: str, columns: list[str]) -> list[tuple[int, str]]:
+    """Return the columns that hold a step of a channel, named by it, ``_`` and the step's number, with that number."""
     form = re.compile(re.escape(channel) + r"_0*(\d+)", re.ASCII)
-    found = {int(match.group(1)): name for name in columns if (match := form.fullmatch(name))}
-    return [found.get(step, f"{channel}_{step}") for step in range(length)]
+    return [(int(match.group(1)), name) for name in columns if (match := form.fullmatch(name))]
+
+
+def _columns_of(channel: str, columns: list[str], schema: SeriesSchema) -> list[str]:
+    """Return the columns of a channel's steps, from 0.
+
+    Raises:
+        DataError: There are more steps than the schema says, or one has two columns.
+    """
+    others = {*schema.columns, schema.unit.id, schema.source, schema.series.time}
+    found = _steps_of(channel, [name for name in columns if name not in others])
+    of_step = dict(found)
+    if max(of_step, default=0) >= schema.length:
+        remedy = "number them from 0 and mend series.length, or rename columns that are no steps"
+        raise DataError("has columns of steps beyond series.length", field=channel, remedy=remedy)
+    if len(of_step) < len(found):
+        raise DataError("has two columns for one step", field=channel, remedy="rename one of the columns")
+    return [of_step.get(step, f"{channel}_{step}") for step in range(schema.length)]
