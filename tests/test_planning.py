@@ -15,6 +15,7 @@ from doublure.errors import DoublureError, InputError, SchemaError, SettingError
 from doublure.planning import machine, plans
 from doublure.planning.budget import events
 from doublure.private import accounting
+from doublure.private.statistics import noisy_bounds
 
 KEYS = {
     "version", "method", "kind", "schema_sha256", "epsilon", "delta", "unit", "relation", "accountant", "settings",
@@ -160,6 +161,31 @@ def test_it_warns_of_noise_that_hides_everything_and_says_what_would_do(method, 
     (enough,) = {float(re.search(r"about epsilon ([0-9.e-]+)", warning)[1]) for warning in found}
     assert drowned(1.3 * enough)[0] == []
     assert drowned(0.3 * enough)[0] != []
+
+
+def test_it_warns_of_bounds_that_will_be_noise_and_says_what_would_do():
+    """Where it warns, the noise alone decides; where it does not, most of the data lies within."""
+
+    def planned(units, epsilon, more=""):
+        schema = db.Schema.parse(
+            "doublure: 1\nkind: series\nunit: {name: meter, id: who, max_records: 5}\n"
+            f"units: {units}\nseries: {{length: 4, gaps: refuse}}\n"
+            f"channels: {{kw: {{type: integer, bounds: {{learn: {epsilon}{more}}}, missing: false}}}}\n"
+        )
+        made = db.plan(schema, method="statistics", epsilon=100, delta=1e-5)
+        return [warning for warning in made.warnings if "bounds will be noise" in warning]
+
+    def found(units, epsilon):
+        values = np.random.default_rng(0).integers(3, 90, units * 10)
+        return noisy_bounds(values, epsilon=epsilon, max_records=10, integer=True)
+
+    (warning,) = planned(12, 0.5)
+    assert warning.startswith("channels.kw.bounds: at epsilon 0.5 ")
+    assert max(abs(end) for _ in range(20) for end in found(12, 0.5)) > 1000  # seven in ten draws are
+    enough = float(re.search(r"pay about ([0-9.]+)", warning)[1])
+    assert planned(12, enough) == planned(12, 0.5, ", magnitude: 100") == planned(5000, 0.5) == []
+    for _ in range(5):
+        assert found(12, enough)[1] in (50, 100)
 
 
 def test_small_figures_are_not_printed_as_nothing(small):

@@ -11,7 +11,11 @@ from __future__ import annotations
 import math
 
 from doublure.access import Access
+from doublure.errors import printable
 from doublure.private.accounting import DiscreteGaussianEvent, Event, GaussianEvent
+from doublure.private.statistics import bounds_limit
+from doublure.schema import Schema
+from doublure.schema.columns import IntegerColumn, RealColumn
 
 MOST = 0.1
 """The largest noise that something may be seen through, in shares of all there is to see."""
@@ -43,6 +47,40 @@ def warnings_of(training: tuple[Access, ...], units: int, delta: float | None, f
         for purpose, share in shares.items()
         if share > MOST
     )
+
+
+def warnings_of_bounds(schema: Schema) -> tuple[str, ...]:
+    """Return a warning for each channel or column whose bounds would be noise, were they bought as asked.
+
+    Bounds are found among hundreds of cells, so that one is seen only if it holds some dozen times its noise. Where
+    half of all values would not, the loudest noise decides, and the bounds may lie anywhere.
+    """
+    found = []
+    for question in schema.questions:
+        column = schema.columns.get(question.column or "")
+        if (
+            question.fact != "bounds"
+            or question.magnitude is not None
+            or not isinstance(column, IntegerColumn | RealColumn)
+        ):
+            continue
+        records = schema.unit.max_records * schema.cells_of(question.column, "bounds")
+        limit = bounds_limit(
+            epsilon=question.epsilon,
+            max_records=records,
+            integer=isinstance(column, IntegerColumn),
+            precision=getattr(column, "precision", None),
+        )
+        most = schema.public_units * records
+        if limit > most / 2:
+            enough = question.epsilon * limit / (most / 4)
+            advice = f"about {enough:.2g}" if enough <= _LARGEST_ADVICE else "far more"
+            found.append(
+                f"{printable(question.path)}: at epsilon {question.epsilon:g} a place is seen only if it holds {limit} "
+                f"values, and {schema.public_units} units have {most} at most, so the bounds will be noise; declare "
+                f"them, give the magnitude to expect, or pay {advice}"
+            )
+    return tuple(found)
 
 
 def _share(event: Event | None, units: int) -> float | None:

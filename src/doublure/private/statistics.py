@@ -119,7 +119,7 @@ def noisy_bounds(
     """
     grid = _grid(integer, precision, magnitude) if candidates is None else _checked_grid(candidates)
     noisy = _noisy(_cells(np.asarray(values, dtype=np.float64), grid), epsilon=epsilon, max_records=max_records)
-    limit = detection_limit(epsilon=epsilon, max_records=max_records, beta=_FALSE_BOUND, cells=noisy.size)
+    limit = _bounds_limit(grid, epsilon, max_records)
     seen = np.flatnonzero(noisy > limit)
     if not seen.size and candidates is not None:
         return float(grid[0]), float(grid[-1])
@@ -146,6 +146,19 @@ def detection_limit(*, epsilon: float, max_records: int, beta: float, cells: int
         raise SettingError("must lie between 0 and 1", field="beta", remedy="try 0.01")
     rate = epsilon / max_records
     return max(0, math.ceil(math.log(cells / (beta * (1 + math.exp(-rate)))) / rate) - 1)
+
+
+def bounds_limit(*, epsilon: float, max_records: int, integer: bool = False, precision: int | None = None) -> int:
+    """Return how many values a cell needs at least to be seen by :func:`noisy_bounds` without a magnitude: public.
+
+    Raises:
+        SettingError: An argument is out of range.
+    """
+    return _bounds_limit(_grid(integer, precision, None), epsilon, max_records)
+
+
+def _bounds_limit(grid: FloatArray, epsilon: float, max_records: int) -> int:
+    return detection_limit(epsilon=epsilon, max_records=max_records, beta=_FALSE_BOUND, cells=2 * grid.size - 1)
 
 
 def discover_categories(
