@@ -5,6 +5,7 @@
     python benchmarks/series.py run --data daiad --unit meter --epsilons 6 20 100
     python benchmarks/series.py table
     python benchmarks/series.py speed --steps 50 --series 20000        # measured on less, the rest extrapolated
+    python benchmarks/series.py speed --settings '{"generator_type": "lstm"}'
 
 A fixed quarter of the units is kept aside; the UCR sets have their official test split. δ = 2e-6, add/remove of one
 unit. Every figure of the evaluation is kept, with those of independent steps and of the series kept aside beside it.
@@ -226,11 +227,13 @@ def speed(options: argparse.Namespace) -> None:
     values = np.clip(2 + np.sin(turns + draw.random((20_000, 1))) + draw.gamma(0.5, 1, (20_000, 96)), 0, 10)
     data = {"kw": values, "weekday": draw.integers(0, 7, 20_000)}
     schema = Schema.parse(text)
-    whole = db.plan(schema, method=options.method, epsilon=EPSILON, delta=DELTA)
+    own = json.loads(options.settings)
+    whole = db.plan(schema, method=options.method, epsilon=EPSILON, delta=DELTA, **own)
     partly = options.method == "dpgan"  # whose steps are all alike
     taken = []
     for steps in (options.steps, 2 * options.steps) if partly else (whole.steps,):
-        plan = db.plan(schema, method="dpgan", epsilon=EPSILON, delta=DELTA, steps=steps) if partly else whole
+        asked = own | {"steps": steps}
+        plan = db.plan(schema, method="dpgan", epsilon=EPSILON, delta=DELTA, **asked) if partly else whole
         with tempfile.TemporaryDirectory() as folder:
             ledger = db.Ledger.create(Path(folder) / "ledger", dataset="speed", epsilon=100.0, delta=0.01)
             start, used = time.perf_counter(), time.process_time()
@@ -239,7 +242,7 @@ def speed(options: argparse.Namespace) -> None:
     start, used = time.perf_counter(), time.process_time()
     count = sum(len(part) for part in syn.sample_chunks(options.series, seed=0))
     sampled = (time.perf_counter() - start, time.process_time() - used)
-    print(f"{options.method}, {options.threads} thread(s)")
+    print(f"{options.method}, {options.settings}, {options.threads} thread(s)")
     for what, place in (("clock", 0), ("processor", 1)):
         if partly:
             each = (taken[1][place] - taken[0][place]) / options.steps
@@ -271,6 +274,8 @@ def main() -> None:
     parser.add_argument("--series", type=int, default=20_000, help="of the speed's sample")
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
+    if options.verb == "speed" and options.method == "gan":
+        parser.error("speed is of a method that keeps an epsilon: give --method dpgan or statistics")
     torch.set_num_threads(options.threads)
     if options.verb == "run":
         measure("series", by_cell(cells_of(options), one_cell))
