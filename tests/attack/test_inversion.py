@@ -66,6 +66,22 @@ def test_students_give_back_what_they_learned(found):
     assert found.baseline == rates["not taught at all (baseline)"]
 
 
+def test_students_of_real_images_learn_from_all_that_the_fit_saw(no_claim, monkeypatch):
+    """Targets are as few as the holdout has; a student who saw no more would give back less than a real one."""
+    schema, learned = Schema.parse(SCHEMA).resolve({}), {}
+    sides = [(pictures(n, seed), np.arange(n)) for n, seed in ((90, 1), (48, 2))]
+    few = world_of(schema, no_claim, *sides, lambda n, seed: pictures(n, 3))
+    monkeypatch.setattr(inversion, "HIDDEN", (4,))
+    monkeypatch.setattr(inversion, "teach", lambda student, inputs, *_: learned.setdefault("real", len(inputs)))
+    monkeypatch.setattr(
+        inversion, "teach_privately", lambda student, inputs, *_, **__: learned.setdefault("private", len(inputs))
+    )
+    for name in ("real", "private"):
+        inversion._taught(few, schema, name)
+    assert len(few.seen) == 24
+    assert learned == {"real": 90, "private": 90}
+
+
 def test_an_image_is_left_alone_once_the_student_is_sure_of_it():
     sure = torch.nn.Linear(SIDE * SIDE, 2)
     with torch.no_grad():

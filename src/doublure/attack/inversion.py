@@ -87,7 +87,7 @@ def attack(world: World) -> AttackResult:
     import torch
 
     identity = identity_of(world)
-    wanted = np.unique(codes_of(schema, world.seen.content))[:_MOST_CLASSES].astype(np.int64)
+    wanted = np.unique(codes_of(schema, world.taught))[:_MOST_CLASSES].astype(np.int64)
     test, truth = tensors(schema, world.unseen.content)
     back: dict[str, Floats] = {}
     accuracy: dict[str, float] = {}
@@ -113,7 +113,7 @@ def _taught(world: World, schema: ImageSchema, name: str) -> nn.Sequential:
     import torch
 
     source = torch.Generator().manual_seed(world.seed)
-    inputs, codes = tensors(schema, world.released if name == "artificial" else world.seen.content)
+    inputs, codes = tensors(schema, world.released if name == "artificial" else world.taught)
     student = perceptron(inputs.shape[1], HIDDEN, len(schema.label.domain) if schema.label else 1, source)
     if name == "private":
         teach_privately(student, inputs, codes, epsilon=EPSILON, delta=DELTA)
@@ -271,9 +271,9 @@ def _sheet(world: World, wanted: Labels, back: dict[str, Floats]) -> Picture:
     schema = world.schema
     if not isinstance(schema, ImageSchema) or schema.label is None:
         raise TypeError("only images have a sheet")
-    shown, codes = wanted[:12], codes_of(schema, world.seen.content)
+    shown, codes = wanted[:12], codes_of(schema, world.taught)
     first = [int(np.flatnonzero(codes == code)[0]) for code in shown]
-    rows = [("real", world.seen.content.images[first])]
+    rows = [("real", world.taught.images[first])]
     for name, images in back.items():
         pixels = (255 * images[: len(shown)]).round().astype(np.uint8).reshape(-1, *schema.shape)
         rows.append((name, pixels))

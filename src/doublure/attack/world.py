@@ -95,7 +95,8 @@ class World:
     Attributes:
         schema: Every fact known.
         claim: What was claimed.
-        seen: Records that the fit has seen, at most ``MOST_TARGETS``.
+        taught: All records that the fit has seen, at most ``MOST_TARGETS``: what a student of real records learns from.
+        seen: Targets that the fit has seen: as many of those as ``unseen`` holds.
         unseen: Records of the same kind that it never saw; the attacker is to tell both apart.
         reference: Other records that it never saw, which the attacker holds.
         sample: A number and a seed to artificial records.
@@ -109,6 +110,7 @@ class World:
 
     schema: ResolvedSchema
     claim: Claim
+    taught: Any
     seen: Records
     unseen: Records
     reference: Records
@@ -190,10 +192,12 @@ def world_of(
     if min(len(ours), len(theirs)) < FEWEST:
         raise DataError("has too few units to attack with", field="holdout", remedy="keep more units aside")
     most = min(MOST_TARGETS, max(FEWEST, len(ours)))
+    everyone = np.arange(len(unit))
     return World(
         schema=schema,
         claim=claim,
-        seen=_records(schema, content, unit, _some(unit, np.arange(len(unit)), most, rng), "the real records"),
+        taught=taken(content, _some(unit, everyone, MOST_TARGETS, np.random.default_rng([seed, 1]))),
+        seen=_records(schema, content, unit, _some(unit, everyone, most, rng), "the real records"),
         unseen=_records(schema, kept, kept_unit, _some(kept_unit, ours, MOST_TARGETS, rng), "the holdout"),
         reference=_records(schema, kept, kept_unit, _some(kept_unit, theirs, MOST_TARGETS, rng), "the holdout"),
         sample=sample,
