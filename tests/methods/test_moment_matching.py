@@ -71,6 +71,18 @@ def test_exact_tables_are_reached():
     assert (found.probabilities.mean(0) - known.mean(0)).abs().max() < 0.002
 
 
+def test_several_starts_together_take_less_of_the_noise_for_a_pattern():
+    known, noise, far = truth(components=5), 0.01, {1: [], 4: []}
+    for seed in range(6):
+        wanted = moments(known, deviation=noise, noise=noise, seed=seed)
+        for starts, errors in far.items():
+            parts = [fitted(wanted, components=64 // starts, generator=source(10 * seed + n)) for n in range(starts)]
+            found = torch.cat([part.probabilities for part in parts])
+            table, own = (each.t() @ each / len(each) for each in (found, known))
+            errors.append(float(((table - own).square() * off_diagonal()).mean()))
+    assert sum(far[4]) < sum(far[1])
+
+
 def test_the_probabilities_are_some():
     found = fitted(moments(truth()), steps=5).probabilities
     assert found.shape == (64, sum(SIZES))

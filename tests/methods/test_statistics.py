@@ -349,6 +349,7 @@ def test_a_plan_reads_no_data():
         ({"groups": 1}, "groups"),
         ({"groups": 2.5}, "groups"),
         ({"components": 0}, "components"),
+        ({"starts": 0}, "starts"),
         ({"fit_steps": 0}, "fit_steps"),
         ({"prior": -1}, "prior"),
         ({"prior": 1e308}, "prior"),
@@ -363,6 +364,15 @@ def test_wrong_settings_are_refused_in_one_line(wrong, field):
     assert refused.value.field == field
     assert refused.value.remedy
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("components", "starts", "fits"),
+    [(256, 4, [64] * 4), (256, 1, [256]), (50, 4, [17, 17, 16]), (31, 4, [31]), (4, 4, [4])],
+)
+def test_components_are_divided_among_the_starts(components, starts, fits):
+    settings = planned(schema_of("age", "income"), components=components, starts=starts).settings
+    assert settings.fits == fits
 
 
 def test_few_units_are_warned_about():
@@ -506,7 +516,8 @@ def test_each_release_is_kept_as_soon_as_it_is_made():
     assert memory.steps == [1, 2]
     assert {name.split("_")[0] for name in memory.kept} == {"single", "pair"}
     assert {tensor.dtype for tensor in memory.kept.values()} == {torch.int64}
-    assert [set(line) for line in lines] == [{"class", "fit_steps", "misfit"}] * 2
+    assert [set(line) for line in lines] == [{"class", "fit_steps", "misfit"}] * 4  # two fits in each of two classes
+    assert [line["class"] for line in lines] == [0, 0, 1, 1]
 
 
 def test_what_was_kept_is_fitted_again_without_a_draw(monkeypatch):

@@ -72,27 +72,23 @@ def taught(job: Job, settings: TableStatisticsSettings, events: Sequence[Discret
     tables.count_pairs()
     generator = untaught(job.encoder, settings.within or None, settings.components)
     source = torch.Generator().manual_seed(job.seed)
-    total = tables.classes * settings.fit_steps
+    fits = [(own, components) for own in range(tables.classes) for components in settings.fits]
+    total = len(fits) * settings.fit_steps
     job.progress.stage("teach the generator", total)
-    logits, weights = [], []
     moments = [tables.moments(own) for own in range(tables.classes)]
-    for own in range(tables.classes):
+    logits = []
+    for number, (own, components) in enumerate(fits):
 
-        def at(step: int, before: int = own * settings.fit_steps) -> None:
+        def at(step: int, before: int = number * settings.fit_steps) -> None:
             job.authorise(len(events))  # paid for already: this asks whether to stop
             job.progress.at(before + step)
 
         fitted = fit_mixture(
-            moments[own],
-            components=settings.components,
-            steps=settings.fit_steps,
-            prior=settings.prior,
-            generator=source,
-            at=at,
+            moments[own], components=components, steps=settings.fit_steps, prior=settings.prior, generator=source, at=at
         )
         job.log({"class": own, "fit_steps": fitted.steps, "misfit": round(fitted.misfit, 4)})
         logits.append(tables.fine(fitted.probabilities, own).clamp(min=_LEAST).log())
-        weights.append(math.log(tables.rows[own]) - math.log(settings.components))
+    weights = [math.log(rows) - math.log(settings.components) for rows in tables.rows]
     job.progress.at(total)
     with torch.no_grad():
         generator.logits.copy_(torch.cat(logits))

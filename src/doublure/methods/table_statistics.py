@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
 
 _FEW_VALUES = 4
+_FEWEST_COMPONENTS = 16
 _BYTES = 4
 
 
@@ -41,6 +42,8 @@ class TableStatisticsSettings(StatisticsSettings):
         single_share: The share of the budget for columns alone.
         groups: Into how many groups a number is joined for pairs, about.
         components: Rows of probabilities in the generator, for each value of ``within``.
+        starts: Into how many fits, each from a random start of its own, the components are divided: what one takes of
+            the noise for a pattern the others do not. A fit has 16 components at least, if there are so many.
         fit_steps: Steps of the fit at most; it ends when the tables are matched as closely as their noise allows.
         prior: How strongly the fit holds each component to the columns' own shares.
         bins: The most fine bins a number is cut into.
@@ -51,10 +54,17 @@ class TableStatisticsSettings(StatisticsSettings):
     single_share: float = Field(default=0.3, ge=0.01, le=0.99)
     groups: int = Field(default=16, ge=2, le=200)
     components: int = Field(default=256, ge=1, le=10_000)
+    starts: int = Field(default=4, ge=1, le=64)
     fit_steps: int = Field(default=1500, ge=1, le=1_000_000)
     prior: float = Field(default=0.3, ge=0, le=1e6)
     bins: int = Field(default=128, ge=2, le=1000)
     numerics: Literal["bins"] = "bins"
+
+    @property
+    def fits(self) -> list[int]:
+        """How many components each fit has."""
+        count = min(self.starts, max(1, self.components // _FEWEST_COMPONENTS))
+        return [self.components // count + (place < self.components % count) for place in range(count)]
 
     @property
     def noise_source(self) -> str:
