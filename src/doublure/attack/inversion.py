@@ -273,7 +273,7 @@ def _sheet(world: World, wanted: Labels, back: dict[str, Floats]) -> Picture:
         raise TypeError("only images have a sheet")
     shown, codes = wanted[:12], codes_of(schema, world.taught)
     first = [int(np.flatnonzero(codes == code)[0]) for code in shown]
-    rows = [("real", world.taught.images[first])]
+    rows = [("a picture", world.taught.images[first])]
     for name, images in back.items():
         pixels = (255 * images[: len(shown)]).round().astype(np.uint8).reshape(-1, *schema.shape)
         rows.append((name, pixels))

@@ -46,17 +46,18 @@ class AttackReport(Inside):
         return Verdict(headline=self._headline(len(made)), lines=tuple(lines), warnings=self._warnings())
 
     def _headline(self, made: int) -> str:
-        shown = self.lower_bound
+        shown, alarms = self.lower_bound, len(self.alarms)
         several = "attack" if made == 1 else "attacks"
-        if self.alarms:
-            return f"Alarm: {len(self.alarms)} of {made} {several} show more than the claim allows."
+        if alarms:
+            return f"Alarm: {alarms} of {made} {several} {_show(alarms)} more than the claim allows."
         if not made:
             return "No attack was made."
         if shown is None:
-            return f"{made} {several} were made; none of them gives a lower bound on ε."
+            nothing = "was made; it gives no" if made == 1 else "were made; none of them gives a"
+            return f"{made} {several} {nothing} lower bound on ε."
         if self.claim.epsilon is None:
-            found = f"show ε ≥ {shown:.2f}" if shown >= SHOWN else "show no lower bound on ε"
-            return f"No ε is claimed, so none can be passed; {made} {several} {found}."
+            found = f"ε ≥ {shown:.2f}" if shown >= SHOWN else "no lower bound on ε"
+            return f"No ε is claimed, so none can be passed; {made} {several} {_show(made)} {found}."
         return f"No attack of {made} passes the claim: at most ε ≥ {shown:.2f} is shown, of ε = {self.claim.epsilon:g}."
 
     def _warnings(self) -> tuple[str, ...]:
@@ -69,3 +70,7 @@ class AttackReport(Inside):
     def further_lines(self) -> tuple[str, ...]:
         """What was not made, and why."""
         return tuple(found.sentence for found in self.attacks if found.skipped is not None)
+
+
+def _show(count: int) -> str:
+    return "shows" if count == 1 else "show"
