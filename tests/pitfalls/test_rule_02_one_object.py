@@ -47,6 +47,7 @@ PARTS = {
     "inversion": {"Inversion", "InversionSettings"},
     "noise": {"source", "secret_draws", "Draws", "SourceName", "NoiseSource"},
     "facts": {"learn"},
+    "statistics": {"bounds_limit"},  # arithmetic on public numbers: no value is handed to it
 }
 IN_USE = {"noise": {"source", "secret_draws", "Draws"}, "facts": {"learn"}, "statistics": set()}
 

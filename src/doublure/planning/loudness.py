@@ -49,11 +49,15 @@ def warnings_of(training: tuple[Access, ...], units: int, delta: float | None, f
     )
 
 
-def warnings_of_bounds(schema: Schema) -> tuple[str, ...]:
+def warnings_of_bounds(schema: Schema, *, priced: bool) -> tuple[str, ...]:
     """Return a warning for each channel or column whose bounds would be noise, were they bought as asked.
 
     Bounds are found among hundreds of cells, so that one is seen only if it holds some dozen times its noise. Where
     half of all values would not, the loudest noise decides, and the bounds may lie anywhere.
+
+    Args:
+        schema: What is asked for.
+        priced: Whether the plan claims an ε, and so may print one.
     """
     found = []
     for question in schema.questions:
@@ -75,10 +79,11 @@ def warnings_of_bounds(schema: Schema) -> tuple[str, ...]:
         if limit > most / 2:
             enough = question.epsilon * limit / (most / 4)
             advice = f"about {enough:.2g}" if enough <= _LARGEST_ADVICE else "far more"
+            at, pay = (f"at epsilon {question.epsilon:g} ", f", or pay {advice}") if priced else ("", "")
             found.append(
-                f"{printable(question.path)}: at epsilon {question.epsilon:g} a place is seen only if it holds {limit} "
-                f"values, and {schema.public_units} units have {most} at most, so the bounds will be noise; declare "
-                f"them, give the magnitude to expect, or pay {advice}"
+                f"{printable(question.path)}: {at}a place is seen only if it holds {limit} values, and "
+                f"{schema.public_units} units have {most} at most, so the bounds will be noise; declare them, or give "
+                f"the magnitude to expect{pay}"
             )
     return tuple(found)
 

@@ -286,7 +286,7 @@ def assemble(
         seconds_estimate=seconds_of(work),
         warnings=(
             *_warnings(schema, budget, learned, guarantee),
-            *loudness.warnings_of_bounds(schema),
+            *loudness.warnings_of_bounds(schema, priced=budget.epsilon is not None),
             *loudness.warnings_of(
                 training, schema.public_units, guarantee.delta, sum(access.epsilon or 0.0 for access in learned)
             ),
