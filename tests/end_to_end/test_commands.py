@@ -187,7 +187,7 @@ def test_flags_from_a_file(census: Path) -> None:
 def start(folder: Path, *more: str) -> subprocess.Popen[bytes]:
     """Start a fit in a process of its own."""
     words = ["--schema", "adult.schema.yaml", "--method", "dpgan", "--epsilon", "3", "--delta", "1e-5"]
-    words += ["--set", "steps=4000", "--set", "lot_size=16", "--set", "checkpoints=400", "--set", "width=8"]
+    words += ["--set", "steps=1500", "--set", "lot_size=16", "--set", "checkpoints=400", "--set", "width=8"]
     command = [sys.executable, "-m", "doublure", "fit", "adult.csv", *words, "--ledger", "L", "-o", "run", *more]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     return subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -213,7 +213,7 @@ def test_a_run_that_was_cut_off_goes_on_inside_its_reservation(census: Path, sig
     process.communicate(timeout=60)
     assert process.returncode == (130 if signal_number == signal.SIGINT else -signal.SIGKILL)
     before = authorised()
-    assert 0 < before <= 4000
+    assert 0 < before <= 1500
     assert db.Ledger.open("L").spent.epsilon == 3.0
 
     code, resumed = doublure("fit", "adult.csv", "--ledger", "L", "-o", "run", "--resume")
@@ -222,7 +222,7 @@ def test_a_run_that_was_cut_off_goes_on_inside_its_reservation(census: Path, sig
     assert ledger.spent.epsilon == 3.0
     steps = [record.body["through_step"] for record in ledger.entries if record.kind == "advance"]
     assert steps == sorted(set(steps)), "no step was authorised twice"
-    assert steps[-1] == 4000
+    assert steps[-1] == 1500
     assert len(db.load("run").sample(10)) == 10
 
 
