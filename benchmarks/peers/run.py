@@ -22,6 +22,9 @@ import sys
 import tempfile
 import time
 import venv
+from collections.abc import Iterator
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +35,9 @@ import torch
 from job import Job, read_result, write_job
 
 from doublure.encode.table import TableEncoder
+from results import Case, finished, measure
 
 HERE = Path(__file__).resolve().parent
-OUT = HERE.parent / "measured" / "peers.jsonl"
 DELTA = 1e-5
 PEERS = {
     "mst-mbi": ("mbi", "mst"),
@@ -149,7 +152,7 @@ def one_cell(
         rows, found = peer_rows(task, peer, epsilon or 0.0, seed, arguments)
     if rows is not None:  # other real rows say how near rows can be that were not learned from
         found |= tasks.scores(task, rows, seed) | tasks.distances(task, task.test if peer == "real" else rows)
-    return key_of(task.name, peer, epsilon, seed, arguments) | found
+    return found
 
 
 def key_of(data: str, peer: str, epsilon: float | None, seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -165,32 +168,25 @@ def key_of(data: str, peer: str, epsilon: float | None, seed: int, arguments: ar
     return {"data": data, "peer": peer, "epsilon": epsilon, "delta": delta, "seed": seed, **limits}
 
 
-def finished() -> list[dict[str, Any]]:
-    """Return the cells measured so far."""
-    return [json.loads(line) for line in OUT.read_text().splitlines()] if OUT.is_file() else []
-
-
-def run(arguments: argparse.Namespace) -> None:
-    """Measure what is not measured yet."""
+def cases(arguments: argparse.Namespace) -> Iterator[Case]:
+    """Yield what is asked for."""
     for data in arguments.data:
         task = tasks.load(data)
         wanted: list[tuple[str, float | None]] = [(peer, None) for peer in BASELINES]
         wanted += [(peer, epsilon) for peer in arguments.peers for epsilon in arguments.epsilon]
-        for seed in arguments.seeds:
-            for peer, epsilon in wanted:
-                key = key_of(data, peer, epsilon, seed, arguments)
-                if any(all(done.get(name) == value for name, value in key.items()) for done in finished()):
-                    continue
-                result = one_cell(task, peer, epsilon, seed, arguments)
-                OUT.parent.mkdir(exist_ok=True)
-                with OUT.open("a") as file:
-                    file.write(json.dumps(result) + "\n")
-                print(json.dumps({name: result[name] for name in result if name != "taken"}), flush=True)
+        for seed, (peer, epsilon) in product(arguments.seeds, wanted):
+            key = key_of(data, peer, epsilon, seed, arguments)
+            yield key, partial(one_cell, task, peer, epsilon, seed, arguments)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Measure what is not measured yet."""
+    measure("peers", cases(arguments), lambda row: json.dumps({name: row[name] for name in row if name != "taken"}))
 
 
 def table(arguments: argparse.Namespace) -> None:
     """Print a table for each data set: mean over seeds, and the range."""
-    results = finished()
+    results = finished("peers")
     versions = {name: own for row in results for name, own in row.get("versions", {}).items()}
     print(
         f"Python {platform.python_version()}, " + ", ".join(f"{name} {own}" for name, own in sorted(versions.items()))
