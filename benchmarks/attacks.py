@@ -2,6 +2,7 @@
 
     python benchmarks/attacks.py run --only control        # a gan that learned 100 census rows by heart
     python benchmarks/attacks.py run --only membership     # every attack on every dp method, 2,000 census rows
+    python benchmarks/attacks.py run --only pictures       # the same and LiRA on 300 digits, gan as their control
     python benchmarks/attacks.py run --only canary         # one-run audits, ε claimed 4 and 1
     python benchmarks/attacks.py run --only worst-case --runs 1000     # four records or five, every dp method and kind
     python benchmarks/attacks.py run --only inversion      # Olivetti's faces: real, artificial, private
@@ -40,7 +41,7 @@ from doublure.auditing.methods import WORLDS
 from doublure.data.images import Images
 from doublure.evaluate.expected_loss import Rule, of_understudy
 from doublure.schema import Schema
-from images import FACE, faces
+from images import FACE, faces, real
 from results import Case, finished, measure
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
@@ -68,6 +69,13 @@ WORST: dict[str, tuple[str, str, dict[str, Any]]] = {
 NOISE = (0.5, 1.5, 5.0, 15.0, 50.0)
 LEARNED: dict[str, Any] = {
     "loss": "logistic", "n_critic": 1, "critic_lr": 3e-4, "generator_lr": 3e-4, "activation": "leaky_relu"
+}  # fmt: skip
+DIGITS: dict[str, dict[str, Any]] = {
+    "gan": LEARNED | {"steps": 1500, "lot_size": 32},
+    "statistics": {"features": 1024, "batch": 100, "fit_steps": 300},
+    "guided": {"features": 1024, "batch": 100, "fit_steps": 300, "labeller_steps": 30, "view_images": 1000,
+               "view_width": 100},
+    "dpgan": {"steps": 200, "lot_size": 100},
 }  # fmt: skip
 
 
@@ -116,6 +124,18 @@ def membership(method: str, epsilon: float, seed: int) -> dict[str, Any]:
         return figures(audit(run, ["quick", "shadow"], rows, others, seed=seed))
 
 
+def pictures(method: str, epsilon: float | None, seed: int) -> dict[str, Any]:
+    """Make every attack on a method that learned 300 digits."""
+    x, y = real("mnist", "train")
+    rows = np.random.default_rng(seed).permutation(len(x))
+    own, others = ({"images": x[part], "labels": y[part]} for part in (rows[:300], rows[300:2300]))
+    asked = {"epsilon": epsilon, "delta": 1e-5} if epsilon else {}
+    with tempfile.TemporaryDirectory() as folder:
+        schema = images_schema(300, 28, range(10))
+        run = fitted(Path(folder), schema, own, seed, method=method, **asked, **DIGITS[method])
+        return figures(audit(run, ["quick", "lira"], own, others, shadows=8, seed=seed))
+
+
 def canaries(method: str, epsilon: float, seed: int) -> dict[str, Any]:
     """Audit a dp method in one run."""
     schema, rows, others = adult(1000, 2000, seed)
@@ -158,9 +178,7 @@ def inverted_faces(method: str, steps: int, seed: int) -> dict[str, Any]:
 
 def digits(noise: float, steps: int, seed: int) -> dict[str, Any]:
     """Attack a 64-32-10 student of artificial digits: accuracy, attack success and μ at one strength of noise."""
-    with np.load(SHARED / "mnist.npz", allow_pickle=False) as arrays:
-        x, y = arrays["x_train"][..., None], arrays["y_train"].astype(int)
-        test, truth = arrays["x_test"][..., None], arrays["y_test"].astype(int)
+    (x, y), (test, truth) = real("mnist", "train"), real("mnist", "test")
     taught, own = {"images": x[:20_000], "labels": y[:20_000]}, (x[40_000:50_000], y[40_000:50_000])
     schema = images_schema(20_000, 28, range(10))
     with tempfile.TemporaryDirectory() as folder:
@@ -168,8 +186,8 @@ def digits(noise: float, steps: int, seed: int) -> dict[str, Any]:
         run = fitted(Path(folder), schema, taught, seed, method="noisecritic", **asked)
         syn = db.load(run)
     lesson = syn.sample(10_000, seed=seed)
-    real = db.evaluate.understudy.load_both(syn.schema, taught, None)[0].content
-    loss = of_understudy(syn, real, Rule(pairs=200, features="student", artificial=2000), seed=seed)
+    private = db.evaluate.understudy.load_both(syn.schema, taught, None)[0].content
+    loss = of_understudy(syn, private, Rule(pairs=200, features="student", artificial=2000), seed=seed)
     return {"mu": loss.mu, **inverted_digits(lesson, schema, (test, truth), own, seed)}
 
 
@@ -224,6 +242,10 @@ def cases(arguments: argparse.Namespace) -> Iterator[Case]:
                 yield {"case": "membership", **cell, "seed": seed}, partial(membership, method, epsilon, seed)
             if "canary" in only:
                 yield {"case": "canary", **cell, "seed": seed}, partial(canaries, method, epsilon, seed)
+        for method in DIGITS if "pictures" in only else ():
+            for epsilon in arguments.epsilon if method in DP_METHODS else (None,):
+                cell = {"case": "pictures", "method": method, "epsilon": epsilon, "seed": seed}
+                yield cell, partial(pictures, method, epsilon, seed)
         for name, epsilon in product(WORST, arguments.epsilon):
             if "worst-case" in only and seed == seeds[0] and WORST[name][0] in arguments.methods:
                 cell = {"case": "worst-case", "method": name, "epsilon": epsilon, "runs": runs}
@@ -290,7 +312,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = parser.add_subparsers(dest="verb", required=True)
     making = verbs.add_parser("run")
-    kinds = ["control", "membership", "canary", "worst-case", "inversion", "digits"]
+    kinds = ["control", "membership", "pictures", "canary", "worst-case", "inversion", "digits"]
     making.add_argument("--only", nargs="+", choices=kinds, default=kinds)
     known = list(dict.fromkeys([*DP_METHODS, *(method for method, _, _ in WORST.values())]))
     making.add_argument("--methods", nargs="+", choices=known, default=known)
