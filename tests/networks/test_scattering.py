@@ -54,6 +54,13 @@ def test_nothing_of_it_is_saved_or_learned():
     assert not list(made.parameters())
 
 
+@pytest.mark.parametrize("order", [1, 2])
+def test_no_number_is_too_small_for_a_quick_product(order):
+    small = torch.finfo(torch.float32).tiny
+    for name, constant in Scattering((1, 28, 28), order=order).named_buffers():
+        assert not ((constant != 0) & (constant.abs() < small)).any(), name
+
+
 @pytest.mark.parametrize("light", [-1.0, 0.3, 1.0])
 def test_a_constant_image_has_no_waves(light):
     found = Scattering((1, 12, 12), order=2)(torch.full((1, 1, 12, 12), light))[0]
