@@ -115,10 +115,11 @@ def test_classes_that_nobody_declared_are_the_labellers_own(understudies, tmp_pa
         (lambda rows: [rows[0], *([name, ""] for name, _ in rows[1:])], "labels.csv"),
         (lambda rows: [*rows, ["elsewhere.png", "cat"]], "labels.csv line 9"),
         (lambda rows: [*rows, ["../schema.yaml", "cat"]], "labels.csv line 9"),
+        (lambda rows: [*rows, ["0" * 5000, "cat"]], "labels.csv line 9"),
         (lambda rows: [*rows, [rows[2][0], "cat"]], "labels.csv line 9"),
         (lambda rows: [rows[0], [rows[1][0], "horse"]], "label"),
     ],
-    ids=["no header", "no label", "no picture", "a path", "twice", "no class"],
+    ids=["no header", "no label", "no picture", "a path", "a long name", "twice", "no class"],
 )
 def test_what_cannot_be_read_is_refused_in_one_line(task: Path, edit, field: str) -> None:
     write(task, edit(lines(task)))

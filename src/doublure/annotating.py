@@ -145,12 +145,13 @@ def _filled_in(path: Path) -> dict[str, str]:
         raise DataError("cannot be read as CSV in UTF-8", field=_LABELS, remedy="save it as such") from None
     if not rows or [cell.lower() for cell in rows[0][:2]] != _HEADER:
         raise DataError("does not begin with file,label", field=_LABELS, remedy="put back its first line")
+    handed_out = {file.name for file in (path.parent / _PICTURES).glob("*") if file.is_file()}
     found: dict[str, str] = {}
     for number, row in enumerate(rows[1:], start=2):
         if not any(row):
             continue
         name = row[0]
-        if not (path.parent / _PICTURES / name).is_file() or Path(name).name != name or name in found:
+        if name not in handed_out or name in found:
             what = "names a picture twice" if name in found else "names no picture of the task"
             raise DataError(what, field=f"{_LABELS} line {number}", remedy="leave the first column as it was")
         found[name] = row[1] if len(row) > 1 else ""
