@@ -115,6 +115,8 @@ def test_an_archive_holds_one_file(tmp_path: Path) -> None:
     assert "several files" in str(refused(tmp_path / "none.csv.zip", zipped()(b"")))
     assert_is_text(load(tmp_path / "path.csv.zip", zipped("../../inside.csv")(TEXT.encode())))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data.csv.zip", "none.csv.zip", "path.csv.zip"]
+    nameless = zipped("name")(TEXT.encode()).replace(b"name", b"\0ame")
+    assert_is_text(load(tmp_path / "nameless.csv.zip", nameless))
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])

@@ -132,7 +132,7 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
         import zipfile
 
         with zipfile.ZipFile(path) as archive:
-            members = [info for info in archive.infolist() if not info.is_dir()]
+            members = [info for info in archive.infolist() if not info.filename.endswith("/")]
             if len(members) != 1:
                 remedy = "leave one CSV file in it, or unpack it"
                 raise DataError("is an archive of several files, or of none", field=path.name, remedy=remedy)

@@ -144,6 +144,15 @@ def test_hostile_idx(tmp_path, schema, pixels, name, packed):
     assert refusal(path, unlabelled)
 
 
+def test_idx_labels_are_not_read_as_far_as_they_claim_to_go(tmp_path, schema, pixels):
+    numbered = Schema.parse(schema.to_yaml().replace("[cat, dog, 3]", "[0, 1, 2]"))
+    (tmp_path / "images-idx3-ubyte").write_bytes(idx(pixels[..., 0]))
+    claim = b"\0\0\x08\x02" + b"\x7f\xff\xff\xff" + b"\0\x10\0\0"
+    for content in (claim + bytes(12), idx(np.arange(11) % 3), idx(np.arange(12).reshape(3, 4) % 3)):
+        (tmp_path / "labels-idx1-ubyte").write_bytes(content)
+        assert "has another length than the images" in refusal(tmp_path / "images-idx3-ubyte", numbered)
+
+
 def npz_with(how: int = zipfile.ZIP_STORED, **members: bytes) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", how) as archive:

@@ -18,7 +18,7 @@ from doublure.data.images.sources import LABEL_NAMES, PIXEL_NAMES, ImageSource
 from doublure.data.npz import DAMAGED, Header, array, headers, read_header, refuse_objects
 from doublure.data.splits import named, several
 from doublure.errors import DataError
-from doublure.schema.images import ImageSchema
+from doublure.schema.images import LABEL, ImageSchema
 
 _BLOCK_BYTES = 8_000_000
 
@@ -223,7 +223,9 @@ class IdxSource(_ArraySource):
         try:
             with _opened(self._labels_path) as file:
                 header, _ = _idx_header(file)
-                return np.frombuffer(file.read(math.prod(header.shape) + 1), dtype=np.uint8).reshape(header.shape)
+                if header.shape != (self.count,):  # before as much is read as a header may claim
+                    raise DataError("has another length than the images", field=LABEL, remedy="give each image one")
+                return np.frombuffer(file.read(self.count + 1), dtype=np.uint8).reshape(self.count)
         except DAMAGED:
             remedy = "check that the file is whole"
             raise DataError("cannot be read as IDX", field=self._labels_path.name, remedy=remedy) from None
