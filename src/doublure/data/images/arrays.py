@@ -14,7 +14,7 @@ import numpy as np
 
 from doublure.data.images.pictures import Reader
 from doublure.data.images.records import Pixels
-from doublure.data.images.sources import LABEL_NAMES, PIXEL_NAMES, ImageSource
+from doublure.data.images.sources import LABEL_NAMES, PIXEL_NAMES, ImageSource, other_length
 from doublure.data.npz import DAMAGED, Header, array, headers, read_header, refuse_objects
 from doublure.data.splits import named, several
 from doublure.errors import DataError
@@ -128,7 +128,7 @@ class _NpzSource(_ArraySource):
         wanted = [self._labels if schema.label is not None else None, self._ids_name(schema.unit.id)]
         for name in wanted:
             if name is not None and self._headers[name].shape[:1] != (self.count,):
-                raise DataError("has another length than the images", field=name, remedy="give each image one")
+                raise other_length(name)
 
     def blocks(self, reader: Reader) -> Iterator[Pixels]:
         """Yield the images, a block at a time."""
@@ -224,7 +224,7 @@ class IdxSource(_ArraySource):
             with _opened(self._labels_path) as file:
                 header, _ = _idx_header(file)
                 if header.shape != (self.count,):  # before as much is read as a header may claim
-                    raise DataError("has another length than the images", field=LABEL, remedy="give each image one")
+                    raise other_length(LABEL)
                 return np.frombuffer(file.read(self.count + 1), dtype=np.uint8).reshape(self.count)
         except DAMAGED:
             remedy = "check that the file is whole"

@@ -146,12 +146,17 @@ class ImageSource(ABC):
     def _column(self, raw: Any, name: str) -> pd.Series[Any]:
         column = pd.Series(raw).reset_index(drop=True)
         if len(column) != self.count:
-            raise DataError("has another length than the images", field=name, remedy="give each image one")
+            raise other_length(name)
         return column
 
     def damaged(self) -> DataError:
         """Return the refusal of a container that does not hold what its header says."""
         return damaged(self.name)
+
+
+def other_length(name: str) -> DataError:
+    """Return the refusal of labels or ids that are not as many as the images."""
+    return DataError("has another length than the images", field=name, remedy="give each image one")
 
 
 def image_schema(schema: Schema) -> ImageSchema:
