@@ -22,7 +22,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -41,10 +41,9 @@ from doublure.auditing.methods import WORLDS
 from doublure.data.images import Images
 from doublure.evaluate.expected_loss import Rule, of_understudy
 from doublure.schema import Schema
-from images import FACE, faces, real
+from images import FACE, SHARED, faces, real
 from results import Case, finished, measure
 
-SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 DP_METHODS = ("statistics", "guided", "dpgan")
 COUNTED: dict[str, Any] = {"components": 4, "fit_steps": 20, "bins": 2}
 GAN: dict[str, Any] = {"steps": 4, "lot_size": 4, "noise_width": 4, "checkpoints": 1}
@@ -108,20 +107,24 @@ def figures(report: AttackReport) -> dict[str, Any]:
     }
 
 
+def attacked(
+    attack: str | Sequence[str], schema: Schema, own: Any, others: Any, seed: int, *, shadows: int = 16, **asked: Any
+) -> dict[str, Any]:
+    """Fit, and return what attacks on the run find."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = fitted(Path(folder), schema, own, seed, **asked)
+        return figures(audit(run, attack, own, others, shadows=shadows, seed=seed))
+
+
 def control(seed: int) -> dict[str, Any]:
     """Attack a gan that has seen 100 rows for some 2,000 epochs."""
-    schema, rows, others = adult(100, 1000, seed)
-    with tempfile.TemporaryDirectory() as folder:
-        run = fitted(Path(folder), schema, rows, seed, method="gan", steps=3000)
-        return figures(audit(run, "quick", rows, others, seed=seed))
+    return attacked("quick", *adult(100, 1000, seed), seed, method="gan", steps=3000)
 
 
 def membership(method: str, epsilon: float, seed: int) -> dict[str, Any]:
     """Make every attack on a dp method."""
-    schema, rows, others = adult(2000, 4000, seed)
-    with tempfile.TemporaryDirectory() as folder:
-        run = fitted(Path(folder), schema, rows, seed, method=method, epsilon=epsilon, delta=1e-5)
-        return figures(audit(run, ["quick", "shadow"], rows, others, seed=seed))
+    cell = {"method": method, "epsilon": epsilon, "delta": 1e-5}
+    return attacked(["quick", "shadow"], *adult(2000, 4000, seed), seed, **cell)
 
 
 def pictures(method: str, epsilon: float | None, seed: int) -> dict[str, Any]:
@@ -129,19 +132,13 @@ def pictures(method: str, epsilon: float | None, seed: int) -> dict[str, Any]:
     x, y = real("mnist", "train")
     rows = np.random.default_rng(seed).permutation(len(x))
     own, others = ({"images": x[part], "labels": y[part]} for part in (rows[:300], rows[300:2300]))
-    asked = {"epsilon": epsilon, "delta": 1e-5} if epsilon else {}
-    with tempfile.TemporaryDirectory() as folder:
-        schema = images_schema(300, 28, range(10))
-        run = fitted(Path(folder), schema, own, seed, method=method, **asked, **DIGITS[method])
-        return figures(audit(run, ["quick", "lira"], own, others, shadows=8, seed=seed))
+    asked = {"method": method, **DIGITS[method], **({"epsilon": epsilon, "delta": 1e-5} if epsilon else {})}
+    return attacked(["quick", "lira"], images_schema(300, 28, range(10)), own, others, seed, shadows=8, **asked)
 
 
 def canaries(method: str, epsilon: float, seed: int) -> dict[str, Any]:
     """Audit a dp method in one run."""
-    schema, rows, others = adult(1000, 2000, seed)
-    with tempfile.TemporaryDirectory() as folder:
-        run = fitted(Path(folder), schema, rows, seed, method=method, epsilon=epsilon, delta=1e-5)
-        return figures(audit(run, "canary", rows, others, seed=seed))
+    return attacked("canary", *adult(1000, 2000, seed), seed, method=method, epsilon=epsilon, delta=1e-5)
 
 
 def worst_case(name: str, epsilon: float, runs: int) -> dict[str, Any]:
@@ -167,13 +164,11 @@ def public_rows(folder: Path) -> str:
 def inverted_faces(method: str, steps: int, seed: int) -> dict[str, Any]:
     """Invert students of Olivetti's faces: five pictures of each person are fitted, five are kept aside."""
     with np.load(SHARED / "orl_olivetti_faces.npz", allow_pickle=False) as arrays:
-        pictures, who = faces(arrays)
+        shown, who = faces(arrays)
     place = np.concatenate([np.random.default_rng([seed, person]).permutation(10) for person in range(40)])
-    parts = [{"images": pictures[rows], "labels": who[rows]} for rows in (place < 5, place >= 5)]
-    schema = images_schema(200, FACE, range(40))
-    with tempfile.TemporaryDirectory() as folder:
-        run = fitted(Path(folder), schema, parts[0], seed, method=method, steps=steps, **LEARNED)
-        return figures(audit(run, "inversion", *parts, seed=seed))
+    parts = [{"images": shown[rows], "labels": who[rows]} for rows in (place < 5, place >= 5)]
+    schema, asked = images_schema(200, FACE, range(40)), LEARNED | {"method": method, "steps": steps}
+    return attacked("inversion", schema, *parts, seed, **asked)
 
 
 def digits(noise: float | None, steps: int, seed: int) -> dict[str, Any]:
