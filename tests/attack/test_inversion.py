@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import copy
-import sys
-import types
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -21,7 +18,6 @@ from doublure.private import accounting
 from doublure.private.noise import OsKeyedNoise
 from doublure.schema import Schema
 
-FACES = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "orl_olivetti_faces.npz"
 CLASSES, SIDE = 6, 8
 SCHEMA = f"""
 doublure: 1
@@ -54,7 +50,7 @@ def found(world):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(inversion, "HIDDEN", (64, 32))
         patch.setattr(victims, "EPOCHS", 20)
-        patch.setattr(inversion, "detector", lambda: None)
+        patch.setattr(inversion, "detectors", dict)
         return table.run(world, ["inversion"])[0]
 
 
@@ -108,35 +104,25 @@ def test_a_missing_detector_is_said_in_one_line(found):
     assert all("faces detected" not in rate.name for rate in found.rates)
 
 
-def test_an_opencv_without_cascades_is_no_detector(monkeypatch):
-    monkeypatch.setitem(sys.modules, "cv2", types.ModuleType("cv2"))
-    assert inversion.detector() is None
+@pytest.mark.parametrize("names", [["OpenCV"], ["OpenCV", "MTCNN"]])
+def test_every_detector_at_hand_is_asked(found, world, monkeypatch, names):
+    asked = []
 
-
-def test_opencvs_cascade_finds_faces_and_nothing_in_noise():
-    cascade = pytest.importorskip("cv2") and inversion.detector()
-    if cascade is None or not FACES.is_file():
-        pytest.skip("needs OpenCV 4 and the shared faces")
-    with np.load(FACES, allow_pickle=False) as arrays:
-        faces = arrays["olivetti64_x"][::20].astype(float) / 255
-    noise = np.random.default_rng(0).random(faces.shape)
-    found, wrong = ([inversion._has_face(cascade, each, (64, 64, 1)) for each in some] for some in (faces, noise))
-    assert np.mean(found) > 0.9
-    assert np.mean(wrong) < 0.1
-
-
-def test_a_detector_is_asked_where_there_is_one(found, world, monkeypatch):
-    class Everywhere:
-        def detectMultiScale(self, picture, *_):
-            assert picture.dtype == np.uint8
-            assert min(picture.shape) >= 96
-            return [(0, 0, 9, 9)]
+    def everywhere(picture):
+        assert picture.dtype == np.uint8
+        assert picture.shape == (SIDE, SIDE, 1)
+        asked.append(picture)
+        return True
 
     back = {name: np.full((CLASSES, SIDE * SIDE), 0.5) for name in inversion._TEACHERS}
-    monkeypatch.setattr(inversion, "detector", Everywhere)
+    monkeypatch.setattr(inversion, "detectors", lambda: dict.fromkeys(names, everywhere))
     accuracy = dict.fromkeys(back, 0.5)
-    entry = inversion._result(world, inversion.identity_of(world), np.arange(CLASSES), back, accuracy)
-    assert [rate.value for rate in entry.rates if "faces detected" in rate.name] == [1.0] * 4
+    identity = inversion.identity_of(world)
+    entry = inversion._result(world, world.schema, identity, np.arange(CLASSES), back, accuracy)
+    for name in names:
+        assert [rate.value for rate in entry.rates if f"faces detected by {name}" in rate.name] == [1.0] * 4
+    assert len(asked) == len(names) * len(back) * CLASSES
+    assert sum("MTCNN looked for no face" in note for note in entry.notes) == (names == ["OpenCV"])
 
 
 def test_the_sheet_is_for_the_page_alone(found):

@@ -8,13 +8,13 @@ was taught with other pictures of the same people, and by a face detector where 
 
 from __future__ import annotations
 
-import importlib
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from doublure.attack.faces import MTCNN, detectors
 from doublure.attack.results import AttackResult, Picture, Rate, Story, skipped
 from doublure.attack.roc import clopper_pearson
 from doublure.attack.victims import perceptron, teach, teach_privately
@@ -51,7 +51,6 @@ _UNSURE = 0.1
 _MOST_CLASSES = 40
 _COMPONENTS = 60
 _FALSE_ACCEPTANCE = 0.01
-_LOOKED_AT = 128
 _TEACHERS = {
     "real": "taught with real images",
     "artificial": "taught with artificial images",
@@ -98,7 +97,7 @@ def attack(world: World) -> AttackResult:
         with torch.inference_mode():
             accuracy[name] = float((student(test).argmax(1) == truth).float().mean())
         world.progress.at(number + 1)
-    return _result(world, identity, wanted, back, accuracy)
+    return _result(world, schema, identity, wanted, back, accuracy)
 
 
 def tensors(schema: ImageSchema, images: Images) -> tuple[Tensor, Tensor]:
@@ -196,19 +195,13 @@ def identity_of(world: World) -> Identity:
     )
 
 
-def detector() -> Any:
-    """Return OpenCV 4's frontal-face cascade, or None without it (extra ``audit-images``); OpenCV 5 has none."""
-    try:
-        cv2 = importlib.import_module("cv2")
-    except ImportError:
-        return None
-    if not hasattr(cv2, "CascadeClassifier"):
-        return None
-    return cv2.CascadeClassifier(cv2.data.haarcascades + "haarcascade_frontalface_alt.xml")
-
-
 def _result(
-    world: World, identity: Identity, wanted: Labels, back: dict[str, Floats], accuracy: dict[str, float]
+    world: World,
+    schema: ImageSchema,
+    identity: Identity,
+    wanted: Labels,
+    back: dict[str, Floats],
+    accuracy: dict[str, float],
 ) -> AttackResult:
     n, rates, notes = len(wanted), [], []
     hits = {name: int(identity.recognises(images, wanted).sum()) for name, images in back.items()}
@@ -221,19 +214,19 @@ def _result(
                 note=f"the student is right for {100 * accuracy[name]:.0f} % of other real images",
             )
         )
-    cascade = detector()
-    if cascade is None:
+    at_hand = detectors()
+    if not at_hand:
         notes.append(
             "No face was looked for: OpenCV 4 is not installed; "
             "for pictures of faces, pip install 'doublure[audit-images]'."
         )
-    else:
-        height, width, channels = world.schema.shape if isinstance(world.schema, ImageSchema) else (0, 0, 0)
+    elif MTCNN not in at_hand:
+        notes.append("MTCNN looked for no face: its package is not installed, or not for this Python (3.13 and later).")
+    for detector, has_face in at_hand.items():
         for name, words in _TEACHERS.items():
-            found = sum(_has_face(cascade, image, (height, width, channels)) for image in back[name])
-            rates.append(
-                Rate(name=f"faces detected, student {words}", value=found / n, interval=clopper_pearson(found, n))
-            )
+            found = sum(has_face(picture) for picture in _pictures(schema, back[name]))
+            shown = f"faces detected by {detector}, student {words}"
+            rates.append(Rate(name=shown, value=found / n, interval=clopper_pearson(found, n)))
     notes.append(
         f"{n} classes, one reconstruction each. Recognised means: the identity model (eigenfaces, taught with "
         f"{len(world.reference):,} pictures that no student saw; right for {100 * identity.accuracy:.0f} % of others) "
@@ -249,34 +242,25 @@ def _result(
         rates=tuple(rates),
         claim=world.claim,
         notes=tuple(notes),
-        pictures=(_sheet(world, wanted, back),),
+        pictures=(_sheet(world, schema, wanted, back),),
     )
 
 
-def _has_face(cascade: Any, image: Floats, shape: tuple[int, int, int]) -> bool:
-    """Return whether there is a face in an image, brought to 128 pixels with room around it.
-
-    Of Olivetti's faces, closely cut, all are found at 64 and at 32 pixels, and of 100 images of noise 3.
-    """
-    from PIL import Image
-
-    grey = (255 * image.reshape(shape).mean(axis=2)).round().astype(np.uint8)
-    large = np.asarray(Image.fromarray(grey).resize((_LOOKED_AT, _LOOKED_AT), Image.Resampling.BICUBIC))
-    return len(cascade.detectMultiScale(np.pad(large, _LOOKED_AT // 4, mode="edge"), 1.05, 2)) > 0
+def _pictures(schema: ImageSchema, pixels: Floats) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """Return pixels ``(N, D)`` in [0, 1] as pictures ``(N, H, W, C)``."""
+    return (255 * pixels).round().astype(np.uint8).reshape(-1, *schema.shape)
 
 
-def _sheet(world: World, wanted: Labels, back: dict[str, Floats]) -> Picture:
+def _sheet(world: World, schema: ImageSchema, wanted: Labels, back: dict[str, Floats]) -> Picture:
     """Return one real picture of each class above its reconstructions. Private."""
     title = "Reconstructions: a real picture of each class, and what each student gives back"
-    schema = world.schema
-    if not isinstance(schema, ImageSchema) or schema.label is None:
-        raise TypeError("only images have a sheet")
+    if schema.label is None:
+        raise TypeError("classes have names")
     shown, codes = wanted[:12], codes_of(schema, world.taught)
     first = [int(np.flatnonzero(codes == code)[0]) for code in shown]
     rows = [("a picture", world.taught.images[first])]
     for name, images in back.items():
-        pixels = (255 * images[: len(shown)]).round().astype(np.uint8).reshape(-1, *schema.shape)
-        rows.append((name, pixels))
+        rows.append((name, _pictures(schema, images[: len(shown)])))
     names = ", ".join(label(schema.label.domain[code]) for code in shown)
     return Picture(title=f"{title} ({names})", png=png(contact_sheet(rows, title)))
 

