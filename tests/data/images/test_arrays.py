@@ -153,6 +153,21 @@ def test_idx_labels_are_not_read_as_far_as_they_claim_to_go(tmp_path, schema, pi
         assert "has another length than the images" in refusal(tmp_path / "images-idx3-ubyte", numbered)
 
 
+def test_more_images_than_fit_in_memory_are_refused(tmp_path, schema, pixels, monkeypatch):
+    made = np.empty
+
+    def full(shape, *rest, **more):
+        if shape == pixels.shape:
+            raise MemoryError(f"Unable to allocate 29.0 GiB for an array with shape {shape}")
+        return made(shape, *rest, **more)
+
+    path = tmp_path / "images-idx3-ubyte"
+    path.write_bytes(idx(pixels[..., 0]))
+    monkeypatch.setattr(np, "empty", full)
+    unlabelled = Schema.parse(schema.to_yaml().partition("label")[0])
+    assert "more images than fit in memory" in refusal(path, unlabelled)
+
+
 def npz_with(how: int = zipfile.ZIP_STORED, **members: bytes) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", how) as archive:

@@ -131,7 +131,13 @@ class ImageSource(ABC):
 
     def _pixels(self, schema: ImageSchema) -> Pixels:
         reader = Reader(schema.images, schema.shape)
-        pixels = np.empty((self.count, *schema.shape), dtype=np.uint8)
+        try:
+            pixels = np.empty((self.count, *schema.shape), dtype=np.uint8)
+        except MemoryError:
+            remedy = "give a part of it, or check that the file is whole"
+            raise DataError(
+                "says that it holds more images than fit in memory", field=self.name, remedy=remedy
+            ) from None
         done = 0
         for block in self.blocks(reader):
             if done + len(block) > self.count:
