@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from doublure.networks.sizes import WARP_WIDTH, upsampling_work
-from doublure.networks.upsampling import UpsamplingGenerator, warped
+from doublure.networks.upsampling import Unchequered, UpsamplingGenerator, warped
 
 WIDTH = 5 + WARP_WIDTH
 
@@ -72,6 +72,27 @@ def test_signals_keep_their_size_on_the_way():
     made(noise(200))
     assert len(seen) == 5
     assert all(0.4 < spread < 4 for spread in seen)
+
+
+def test_a_chessboard_is_taken_away_and_nothing_that_runs_one_way():
+    across = torch.arange(12.0)
+    field, stripes, plain = (-1) ** (across + across[:, None]), ((-1) ** across).expand(12, 12), torch.ones(12, 12)
+    maps = torch.stack([field, stripes, stripes.T, plain])[None]
+    left = Unchequered()(maps)
+    assert left.shape == maps.shape
+    inner = left[:, :, 1:-1, 1:-1]
+    torch.testing.assert_close(inner[:, 0], torch.zeros_like(inner[:, 0]))
+    torch.testing.assert_close(inner[:, 1:], maps[:, 1:, 1:-1, 1:-1])
+
+
+def test_no_image_holds_a_chessboard():
+    made = generator((1, 28, 28), 0, (32, 24, 16), warp=0.0)
+    field = (-1) ** (torch.arange(28.0) + torch.arange(28.0)[:, None])
+    images = made(noise(50)).detach()[:, 0]
+    made.body[-2] = torch.nn.Identity()
+    before = made(noise(50)).detach()[:, 0]
+    share = [float((some[:, 1:-1, 1:-1] * field[1:-1, 1:-1]).mean(dim=(1, 2)).std()) for some in (images, before)]
+    assert share[0] < share[1] / 5
 
 
 # -- warps -------------------------------------------------------------------------------------------------------------

@@ -21,8 +21,31 @@ _SLOPE = 0.2
 _TURN, _SIZE, _STRETCH, _SLANT, _SHIFT = math.radians(12), 0.12, 0.08, 0.15, 0.08
 
 
+class Unchequered(nn.Module):
+    """Maps ``(B, C, H, W)`` without what turns over from pixel to pixel both ways, as the fields of a chessboard do.
+
+    Wavelets hardly see that pattern, so that nothing would keep a generator from weaving it into every surface, which
+    is the cheapest way to the energy of a texture. All other directions are left as they are: of a wave at (u, v) there
+    is left 1 - sin²(u / 2) sin²(v / 2).
+    """
+
+    kernel: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        across = torch.tensor([1.0, -2.0, 1.0]) / 4
+        kernel = -torch.outer(across, across)
+        kernel[1, 1] += 1
+        self.register_buffer("kernel", kernel[None, None], persistent=False)
+
+    def forward(self, maps: Tensor) -> Tensor:
+        """Return the maps."""
+        flat = functional.pad(maps.flatten(0, 1)[:, None], (1, 1, 1, 1), mode="replicate")
+        return functional.conv2d(flat, self.kernel).reshape(maps.shape)
+
+
 class UpsamplingGenerator(nn.Module):
-    """Noise and label through a hidden layer to a small map, doubled by transposed convolutions, smoothed, cut to size.
+    """Noise and label through a hidden layer to a small map, which is doubled, unchequered and cut to size.
 
     An image depends on its own noise and label alone.
 
@@ -62,7 +85,7 @@ class UpsamplingGenerator(nn.Module):
         ]
         for inputs, outputs in pairwise(channels):
             layers += [nn.ConvTranspose2d(inputs, outputs, DEEP, stride=2, padding=1), nn.LeakyReLU(_SLOPE)]
-        layers += [nn.Conv2d(channels[-1], shape[0], LAST, padding=LAST // 2), nn.Tanh()]
+        layers += [nn.Conv2d(channels[-1], shape[0], LAST, padding=LAST // 2), nn.Tanh(), Unchequered(), nn.Hardtanh()]
         self.body = nn.Sequential(*layers)
         initialise(self.body, generator)
         for layer in self.body:  # channels last: twice as fast on a processor
