@@ -136,6 +136,17 @@ def test_what_cannot_be_inverted_is_not(make_world):
     assert "labelled images" in entry.skipped
 
 
+@pytest.mark.parametrize("seen", [60, 1])
+def test_one_class_teaches_nobody_to_tell_people_apart(no_claim, seen):
+    """A holdout of a single class has no strangers: it is said, in place of the classifier's own complaint."""
+    schema, every = Schema.parse(SCHEMA).resolve({}), pictures(400, 1)
+    alike = every.take(np.flatnonzero((every.labels == "a").to_numpy())[:60])
+    own = (pictures(60, 3), np.arange(60)) if seen > 1 else (alike.take(np.arange(20)), np.arange(20))
+    few = world_of(schema, no_claim, own, (alike, np.arange(60)), lambda n, seed: pictures(n, 3))
+    (entry,) = table.run(few, ["inversion"])
+    assert "one class" in entry.skipped
+
+
 def test_the_identity_model_rejects_strangers(world):
     identity = inversion.identity_of(world)
     content = world.unseen.content
