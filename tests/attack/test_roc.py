@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from doublure.attack import bounds, roc
+from doublure.attack.world import MOST_TARGETS
 
 
 def gaussian(n: int, mu: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -37,6 +38,11 @@ def test_rates_are_given_only_where_others_suffice():
         truth = 1 - norm.cdf(norm.ppf(1 - at.false_positives) - 1.0)
         assert at.value == pytest.approx(truth, abs=0.02)
         assert at.interval[0] < at.value < at.interval[1]
+
+
+def test_as_many_are_attacked_as_the_rarest_false_alarms_take():
+    most = roc.roc(*gaussian(MOST_TARGETS, 1.0, 3))
+    assert all(at.value is not None for at in most.at)
 
 
 def test_the_ceiling_is_that_of_the_notes_and_never_above_one():
