@@ -54,6 +54,15 @@ def test_delongs_interval_is_as_wide_as_repetition_says():
     assert np.mean(widths) == pytest.approx(2 * 1.96 * np.std(values), rel=0.12)
 
 
+@pytest.mark.parametrize(("m", "n"), [(5, 40), (40, 5), (2, 2)])
+def test_sides_that_lie_apart_leave_an_end_open(m, n):
+    """Clopper and Pearson's end for as many pairs as the smaller side makes, and the other way round."""
+    scores, first = np.arange(m + n, dtype=float), np.arange(m + n) < m
+    least = 0.025 ** (1 / min(m, n))
+    assert delong(first, -scores) == (1.0, (pytest.approx(least), 1.0))
+    assert delong(first, scores) == (0.0, (0.0, pytest.approx(1 - least)))
+
+
 def test_delongs_area_is_that_of_the_curve_and_of_one_class_there_is_none():
     rng = np.random.default_rng(1)
     truth = rng.integers(0, 2, 200)

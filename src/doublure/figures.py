@@ -78,6 +78,9 @@ def paired_difference(only_first: int, only_second: int, n: int, *, level: float
 def delong(positive: np.ndarray[Any, np.dtype[np.bool_]], scores: Floats) -> tuple[float | None, Interval | None]:
     """Return the area under the ROC curve of scores, and DeLong's interval at 95 %; null where there is none.
 
+    Where one side's scores all lie above the other's, DeLong's has no width. The open end is then the area at which as
+    many pairs as the smaller side makes, no two with a score in common, are all in order in one of forty samples.
+
     Args:
         positive: ``(N,)`` which of them should be high.
         scores: ``(N,)`` the scores.
@@ -88,6 +91,9 @@ def delong(positive: np.ndarray[Any, np.dtype[np.bool_]], scores: Floats) -> tup
     Example:
         >>> delong(np.array([True, True, False]), np.array([0.9, 0.4, 0.5]))
         (0.5, None)
+        >>> area, (low, high) = delong(np.arange(20) < 10, -np.arange(20.0))
+        >>> area, round(low, 3), high
+        (1.0, 0.692, 1.0)
     """
     from scipy.stats import rankdata
 
@@ -99,6 +105,9 @@ def delong(positive: np.ndarray[Any, np.dtype[np.bool_]], scores: Floats) -> tup
     area = float(above.mean())
     if m < 2 or n < 2:
         return area, None
+    if area in (0.0, 1.0):
+        least = ((1 - LEVEL) / 2) ** (1 / min(m, n))
+        return area, ((least, 1.0) if area else (0.0, 1 - least))
     below = 1 - (ranks[~positive] - rankdata(scores[~positive])) / m
     half = quantile(LEVEL) * float(np.sqrt(above.var(ddof=1) / m + below.var(ddof=1) / n))
     return area, (max(0.0, area - half), min(1.0, area + half))

@@ -64,18 +64,19 @@ def test_students_give_back_what_they_learned(found):
 
 def test_students_of_real_images_learn_from_all_that_the_fit_saw(no_claim, monkeypatch):
     """Targets are as few as the holdout has; a student who saw no more would give back less than a real one."""
-    schema, learned = Schema.parse(SCHEMA).resolve({}), {}
+    schema, learned = Schema.parse(SCHEMA).resolve({}), []
     sides = [(pictures(n, seed), np.arange(n)) for n, seed in ((90, 1), (48, 2))]
     few = world_of(schema, no_claim, *sides, lambda n, seed: pictures(n, 3))
     monkeypatch.setattr(inversion, "HIDDEN", (4,))
-    monkeypatch.setattr(inversion, "teach", lambda student, inputs, *_: learned.setdefault("real", len(inputs)))
-    monkeypatch.setattr(
-        inversion, "teach_privately", lambda student, inputs, *_, **__: learned.setdefault("private", len(inputs))
-    )
-    for name in ("real", "private"):
+    for way in ("teach", "teach_privately"):
+        monkeypatch.setattr(inversion, way, lambda student, inputs, *_, way=way, **__: learned.append((way, inputs)))
+    for name in inversion._TEACHERS:
         inversion._taught(few, schema, name)
     assert len(few.seen) == 24
-    assert learned == {"real": 90, "private": 90}
+    assert [(way, len(inputs)) for way, inputs in learned] == [("teach", 90), ("teach", 1000), ("teach_privately", 90)]
+    released = inversion.tensors(schema, few.released)[0]
+    assert torch.equal(learned[1][1], released)
+    assert not (learned[0][1][:, None] == released[None]).all(dim=2).any()
 
 
 def test_an_image_is_left_alone_once_the_student_is_sure_of_it():
@@ -108,20 +109,21 @@ def test_a_missing_detector_is_said_in_one_line(found):
 def test_every_detector_at_hand_is_asked(found, world, monkeypatch, names):
     asked = []
 
-    def everywhere(picture):
+    def in_light(picture):
         assert picture.dtype == np.uint8
         assert picture.shape == (SIDE, SIDE, 1)
-        asked.append(picture)
-        return True
+        asked.append(int(picture.max()))
+        return picture.max() > 100
 
-    back = {name: np.full((CLASSES, SIDE * SIDE), 0.5) for name in inversion._TEACHERS}
-    monkeypatch.setattr(inversion, "detectors", lambda: dict.fromkeys(names, everywhere))
+    shades = dict(zip(inversion._TEACHERS, (1.0, 0.2, 0.5, 0.0), strict=True))
+    back = {name: np.full((CLASSES, SIDE * SIDE), shade) for name, shade in shades.items()}
+    monkeypatch.setattr(inversion, "detectors", lambda: dict.fromkeys(names, in_light))
     accuracy = dict.fromkeys(back, 0.5)
     identity = inversion.identity_of(world)
     entry = inversion._result(world, world.schema, identity, np.arange(CLASSES), back, accuracy)
     for name in names:
-        assert [rate.value for rate in entry.rates if f"faces detected by {name}" in rate.name] == [1.0] * 4
-    assert len(asked) == len(names) * len(back) * CLASSES
+        assert [rate.value for rate in entry.rates if f"faces detected by {name}" in rate.name] == [1, 0, 1, 0]
+    assert asked == [shade for shade in (255, 51, 128, 0) for _ in range(CLASSES)] * len(names)
     assert sum("MTCNN looked for no face" in note for note in entry.notes) == (names == ["OpenCV"])
 
 
@@ -134,6 +136,17 @@ def test_the_sheet_is_for_the_page_alone(found):
 def test_what_cannot_be_inverted_is_not(make_world):
     (entry,) = table.run(make_world(honest=True), ["inversion"])
     assert "labelled images" in entry.skipped
+
+
+@pytest.mark.parametrize("seen", [60, 1])
+def test_one_class_teaches_nobody_to_tell_people_apart(no_claim, seen):
+    """A holdout of a single class has no strangers: it is said, in place of the classifier's own complaint."""
+    schema, every = Schema.parse(SCHEMA).resolve({}), pictures(400, 1)
+    alike = every.take(np.flatnonzero((every.labels == "a").to_numpy())[:60])
+    own = (pictures(60, 3), np.arange(60)) if seen > 1 else (alike.take(np.arange(20)), np.arange(20))
+    few = world_of(schema, no_claim, own, (alike, np.arange(60)), lambda n, seed: pictures(n, 3))
+    (entry,) = table.run(few, ["inversion"])
+    assert "one class" in entry.skipped
 
 
 def test_the_identity_model_rejects_strangers(world):

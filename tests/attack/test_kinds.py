@@ -10,6 +10,7 @@ from doublure.attack import table
 from doublure.attack.world import world_of
 from doublure.data.images import Images
 from doublure.data.series import Series
+from doublure.evaluate import students
 from doublure.schema import Schema
 
 N = 120
@@ -68,6 +69,36 @@ def test_copies_are_found_whatever_the_kind(found):
     assert entries["neighbours"].value > 0.95
     assert entries["linkability"].value > 0.5
     assert entries["inference"].rates[0].value > 0.95
+
+
+class Copier:
+    """An understudy that hands out what it has seen, each record often enough for none to be left out."""
+
+    def __init__(self, content):
+        self.content = content
+
+    def sample(self, n, seed):
+        return self.content.take(np.arange(n) % len(self.content))
+
+
+def by_heart(student, lesson, classes, test, n_classes, seed):
+    """A student that is sure of what it has seen, and of nothing else."""
+    known = {image.tobytes(): code for image, code in zip(lesson.images, classes, strict=True)}
+    codes = [known.get(image.tobytes()) for image in test.images]
+    return np.stack([np.full(n_classes, 1 / n_classes) if code is None else np.eye(n_classes)[code] for code in codes])
+
+
+@pytest.mark.parametrize("leaks", [True, False])
+def test_a_student_of_copies_gives_members_away(no_claim, monkeypatch, leaks):
+    monkeypatch.setattr(students, "predict", by_heart)
+    seen, unseen = images(N, 1), images(2 * N, 2)
+    source = Copier(seen if leaks else images(N, 3))
+    world = world_of(
+        Schema.parse(IMAGES).resolve({}), no_claim, (seen, np.arange(N)), (unseen, np.arange(2 * N)), source.sample,
+        refit=lambda content, seed: Copier(content), shadows=6,
+    )  # fmt: skip
+    (entry,) = table.run(world, ["lira"])
+    assert entry.value > 0.95 if leaks else entry.value == pytest.approx(0.5, abs=0.12)
 
 
 def test_what_makes_no_sense_says_so(found):

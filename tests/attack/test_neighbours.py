@@ -71,3 +71,12 @@ def test_one_record_that_is_near_to_all_is_next_to_no_evidence():
     share, (low, _) = neighbours._nearer(far, (np.full(500, 7), np.arange(500)))
     assert share == 1.0
     assert low < 0.3
+
+
+@pytest.mark.parametrize("least", [1, 3, 5])
+def test_the_interval_holds_the_share(least):
+    """Ten records are near to one real one and a few to others: 1.2, 1.6 and 2.1 draws, all of one side."""
+    who = np.concatenate([np.zeros(10, dtype=int), np.arange(1, 1 + least)])
+    near, away = np.zeros(len(who)), np.ones(len(who))
+    assert neighbours._nearer((near, away), (who, who))[1][1] == pytest.approx(1.0)
+    assert neighbours._nearer((away, near), (who, who))[1][0] == pytest.approx(0.0)

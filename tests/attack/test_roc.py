@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from doublure.attack import bounds, roc
+from doublure.attack.world import MOST_TARGETS
 
 
 def gaussian(n: int, mu: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -37,6 +38,17 @@ def test_rates_are_given_only_where_others_suffice():
         truth = 1 - norm.cdf(norm.ppf(1 - at.false_positives) - 1.0)
         assert at.value == pytest.approx(truth, abs=0.02)
         assert at.interval[0] < at.value < at.interval[1]
+
+
+def test_a_threshold_lets_no_more_strangers_through_than_it_says():
+    """Of 1,000 strangers ten score above 989, which is 1 in 100; who scores as high is not found yet."""
+    found = roc.roc(np.array([988.0, 989.0, 989.5, 990.0]), np.arange(1000.0))
+    assert found.at[0].value == 0.5
+
+
+def test_as_many_are_attacked_as_the_rarest_false_alarms_take():
+    most = roc.roc(*gaussian(MOST_TARGETS, 1.0, 3))
+    assert all(at.value is not None for at in most.at)
 
 
 def test_the_ceiling_is_that_of_the_notes_and_never_above_one():
@@ -70,6 +82,15 @@ def test_clopper_pearson_covers():
     assert roc.clopper_pearson(100, 100)[1] == 1.0
     low, high = roc.clopper_pearson(30, 100)
     assert (low, high) == pytest.approx((0.2124, 0.3998), abs=1e-4)  # the textbook's
+
+
+def test_what_a_threshold_was_chosen_on_shows_nothing():
+    """Perfect on the half that the threshold is chosen on, and blind on the other."""
+
+    class InOrder:
+        permutation = staticmethod(np.asarray)
+
+    assert roc.shown_epsilon(np.repeat([1.0, 0.0], 50), np.zeros(100), 1e-5, InOrder()) == 0.0
 
 
 def naive(right: int, guesses: int, canaries: int, epsilon: float, delta: float) -> float:

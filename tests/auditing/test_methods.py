@@ -80,6 +80,27 @@ def test_a_method_that_hands_out_its_records_is_caught(kind, monkeypatch):
     assert cells == [[0] * 4, [0] * 4 + [7]]
 
 
+def test_worlds_differ_in_the_fifth_record_alone(monkeypatch):
+    """Seeds are public: were they other ones in the other world, the worlds would be told apart by them."""
+    asked = []
+
+    class Nothing:
+        def __init__(self, content):
+            self.content = content
+
+        def sample(self, n, seed):
+            asked.append((len(self.content), n, seed))
+            return taken(self.content, np.zeros(n, dtype=np.int64))
+
+    monkeypatch.setattr(
+        methods, "refitting", lambda *_: lambda content, seed: asked.append((len(content), seed)) or Nothing(content)
+    )
+    audit_method("dpgan", epsilon=1.0, delta=1e-5, runs=20, steps=2, seed=5)
+    four, five = ([entry[1:] for entry in asked if entry[0] == size] for size in (4, 5))
+    assert four == five
+    assert len(set(four)) == 40
+
+
 def test_an_unknown_kind_is_refused():
     with pytest.raises(SettingError, match="kind"):
         audit_method("dpgan", kind="sounds")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -138,6 +139,18 @@ def test_more_than_is_claimed_ends_with_four(files, sides, capsys, monkeypatch):
     assert (said["ok"], said["error"]["code"], said["error"]["field"]) == (False, "gate", "gan-leaks")
     assert "Alarm" in (run / "internal/audit.html").read_text()
     assert json.loads((run / "internal/audit.json").read_text())["attacks"][0]["alarm"] is True
+
+
+@pytest.mark.parametrize(("violated", "ends"), [(False, 0), (True, 4)])
+def test_a_trainer_that_leaks_ends_with_four(capsys, monkeypatch, violated, ends):
+    from doublure.attack import audit as trainer
+
+    honest = trainer.audit_trainer(epsilon=4.0, iterations=1, runs=20)
+    monkeypatch.setattr(trainer, "audit_trainer", lambda **_: replace(honest, violated=violated))
+    code, said = say(capsys, "--trainer", "--runs", "20")
+    assert (code, said["ok"]) == (ends, not violated)
+    if violated:
+        assert (said["error"]["code"], said["error"]["field"]) == ("gate", "trainer")
 
 
 def test_what_is_missing_is_asked_for(files, capsys, tmp_path):

@@ -1,6 +1,9 @@
 import matplotlib as mpl
+import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
+from doublure.attack.roc import ceiling, roc
 from doublure.evaluate.shapes import Density, Frequencies
 from doublure.report import plots
 
@@ -77,3 +80,16 @@ def test_heat_maps_are_pictures_inside_the_page(parse):
     page = parse(plots.heat_map(("a", "b"), ((1, 0.5), (0.5, 1)), "Association"))
     assert page.attribute("image", "xlink:href")[0].startswith("data:image/png;base64,")
     assert page.attribute("svg", "aria-label") == ["Association, a heat map"]
+
+
+def test_what_a_claim_allows_stands_on_the_axes_of_the_attack():
+    rng = np.random.default_rng(0)
+    entry = roc(rng.normal(1, 1, 500), rng.normal(0, 1, 500), 1.0, 1e-5)
+    for epsilon, lines in ((1.0, 3), (None, 2)):
+        axes = Figure().subplots()
+        plots._rates(axes, entry, epsilon, 1e-5)
+        assert len(axes.lines) == lines
+        assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+        if epsilon is not None:
+            shares, allowed = (np.asarray(part) for part in axes.lines[1].get_data())
+            assert allowed == pytest.approx([ceiling(share, epsilon, 1e-5) for share in shares])

@@ -83,6 +83,8 @@ def attack(world: World) -> AttackResult:
     schema = world.schema
     if not isinstance(schema, ImageSchema) or schema.label is None:
         return skipped(STORY, world.claim, "only labelled images teach a classifier to be inverted")
+    if len(np.unique(codes_of(schema, world.reference.content))) < 2:
+        return skipped(STORY, world.claim, "the records of the holdout that the attacker holds are all of one class")
     import torch
 
     identity = identity_of(world)

@@ -83,8 +83,8 @@ def _nearer(far: tuple[Floats, Floats], who: tuple[Rows, Rows]) -> tuple[float |
         return None, None
     share = float(first.mean())
     loads = np.concatenate([np.bincount(who[0][apart][first]), np.bincount(who[1][apart][~first])])
-    worth = total**2 / float(np.square(loads).sum())
-    return share, wilson(share * worth, max(1, round(worth)))
+    worth = max(1, round(total**2 / float(np.square(loads).sum())))
+    return share, wilson(share * worth, worth)
 
 
 def _equal(own: Floats, other: Floats) -> tuple[Rate, ...]:

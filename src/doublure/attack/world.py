@@ -20,8 +20,11 @@ from doublure.evaluate.points import Points, points_of
 from doublure.progress import Progress, Silent
 from doublure.schema import ResolvedSchema
 
-MOST_TARGETS = 5000
-"""The most records of either side that are attacked; of more, a uniform sample of units."""
+MOST_TARGETS = 10_000
+"""The most records of either side that are attacked; of more, a uniform sample of units.
+
+So many strangers say what an attacker does at one false alarm in a thousand.
+"""
 
 MOST_ARTIFICIAL = 10_000
 FEWEST = 20

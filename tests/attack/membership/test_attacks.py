@@ -49,6 +49,27 @@ def test_nobody_is_found_where_nothing_was_learned(found, name):
     assert entry.lower_bound < 0.5
 
 
+def test_what_is_common_is_taken_off_a_density(make_world):
+    """A release of the attacker's own records is as dense as they are everywhere: it says nothing of a target."""
+    world = make_world(honest=True)
+    own = world.reference.content
+    seen, _ = domias_scores(make_world(honest=True), world.sample(1000, 0))
+    copied, _ = domias_scores(make_world(honest=True), own)
+    assert np.abs(copied).max() < 0.5 < np.abs(seen).max()
+
+
+def domias_scores(world, released):
+    from dataclasses import replace
+
+    from doublure.attack.membership import domias
+
+    kept = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(domias, "judged", lambda story, world, *scores, **rest: kept.extend(scores))
+        domias.attack(replace(world, sample=lambda n, seed: released))
+    return kept
+
+
 def test_somebody_who_does_not_look_stands_beside(found):
     for honest in (True, False):
         for entry in found[honest].values():
