@@ -233,11 +233,12 @@ def cases(arguments: argparse.Namespace) -> Iterator[Case]:
     for seed in seeds:
         if "control" in only:
             yield {"case": "control", "seed": seed}, partial(control, seed)
-        for method, epsilon in product((name for name in DP_METHODS if name in arguments.methods), arguments.epsilon):
+        asked = (name for name in (*DP_METHODS, "bayesgan") if name in arguments.methods)
+        for method, epsilon in product(asked, arguments.epsilon):
             cell = {"method": method, "epsilon": epsilon}
             if "membership" in only:
                 yield {"case": "membership", **cell, "seed": seed}, partial(membership, method, epsilon, seed)
-            if "canary" in only:
+            if "canary" in only and method in DP_METHODS:
                 yield {"case": "canary", **cell, "seed": seed}, partial(canaries, method, epsilon, seed)
         for method in DIGITS if "pictures" in only else ():
             for epsilon in arguments.epsilon if method in DP_METHODS else (None,):
