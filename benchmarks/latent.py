@@ -61,7 +61,6 @@ from results import OUT, Case, measure
 
 DELTA = 1e-5
 METHODS = ("real", "gan", "inversion", "latentgan", "dpgan", "xie")
-_INVERSION = {"inversion_steps", "inversion_restarts", "inversion_rate", "inversion_seed"}
 FREE = ("real", "gan", "inversion")
 XIE = {
     "loss": "wgan", "weight_clip": 0.02, "n_critic": 5, "critic_optimizer": "rmsprop", "critic_lr": 5e-5,
@@ -152,8 +151,7 @@ class InvertedOnce:
 
     def __call__(self, job: Job, settings: LatentSettings, *networks: Any) -> PrivateRecords:
         """Return the records' latents."""
-        how = settings.model_dump(mode="json", include=_INVERSION)
-        key = json.dumps([settings.facts.model_dump(mode="json"), how, job.records.fingerprint], sort_keys=True)
+        key = latent_teaching.latents_key(job, settings)
         self.fresh = key not in self._made
         if self.fresh:
             self._made[key] = self._invert(job, settings, *networks)

@@ -44,6 +44,8 @@ def taught(records: Tensor, labels: NDArray[np.int64], classes: int, *, epochs: 
     """
     torch.manual_seed(seed)
     model = (four_convolutions if records.ndim == 4 else hybrid)(tuple(records.shape[1:]), classes)
+    if records.ndim == 4:
+        model = model.to(memory_format=torch.channels_last)  # a quarter quicker on a processor
     optimizer = torch.optim.Adam(model.parameters(), RATE)
     batches = max(1, len(records) // BATCH)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs * batches)

@@ -188,6 +188,7 @@ def taught(
     height, width, channels = lesson.images.shape[1:]
     model = _BUILD[student]((channels, height, width), int(classes.max()) + 1)
     initialise(model, source)
+    model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # a third quicker on a processor
     _learn(model, lesson, torch.from_numpy(classes), source, rate, epochs)
     return model.eval()
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from doublure.encode.latent import LatentEncoder
@@ -72,24 +72,34 @@ def public_networks(
 def inverted(job: Job, settings: LatentSettings, generator: nn.Module, proposer: nn.Module | None) -> PrivateRecords:
     """Return the private records' latents, in place of their bodies; conditions stay beside them."""
     inversion = inversion_of(job.encoder, settings, generator, proposer)
-    # Latents of other data beside this data's labels would let one record count in two places.
-    told = [settings.facts.model_dump(mode="json"), inversion.settings.__dict__, job.records.fingerprint]
-    key = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
     job.progress.stage("invert the records", job.units)
-    return job.records.mapped(inversion, settings.latent, rows=_CHUNK, halfway=_Halfway(job, key))
+    halfway = _Halfway(job, latents_key(job, settings))
+    return job.records.mapped(inversion, settings.latent, rows=_CHUNK, halfway=halfway)
+
+
+def latents_key(job: Job, settings: LatentSettings) -> str:
+    """Return what latents follow from, as one name: latents of other data must never stand beside this data's labels.
+
+    One record would then count in two places.
+    """
+    told = [settings.facts.model_dump(mode="json"), asdict(_how(settings)), job.records.fingerprint]
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
 def inversion_of(
     encoder: Encoder, settings: LatentSettings, generator: nn.Module, proposer: nn.Module | None
 ) -> Inversion:
     """Return what makes latents of records, as the plan has it."""
-    chosen = InversionSettings(
+    return Inversion(generator, settings.latent, _how(settings), proposer=proposer, shape=encoder.body_shape)
+
+
+def _how(settings: LatentSettings) -> InversionSettings:
+    return InversionSettings(
         steps=settings.inversion_steps or 0,
         restarts=settings.inversion_restarts or 1,
         rate=settings.inversion_rate,
         seed=settings.inversion_seed,
     )
-    return Inversion(generator, settings.latent, chosen, proposer=proposer, shape=encoder.body_shape)
 
 
 class _Halfway:
