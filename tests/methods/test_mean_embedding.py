@@ -11,6 +11,7 @@ from torch.nn import functional
 from doublure.errors import RunFolderError
 from doublure.methods import mean_embedding, table
 from doublure.methods.mean_embedding import COUNTED, RELEASED, Teaching, embedding, generator_for, target, teaching
+from doublure.networks import bfloat16
 from doublure.private.accounting import GaussianEvent
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.sums import PrivateSums
@@ -165,6 +166,25 @@ def test_the_distance_is_unbiased(digits):
     scatter = sum(float(one.var(0).sum()) for one in own) / 2  # what is taken off, with two images a class
     assert abs(float(seen.mean())) < 5 * float(seen.std()) / 150**0.5 + 1e-3
     assert scatter > 20 * abs(float(seen.mean()))
+
+
+def test_short_products_teach_as_long_ones_do(digits, monkeypatch):
+    """Where a processor has them; what is released is made with long ones everywhere."""
+    found = {}
+    for short in (False, True):
+        monkeypatch.setattr(bfloat16, "has_units", lambda short=short: short)
+        total, *_ = released(digits, batch=200)
+        teaching = teaching_of(digits, total, batch=200)
+        loss = teaching.loss(teaching.generator)
+        loss.backward()
+        steps = torch.cat([one.grad.flatten() for one in teaching.generator.parameters()])
+        found[short] = total, loss.detach(), steps
+    (total, loss, steps), (total_short, loss_short, steps_short) = found[False], found[True]
+    assert torch.equal(total, total_short)
+    assert loss.dtype == loss_short.dtype == torch.float32
+    assert loss != loss_short
+    torch.testing.assert_close(loss, loss_short, rtol=0.02, atol=0)
+    assert float(functional.cosine_similarity(steps, steps_short, dim=0)) > 0.99
 
 
 def test_a_kept_state_goes_on_where_it_was(digits):

@@ -21,6 +21,7 @@ from doublure.encode.image import ImageEncoder
 from doublure.errors import Interrupted
 from doublure.methods import kept_state
 from doublure.methods.base import Job
+from doublure.networks.bfloat16 import bfloat16_products
 from doublure.networks.fixed_features import MeanEmbedding
 from doublure.networks.upsampling import UpsamplingGenerator
 from doublure.private.sums import PrivateSums
@@ -232,8 +233,9 @@ class Teaching(Generic[G]):
         labels = torch.eye(max(1, self._classes)).repeat_interleave(each, dim=0)
         noise = torch.randn(len(labels), self._settings.image_noise, generator=self._noise)
         condition = labels.to(self._device) if self._classes else None
-        images = generator(noise.to(self._device), condition)
-        seen = self._features(images).reshape(len(self._means), each, -1)
+        with bfloat16_products(self._device):
+            seen = self._features(generator(noise.to(self._device), condition))
+        seen = seen.float().reshape(len(self._means), each, -1)
         # The batch's own scatter is taken off: what is left is unbiased.
         gaps = (seen.mean(1) - self._means).square().sum(1) - seen.var(1).sum(1) / each
         loss: Tensor = (self._weights * gaps).sum()
