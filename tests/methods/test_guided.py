@@ -201,10 +201,19 @@ def test_a_plan_imports_no_torch():
     assert done.stdout.strip() == "[]"
 
 
+def test_features_of_both_orders_need_two_each():
+    assert plan(second_order=0.5, features=4).settings.second_order_features == 2
+    with pytest.raises(db.errors.DoublureError, match="second_order leaves no features of one order"):
+        plan(second_order=0.5, features=2)
+    with pytest.raises(db.errors.DoublureError, match="second_order leaves no features of one order"):
+        plan(second_order=0.01, features=16)
+
+
 def test_estimates_grow_with_what_is_asked():
     own, small = table.method("guided"), plan()
     more = [
-        {"fit_steps": 6000}, {"features": 16_384}, {"labeller_steps": 6000}, {"view_images": 100_000}, {"batch": 4000},
+        {"fit_steps": 6000}, {"features": 16_384}, {"second_order": 0.5}, {"labeller_steps": 6000},
+        {"view_images": 100_000}, {"batch": 4000},
     ]  # fmt: skip
     for changes in more:
         settings = small.settings.model_copy(update=changes)

@@ -17,19 +17,25 @@ def pictures(shape, size=3, seed=0):
     return torch.rand(size, *shape, generator=torch.Generator().manual_seed(seed)) * 2 - 1
 
 
-def embedding(shape=(1, 8, 8), features=64, bandwidths=(0.5, 0.25), seed=0):
-    return MeanEmbedding(shape, features=features, bandwidths=bandwidths, seed=seed)
+def embedding(shape=(1, 8, 8), features=64, bandwidths=(0.5, 0.25), seed=0, second_order=0):
+    return MeanEmbedding(shape, features=features, bandwidths=bandwidths, seed=seed, second_order=second_order)
 
 
-BOTH = [embedding, LabelFeatures]
+def deep_embedding(shape):
+    return embedding(shape, features=96, second_order=32)
 
 
+EMBEDDINGS = [embedding, deep_embedding]
+ALL = [*EMBEDDINGS, LabelFeatures]
+
+
+@pytest.mark.parametrize("make", EMBEDDINGS)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_an_embedding_has_length_one(shape):
-    images = pictures(shape)
+def test_an_embedding_has_length_one(make, shape):
+    images, made = pictures(shape), make(shape)
     images[0], images[1] = -1.0, 1.0
-    found = embedding(shape)(images)
-    assert found.shape == (3, 64)
+    found = made(images)
+    assert found.shape == (3, made.width)
     torch.testing.assert_close(found.norm(dim=1), torch.ones(3), atol=1e-6, rtol=0)
     assert len(torch.unique(found.round(decimals=3), dim=0)) == 3
 
@@ -47,7 +53,7 @@ def test_label_features_have_length_one(shape):
     assert float(flat.norm()) <= 1
 
 
-@pytest.mark.parametrize("make", BOTH)
+@pytest.mark.parametrize("make", ALL)
 def test_an_image_does_not_see_its_neighbours(make):
     made, images = make((1, 8, 8)), pictures((1, 8, 8), 6)
     together = made(images)
@@ -58,7 +64,7 @@ def test_an_image_does_not_see_its_neighbours(make):
     torch.testing.assert_close(made(changed)[:3], together[:3], atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("make", BOTH)
+@pytest.mark.parametrize("make", ALL)
 @pytest.mark.parametrize("shape", [(1, 8, 8), (3, 48, 48)])
 def test_no_image_has_no_features(make, shape):
     made = make(shape)
@@ -92,10 +98,24 @@ def test_products_of_embeddings_are_gaussian_kernels():
     assert float(near[0] @ near[1]) == pytest.approx(expected, abs=0.03)
 
 
+def test_second_order_has_its_share_of_an_embedding():
+    """The rest is as before, at the rest of the length; and it is random features of what a labeller sees."""
+    images, made = pictures((1, 8, 8), 2), embedding(features=40_000, second_order=10_000, bandwidths=(1.0,))
+    found = made(images)
+    torch.testing.assert_close(found[:, :30_000].square().sum(1), torch.full((2,), 0.75), atol=1e-4, rtol=0)
+    first = embedding(features=30_000, bandwidths=(1.0,))(images)
+    torch.testing.assert_close(found[:, :30_000], math.sqrt(0.75) * first)
+    seen = LabelFeatures((1, 8, 8))(images)
+    expected = math.exp(-float((seen[0] - seen[1]).square().sum()) / 2)
+    assert 0.1 < expected < 0.9
+    assert float(found[0, 30_000:] @ found[1, 30_000:]) / 0.25 == pytest.approx(expected, abs=0.04)
+
+
+@pytest.mark.parametrize("make", EMBEDDINGS)
 @pytest.mark.parametrize("light", [-1.0, 0.0, 1.0])
-def test_gradients_are_finite_at_constant_images(light):
+def test_gradients_are_finite_at_constant_images(make, light):
     images = torch.full((2, 1, 8, 8), light, requires_grad=True)
-    made = embedding()
+    made = make((1, 8, 8))
     (made(images).mean(0) - made(pictures((1, 8, 8))).mean(0)).square().sum().backward()
     assert torch.isfinite(images.grad).all()
     assert images.grad.abs().max() > 0

@@ -232,9 +232,9 @@ def test_the_plan_declares_each_release(theatre):
     assert [event.steps for event in events] == [1, STEPS]
 
 
-RELEASED = "return sums.release(factors, shape=(max(1, classes), 2 * features.frequencies.shape[1] + 1))"
+RELEASED = "return sums.release(factors, shape=(max(1, classes), features.width + 1))"
 COUNTED = (
-    "found = sums.release(factors, shape=(max(1, classes), 2 * features.frequencies.shape[1] + 1))\n"
+    "found = sums.release(factors, shape=(max(1, classes), features.width + 1))\n"
     "    found[:, -1] = COUNTED * sum((labels.sum(0) for _, labels in sums._records.expanded(100)))\n"
     "    return found"
 )

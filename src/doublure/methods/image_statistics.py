@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from doublure.access import Access
 from doublure.methods.base import Job, Work
@@ -36,6 +36,8 @@ class ImageStatisticsSettings(StatisticsSettings):
     Attributes:
         features: D, numbers released for each label.
         bandwidths: Of the Gaussian kernels whose features these are; two images are at most some 2 apart.
+        second_order: The share of them that sees second-order scattering, and with it textures; learning takes some
+            three times as long.
         feature_seed: Public; fixes the features.
         fit_steps: Steps of the generator.
         batch: Generated images in a step.
@@ -51,6 +53,7 @@ class ImageStatisticsSettings(StatisticsSettings):
 
     features: int = Field(default=4096, ge=2, le=1_000_000, multiple_of=2)
     bandwidths: tuple[_Bandwidth, ...] = Field(default=(0.5, 0.25), min_length=1, max_length=16)
+    second_order: float = Field(default=0.0, ge=0, lt=1)
     feature_seed: int = Field(default=0, ge=0, lt=2**63)
     fit_steps: int = Field(default=2000, ge=1, le=10_000_000)
     batch: int = Field(default=400, ge=2)
@@ -61,6 +64,17 @@ class ImageStatisticsSettings(StatisticsSettings):
     hidden: int = Field(default=256, ge=1, le=65_536)
     channels: tuple[Channels, ...] = Field(default=(64, 32, 16), min_length=1, max_length=6)
     noise_source: Literal["os-keyed", "chacha20"] = "os-keyed"
+
+    @model_validator(mode="after")
+    def _features_of_both(self) -> Self:
+        if self.second_order and not 2 <= self.second_order_features <= self.features - 2:
+            raise ValueError("second_order leaves no features of one order; set features higher")
+        return self
+
+    @property
+    def second_order_features(self) -> int:
+        """How many features see second-order scattering."""
+        return 2 * round(self.second_order * self.features / 2)
 
     @property
     def image_noise(self) -> int:
@@ -90,12 +104,18 @@ class ImageStatisticsSettings(StatisticsSettings):
         shape, records = (colours, height, width), schema.public_units * schema.unit.max_records
         classes = max(1, classes_of(schema))
         drawn, kept = upsampling_work(shape, self.latent + classes, self.hidden, self.channels)
-        waves, matrices = scattering_work(shape, 1)
+        (waves, matrices), deep = scattering_work(shape, 1), self.second_order_features
         inputs = colours * places(shape) * (paths(1) + 2)
-        seen = waves + inputs * self.features // 2
+        frequencies, held = inputs * (self.features - deep) // 2, 6 * inputs
+        if deep:
+            more, further = scattering_work(shape, 2)
+            deeper = colours * places(shape) * paths(2)
+            waves, matrices = waves + more, matrices + further
+            frequencies, held = frequencies + deeper * deep // 2, held + 24 * deeper
+        seen = waves + frequencies
         flops = 2.0 * records * seen + 6.0 * self.fit_steps * self.batch * (drawn + seen)
-        numbers = self.batch * (4 * self.features + 3 * kept + 6 * inputs) + matrices
-        numbers += self.features * (inputs + 4 * classes)
+        numbers = self.batch * (4 * self.features + 3 * kept + held) + matrices
+        numbers += 2 * frequencies + 4 * classes * self.features
         pixels = height * width * colours
         steps = sum(getattr(access.event, "steps", 1) for access in self.accesses(schema, 1.0))
         return Work(flops=flops, steps=steps, memory_bytes=_BYTES * numbers + 3 * records * (pixels + 4))

@@ -44,10 +44,10 @@ _FEWEST = 1.0
 
 
 class Features(Protocol):
-    """Records to fixed features ``(B, 2 F)`` of length 1."""
+    """Records to fixed features ``(B, D)`` of length 1."""
 
-    frequencies: Tensor
-    """``(D, F)``."""
+    width: int
+    """D."""
 
     def __call__(self, records: Tensor) -> Tensor:
         """Return the features."""
@@ -102,6 +102,7 @@ def embedding(encoder: Encoder, settings: ImageStatisticsSettings) -> MeanEmbedd
         features=settings.features,
         bandwidths=settings.bandwidths,
         seed=settings.feature_seed,
+        second_order=settings.second_order_features,
     )
 
 
@@ -181,7 +182,7 @@ def _released(sums: PrivateSums, features: Features, classes: int) -> Tensor:
         left = torch.ones_like(there) if labels is None else labels
         return left, torch.cat([kept * features(images), there], dim=1)
 
-    return sums.release(factors, shape=(max(1, classes), 2 * features.frequencies.shape[1] + 1))
+    return sums.release(factors, shape=(max(1, classes), features.width + 1))
 
 
 def target(total: Tensor, noise: float) -> Target:

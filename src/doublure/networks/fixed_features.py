@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -21,32 +22,72 @@ _GROUP = 3
 _STEADY = 1e-5
 
 
+class FourierFeatures(nn.Module):
+    """Vectors ``(B, d)`` to random Fourier features ``(B, D)``, each of length exactly 1 (Rahimi and Recht 2007).
+
+    Their mean over a set is the set's kernel mean embedding, here of Gaussian kernels of several bandwidths.
+
+    Args:
+        width: d.
+        features: D, even.
+        bandwidths: Of the kernels; each has an equal share of the features.
+        source: Public; the frequencies are drawn from it.
+    """
+
+    frequencies: Tensor
+
+    def __init__(self, width: int, *, features: int, bandwidths: Sequence[float], source: torch.Generator) -> None:
+        super().__init__()
+        scale = torch.tensor([bandwidths[number % len(bandwidths)] for number in range(features // 2)])
+        frequencies = torch.randn(width, features // 2, generator=source) / scale
+        self.register_buffer("frequencies", frequencies, persistent=False)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """Return the features."""
+        phases = vectors @ self.frequencies
+        return torch.cat([phases.cos(), phases.sin()], dim=1) / math.sqrt(phases.shape[1])
+
+
 class MeanEmbedding(nn.Module):
     """Images ``(B, C, H, W)`` in [-1, 1] to random Fourier features ``(B, D)``, each of length exactly 1.
 
-    Their mean over a set of images is the set's kernel mean embedding (Rahimi and Recht 2007; for private generation
-    Harder, Adamczewski and Park 2021, DP-MERF, on pixels). Here the kernels are Gaussian, of several bandwidths, on
-    what a first-order scattering sees: the shape, whatever the contrast, and beside it the averages of brightness and
-    of its square, which together say how black and how white an image is.
+    For private generation, on pixels, these are Harder, Adamczewski and Park's (2021, DP-MERF). Here they are of what a
+    first-order scattering sees: the shape, whatever the contrast, and beside it the averages of brightness and of its
+    square, which together say how black and how white an image is. Some may see second-order scattering instead, as a
+    labeller does: textures, and what stands beside what.
 
     Args:
         shape: ``(C, H, W)``.
         features: D, even.
         bandwidths: Of the Gaussian kernels; each has an equal share of the features.
         seed: Public; fixes the frequencies.
+        second_order: How many of the features, an even number below D, see second-order scattering; they have as large
+            a share of the length.
+
+    Attributes:
+        width: D.
     """
 
-    def __init__(self, shape: tuple[int, int, int], *, features: int, bandwidths: Sequence[float], seed: int) -> None:
+    def __init__(
+        self,
+        shape: tuple[int, int, int],
+        *,
+        features: int,
+        bandwidths: Sequence[float],
+        seed: int,
+        second_order: int = 0,
+    ) -> None:
         super().__init__()
+        self.width = features
         self.scattering = Scattering(shape, order=1)
         colours, windows = shape[0], places(shape)
-        seen = colours * windows * paths(1)
-        width = seen + 2 * colours * windows
-        source = torch.Generator().manual_seed(seed)
-        scale = torch.tensor([bandwidths[number % len(bandwidths)] for number in range(features // 2)])
-        frequencies = torch.randn(width, features // 2, generator=source) / scale
-        self.frequencies: Tensor
-        self.register_buffer("frequencies", frequencies, persistent=False)
+        seen, source = colours * windows * paths(1), torch.Generator().manual_seed(seed)
+        drawn = partial(FourierFeatures, bandwidths=bandwidths, source=source)
+        self.fourier = drawn(seen + 2 * colours * windows, features=features - second_order)
+        if second_order:
+            deep = LabelFeatures(shape)
+            self.deep = nn.Sequential(deep, drawn(deep.width, features=second_order))
+        self._share = second_order / features
 
     def forward(self, images: Tensor) -> Tensor:
         """Return the features."""
@@ -56,8 +97,10 @@ class MeanEmbedding(nn.Module):
         contrast = self.scattering.averages(light.square()).flatten(1)
         shape = found.flatten(1)
         shape = shape / (shape.norm(dim=1, keepdim=True) + _FLOOR)
-        phases = torch.cat([shape, _BRIGHTNESS * brightness, _BRIGHTNESS * contrast], dim=1) @ self.frequencies
-        return torch.cat([phases.cos(), phases.sin()], dim=1) / math.sqrt(phases.shape[1])
+        features: Tensor = self.fourier(torch.cat([shape, _BRIGHTNESS * brightness, _BRIGHTNESS * contrast], dim=1))
+        if not self._share:
+            return features
+        return torch.cat([math.sqrt(1 - self._share) * features, math.sqrt(self._share) * self.deep(images)], dim=1)
 
 
 class LatentEmbedding(nn.Module):
@@ -68,20 +111,22 @@ class LatentEmbedding(nn.Module):
         features: D, even.
         bandwidths: Of the Gaussian kernels, as shares of √(2 d); each has an equal share of the features.
         seed: Public; fixes the frequencies.
+
+    Attributes:
+        width: D.
     """
 
     def __init__(self, width: int, *, features: int, bandwidths: Sequence[float], seed: int) -> None:
         super().__init__()
+        self.width = features
+        wide = [bandwidth * math.sqrt(2 * width) for bandwidth in bandwidths]
         source = torch.Generator().manual_seed(seed)
-        scale = torch.tensor([bandwidths[number % len(bandwidths)] for number in range(features // 2)])
-        frequencies = torch.randn(width, features // 2, generator=source) / (scale * math.sqrt(2 * width))
-        self.frequencies: Tensor
-        self.register_buffer("frequencies", frequencies, persistent=False)
+        self.fourier = FourierFeatures(width, features=features, bandwidths=wide, source=source)
 
     def forward(self, latents: Tensor) -> Tensor:
         """Return the features."""
-        phases = latents @ self.frequencies
-        return torch.cat([phases.cos(), phases.sin()], dim=1) / math.sqrt(phases.shape[1])
+        features: Tensor = self.fourier(latents)
+        return features
 
 
 class LabelFeatures(nn.Module):
@@ -106,8 +151,9 @@ class LabelFeatures(nn.Module):
         seen = self.scattering(images)
         groups = seen.reshape(len(images), seen.shape[1] // _GROUP, _GROUP * seen.shape[2])
         centred = groups - groups.mean(dim=2, keepdim=True)
-        # Not std(), which warns where there is no image.
-        spread = (centred.square().sum(dim=2, keepdim=True) / (groups.shape[2] - 1)).sqrt() + _STEADY
+        # Not std(), which warns where there is no image, and has no gradient where an image is of one grey.
+        variance = centred.square().sum(dim=2, keepdim=True) / (groups.shape[2] - 1)
+        spread = (variance + _STEADY**4).sqrt() + _STEADY
         flat = (centred / spread).flatten(1)
         unit: Tensor = flat / (flat.norm(dim=1, keepdim=True) + _FLOOR)
         return unit
