@@ -23,7 +23,8 @@ def four_convolutions(shape: tuple[int, ...], classes: int) -> nn.Sequential:
     for outputs in (32, 64, 128, 128):
         layers += [nn.Conv2d(inputs, outputs, 3, padding=1), nn.BatchNorm2d(outputs), nn.ReLU(), nn.MaxPool2d(2)]
         inputs, sides = outputs, tuple(side // 2 for side in sides)
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(inputs * math.prod(sides), classes))
+    model = nn.Sequential(*layers, nn.Flatten(), nn.Linear(inputs * math.prod(sides), classes))
+    return model.to(memory_format=torch.channels_last)  # a quarter quicker on a processor
 
 
 def hybrid(shape: tuple[int, ...], classes: int) -> nn.Sequential:
@@ -44,8 +45,6 @@ def taught(records: Tensor, labels: NDArray[np.int64], classes: int, *, epochs: 
     """
     torch.manual_seed(seed)
     model = (four_convolutions if records.ndim == 4 else hybrid)(tuple(records.shape[1:]), classes)
-    if records.ndim == 4:
-        model = model.to(memory_format=torch.channels_last)  # a quarter quicker on a processor
     optimizer = torch.optim.Adam(model.parameters(), RATE)
     batches = max(1, len(records) // BATCH)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs * batches)

@@ -25,7 +25,8 @@ def deep_embedding(shape):
     return embedding(shape, features=96, second_order=32)
 
 
-EMBEDDINGS = [embedding, deep_embedding]
+WIDTHS = {embedding: 64, deep_embedding: 96}
+EMBEDDINGS = list(WIDTHS)
 ALL = [*EMBEDDINGS, LabelFeatures]
 
 
@@ -35,7 +36,8 @@ def test_an_embedding_has_length_one(make, shape):
     images, made = pictures(shape), make(shape)
     images[0], images[1] = -1.0, 1.0
     found = made(images)
-    assert found.shape == (3, made.width)
+    assert found.shape == (3, WIDTHS[make])
+    assert made.width == WIDTHS[make]
     torch.testing.assert_close(found.norm(dim=1), torch.ones(3), atol=1e-6, rtol=0)
     assert len(torch.unique(found.round(decimals=3), dim=0)) == 3
 

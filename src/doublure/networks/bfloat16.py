@@ -23,6 +23,6 @@ def bfloat16_products(device: str) -> torch.autocast:
 
 
 def has_units() -> bool:
-    """Return whether the processor multiplies numbers in bfloat16 by itself; unknown to torch before 2.10: no."""
+    """Return whether the processor multiplies numbers in bfloat16 by itself; no, where torch cannot say."""
     capabilities: Mapping[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
     return any(bool(capabilities.get(name)) for name in _UNITS)

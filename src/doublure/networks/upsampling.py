@@ -82,9 +82,7 @@ class UpsamplingGenerator(nn.Module):
         layers += [nn.Conv2d(channels[-1], shape[0], LAST, padding=LAST // 2), nn.Tanh(), Unchequered(), nn.Hardtanh()]
         self.body = nn.Sequential(*layers)
         initialise(self.body, generator)
-        for layer in self.body:  # channels last: twice as fast on a processor
-            if isinstance(layer, (nn.Conv2d, nn.ConvTranspose2d)):
-                layer.weight.data = layer.weight.data.contiguous(memory_format=torch.channels_last)
+        self.body.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # twice as fast on a processor
 
     def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
         """Return images ``(B, C, H, W)`` in [-1, 1] from noise ``(B, Z)`` and labels ``(B, K)``."""
