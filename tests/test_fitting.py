@@ -19,12 +19,14 @@ from doublure.errors import (
     BudgetRefused,
     DataError,
     DoublureError,
+    InputError,
     Interrupted,
     LedgerError,
     RunFolderError,
     SettingError,
 )
 from doublure.ledger import disk
+from doublure.methods.dpgan import Dpgan
 from doublure.private import facts
 from doublure.private.noise import OsKeyedNoise
 from doublure.run_folder import RunFolder
@@ -209,6 +211,24 @@ def test_bad_records_cost_nothing_and_leave_nothing(small, book, tmp_path, name)
     assert not (tmp_path / "run").exists()
     db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run")  # nothing stands in the way of the next try
     assert book.spent.epsilon == small.epsilon
+
+
+def test_an_understudy_that_diverged_is_no_success(small, book, tmp_path, monkeypatch):
+    train = Dpgan.train
+
+    def diverged(self, job):
+        generator = train(self, job)
+        with torch.no_grad():
+            next(generator.parameters()).view(-1)[0] = float("nan")
+        return generator
+
+    monkeypatch.setattr(Dpgan, "train", diverged)
+    with pytest.raises(InputError, match="dpgan: diverged") as caught:
+        db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run")
+    assert "stays spent" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert book.spent.epsilon == small.epsilon
+    assert closed(book) == ["aborted"]
 
 
 def test_a_bad_header_reserves_nothing(small, book, tmp_path):

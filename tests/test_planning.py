@@ -259,6 +259,7 @@ def test_what_cannot_be_planned_is_refused_in_one_line(small, changes, field, hi
         ("critic_lr", "fast", "must be a number"),
         ("critic_lr", math.nan, "must be a finite number"),
         ("critic_lr", 0, "must be above 0"),
+        ("critic_lr", 1e30, "must be at most 10"),
         ("loss", "sad", "must be one of "),
         ("width", True, "must not be true or false"),
     ],

@@ -31,6 +31,7 @@ from doublure.data.opening import Given, Loaded, Source, open_data
 from doublure.errors import (
     BudgetRefused,
     CeilingPassed,
+    InputError,
     Interrupted,
     LedgerError,
     RunFolderError,
@@ -46,7 +47,7 @@ from doublure.planning.budget import DELTA_WITHOUT_PRIVACY
 from doublure.planning.machine import refuse_too_large
 from doublure.private import facts
 from doublure.progress import Progress, Silent
-from doublure.run_folder import RunFolder
+from doublure.run_folder import RunFolder, all_finite
 from doublure.schema import ResolvedSchema
 from doublure.stopping import StopSignal
 
@@ -323,7 +324,11 @@ class _Run:
             delta_mu=plan.delta if plan.guarantee.kind == "bayesian-dp" else None,
             measured=self._measure,
         )
-        return methods.method(plan.method).train(job)
+        generator = methods.method(plan.method).train(job)
+        if not all_finite(generator.state_dict()):
+            remedy = "fit into a new folder with smaller learning rates; what was spent stays spent"
+            raise InputError("diverged: nothing could be sampled from it", field=plan.method, remedy=remedy)
+        return generator
 
     def _save(self, schema: ResolvedSchema, generator: Any) -> Synthesizer:
         plan = self._plan

@@ -21,6 +21,7 @@ import contextlib
 import datetime
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -378,6 +379,11 @@ def read_tensors(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
             return dict(file.metadata() or {}), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (OSError, SafetensorError, ValueError, KeyError, AttributeError, RuntimeError):
         raise _damaged(path) from None
+
+
+def all_finite(tensors: Mapping[str, Tensor]) -> bool:
+    """Return whether none of them holds a number that is not finite."""
+    return all(bool(value.isfinite().all()) for value in tensors.values())
 
 
 def sha256_of(path: Path) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from doublure.errors import SettingError
 from doublure.methods import table
-from doublure.methods.base import MethodSettings
+from doublure.methods.base import MethodSettings, settings_of
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "methods.md"
 
@@ -23,7 +23,19 @@ def test_a_name_finds_its_method(name):
     assert found.guarantee in ("dp", "bayesian-dp", "empirical", "none")
     types = found.settings_type  # one, or one for each kind of data
     assert all(issubclass(kind, MethodSettings) for kind in ([types] if isinstance(types, type) else types.values()))
+    assert isinstance(types, type) or set(types) == found.kinds
     assert table.METHODS[name]
+
+
+@pytest.mark.parametrize("name", table.METHODS)
+def test_a_learning_rate_that_float32_cannot_carry_is_refused_before_anything_is_charged(name):
+    method = table.method(name)
+    types = method.settings_type
+    for kind in sorted(method.kinds):
+        fields = (types if isinstance(types, type) else types[kind]).model_fields
+        for rate in (field for field in fields if field.endswith("_lr")):
+            with pytest.raises(SettingError, match=f"{rate}: must be at most"):
+                settings_of(method, kind, {rate: 1e30})
 
 
 @pytest.mark.parametrize("name", ["wgan", "", "DPGAN", "../dpgan", "table"])

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from doublure.encode.columns import Numerics, estimated_width
 from doublure.errors import SettingError
-from doublure.methods.base import MethodSettings, Work
+from doublure.methods.base import LearningRate, MethodSettings, Work
 from doublure.networks.sizes import perceptron_weights
 from doublure.schema import Schema
 
@@ -59,8 +59,8 @@ class AdversarialSettings(MethodSettings):
     lot_size: int | None = Field(default=None, ge=1)
     steps: int | None = Field(default=None, ge=1, le=10_000_000)
     critic_optimizer: Literal["adam", "sgd", "rmsprop"] = "adam"
-    critic_lr: float = Field(default=6e-3, gt=0)
-    generator_lr: float = Field(default=5e-4, gt=0)
+    critic_lr: LearningRate = 6e-3
+    generator_lr: LearningRate = 5e-4
     generator_batch: int = Field(default=512, ge=1)
     generator_average: float = Field(default=0.9, ge=0, lt=1)
     noise_width: int = Field(default=64, ge=1, le=4096)

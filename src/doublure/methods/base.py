@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, Self, TypeAlias, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from doublure.access import Access
 from doublure.errors import SettingError
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from doublure.private.bayesian import BayesianAccountant
     from doublure.private.records import PrivateRecords
 
+LearningRate: TypeAlias = Annotated[float, Field(gt=0, le=10)]
+"""Larger ones leave nothing but numbers that are not finite, which is refused before anything is charged."""
 
 _WORDS = {
     "greater_than": "must be above {gt}",

@@ -26,7 +26,7 @@ from doublure.access import Access
 from doublure.errors import SchemaError, SettingError
 from doublure.guarantee import Kind
 from doublure.methods.adversarial_settings import TableAdversarialSettings
-from doublure.methods.base import Job, MethodSettings, Work
+from doublure.methods.base import Job, LearningRate, MethodSettings, Work
 from doublure.methods.bayesian_settings import EPOCHS, OWN, BayesianSettings, _Sigma
 from doublure.methods.dpgan import Dpgan, ImageDpganSettings
 from doublure.methods.image_settings import classes_of
@@ -71,8 +71,8 @@ class ImageBayesganSettings(ImageDpganSettings, BayesianSettings, LabellerSettin
 
     loss: Literal["wgan-gp", "wgan", "logistic", "hinge"] = "wgan"
     max_grad_norm: Norm = 0.1
-    critic_lr: float = Field(default=5e-4, gt=0)
-    generator_lr: float = Field(default=5e-4, gt=0)
+    critic_lr: LearningRate = 5e-4
+    generator_lr: LearningRate = 5e-4
     generator_batch: int = Field(default=128, ge=1)
     tries: int = Field(default=16, ge=1, le=100)
     conditional: bool = False
@@ -131,6 +131,7 @@ class Bayesgan(Dpgan):
     """``dpgan``'s mechanism under the Bayesian accountant; see the module."""
 
     name: ClassVar[str] = "bayesgan"
+    kinds: ClassVar[frozenset[str]] = frozenset({"table", "images"})
     guarantee: ClassVar[Kind] = "bayesian-dp"
     settings_type: ClassVar[Mapping[str, type[MethodSettings]]] = {
         "table": TableBayesganSettings,

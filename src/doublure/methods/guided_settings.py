@@ -9,6 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from doublure.access import Access
 from doublure.methods.adversarial_settings import refuse_nothing_to_generate
+from doublure.methods.base import LearningRate
 from doublure.methods.private_settings import Norm, event_of_share
 from doublure.methods.statistics_settings import StatisticsSettings
 from doublure.private.accounting import GaussianEvent
@@ -38,11 +39,11 @@ class GuidedSettings(StatisticsSettings):
     critic_share: float = Field(default=0.0, ge=0, le=0.98)
     critic_steps: int = Field(default=200, ge=1, le=1_000_000)
     critic_lot: int | None = Field(default=None, ge=1)
-    critic_lr: float = Field(default=3e-4, gt=0)
+    critic_lr: LearningRate = 3e-4
     critic_clip: Norm = 1.0
     critic_threshold: float = Field(default=0.6, ge=0, le=1)
     critic_patience: int = Field(default=5, ge=1, le=1_000_000)
-    refine_lr: float = Field(default=1e-4, gt=0)
+    refine_lr: LearningRate = 1e-4
     anchor: float = Field(default=1.0, ge=0, le=1e6)
 
     @field_validator("critic_share", "labeller_share", check_fields=False)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from doublure.errors import SchemaError
 from doublure.methods.adversarial_settings import AdversarialSettings
-from doublure.methods.base import Work
+from doublure.methods.base import LearningRate, Work
 from doublure.networks.sizes import critic_work, generator_work
 from doublure.schema import Schema
 from doublure.schema.images import LABEL, ImageSchema
@@ -46,8 +46,8 @@ class ImageAdversarialSettings(AdversarialSettings):
 
     loss: Literal["wgan-gp", "wgan", "logistic", "hinge"] = "logistic"
     n_critic: int = Field(default=1, ge=1, le=1000)
-    critic_lr: float = Field(default=3e-4, gt=0)
-    generator_lr: float = Field(default=3e-4, gt=0)
+    critic_lr: LearningRate = 3e-4
+    generator_lr: LearningRate = 3e-4
     generator_batch: int = Field(default=64, ge=1)
     generator_average: float = Field(default=0.99, ge=0, lt=1)
     critic_channels: tuple[Channels, ...] = Field(default=(16, 32, 64), min_length=1, max_length=6)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias
 from pydantic import Field, model_validator
 
 from doublure.access import Access
-from doublure.methods.base import Job, Work
+from doublure.methods.base import Job, LearningRate, Work
 from doublure.methods.image_settings import Channels, classes_of, refuse_unsteered
 from doublure.methods.statistics_settings import StatisticsSettings
 from doublure.networks.sizes import WARP_WIDTH, paths, places, scattering_work, upsampling_work
@@ -57,7 +57,7 @@ class ImageStatisticsSettings(StatisticsSettings):
     feature_seed: int = Field(default=0, ge=0, lt=2**63)
     fit_steps: int = Field(default=2000, ge=1, le=10_000_000)
     batch: int = Field(default=400, ge=2)
-    generator_lr: float = Field(default=2e-3, gt=0)
+    generator_lr: LearningRate = 2e-3
     generator_average: float = Field(default=0.99, ge=0, lt=1)
     latent: int = Field(default=16, ge=1, le=4096)
     warp: float = Field(default=1.0, ge=0, le=4)

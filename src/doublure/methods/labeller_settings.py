@@ -27,7 +27,7 @@ class LabellerSettings(MethodSettings):
     """
 
     labeller_steps: int = Field(default=60, ge=1, le=100_000)
-    labeller_lr: float | None = Field(default=None, gt=0)
+    labeller_lr: float | None = Field(default=None, gt=0, le=1e6)
     labeller_momentum: float = Field(default=0.9, ge=0, lt=1)
     labeller_clip: Norm = 0.1
     view_images: int = Field(default=10_000, ge=100)

@@ -12,7 +12,7 @@ from doublure.access import Access
 from doublure.encode.columns import Numerics
 from doublure.errors import SchemaError, SettingError
 from doublure.methods.adversarial_settings import PerceptronSettings
-from doublure.methods.base import Work
+from doublure.methods.base import LearningRate, Work
 from doublure.methods.guided_settings import LEAST_SHARE
 from doublure.methods.image_settings import classes_of
 from doublure.methods.labeller_settings import LabellerSettings
@@ -102,7 +102,7 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
     feature_seed: int = Field(default=0, ge=0, lt=2**31)
     fit_steps: int = Field(default=2000, ge=1, le=10_000_000)
     batch: int = Field(default=1000, ge=2)
-    embedding_lr: float = Field(default=2e-3, gt=0, le=1)
+    embedding_lr: LearningRate = 2e-3
     max_grad_norm: Norm = 1.0
 
     # -- deciding ------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from doublure.access import Access
 from doublure.errors import SchemaError, SettingError
 from doublure.guarantee import Kind, figure
 from doublure.methods.adversarial_settings import AdversarialSettings
-from doublure.methods.base import Job, MethodSettings, Work, refuse_loose_delta
+from doublure.methods.base import Job, LearningRate, MethodSettings, Work, refuse_loose_delta
 from doublure.methods.gan import Gan, GanSettings, ImageGanSettings
 from doublure.networks.sizes import paths, places, scattering_work
 from doublure.private import accounting
@@ -83,8 +83,8 @@ class NoisecriticSettings(GanSettings, NoiseLayerSettings):
     penalties: ClassVar[dict[str, float]] = GanSettings.penalties | {"wgan-gp": 10.0}
 
     n_critic: int = Field(default=5, ge=1, le=1000)
-    critic_lr: float = Field(default=1e-3, gt=0)
-    generator_lr: float = Field(default=1e-3, gt=0)
+    critic_lr: LearningRate = 1e-3
+    generator_lr: LearningRate = 1e-3
     estimate_features: Literal["rows"] = "rows"
 
     def critic(self, encoder: Encoder, initial: torch.Generator, outputs: int = 1) -> nn.Module:
@@ -107,8 +107,8 @@ class ImageNoisecriticSettings(ImageGanSettings, NoiseLayerSettings):
 
     loss: Literal["wgan-gp", "wgan", "logistic", "hinge"] = "wgan-gp"
     n_critic: int = Field(default=5, ge=1, le=1000)
-    critic_lr: float = Field(default=1e-4, gt=0)
-    generator_lr: float = Field(default=1e-4, gt=0)
+    critic_lr: LearningRate = 1e-4
+    generator_lr: LearningRate = 1e-4
     activation: Literal["selu", "leaky_relu"] = "selu"
     labels: Literal["record", "votes"] = "record"
     label_epsilon: float | None = Field(default=None, gt=0)

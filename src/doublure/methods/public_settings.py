@@ -12,6 +12,7 @@ from pydantic import Field
 
 from doublure.errors import SettingError
 from doublure.methods.adversarial_settings import AdversarialSettings
+from doublure.methods.base import LearningRate
 from doublure.methods.gan import GanSettings, ImageGanSettings
 from doublure.schema import Schema
 
@@ -41,7 +42,7 @@ class PublicSettings(AdversarialSettings):
     """
 
     objective: Objective = "autoencoder"
-    autoencoder_lr: float = Field(default=1e-3, gt=0, le=1)
+    autoencoder_lr: LearningRate = 1e-3
     proposer: bool = True
     proposer_steps: int = Field(default=2_000, ge=1, le=10_000_000)
 
@@ -84,7 +85,7 @@ class PublicTableSettings(GanSettings, PublicSettings):
     """A public generator of rows."""
 
     n_critic: int = Field(default=5, ge=1, le=1000)
-    critic_lr: float = Field(default=5e-4, gt=0)
+    critic_lr: LearningRate = 5e-4
     noise_width: int = Field(default=32, ge=1, le=4096)
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from doublure import files
 from doublure.errors import InputError, RunFolderError, SettingError
 from doublure.public.facts import VERSION, PublicFacts, parsed
-from doublure.run_folder import read_tensors, sha256_of
+from doublure.run_folder import all_finite, read_tensors, sha256_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -122,7 +122,7 @@ class PublicFolder:
         """
         from safetensors.torch import save
 
-        if not _finite(tensors):
+        if not all_finite(tensors):
             raise SettingError("diverged", field="public fit", remedy="give smaller learning rates, or fewer steps")
         content = save(tensors, {"step": str(step)})
         files.write_atomic(self.path / _CHECKPOINT, lambda file: file.write(content))
@@ -205,13 +205,9 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         RunFolderError: It is missing, too large or damaged, or holds a number that is not finite.
     """
     found = read_tensors(path)[1]
-    if not _finite(found):
+    if not all_finite(found):
         raise RunFolderError("holds a number that is not finite", field=f"{path.parent.name}/{path.name}", remedy=_FIT)
     return found
-
-
-def _finite(tensors: dict[str, Tensor]) -> bool:
-    return all(bool(value.isfinite().all()) for value in tensors.values())
 
 
 __all__ = ["PublicFolder", "load", "read_weights"]
