@@ -51,7 +51,7 @@ class GuidedSettings(StatisticsSettings):
     def _none_or_some(cls, share: float) -> float:
         # So little that its noise would be no number that float32 can carry is refused before anything is charged.
         if 0 < share < LEAST_SHARE:
-            raise ValueError(f"input should be 0, or at least {LEAST_SHARE:g}")
+            raise ValueError(f"must be 0, or at least {LEAST_SHARE:g}")
         return share
 
     @model_validator(mode="after")

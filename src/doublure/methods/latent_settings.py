@@ -302,7 +302,7 @@ class ImageLatentSettings(LatentSettings, LabellerSettings):
     @classmethod
     def _none_or_some(cls, share: float) -> float:
         if 0 < share < LEAST_SHARE:
-            raise ValueError(f"input should be 0, or at least {LEAST_SHARE:g}")
+            raise ValueError(f"must be 0, or at least {LEAST_SHARE:g}")
         return share
 
     @property
