@@ -169,6 +169,16 @@ def test_one_that_runs_away_is_refused_and_leaves_nothing(letters, tmp_path, mon
     assert not (tmp_path / "p").exists()
 
 
+@pytest.mark.parametrize(
+    ("setting", "rate", "most"),
+    [("critic_lr", 1e30, "10"), ("generator_lr", 1e30, "10"), ("autoencoder_lr", 1.5, "1")],
+)
+def test_a_rate_that_is_too_large_is_refused_beforehand(letters, tmp_path, setting, rate, most):
+    error = letters.refusal(SettingError, lambda: letters.made(tmp_path / "p", **{setting: rate}))
+    assert f"{setting}: must be at most {most}.0;" in str(error)
+    assert not (tmp_path / "p").exists()
+
+
 def test_weights_that_somebody_else_has_taught(letters, tmp_path):
     own = {key: letters.NETWORKS[key] for key in ("noise_width", "channels", "encoder_channels", "encoder_features")}
     common = {"provenance": letters.PROVENANCE, "out": tmp_path / "adopted"}

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from doublure.private.records import PrivateRecords
 
 LearningRate: TypeAlias = Annotated[float, Field(gt=0, le=10)]
-"""Larger ones leave nothing but numbers that are not finite, which is refused before anything is charged."""
+"""Larger ones have no use, and the largest leave nothing that is finite: refused before anything is charged."""
 
 _WORDS = {
     "greater_than": "must be above {gt}",

@@ -19,6 +19,13 @@ LEAST_SHARE = 0.01
 _LOT = 1_000
 
 
+def none_or_some(share: float) -> float:
+    """Refuse a share so small that its noise would be no number that float32 can carry; 0 leaves its stage out."""
+    if 0 < share < LEAST_SHARE:
+        raise ValueError(f"must be 0, or at least {LEAST_SHARE:g}")
+    return share
+
+
 class GuidedSettings(StatisticsSettings):
     """What a private critic takes of the budget, beside the statistics.
 
@@ -46,13 +53,7 @@ class GuidedSettings(StatisticsSettings):
     refine_lr: LearningRate = 1e-4
     anchor: float = Field(default=1.0, ge=0, le=1e6)
 
-    @field_validator("critic_share", "labeller_share", check_fields=False)
-    @classmethod
-    def _none_or_some(cls, share: float) -> float:
-        # So little that its noise would be no number that float32 can carry is refused before anything is charged.
-        if 0 < share < LEAST_SHARE:
-            raise ValueError(f"must be 0, or at least {LEAST_SHARE:g}")
-        return share
+    _none_or_some = field_validator("critic_share", "labeller_share", check_fields=False)(none_or_some)
 
     @model_validator(mode="after")
     def _something_is_left(self) -> Self:

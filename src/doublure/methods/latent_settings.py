@@ -12,8 +12,8 @@ from doublure.access import Access
 from doublure.encode.columns import Numerics
 from doublure.errors import SchemaError, SettingError
 from doublure.methods.adversarial_settings import PerceptronSettings
-from doublure.methods.base import LearningRate, Work
-from doublure.methods.guided_settings import LEAST_SHARE
+from doublure.methods.base import Work
+from doublure.methods.guided_settings import none_or_some
 from doublure.methods.image_settings import classes_of
 from doublure.methods.labeller_settings import LabellerSettings
 from doublure.methods.private_settings import Norm, PrivateSettings, event_of_share
@@ -102,7 +102,7 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
     feature_seed: int = Field(default=0, ge=0, lt=2**31)
     fit_steps: int = Field(default=2000, ge=1, le=10_000_000)
     batch: int = Field(default=1000, ge=2)
-    embedding_lr: LearningRate = 2e-3
+    embedding_lr: float = Field(default=2e-3, gt=0, le=1)
     max_grad_norm: Norm = 1.0
 
     # -- deciding ------------------------------------------------------------------------------------------------
@@ -298,12 +298,7 @@ class ImageLatentSettings(LatentSettings, LabellerSettings):
 
     labeller_share: float = Field(default=0.0, ge=0, le=0.98)
 
-    @field_validator("labeller_share")
-    @classmethod
-    def _none_or_some(cls, share: float) -> float:
-        if 0 < share < LEAST_SHARE:
-            raise ValueError(f"must be 0, or at least {LEAST_SHARE:g}")
-        return share
+    _none_or_some = field_validator("labeller_share")(none_or_some)
 
     @property
     def later_share(self) -> float:

@@ -42,7 +42,7 @@ class PublicSettings(AdversarialSettings):
     """
 
     objective: Objective = "autoencoder"
-    autoencoder_lr: LearningRate = 1e-3
+    autoencoder_lr: float = Field(default=1e-3, gt=0, le=1)
     proposer: bool = True
     proposer_steps: int = Field(default=2_000, ge=1, le=10_000_000)
 
