@@ -201,18 +201,22 @@ def test_a_plan_imports_no_torch():
     assert done.stdout.strip() == "[]"
 
 
-def test_features_of_both_orders_need_two_each():
+def test_every_kind_of_features_has_two():
     assert plan(second_order=0.5, features=4).settings.second_order_features == 2
-    with pytest.raises(db.errors.DoublureError, match="second_order leaves no features of one order"):
-        plan(second_order=0.5, features=2)
-    with pytest.raises(db.errors.DoublureError, match="second_order leaves no features of one order"):
-        plan(second_order=0.01, features=16)
+    mixed = plan(second_order=0.25, fine_detail=0.5, features=8).settings
+    assert (mixed.first_order_features, mixed.second_order_features, mixed.fine_detail_features) == (2, 2, 4)
+    with pytest.raises(db.errors.DoublureError, match="fine_detail leave no features of the first order; set one of"):
+        plan(second_order=0.5, fine_detail=0.5)
+    for name in ("second_order", "fine_detail"):
+        with pytest.raises(db.errors.DoublureError, match=f"{name} gets no features of its own; set features higher"):
+            plan(**{name: 0.01}, features=16)
 
 
 def test_estimates_grow_with_what_is_asked():
     own, small = table.method("guided"), plan()
     more = [
         {"fit_steps": 6000}, {"features": 16_384}, {"second_order": 0.5}, {"labeller_steps": 6000},
+        {"features": 16_384, "fine_detail": 0.5},
         {"view_images": 100_000}, {"batch": 4000},
     ]  # fmt: skip
     for changes in more:

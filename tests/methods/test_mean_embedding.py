@@ -57,11 +57,11 @@ def test_images_without_labels_are_one_class(digits):
     torch.testing.assert_close(target(total, 1.0).means[0], features(images).mean(0), atol=1e-4, rtol=1e-3)
 
 
-@pytest.mark.parametrize("second_order", [0, 0.5])
-def test_a_record_has_length_one(digits, second_order):
+@pytest.mark.parametrize("shares", [{}, {"second_order": 0.5}, {"second_order": 0.25, "fine_detail": 0.5}])
+def test_a_record_has_length_one(digits, shares):
     """So that nothing is clipped, and one record moves the sums by as much as the noise is made for."""
-    total, *_ = released(digits, rows=slice(0, 5), second_order=second_order)
-    fewer, *_ = released(digits, rows=slice(0, 4), second_order=second_order)
+    total, *_ = released(digits, rows=slice(0, 5), **shares)
+    fewer, *_ = released(digits, rows=slice(0, 4), **shares)
     assert float((total - fewer).norm()) == pytest.approx(1.0, abs=1e-3)
     assert float((total - fewer).norm()) <= 1 + 1e-6
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
+from scipy import fft
 
-from doublure.networks.fixed_features import LabelFeatures, MeanEmbedding
+from doublure.networks.fixed_features import FineDetail, LabelFeatures, MeanEmbedding
 from doublure.networks.sizes import paths, places
 
 SHAPES = [(1, 8, 8), (1, 28, 28), (3, 48, 48), (1, 9, 17)]
@@ -17,17 +19,21 @@ def pictures(shape, size=3, seed=0):
     return torch.rand(size, *shape, generator=torch.Generator().manual_seed(seed)) * 2 - 1
 
 
-def embedding(shape=(1, 8, 8), features=64, bandwidths=(0.5, 0.25), seed=0, second_order=0):
-    return MeanEmbedding(shape, features=features, bandwidths=bandwidths, seed=seed, second_order=second_order)
+def embedding(shape=(1, 8, 8), features=64, bandwidths=(0.5, 0.25), seed=0, **shares):
+    return MeanEmbedding(shape, features=features, bandwidths=bandwidths, seed=seed, **shares)
 
 
 def deep_embedding(shape):
     return embedding(shape, features=96, second_order=32)
 
 
-WIDTHS = {embedding: 64, deep_embedding: 96}
+def fine_embedding(shape):
+    return embedding(shape, features=128, second_order=32, fine_detail=64)
+
+
+WIDTHS = {embedding: 64, deep_embedding: 96, fine_embedding: 128}
 EMBEDDINGS = list(WIDTHS)
-ALL = [*EMBEDDINGS, LabelFeatures]
+ALL = [*EMBEDDINGS, LabelFeatures, FineDetail]
 
 
 @pytest.mark.parametrize("make", EMBEDDINGS)
@@ -111,6 +117,36 @@ def test_second_order_has_its_share_of_an_embedding():
     expected = math.exp(-float((seen[0] - seen[1]).square().sum()) / 2)
     assert 0.1 < expected < 0.9
     assert float(found[0, 30_000:] @ found[1, 30_000:]) / 0.25 == pytest.approx(expected, abs=0.04)
+
+
+def test_fine_detail_has_its_share_of_an_embedding():
+    """Beside the others, which are as before; and it is random features of the pixels' cosine coefficients."""
+    images = pictures((1, 8, 8), 2)
+    images[1] = images[0] + 0.5 * (images[1] - images[0])
+    found = embedding(features=40_000, second_order=10_000, fine_detail=20_000, bandwidths=(0.3,))(images)
+    torch.testing.assert_close(found[:, 20_000:].square().sum(1), torch.full((2,), 0.5), atol=1e-4, rtol=0)
+    others = embedding(features=20_000, second_order=10_000, bandwidths=(0.3,))(images)
+    torch.testing.assert_close(found[:, :20_000], math.sqrt(0.5) * others)
+    seen = FineDetail((1, 8, 8))(images)
+    expected = math.exp(-float((seen[0] - seen[1]).square().sum()) / (2 * 0.3**2))
+    assert 0.1 < expected < 0.9
+    assert float(found[0, 20_000:] @ found[1, 20_000:]) / 0.5 == pytest.approx(expected, abs=0.04)
+
+
+@pytest.mark.parametrize("shape", [(1, 8, 8), (3, 9, 17)])
+def test_fine_detail_is_cosine_coefficients_the_fine_ones_louder(shape):
+    images, made = pictures(shape), FineDetail(shape)
+    found = made(images).reshape(3, *shape) * math.sqrt(made.width)
+    coefficients = fft.dctn(((images + 1) / 2).double().numpy(), axes=(2, 3), norm="ortho")
+    height = np.hypot(np.arange(shape[1])[:, None], np.arange(shape[2]))
+    np.testing.assert_allclose(found, 0.55 * np.sqrt(1 + height) * coefficients, atol=1e-4)
+
+
+def test_fine_detail_of_large_images_is_of_their_averages():
+    images = pictures((3, 24, 24)).repeat_interleave(2, dim=2).repeat_interleave(2, dim=3)
+    made = FineDetail((3, 48, 48))
+    assert made.width == 3 * 24 * 24
+    torch.testing.assert_close(made(images), FineDetail((3, 24, 24))(images[:, :, ::2, ::2]))
 
 
 @pytest.mark.parametrize("make", EMBEDDINGS)

@@ -14,7 +14,7 @@ from doublure.access import Access
 from doublure.methods.base import Job, LearningRate, Work
 from doublure.methods.image_settings import Channels, classes_of, refuse_unsteered
 from doublure.methods.statistics_settings import StatisticsSettings
-from doublure.networks.sizes import WARP_WIDTH, paths, places, scattering_work, upsampling_work
+from doublure.networks.sizes import WARP_WIDTH, paths, pixels, places, scattering_work, upsampling_work
 from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
 from doublure.schema.images import ImageSchema
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _BYTES = 4
 _FEW_IMAGES = 1_000
+_FEWEST_FEATURES = 2
 _Bandwidth: TypeAlias = Annotated[float, Field(ge=1e-3, le=1e3)]
 
 
@@ -38,6 +39,8 @@ class ImageStatisticsSettings(StatisticsSettings):
         bandwidths: Of the Gaussian kernels whose features these are; two images are at most some 2 apart.
         second_order: The share of them that sees second-order scattering, and with it textures; learning takes some
             three times as long.
+        fine_detail: The share that sees the pixels themselves, and with them where each line stands; it hardly takes
+            time.
         feature_seed: Public; fixes the features.
         fit_steps: Steps of the generator.
         batch: Generated images in a step.
@@ -54,6 +57,7 @@ class ImageStatisticsSettings(StatisticsSettings):
     features: int = Field(default=4096, ge=2, le=1_000_000, multiple_of=2)
     bandwidths: tuple[_Bandwidth, ...] = Field(default=(0.5, 0.25), min_length=1, max_length=16)
     second_order: float = Field(default=0.0, ge=0, lt=1)
+    fine_detail: float = Field(default=0.0, ge=0, lt=1)
     feature_seed: int = Field(default=0, ge=0, lt=2**63)
     fit_steps: int = Field(default=2000, ge=1, le=10_000_000)
     batch: int = Field(default=400, ge=2)
@@ -66,15 +70,28 @@ class ImageStatisticsSettings(StatisticsSettings):
     noise_source: Literal["os-keyed", "chacha20"] = "os-keyed"
 
     @model_validator(mode="after")
-    def _features_of_both(self) -> Self:
-        if self.second_order and not 2 <= self.second_order_features <= self.features - 2:
-            raise ValueError("second_order leaves no features of one order; set features higher")
+    def _some_features_of_each(self) -> Self:
+        for name, number in (("second_order", self.second_order_features), ("fine_detail", self.fine_detail_features)):
+            if getattr(self, name) and number < _FEWEST_FEATURES:
+                raise ValueError(f"{name} gets no features of its own; set features higher")
+        if self.first_order_features < _FEWEST_FEATURES:
+            raise ValueError("second_order and fine_detail leave no features of the first order; set one of them lower")
         return self
+
+    @property
+    def first_order_features(self) -> int:
+        """How many features see first-order scattering."""
+        return self.features - self.second_order_features - self.fine_detail_features
 
     @property
     def second_order_features(self) -> int:
         """How many features see second-order scattering."""
         return 2 * round(self.second_order * self.features / 2)
+
+    @property
+    def fine_detail_features(self) -> int:
+        """How many features see the pixels."""
+        return 2 * round(self.fine_detail * self.features / 2)
 
     @property
     def image_noise(self) -> int:
@@ -106,7 +123,8 @@ class ImageStatisticsSettings(StatisticsSettings):
         drawn, kept = upsampling_work(shape, self.latent + classes, self.hidden, self.channels)
         (waves, matrices), deep = scattering_work(shape, 1), self.second_order_features
         inputs = colours * places(shape) * (paths(1) + 2)
-        frequencies, held = inputs * (self.features - deep) // 2, 6 * inputs
+        frequencies, held = inputs * self.first_order_features // 2, 6 * inputs
+        frequencies += colours * pixels(shape) * self.fine_detail_features // 2
         if deep:
             more, further = scattering_work(shape, 2)
             deeper = colours * places(shape) * paths(2)
@@ -116,9 +134,10 @@ class ImageStatisticsSettings(StatisticsSettings):
         flops = 2.0 * records * seen + 6.0 * self.fit_steps * self.batch * (drawn + seen)
         numbers = self.batch * (4 * self.features + 3 * kept + held) + matrices
         numbers += 2 * frequencies + 4 * classes * self.features
-        pixels = height * width * colours
         steps = sum(getattr(access.event, "steps", 1) for access in self.accesses(schema, 1.0))
-        return Work(flops=flops, steps=steps, memory_bytes=_BYTES * numbers + 3 * records * (pixels + 4))
+        return Work(
+            flops=flops, steps=steps, memory_bytes=_BYTES * numbers + 3 * records * (height * width * colours + 4)
+        )
 
     def warnings(self, schema: Schema) -> tuple[str, ...]:
         """Say when a label has too few images for their mean features to be seen through noise."""

@@ -103,6 +103,7 @@ def embedding(encoder: Encoder, settings: ImageStatisticsSettings) -> MeanEmbedd
         bandwidths=settings.bandwidths,
         seed=settings.feature_seed,
         second_order=settings.second_order_features,
+        fine_detail=settings.fine_detail_features,
     )
 
 

@@ -12,11 +12,13 @@ from functools import partial
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from doublure.networks.scattering import Scattering
-from doublure.networks.sizes import paths, places
+from doublure.networks.sizes import paths, pixels, places, shrinking
 
 _BRIGHTNESS = 0.2
+_LOUDNESS = 0.55
 _FLOOR = 1e-3
 _GROUP = 3
 _STEADY = 1e-5
@@ -54,15 +56,16 @@ class MeanEmbedding(nn.Module):
     For private generation, on pixels, these are Harder, Adamczewski and Park's (2021, DP-MERF). Here they are of what a
     first-order scattering sees: the shape, whatever the contrast, and beside it the averages of brightness and of its
     square, which together say how black and how white an image is. Some may see second-order scattering instead, as a
-    labeller does: textures, and what stands beside what.
+    labeller does: textures, and what stands beside what. Others may see the pixels themselves: where each line stands.
 
     Args:
         shape: ``(C, H, W)``.
         features: D, even.
         bandwidths: Of the Gaussian kernels; each has an equal share of the features.
         seed: Public; fixes the frequencies.
-        second_order: How many of the features, an even number below D, see second-order scattering; they have as large
-            a share of the length.
+        second_order: How many of the features, an even number, see second-order scattering; they have as large a share
+            of the length.
+        fine_detail: How many see :class:`FineDetail`, likewise; some are left for the first order.
 
     Attributes:
         width: D.
@@ -76,6 +79,7 @@ class MeanEmbedding(nn.Module):
         bandwidths: Sequence[float],
         seed: int,
         second_order: int = 0,
+        fine_detail: int = 0,
     ) -> None:
         super().__init__()
         self.width = features
@@ -83,11 +87,14 @@ class MeanEmbedding(nn.Module):
         colours, windows = shape[0], places(shape)
         seen, source = colours * windows * paths(1), torch.Generator().manual_seed(seed)
         drawn = partial(FourierFeatures, bandwidths=bandwidths, source=source)
-        self.fourier = drawn(seen + 2 * colours * windows, features=features - second_order)
-        if second_order:
-            deep = LabelFeatures(shape)
-            self.deep = nn.Sequential(deep, drawn(deep.width, features=second_order))
-        self._share = second_order / features
+        first_order = features - second_order - fine_detail
+        self.fourier = drawn(seen + 2 * colours * windows, features=first_order)
+        self.beside = nn.ModuleList()
+        for kind, number in ((LabelFeatures, second_order), (FineDetail, fine_detail)):
+            if number:
+                other = kind(shape)
+                self.beside.append(nn.Sequential(other, drawn(other.width, features=number)))
+        self._lengths = [math.sqrt(number / features) for number in (first_order, second_order, fine_detail) if number]
 
     def forward(self, images: Tensor) -> Tensor:
         """Return the features."""
@@ -97,10 +104,45 @@ class MeanEmbedding(nn.Module):
         contrast = self.scattering.averages(light.square()).flatten(1)
         shape = found.flatten(1)
         shape = shape / (shape.norm(dim=1, keepdim=True) + _FLOOR)
-        features: Tensor = self.fourier(torch.cat([shape, _BRIGHTNESS * brightness, _BRIGHTNESS * contrast], dim=1))
-        if not self._share:
-            return features
-        return torch.cat([math.sqrt(1 - self._share) * features, math.sqrt(self._share) * self.deep(images)], dim=1)
+        parts = [self.fourier(torch.cat([shape, _BRIGHTNESS * brightness, _BRIGHTNESS * contrast], dim=1))]
+        parts += [other(images) for other in self.beside]
+        return torch.cat([length * part for length, part in zip(self._lengths, parts, strict=True)], dim=1)
+
+
+class FineDetail(nn.Module):
+    """Images ``(B, C, H, W)`` in [-1, 1] to their cosine coefficients ``(B, d)``, the fine ones louder.
+
+    Scattering says where an edge is within four pixels, and not whether it is a step or a line; pixels say both, but
+    two images are as far apart in them as their large surfaces are. A coefficient at (u, v) is therefore as loud as
+    √(1 + |(u, v)|): two images of one kind of thing are then about half a unit apart.
+
+    Args:
+        shape: ``(C, H, W)``; images with a side of more than 32 are averaged down by a whole factor first.
+
+    Attributes:
+        width: d.
+    """
+
+    down: Tensor
+    across: Tensor
+    loudness: Tensor
+
+    def __init__(self, shape: tuple[int, int, int]) -> None:
+        super().__init__()
+        self._factor = shrinking(shape)
+        self.width = shape[0] * pixels(shape)
+        counts = [torch.arange(side // self._factor, dtype=torch.float64) for side in shape[1:]]
+        for name, count in zip(("down", "across"), counts, strict=True):
+            waves = torch.cos(math.pi / len(count) * count[:, None] * (count + 0.5)) * math.sqrt(2 / len(count))
+            waves[0] /= math.sqrt(2)
+            self.register_buffer(name, waves.float(), persistent=False)
+        loudness = (1 + torch.hypot(counts[0][:, None], counts[1])).sqrt() * _LOUDNESS / math.sqrt(self.width)
+        self.register_buffer("loudness", loudness.float(), persistent=False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return the coefficients."""
+        light = functional.avg_pool2d((images + 1) / 2, self._factor)
+        return (self.loudness * (self.down @ light @ self.across.T)).flatten(1)
 
 
 class LatentEmbedding(nn.Module):

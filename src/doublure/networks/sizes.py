@@ -130,6 +130,11 @@ def paths(order: Literal[1, 2]) -> int:
     return 1 + 2 * ANGLES + (ANGLES**2 if order == 2 else 0)
 
 
+def pixels(shape: tuple[int, int, int]) -> int:
+    """Return how many pixels of each colour are left of an image."""
+    return math.prod(side // shrinking(shape) for side in shape[1:])
+
+
 def places(shape: tuple[int, int, int]) -> int:
     """Return how many windows an image has."""
     factor = shrinking(shape)
