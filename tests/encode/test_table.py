@@ -158,6 +158,9 @@ def test_what_has_no_chance_is_never_drawn(draw: float) -> None:
         def standard_normal(self, size: int) -> np.ndarray:
             return np.ones(size)
 
+        def permutation(self, what: int | np.ndarray) -> np.ndarray:
+            return np.arange(what) if isinstance(what, int) else what
+
     encoder = TableEncoder(SCHEMA, bins=10)
     for count in (1, 3, 1000):
         rows = torch.full((count, encoder.width), 0.1)

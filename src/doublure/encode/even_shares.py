@@ -21,21 +21,24 @@ class EvenShares:
     Args:
         rows: ``(N, D)``.
         rng: Where the draws come from.
+
+    Attributes:
+        kinds: ``(N,)`` which rows are of one group, from 0.
     """
 
     def __init__(self, rows: Tensor, rng: np.random.Generator) -> None:
         self._rng = rng
         # One number a row stands for all of it. Two that differ and share it by chance share out their draws, no more.
         key = (rows @ torch.from_numpy(rng.standard_normal(rows.shape[1])).to(rows.dtype)).numpy()
-        _, self._group, self._sizes = np.unique(key, return_inverse=True, return_counts=True)
+        _, self.kinds, self._sizes = np.unique(key, return_inverse=True, return_counts=True)
         self._first = np.cumsum(self._sizes) - self._sizes
 
     def draw(self) -> Floats:
         """Return ``(N,)`` numbers, uniform in [0, 1) for each row, evenly spaced in a group, in a random order."""
-        count = len(self._group)
-        order = np.lexsort((self._rng.random(count), self._group))
+        count = len(self.kinds)
+        order = np.lexsort((self._rng.random(count), self.kinds))
         place = np.empty(count)
         place[order] = np.arange(count)
-        place -= self._first[self._group]
-        shares = (place + self._rng.random(len(self._sizes))[self._group]) / self._sizes[self._group]
+        place -= self._first[self.kinds]
+        shares = (place + self._rng.random(len(self._sizes))[self.kinds]) / self._sizes[self.kinds]
         return np.minimum(shares, _BELOW_ONE)  # a sum may have been rounded up

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from doublure.encode import conditions, constraints
 from doublure.encode.columns import Binned, Floats, Numerics, RowEncoding, Scaled, encodings
+from doublure.encode.even_pairs import Ints, evened
 from doublure.encode.even_shares import EvenShares
 from doublure.encode.gaps import Gap, in_turn
 from doublure.errors import InputError
@@ -148,15 +149,27 @@ class TableEncoder:
         """
         values = rows.detach().to("cpu")
         by_column: dict[str, list[Floats]] = {name: [] for name in self.columns}
-        shares = None if rng is None else EvenShares(values, rng)
-        for block in self.blocks:
-            cells = values[:, block.place]
-            by_column[block.column].append(_scalar(cells) if block.kind == "tanh" else _draw(cells, shares))
+        for block, part in zip(self.blocks, self._drawn(values, rng), strict=True):
+            by_column[block.column].append(part)
         before: dict[str, Floats] = {}
         decoded = {name: self._restored(name, by_column[name], rng, before) for name in self._turns}
         numbered = pd.Series(np.arange(1, len(values) + 1, dtype=np.int64))  # ids; derived columns follow below
         frame = pd.DataFrame({name: decoded.get(name, numbered) for name in self.schema.columns})
         return constraints.keep(frame, self.schema)
+
+    def _drawn(self, values: Tensor, rng: np.random.Generator | None) -> list[Floats]:
+        """Return the code or scalar of each block."""
+        shares = None if rng is None else EvenShares(values, rng)
+        soft = [block for block in self.blocks if block.kind == "softmax"]
+        codes = [_draw(values[:, block.place], shares) for block in soft]
+        if shares is not None and rng is not None and codes:
+            chances = torch.cat([values[:, block.place] for block in soft], dim=1)
+            codes = list(evened(np.stack(codes, axis=1), chances, [block.size for block in soft], shares.kinds, rng).T)
+        turn = iter(codes)
+        return [
+            _scalar(values[:, block.place]) if block.kind == "tanh" else next(turn).astype(np.float64)
+            for block in self.blocks
+        ]
 
     def _restored(
         self, name: str, values: list[Floats], rng: np.random.Generator | None, before: dict[str, Floats]
@@ -196,7 +209,7 @@ def _blocks(encoded: Mapping[str, RowEncoding]) -> Iterator[Block]:
             start += part.size
 
 
-def _draw(probabilities: Tensor, shares: EvenShares | None) -> Floats:
+def _draw(probabilities: Tensor, shares: EvenShares | None) -> Ints:
     """Return one code a row: drawn from the row's probabilities, or the likeliest."""
     cumulative = probabilities.cumsum(dim=1, dtype=torch.float64)
     totals = _scalar(cumulative[:, -1:])
@@ -205,7 +218,7 @@ def _draw(probabilities: Tensor, shares: EvenShares | None) -> Floats:
     else:
         thresholds = torch.from_numpy(shares.draw() * totals)
         codes = torch.searchsorted(cumulative, thresholds[:, None], right=True)[:, 0]
-    drawn: Floats = codes.clamp(max=probabilities.shape[1] - 1).numpy().astype(np.float64)
+    drawn: Ints = codes.clamp(max=probabilities.shape[1] - 1).numpy()
     return drawn
 
 
