@@ -3,7 +3,7 @@
     python benchmarks/latent.py run --task emnist-mnist --method latentgan --epsilon 1 10 --seeds 0 1 2
     python benchmarks/latent.py run --task emnist-mnist --method latentgan --set 'teacher="critic"' --epsilon 10
     python benchmarks/latent.py run --task mnist-odd-even --method real gan inversion dpgan xie
-    python benchmarks/latent.py run --task svhn --protocol paper --method latentgan dpgan --pictures
+    python benchmarks/latent.py run --task svhn --protocol paper --method latentgan dpgan
     python benchmarks/latent.py time
     python benchmarks/latent.py table
     python benchmarks/latent.py curves
@@ -19,10 +19,11 @@ private records; for the labelling set it is no guarantee, unless that set is pu
 private record, and all of it is covered.
 
 A student learns from as many artificial records as there are private ones (``--samples`` for fewer) and is tested on
-official test data; ``--tune`` keeps training data aside instead. Resumable: finished cells are skipped, a public
-generator that was cut off goes on, and each task's is made once for all seeds and methods. So are inversions, which are
-the same for every ε and seed: a cell says in ``inverted`` whether its time holds them. ``time`` inverts 10,000 MNIST
-images. CIFAR-10 is a JPEG copy.
+official test data; ``--tune`` keeps training data aside instead. Of images there are a classifier score and Fréchet
+distances too, as a network sees them that a task's private training images taught. Resumable: finished cells are
+skipped, a public generator that was cut off goes on, and each task's is made once for all seeds and methods, as is the
+network that judges. So are inversions, which are the same for every ε and seed: a cell says in ``inverted`` whether its
+time holds them. ``time`` inverts 10,000 MNIST images. CIFAR-10 is a JPEG copy.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors.torch import load_model, save_model
 from torch import Tensor
 
 import doublure as db
@@ -100,10 +102,8 @@ def one(options: argparse.Namespace, task: Task, method: str, epsilon: float | N
     found: dict[str, Any] = {"scores": latent_students.scores(model, test, truth), **spent}
     if method == "latentgan":
         found["inverted"] = once.fresh
-    if options.pictures and task.images:
-        real, theirs = encoded(task, task.private, encoder)
-        oracle = latent_students.taught(real, theirs, classes, epochs=options.epochs, seed=1000)
-        found |= latent_students.pictures(oracle, made, labels, test, truth)
+    if task.images:
+        found |= latent_students.pictures(oracle(options, task, encoder), made, labels, test, truth)
     if task.labelling is not None and method not in FREE:
         found["guarantee"] = "of two thirds of the records; none of the labelling set, unless it is public"
     return found | {"torch": torch.__version__, "threads": torch.get_num_threads()}
@@ -168,6 +168,20 @@ def labelled(
     known, truth = encoded(task, task.labelling, encoder)
     model = latent_students.taught(known, truth, encoder.condition_width, epochs=options.epochs, seed=seed + 1)
     return latent_students.seen(model, records).argmax(1).numpy()
+
+
+def oracle(options: argparse.Namespace, task: Task, encoder: Encoder) -> torch.nn.Sequential:
+    """Return the classifier of a task's private images that judges pictures, taught if it is not there yet."""
+    told = json.dumps([options.task, options.tune, options.epochs, task.labelling is None])
+    file = OUT / "oracles" / f"{options.task}-{hashlib.sha256(told.encode()).hexdigest()[:12]}.safetensors"
+    if not file.is_file():
+        records, labels = encoded(task, task.private, encoder)
+        model = latent_students.taught(records, labels, encoder.condition_width, epochs=options.epochs, seed=1000)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        save_model(model, str(file))
+    model = latent_students.four_convolutions(encoder.body_shape, encoder.condition_width)
+    load_model(model, file)
+    return model.eval()
 
 
 def encoded(task: Task, data: Any, encoder: Encoder) -> tuple[Tensor, np.ndarray[Any, Any]]:
@@ -264,7 +278,6 @@ def main() -> None:
     parser.add_argument("--set", nargs="*", default=[], help="settings of the method, name=JSON")
     parser.add_argument("--public-set", nargs="*", default=[], help="settings of the public generator, name=JSON")
     parser.add_argument("--public-seed", type=int, default=0)
-    parser.add_argument("--pictures", action="store_true", help="classifier score and Fréchet distances too")
     parser.add_argument("--protocol", choices=["labels", "paper"], default="labels", help="where labels come from")
     parser.add_argument("--tune", action="store_true", help="test on training data that was kept aside")
     parser.add_argument("--threads", type=int, default=2)
