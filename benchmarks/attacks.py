@@ -41,7 +41,7 @@ from doublure.auditing.methods import WORLDS
 from doublure.data.images import Images
 from doublure.evaluate.expected_loss import Rule, of_understudy
 from doublure.schema import Schema
-from images import FACE, SHARED, faces, real
+from real_images import FACE, faces, images_of
 from results import Case, finished, measure
 
 DP_METHODS = ("statistics", "guided", "dpgan")
@@ -129,7 +129,7 @@ def membership(method: str, epsilon: float, seed: int) -> dict[str, Any]:
 
 def pictures(method: str, epsilon: float | None, seed: int) -> dict[str, Any]:
     """Make every attack on a method that learned 300 digits."""
-    x, y = real("mnist", "train")
+    x, y = images_of("mnist", "train")
     rows = np.random.default_rng(seed).permutation(len(x))
     own, others = ({"images": x[part], "labels": y[part]} for part in (rows[:300], rows[300:2300]))
     asked = {"method": method, **DIGITS[method], **({"epsilon": epsilon, "delta": 1e-5} if epsilon else {})}
@@ -163,8 +163,7 @@ def public_rows(folder: Path) -> str:
 
 def inverted_faces(method: str, steps: int, seed: int) -> dict[str, Any]:
     """Invert students of Olivetti's faces: five pictures of each person are fitted, five are kept aside."""
-    with np.load(SHARED / "orl_olivetti_faces.npz", allow_pickle=False) as arrays:
-        shown, who = faces(arrays)
+    shown, who = faces()
     place = np.concatenate([np.random.default_rng([seed, person]).permutation(10) for person in range(40)])
     parts = [{"images": shown[rows], "labels": who[rows]} for rows in (place < 5, place >= 5)]
     schema, asked = images_schema(200, FACE, range(40)), LEARNED | {"method": method, "steps": steps}
@@ -173,7 +172,7 @@ def inverted_faces(method: str, steps: int, seed: int) -> dict[str, Any]:
 
 def digits(noise: float | None, steps: int, seed: int) -> dict[str, Any]:
     """Attack a 64-32-10 student of artificial digits, or of real ones: accuracy, success and μ at one strength."""
-    (x, y), (test, truth) = real("mnist", "train"), real("mnist", "test")
+    (x, y), (test, truth) = images_of("mnist", "train"), images_of("mnist", "test")
     taught, own = {"images": x[:20_000], "labels": y[:20_000]}, (x[40_000:50_000], y[40_000:50_000])
     schema = images_schema(20_000, 28, range(10))
     private = db.evaluate.understudy.load_both(schema.resolve({}), taught, None)[0].content

@@ -30,21 +30,18 @@ are not at hand.
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import platform
 import resource
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image
 
 import bayesian_rows
 import doublure as db
@@ -57,65 +54,22 @@ from doublure.evaluate.tuning import tune
 from doublure.schema import Schema
 from fits import kept
 from peers import dp_merf
+from real_images import train_and_test
 from results import Case, finished, measure
 
-SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 SCHEMA = Path(__file__).resolve().parents[1] / "examples" / "schemas" / "mnist.schema.yaml"
 DELTA = 1e-5
-KEPT_ASIDE = 10_000
 TAUGHT, TUNED_ON = 10_000, 5_000
 PEER = "peer:dp-merf"
-FILES = {
-    "mnist": "mnist.npz",
-    "fashion-mnist": "fashion_mnist.npz",
-    "cifar10": "cifar10_jpegq75_bytes.npz",
-    "olivetti": "orl_olivetti_faces.npz",
-}
-FACE, FACES_TAUGHT = 48, 8
+DATA = ("mnist", "fashion-mnist", "cifar10", "olivetti")
+UNLIKE_MNIST = ("cifar10", "olivetti")
 UNPROTECTED = ("gan", "noisecritic", "real")
-
-Arrays: TypeAlias = "tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]"
-
-
-def real(data: str, split: str) -> Arrays:
-    """Return images ``(N, H, W, C)`` and labels: from shared data if present, else downloaded."""
-    local = SHARED / FILES[data]
-    if data in READERS:
-        with np.load(local, allow_pickle=False) as arrays:
-            return READERS[data](arrays, split)
-    if local.is_file():
-        with np.load(local, allow_pickle=False) as arrays:
-            return arrays[f"x_{split}"].reshape(-1, 28, 28, 1), arrays[f"y_{split}"].astype(np.int64)
-    loaded: Any = db.datasets.load(data, split)
-    return loaded["x"], loaded["y"]
-
-
-def _cifar10(arrays: Any, split: str) -> Arrays:
-    content, ends = arrays[f"jpeg_{split}"].tobytes(), arrays[f"offset_{split}"]
-    pictures = [np.asarray(Image.open(io.BytesIO(content[a:b])).convert("RGB")) for a, b in pairwise(ends)]
-    return np.stack(pictures), arrays[f"y_{split}"].astype(np.int64)
-
-
-def faces(arrays: Any) -> Arrays:
-    """Return Olivetti's faces ``(400, 48, 48, 1)`` and whose they are: persons in order, ten images each."""
-    small = [np.asarray(Image.fromarray(face).resize((FACE, FACE))) for face in arrays["olivetti64_x"]]
-    return np.stack(small)[..., None], arrays["olivetti64_identity"].astype(np.int64)
-
-
-def _olivetti(arrays: Any, split: str) -> Arrays:
-    small, who = faces(arrays)
-    number = np.arange(len(who)) - np.searchsorted(who, who)  # of this person's images
-    mine = (number < FACES_TAUGHT) == (split == "train")
-    return small[mine], who[mine]
-
-
-READERS: dict[str, Callable[[Any, str], Arrays]] = {"cifar10": _cifar10, "olivetti": _olivetti}
 
 
 def schema_of(data: str, images: np.ndarray[Any, Any], labels: np.ndarray[Any, Any]) -> Schema:
     """Return what is public about a data set: its shape, its classes and how many images it has."""
     plain = Schema.load(SCHEMA).to_plain() | {"units": len(images)}
-    if data in READERS:
+    if data in UNLIKE_MNIST:
         label = {"values": sorted(set(labels.tolist())), "roles": ["target", "condition"]}
         plain |= {"images": {"shape": list(images.shape[1:])}, "label": label}
     return Schema.parse(json.dumps(plain))
@@ -139,12 +93,7 @@ def _epsilon(options: argparse.Namespace) -> float | None:
 
 def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     """Fit, sample, teach, test."""
-    images, labels = real(options.data, "train")
-    if options.tune:
-        test_images, test_labels = images[-KEPT_ASIDE:], labels[-KEPT_ASIDE:]
-        images, labels = images[:-KEPT_ASIDE], labels[:-KEPT_ASIDE]
-    else:
-        test_images, test_labels = real(options.data, "test")
+    (images, labels), (test_images, test_labels) = train_and_test(options.data, options.tune)
     classes = int(max(labels.max(), test_labels.max())) + 1
     found: dict[str, Any] = {"students": {}}
     if options.method == "real":
@@ -285,7 +234,7 @@ def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("verb", choices=["run", "table"])
-    parser.add_argument("--data", choices=sorted(FILES), default="mnist")
+    parser.add_argument("--data", choices=sorted(DATA), default="mnist")
     parser.add_argument("--method", default="guided")
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])

@@ -28,7 +28,8 @@ from doublure.evaluate import Inspection, inspect
 from doublure.evaluate.alterations import altered
 from doublure.evaluate.words import p_value, percent, span
 from fits import kept
-from images import DELTA, real, schema_of
+from images import DELTA, schema_of
+from real_images import images_of
 from results import OUT, Case, finished, measure
 
 BUG, SHARE = "turned left", 0.25
@@ -80,7 +81,7 @@ def figures(found: Inspection) -> dict[str, Any]:
 
 def fitted(options: argparse.Namespace, seed: int, role: str) -> db.Synthesizer:
     """Fit, or load what was fitted."""
-    images, labels = real(options.data, "train")
+    images, labels = images_of(options.data, "train")
     if role == "turned":
         which = np.random.default_rng([seed, 1]).random(len(images)) < SHARE
         images = images.copy()

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from PIL import Image
 
 import doublure as db
-from doublure.errors import DoublureError
 from doublure.schema.schema import domain_of
-
-SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
-KEPT_ASIDE = 10_000
+from real_images import SHARED, images_of, train_and_test
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,24 +95,6 @@ def _taken(data: Any, rows: np.ndarray[Any, Any]) -> Any:
     return data.iloc[rows].reset_index(drop=True)
 
 
-def images_of(name: str, split: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return images ``(N, H, W, C)`` and labels of a file among the shared data, or as they are published."""
-    file = SHARED / f"{name}.npz"
-    if not file.is_file():
-        try:
-            found: Any = db.datasets.load(name, split)
-        except DoublureError as error:
-            raise SystemExit(f"{file.name} is not at hand, and {error}") from None
-        return found["x"], found["y"]
-    with np.load(file, allow_pickle=False) as arrays:
-        if f"jpeg_{split}" in arrays:
-            content, ends = arrays[f"jpeg_{split}"].tobytes(), arrays[f"offset_{split}"]
-            made = [np.asarray(Image.open(io.BytesIO(content[a:b])).convert("RGB")) for a, b in pairwise(ends)]
-            return np.stack(made), arrays[f"y_{split}"].astype(np.int64)
-        found = arrays[f"x_{split}"]
-        return found.reshape(*found.shape[:3], -1), arrays[f"y_{split}"].astype(np.int64)
-
-
 def _of_images(
     public: np.ndarray[Any, Any],
     private: tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]],
@@ -141,7 +116,7 @@ def _of_images(
 
 def split_by_class(name: str, public: set[int], private: set[int], provenance: dict[str, str], tune: bool) -> Task:
     """Return the paper's split of one data set: some classes are public, some are private."""
-    (images, labels), test = _tested(name, tune)
+    (images, labels), test = train_and_test(name, tune)
     mine, theirs = (np.isin(labels, sorted(classes)) for classes in (private, public))
     tested = np.isin(test[1], sorted(private))
     return _of_images(images[theirs], (images[mine], labels[mine]), (test[0][tested], test[1][tested]), provenance)
@@ -149,17 +124,8 @@ def split_by_class(name: str, public: set[int], private: set[int], provenance: d
 
 def two_sets(public: str, private: str, provenance: dict[str, str], tune: bool) -> Task:
     """Return one data set as public, another as private."""
-    train, test = _tested(private, tune)
+    train, test = train_and_test(private, tune)
     return _of_images(images_of(public, "train")[0], train, test, provenance)
-
-
-def _tested(name: str, tune: bool) -> tuple[Any, Any]:
-    """Return training and test images; while tuning the last training images stand in for the test set."""
-    images, labels = images_of(name, "train")
-    if not tune:
-        return (images, labels), images_of(name, "test")
-    cut = len(images) - KEPT_ASIDE
-    return (images[:cut], labels[:cut]), (images[cut:], labels[cut:])
 
 
 _MEASURES = ("time_in_hospital", "num_lab_procedures", "num_procedures", "num_medications", "number_diagnoses")
@@ -230,11 +196,11 @@ _ALL_CIFAR = _said("CIFAR-10 (a JPEG copy), all classes", "nobody: animals and v
 
 TASKS: dict[str, Callable[[bool], Task]] = {
     "mnist-odd-even": lambda tune: split_by_class("mnist", {1, 3, 5, 7, 9}, {0, 2, 4, 6, 8}, _MNIST, tune),
-    "emnist-mnist": lambda tune: two_sets("emnist_letters", "mnist", _LETTERS, tune),
-    "fashion": lambda tune: split_by_class("fashion_mnist", {1, 3, 5, 7, 9}, {0, 2, 4, 6, 8}, _FASHION, tune),
+    "emnist-mnist": lambda tune: two_sets("emnist-letters", "mnist", _LETTERS, tune),
+    "fashion": lambda tune: split_by_class("fashion-mnist", {1, 3, 5, 7, 9}, {0, 2, 4, 6, 8}, _FASHION, tune),
     # public: automobile, bird, cat, deer, dog; private: airplane, frog, horse, ship, truck
-    "cifar10": lambda tune: split_by_class("cifar10_jpegq75_bytes", {1, 2, 3, 4, 5}, {0, 6, 7, 8, 9}, _CIFAR, tune),
+    "cifar10": lambda tune: split_by_class("cifar10", {1, 2, 3, 4, 5}, {0, 6, 7, 8, 9}, _CIFAR, tune),
     "svhn": lambda tune: split_by_class("svhn", {1, 5, 7, 8, 9}, {0, 2, 3, 4, 6}, _SVHN, tune),
-    "cifar10-svhn": lambda tune: two_sets("cifar10_jpegq75_bytes", "svhn", _ALL_CIFAR, tune),
+    "cifar10-svhn": lambda tune: two_sets("cifar10", "svhn", _ALL_CIFAR, tune),
     "diabetes": diabetes,
 }

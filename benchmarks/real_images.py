@@ -1,0 +1,85 @@
+"""The real images of benchmarks: from the shared data where they are at hand, else as they are published.
+
+CIFAR-10 is a JPEG copy, in random order: its file is sorted by label, and what is kept aside for tuning are the last
+training images. Olivetti's faces are brought to 48 x 48; the first eight of each person are for training.
+"""
+
+from __future__ import annotations
+
+import io
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from PIL import Image
+
+import doublure as db
+from doublure.errors import DoublureError
+
+SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
+KEPT_ASIDE = 10_000
+FACE = 48
+_FILES = {
+    "mnist": "mnist.npz",
+    "fashion-mnist": "fashion_mnist.npz",
+    "emnist-letters": "emnist_letters.npz",
+    "cifar10": "cifar10_jpegq75_bytes.npz",
+    "svhn": "svhn.npz",
+    "olivetti": "orl_olivetti_faces.npz",
+}
+_FACES_TAUGHT = 8
+
+Arrays: TypeAlias = "tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]"
+
+
+def images_of(name: str, split: str) -> Arrays:
+    """Return images ``(N, H, W, C)`` and labels, ``train`` or ``test``."""
+    file = SHARED / _FILES[name]
+    if not file.is_file():
+        try:
+            found: Any = db.datasets.load(name, split)
+        except DoublureError as error:
+            raise SystemExit(f"{file.name} is not at hand, and {error}") from None
+        return found["x"], found["y"]
+    with np.load(file, allow_pickle=False) as arrays:
+        if name == "olivetti":
+            return _faces_of(arrays, split)
+        if name == "cifar10":
+            return _unpacked(arrays, split)
+        found = arrays[f"x_{split}"]
+        return found.reshape(*found.shape[:3], -1), arrays[f"y_{split}"].astype(np.int64)
+
+
+def train_and_test(name: str, tune: bool) -> tuple[Arrays, Arrays]:
+    """Return training and test images; while tuning, the last training images stand in for the test set."""
+    images, labels = images_of(name, "train")
+    if not tune:
+        return (images, labels), images_of(name, "test")
+    cut = len(images) - KEPT_ASIDE
+    return (images[:cut], labels[:cut]), (images[cut:], labels[cut:])
+
+
+def faces() -> Arrays:
+    """Return Olivetti's faces ``(400, 48, 48, 1)`` and whose they are: persons in order, ten images each."""
+    with np.load(SHARED / _FILES["olivetti"], allow_pickle=False) as arrays:
+        return _small(arrays)
+
+
+def _small(arrays: Any) -> Arrays:
+    small = [np.asarray(Image.fromarray(face).resize((FACE, FACE))) for face in arrays["olivetti64_x"]]
+    return np.stack(small)[..., None], arrays["olivetti64_identity"].astype(np.int64)
+
+
+def _faces_of(arrays: Any, split: str) -> Arrays:
+    small, who = _small(arrays)
+    number = np.arange(len(who)) - np.searchsorted(who, who)  # of this person's images
+    mine = (number < _FACES_TAUGHT) == (split == "train")
+    return small[mine], who[mine]
+
+
+def _unpacked(arrays: Any, split: str) -> Arrays:
+    content, ends = arrays[f"jpeg_{split}"].tobytes(), arrays[f"offset_{split}"]
+    pictures = [np.asarray(Image.open(io.BytesIO(content[a:b])).convert("RGB")) for a, b in pairwise(ends)]
+    mixed = np.random.default_rng(0).permutation(len(pictures))
+    return np.stack(pictures)[mixed], arrays[f"y_{split}"].astype(np.int64)[mixed]
