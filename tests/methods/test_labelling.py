@@ -119,25 +119,27 @@ def test_where_it_looks_follows_from_what_was_released(digits):
     assert (seen.norm(dim=1) <= 1 + 1e-6).all()
 
 
-def test_images_are_warped_once_all_is_learned(digits, monkeypatch):
-    """The labeller's view knows the warps that the generator learned with; what is built for a saved run warps more."""
+def test_images_are_warped_and_spread_once_all_is_learned(digits, monkeypatch):
+    """The labeller's view knows the warps that the generator learned with; what is built for a saved run warps more, and spreads."""
     seen, look = [], labelling._view
 
     def watched(job, settings, generator, noise_width, features):
-        seen.append(generator.warp)
+        seen.append((generator.warp, generator.spread))
         return look(job, settings, generator, noise_width, features)
 
     monkeypatch.setattr(labelling, "_view", watched)
-    made, job = made_by(digits, warp=0.5, sampled_warp=2.0)
-    assert seen == [0.5]
-    assert made.generator.warp == METHOD.build(job.encoder, job.settings, 1).generator.warp == 2.0
+    made, job = made_by(digits, warp=0.5, sampled_warp=2.0, sampled_spread=1.5)
+    assert seen == [(0.5, 1.0)]
+    for generator in (made.generator, METHOD.build(job.encoder, job.settings, 1).generator):
+        assert (generator.warp, generator.spread) == (2.0, 1.5)
 
 
 def test_its_scores_are_those_of_the_view(digits):
     """What is saved looks at whole features; learning looked at a view of them, up to a factor a record."""
     made, job = made_by(digits, labeller_steps=3)
     images, _ = digits.tensors(slice(0, 40))
-    made.generator.warp = job.settings.warp  # what learning looked at was warped no more than that
+    # What learning looked at was warped no more than it learned with, and not spread.
+    made.generator.warp, made.generator.spread = job.settings.warp, 1.0
     view = labelling._view(job, job.settings, made.generator, job.settings.image_noise, made.labeller.features)
     features = made.labeller.features(images)
     kept = job.checkpoints.kept["labeller/weights"]

@@ -39,11 +39,14 @@ class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings, LabellerSetti
     Attributes:
         sampled_warp: How strongly images are warped when they are sampled: more than the generator learned with, as the
             labeller says what a warped image still shows, so that a student sees more than the generator could draw.
+        sampled_spread: What the generator's noise is multiplied by when it is sampled: above 1, so that images come
+            more often from the edges of what the generator can draw, where labels meet. The labeller says which.
         critic_channels: Output channels of the critic's convolutions.
         labeller_share: The labeller's share, in 1/σ²: 0 leaves it out, else at least 0.01.
     """
 
     sampled_warp: float = Field(default=2.0, ge=0, le=4)
+    sampled_spread: float = Field(default=1.0, ge=0, le=4)
     critic_channels: tuple[Channels, ...] = Field(default=(16, 32, 64), min_length=1, max_length=6)
     labeller_share: float = Field(default=0.5, ge=0, le=0.99)
 
@@ -142,5 +145,5 @@ class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings, LabellerSetti
     def _checked(self, generator: UpsamplingGenerator, labeller: Labeller) -> nn.Module:
         from doublure.networks.labelled import LabelledGenerator
 
-        generator.warp = self.sampled_warp
+        generator.warp, generator.spread = self.sampled_warp, self.sampled_spread
         return LabelledGenerator(generator, labeller, noise_width=self.image_noise, tries=self.tries)

@@ -51,6 +51,10 @@ class UpsamplingGenerator(nn.Module):
         hidden: Units of the first layer.
         channels: Of the small map and of each map after a doubling.
         generator: Public randomness for the initial weights.
+
+    Attributes:
+        spread: What the noise of the image itself is multiplied by, 1 while it learns: above it, rarer images come more
+            often.
     """
 
     def __init__(
@@ -68,6 +72,7 @@ class UpsamplingGenerator(nn.Module):
         self.noise_width = noise_width
         self.condition_width = condition_width
         self.warp = warp
+        self.spread = 1.0
         self._sides = shape[1:]
         start = (channels[0], *(math.ceil(side / 2 ** (len(channels) - 1)) for side in shape[1:]))
         layers: list[nn.Module] = [
@@ -86,7 +91,7 @@ class UpsamplingGenerator(nn.Module):
 
     def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
         """Return images ``(B, C, H, W)`` in [-1, 1] from noise ``(B, Z)`` and labels ``(B, K)``."""
-        own, turns = noise[:, :-WARP_WIDTH], noise[:, -WARP_WIDTH:]
+        own, turns = noise[:, :-WARP_WIDTH] * self.spread, noise[:, -WARP_WIDTH:]
         images: Tensor = self.body(own if condition is None else torch.cat([own, condition], dim=1))
         images = images[:, :, : self._sides[0], : self._sides[1]]
         return warped(images, turns, self.warp) if self.warp and len(images) else images
