@@ -46,7 +46,7 @@ class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings, LabellerSetti
     """
 
     sampled_warp: float = Field(default=2.0, ge=0, le=4)
-    sampled_spread: float = Field(default=1.0, ge=0, le=4)
+    sampled_spread: float = Field(default=1.5, ge=0, le=4)
     critic_channels: tuple[Channels, ...] = Field(default=(16, 32, 64), min_length=1, max_length=6)
     labeller_share: float = Field(default=0.5, ge=0, le=0.99)
 
