@@ -228,7 +228,7 @@ def inverting(folder: Path, task: Task) -> tuple[torch.nn.Module, Inversion]:
     """Return a public generator, and the inversion as ``latentgan`` does it by default."""
     facts = public.load(folder)
     networks = LatentSettings.model_construct(public_facts=facts).public_networks
-    weights, beside = PublicFolder(folder).weights(facts)
+    weights, beside, _ = PublicFolder(folder).weights(facts)
     encoder = encoder_for(task.schema.resolve({}), networks)
     generator = generator_of(encoder, networks)
     generator.load_state_dict(weights)

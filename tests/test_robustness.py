@@ -20,7 +20,8 @@ PARSERS = (
     "provenance", "config", *(f"run: {name}" for name in RUN), "bundle: card.html", "bundle: card.json",
     "bundle: data.csv", "bundle: data.parquet", "bundle: dictionary.json", "images: Qv9Sentinel/1.png",
     "images: other/2.jpg", "idx: train-images-idx3-ubyte", "idx: train-labels-idx1-ubyte", "task: about.json",
-    "task: labels.csv", "task: schema.yaml", "task: images/000001.png", "public: encoder.safetensors",
+    "task: labels.csv", "task: schema.yaml", "task: images/000001.png", "public: detail.safetensors",
+    "public: encoder.safetensors",
     "public: generator.safetensors", "public: public.json",
 )  # fmt: skip
 

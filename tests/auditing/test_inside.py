@@ -111,7 +111,7 @@ def test_the_critic_of_latents_is_asked_through_the_public_generator(letters, tm
     content = db.evaluate.understudy.load_both(syn.schema, letters.private, None)[0].content.take(np.arange(20))
     encoder = encoder_for(syn.schema, plan.settings)
     body, condition = encoder.split(encoder.expand(encoder.compact(content)))
-    latents = inversion_of(encoder, plan.settings, *public_networks(encoder, plan.settings))(body)
+    latents = inversion_of(encoder, plan.settings, *public_networks(encoder, plan.settings)[:2])(body)
     with torch.no_grad():
         wanted = taught[0].critic.eval()(latents, condition)
     critic = Inside(syn, folder.load()).critic

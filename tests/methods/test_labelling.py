@@ -120,7 +120,7 @@ def test_where_it_looks_follows_from_what_was_released(digits):
 
 
 def test_images_are_warped_and_spread_once_all_is_learned(digits, monkeypatch):
-    """The labeller's view knows the warps that the generator learned with; what is built for a saved run warps more, and spreads."""
+    """The labeller's view knows what the generator learned with; what is built for a saved run warps and spreads."""
     seen, look = [], labelling._view
 
     def watched(job, settings, generator, noise_width, features):

@@ -88,6 +88,27 @@ def test_a_generator_without_encoder_needs_steps(letters, tmp_path):
     letters.refusal(SettingError, lambda: letters.plan(public=str(tmp_path / "gan"), inversion_steps=0))
 
 
+def test_detail_follows_from_the_public_generator(letters, tmp_path):
+    letters.made(tmp_path / "gan", objective="wgan-gp")
+    without = letters.plan(public=str(tmp_path / "gan")).settings
+    assert (letters.plan().settings.detail, without.detail) == (1.2, 0)
+    assert letters.plan().settings.sample_noise == 3 + 1 + 64
+    assert without.sample_noise == letters.plan(detail=0).settings.sample_noise == 3
+    assert letters.plan(detail=0.5, **LABELLER).settings.sample_noise == 2 * (3 + 1 + 64)
+    error = letters.refusal(SettingError, lambda: letters.plan(public=str(tmp_path / "gan"), detail=1))
+    assert error.field == "detail"
+
+
+def test_images_get_the_public_detail(letters, tmp_path):
+    found = {}
+    for strength in (0.0, 2.0):
+        (folder := tmp_path / str(strength)).mkdir()
+        understudy = fitted(letters, letters.plan(teacher="mixture", splits=0, detail=strength, epsilon=50.0), folder)
+        found[strength] = understudy.sample(200, given={"label": 4}, seed=1).images.astype(float) / 127.5 - 1
+    changes = [np.diff(images, axis=1).std() for images in found.values()]
+    assert changes[1] > 1.2 * changes[0]
+
+
 def test_labels_that_nothing_would_make_are_refused(letters):
     text = letters.PRIVATE.replace("8]}", "8], roles: [target]}")
     letters.refusal(SchemaError, lambda: letters.plan(text))

@@ -34,7 +34,9 @@ def job_of(letters, images, labels, **settings):
 def latents_of(letters, images, labels, **settings):
     """Return the latents that ``latentgan`` learns from, and the conditions beside them."""
     job = job_of(letters, images, labels, **settings)
-    records = latent_teaching.inverted(job, job.settings, *latent_teaching.public_networks(job.encoder, job.settings))
+    records = latent_teaching.inverted(
+        job, job.settings, *latent_teaching.public_networks(job.encoder, job.settings)[:2]
+    )
     latents, conditions, _, _ = records.lot(np.arange(len(images)))
     return latents, conditions
 
@@ -100,7 +102,7 @@ def check_progress_tells_no_count(letters):
 
     images, labels = (letters.private[name][:120] for name in ("images", "labels"))
     job = replace(job_of(letters, images, labels), progress=Listens())
-    latent_teaching.inverted(job, job.settings, *latent_teaching.public_networks(job.encoder, job.settings))
+    latent_teaching.inverted(job, job.settings, *latent_teaching.public_networks(job.encoder, job.settings)[:2])
     assert told == [900, 450, 900]  # of the public number, though there are 120
 
 

@@ -16,6 +16,7 @@ from doublure.errors import InputError, Interrupted, RunFolderError, SchemaError
 from doublure.methods import public_teaching
 from doublure.methods.base import encoder_for
 from doublure.methods.public_settings import read
+from doublure.networks.detail import Detail
 from doublure.public.facts import Provenance, made_of
 from doublure.public.folder import PublicFolder, read_weights
 
@@ -39,12 +40,12 @@ def folder_of(letters, tmp_path):
 
 def test_an_autoencoder_reproduces_what_it_was_taught_with(letters):
     assert sorted(path.name for path in letters.folder.iterdir()) == [
-        "encoder.safetensors", "generator.safetensors", "public.json",
+        "detail.safetensors", "encoder.safetensors", "generator.safetensors", "public.json",
     ]  # fmt: skip
     settings = read("images", dict(letters.facts.settings))
     shapes = encoder_for(db.Schema.parse(letters.PUBLIC).model_copy(update={"units": 1}).resolve({}), settings)
     generator, encoder = (make(shapes, torch.Generator()) for make in (settings.generator, settings.encoder))
-    weights, beside = PublicFolder(letters.folder).weights(letters.facts)
+    weights, beside, left = PublicFolder(letters.folder).weights(letters.facts)
     generator.load_state_dict(weights)
     encoder.load_state_dict(beside)
     images = torch.from_numpy(letters.public["images"]).permute(0, 3, 1, 2).float() / 127.5 - 1
@@ -52,6 +53,12 @@ def test_an_autoencoder_reproduces_what_it_was_taught_with(letters):
         found = encoder(images)
         error = (generator(found) - images).square().mean()
     assert error < 0.8 * images.var(0).mean()
+    detail = Detail((1, 8, 8))
+    detail.load_state_dict(left)
+    noise = torch.randn(len(images), detail.width, generator=torch.Generator().manual_seed(1))
+    noise[:, 0] = 9.0  # all of it: the energy of what the generator leaves out
+    with torch.no_grad():
+        assert detail(noise, generator(found)).square().mean() == pytest.approx(float(error), rel=0.2)
     assert 0.3 < found.square().mean() < 1.5  # about N(0, I)
 
 
@@ -61,6 +68,7 @@ def test_a_gan_is_made_with_an_encoder_or_without(letters, tmp_path, proposer):
     assert facts.objective == "wgan-gp"
     assert (facts.encoder_sha256 is not None) == proposer
     assert (tmp_path / "gan/encoder.safetensors").exists() == proposer
+    assert facts.detail_sha256 is None  # its critic saw to the detail
     assert public.load(tmp_path / "gan") == facts
 
 
@@ -76,6 +84,7 @@ def test_a_table_is_made_without_its_conditions(letters, tmp_path):
     )  # fmt: skip
     weights = read_weights(tmp_path / "rows/generator.safetensors")
     assert weights["body.4.bias"].shape == (8 + 2,)
+    assert facts.detail_sha256 is None
     assert "shares" not in json.dumps(facts.makes)
     private = db.Schema.parse(ROWS.replace("kind: table", "kind: table\nunits: 90"))
     facts.refuse_unfit(private)
@@ -242,7 +251,7 @@ def test_series_and_unknown_settings_are_refused(letters, tmp_path):
     assert not (tmp_path / "p").exists()
 
 
-@pytest.mark.parametrize("name", ["generator.safetensors", "encoder.safetensors", "public.json"])
+@pytest.mark.parametrize("name", ["generator.safetensors", "encoder.safetensors", "detail.safetensors", "public.json"])
 @pytest.mark.parametrize("damage", ["cut", "empty", "another byte", "gone", "junk"])
 def test_a_damaged_folder_is_one_line(letters, tmp_path, name, damage):
     folder = folder_of(letters, tmp_path)

@@ -146,7 +146,7 @@ def _judging(settings: Any, encoder: Encoder) -> tuple[Any, Encoder, Callable[[T
     from doublure.methods.table_guided import TableGuidedSettings
 
     if isinstance(settings, LatentSettings):
-        inversion = inversion_of(encoder, settings, *public_networks(encoder, settings))
+        inversion = inversion_of(encoder, settings, *public_networks(encoder, settings)[:2])
         return settings, LatentEncoder(encoder, settings.latent), inversion
     if isinstance(settings, TableGuidedSettings):
         settings = settings.adversarial(1)  # how much noise its generator takes is nothing to a critic

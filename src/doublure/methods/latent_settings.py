@@ -18,7 +18,7 @@ from doublure.methods.image_settings import classes_of
 from doublure.methods.labeller_settings import LabellerSettings
 from doublure.methods.private_settings import Norm, PrivateSettings, event_of_share
 from doublure.methods.public_part import PublicPart
-from doublure.networks.sizes import generator_work, perceptron_weights
+from doublure.networks.sizes import detail_noise, generator_work, perceptron_weights
 from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
 from doublure.schema.images import LABEL, ImageSchema
@@ -37,6 +37,7 @@ _STEPS_PROPOSED, _STEPS_ALONE, _RESTARTS_ALONE = 20, 200, 2
 _GUESSED_CLASSES = 10
 _LONG_AVERAGE = 0.99
 _MOST_CLASSES = 256
+_DETAIL = 1.2
 _PURPOSES = {
     "critic": ("train the critic of latents",),
     "mixture": ("sum up the latents' moments for each class", "sum up the latents' moments for each cell"),
@@ -294,9 +295,12 @@ class ImageLatentSettings(LatentSettings, LabellerSettings):
     Attributes:
         labeller_share: What a private labeller takes, in 1/σ², that checks what is made: 0 leaves it out, else at
             least 0.01. The paper's labelling classifier, inside the budget.
+        detail: How loud the public generator's detail is that images get (:mod:`doublure.networks.detail`); 0 leaves
+            it out. None: 1.2 where the public generator has any.
     """
 
     labeller_share: float = Field(default=0.0, ge=0, le=0.98)
+    detail: float | None = Field(default=None, ge=0, le=4)
 
     _none_or_some = field_validator("labeller_share")(none_or_some)
 
@@ -308,14 +312,25 @@ class ImageLatentSettings(LatentSettings, LabellerSettings):
     @property
     def sample_noise(self) -> int:
         """Numbers of noise that a sample takes for an image."""
-        return self.noise_width * (self.tries if self.labeller_share else 1)
+        return self.image_noise * (self.tries if self.labeller_share else 1)
+
+    @property
+    def image_noise(self) -> int:
+        """Numbers of noise that an image is made of: of its latent, and of its detail."""
+        return self.noise_width + (detail_noise(self.facts.makes["shape"]) if self.detail else 0)
 
     def settled_for(self, schema: Schema, **sizes: Any) -> Self:
         """Refuse a labeller where there is no label."""
         if self.labeller_share and not schema.with_role("condition"):
             remedy = "declare a label with the role condition, or set labeller_share=0"
             raise SchemaError("has nothing that a labeller could tell apart", field=LABEL, remedy=remedy)
-        return super().settled_for(schema, **sizes)
+        own = super().settled_for(schema, **sizes)
+        has_detail = own.facts.detail_sha256 is not None
+        if own.detail and not has_detail:
+            remedy = "leave it out, or fit an autoencoder with doublure public fit"
+            raise SettingError("the public generator has none", field="detail", remedy=remedy)
+        default = _DETAIL if has_detail else 0.0
+        return own.model_copy(update={"detail": default if own.detail is None else own.detail})
 
     def accesses(self, schema: Schema, noise_multiplier: float) -> tuple[Access, ...]:
         """What teaches the latents, and each step of the labeller."""
@@ -341,15 +356,24 @@ class ImageLatentSettings(LatentSettings, LabellerSettings):
     def build(self, encoder: Encoder, seed: int) -> nn.Module:
         """Return an untaught generator, with its labeller."""
         from doublure.methods.mean_embedding import of_images
+        from doublure.networks.detail import Detail
         from doublure.networks.labelled import Labeller
 
-        generator = super().build(encoder, seed)
+        generator, shape = super().build(encoder, seed), of_images(encoder).body_shape
+        if self.detail:
+            generator = self.detailed(generator, Detail(shape))
         if not self.labeller_share:
             return generator
-        return self.checked(generator, Labeller(of_images(encoder).body_shape, classes=encoder.condition_width))
+        return self.checked(generator, Labeller(shape, classes=encoder.condition_width))
+
+    def detailed(self, generator: nn.Module, detail: nn.Module) -> nn.Module:
+        """Return a generator whose images get detail."""
+        from doublure.networks.detail import Detailed
+
+        return Detailed(generator, detail, noise_width=self.noise_width, strength=self.detail or 0.0)  # type: ignore[arg-type]
 
     def checked(self, generator: nn.Module, labeller: nn.Module) -> nn.Module:
         """Return a generator whose images a labeller checks before they are handed out."""
         from doublure.networks.labelled import LabelledGenerator
 
-        return LabelledGenerator(generator, labeller, noise_width=self.noise_width, tries=self.tries)  # type: ignore[arg-type]
+        return LabelledGenerator(generator, labeller, noise_width=self.image_noise, tries=self.tries)  # type: ignore[arg-type]

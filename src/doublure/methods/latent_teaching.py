@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from doublure.encode.encoder import Encoder
+    from doublure.methods.public_teaching import PublicNetworks
     from doublure.private.accounting import GaussianEvent
     from doublure.private.records import PrivateRecords
 
@@ -32,41 +33,48 @@ _KEPT_EVERY = 30.0  # seconds
 
 def taught(job: Job, settings: LatentSettings) -> nn.Module:
     """Return the generator to release: of latents, and the public one behind it."""
-    generator, proposer = public_networks(job.encoder, settings, job.device)
+    generator, proposer, detail = public_networks(job.encoder, settings, job.device)
     latents = inverted(job, settings, generator, proposer)
     stage = replace(job.stage("latents", after=0), encoder=LatentEncoder(job.encoder, settings.latent), records=latents)
     events = settings.latent_events(job.encoder.schema, job.noise_multiplier or 0.0)
     latent = _TEACHERS[settings.teacher](stage, settings, events)
     whole: nn.Module = ThroughPublic(latent, generator, width=settings.latent)
+    if detail is not None and isinstance(settings, ImageLatentSettings):
+        whole = settings.detailed(whole, detail)
     if isinstance(settings, ImageLatentSettings) and settings.labeller_share:
         whole = _labelled(job, settings, whole)
     job.workspace.forget(_WORK)
     return whole.eval()
 
 
-def public_networks(
-    encoder: Encoder, settings: LatentSettings, device: str = "cpu"
-) -> tuple[nn.Module, nn.Module | None]:
-    """Return the plan's public generator and what proposes latents to it, both in evaluation mode.
+def public_networks(encoder: Encoder, settings: LatentSettings, device: str = "cpu") -> PublicNetworks:
+    """Return the plan's public generator, what proposes latents to it and its detail, if the plan wants any.
 
     Raises:
         RunFolderError: They are not the plan's, or do not fit its settings.
     """
     import torch
 
-    weights, beside = PublicFolder(settings.public).weights(settings.facts)
+    from doublure.methods.mean_embedding import of_images
+    from doublure.methods.public_teaching import PublicNetworks
+    from doublure.networks.detail import Detail
+
+    weights = PublicFolder(settings.public).weights(settings.facts)
     networks, initial = settings.public_networks, torch.Generator().manual_seed(0)
     generator = networks.generator(encoder, initial)
-    proposer = None if beside is None else networks.encoder(encoder, initial)
+    proposer = None if weights.encoder is None else networks.encoder(encoder, initial)
+    wanted = isinstance(settings, ImageLatentSettings) and settings.detail
+    detail = Detail(of_images(encoder).body_shape) if wanted and weights.detail is not None else None
+    found = PublicNetworks(generator, proposer, detail)  # type: ignore[arg-type]
     try:
-        generator.load_state_dict(weights)
-        if proposer is not None and beside is not None:
-            proposer.load_state_dict(beside)
+        for network, own in zip(found, weights, strict=True):
+            if network is not None and own is not None:
+                network.load_state_dict(own)
+                network.to(device).eval().requires_grad_(False)
     except RuntimeError:
         remedy = "fit the public generator again"
         raise RunFolderError("has weights of other networks than it says", field="public", remedy=remedy) from None
-    found = [None if one is None else one.to(device).eval().requires_grad_(False) for one in (generator, proposer)]
-    return found[0] or generator, found[1]
+    return found
 
 
 def inverted(job: Job, settings: LatentSettings, generator: nn.Module, proposer: nn.Module | None) -> PrivateRecords:
@@ -182,4 +190,4 @@ def _labelled(job: Job, settings: ImageLatentSettings, generator: nn.Module) -> 
     stage = job.stage("labeller", after=settings.latent_steps)
     event = settings.labeller_event(job.noise_multiplier or 0.0)
     sums = planned_sums(stage, [event], settings.noise_source)
-    return settings.checked(generator, labelled(stage, settings, generator, settings.noise_width, sums))
+    return settings.checked(generator, labelled(stage, settings, generator, settings.image_noise, sums))

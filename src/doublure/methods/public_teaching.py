@@ -2,7 +2,8 @@
 
 ``wgan-gp`` is the loop of ``gan`` (:mod:`doublure.methods.adversarial`) on public records. ``autoencoder`` is a
 variational autoencoder (Kingma and Welling 2014) whose records' deviation is estimated from each batch (Rybkin et al.
-2021, σ-VAE), so that there is nothing to be weighed against the latents' prior by hand.
+2021, σ-VAE), so that there is nothing to be weighed against the latents' prior by hand. What it leaves out of public
+images is kept as noise of the same covariance (:mod:`doublure.networks.detail`).
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -21,16 +24,34 @@ from doublure.methods import adversarial, kept_state
 from doublure.methods.base import Job
 from doublure.methods.plain_teacher import PlainTeacher
 from doublure.methods.public_settings import PublicSettings
+from doublure.networks.detail import Detail
 from doublure.networks.latent import Proposer, bounded
 
 _AVERAGE, _WARMUP = 0.998, 10.0
 _LAST_RATE = 0.02
 _SMALLEST = 1e-6
 _BEYOND = 1.2
+_IMAGE = 3  # channels, rows, columns
+_MOST_LOOKED_AT, _AT_ONCE = 10_000, 500
 
 
-def taught(job: Job, settings: PublicSettings) -> tuple[nn.Module, Proposer | None]:
-    """Return a public generator, and an encoder if there is to be one.
+class PublicNetworks(NamedTuple):
+    """What is made of public data.
+
+    Attributes:
+        generator: Latents to records.
+        encoder: Records to their latents; None where none was wanted.
+        detail: What the generator leaves out of images; None where it was taught to leave out nothing, by a critic,
+            and for rows.
+    """
+
+    generator: nn.Module
+    encoder: Proposer | None = None
+    detail: Detail | None = None
+
+
+def taught(job: Job, settings: PublicSettings) -> PublicNetworks:
+    """Return a public generator and what belongs to it.
 
     Args:
         job: Public records without conditions.
@@ -39,15 +60,15 @@ def taught(job: Job, settings: PublicSettings) -> tuple[nn.Module, Proposer | No
     if settings.objective == "autoencoder":
         lesson = Autoencoding(job, settings, "autoencoder")
         lesson.run("teach the autoencoder", settings.steps or 1)
-        return lesson.generator_average, lesson.encoder_average
+        return PublicNetworks(lesson.generator_average, lesson.encoder_average, lesson.detail())
     stage = _gan(job, settings)
     adversaries = adversarial.prepare(stage, settings)
     generator = adversarial.train(stage, settings, PlainTeacher(stage, settings), adversaries)
     if not settings.proposer:
-        return generator, None
+        return PublicNetworks(generator)
     proposing = Proposing(job, settings, generator)
     proposing.run("teach the encoder", settings.proposer_steps)
-    return generator, proposing.encoder_average
+    return PublicNetworks(generator, proposing.encoder_average)
 
 
 def _gan(job: Job, settings: PublicSettings) -> Job:
@@ -152,6 +173,22 @@ class Autoencoding(_Lesson):
     def encoder_average(self) -> Proposer:
         """The encoder's."""
         return _as_proposer(self._averages["encoder"])
+
+    @torch.no_grad()
+    def detail(self) -> Detail | None:
+        """Return what is left out of public images, of many of them; None for rows."""
+        shape, records = self._job.encoder.body_shape, self._job.records
+        if len(shape) != _IMAGE:
+            return None
+        self._job.progress.stage("look at what is left out")
+        rows = np.random.default_rng([self._job.seed, 8]).permutation(records.n_units)[:_MOST_LOOKED_AT]
+        found = Detail((shape[0], shape[1], shape[2]))
+        found.learn(self._with_made(part) for part in np.split(rows, range(_AT_ONCE, len(rows), _AT_ONCE)))
+        return found
+
+    def _with_made(self, units: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+        bodies, _, _, _ = self._job.records.lot(units)
+        return bodies, self.generator_average(self.encoder_average(bodies))
 
     def loss(self) -> Tensor:
         """Return the negative evidence lower bound of a batch, a record."""

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from doublure.networks.cosines import cosines
 from doublure.networks.scattering import Scattering
 from doublure.networks.sizes import paths, pixels, places, shrinking
 
@@ -133,9 +134,7 @@ class FineDetail(nn.Module):
         self.width = shape[0] * pixels(shape)
         counts = [torch.arange(side // self._factor, dtype=torch.float64) for side in shape[1:]]
         for name, count in zip(("down", "across"), counts, strict=True):
-            waves = torch.cos(math.pi / len(count) * count[:, None] * (count + 0.5)) * math.sqrt(2 / len(count))
-            waves[0] /= math.sqrt(2)
-            self.register_buffer(name, waves.float(), persistent=False)
+            self.register_buffer(name, cosines(len(count)).float(), persistent=False)
         loudness = (1 + torch.hypot(counts[0][:, None], counts[1])).sqrt() * _LOUDNESS / math.sqrt(self.width)
         self.register_buffer("loudness", loudness.float(), persistent=False)
 

@@ -155,3 +155,8 @@ def scattering_work(shape: tuple[int, int, int], order: Literal[1, 2]) -> tuple[
 def chain_noise(channels: int, length: int) -> int:
     """Return how many numbers chains make a series of: a level a channel, each step's group, and its place in it."""
     return channels * (1 + 2 * length)
+
+
+def detail_noise(shape: Sequence[int]) -> int:
+    """Return how many numbers the detail of an image is made of: one says how loud it is."""
+    return 1 + math.prod(shape)

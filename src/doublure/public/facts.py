@@ -82,6 +82,7 @@ class PublicFacts(Frozen):
         provenance: Where its data comes from.
         generator_sha256: Of ``generator.safetensors``.
         encoder_sha256: Of ``encoder.safetensors``; None where there is none.
+        detail_sha256: Of ``detail.safetensors``; likewise.
     """
 
     version: Literal[1] = VERSION
@@ -95,6 +96,7 @@ class PublicFacts(Frozen):
     provenance: Provenance
     generator_sha256: Sha256
     encoder_sha256: Sha256 | None = None
+    detail_sha256: Sha256 | None = None
 
     @model_validator(mode="after")
     def _agrees(self) -> Self:

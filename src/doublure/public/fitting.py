@@ -18,7 +18,7 @@ from doublure.fitting import check_device, use_threads
 from doublure.methods.public_settings import PublicSettings, read, settled
 from doublure.progress import Progress, Silent
 from doublure.public.facts import Provenance, PublicFacts, made_of
-from doublure.public.folder import PublicFolder, read_weights
+from doublure.public.folder import PublicFolder, PublicWeights, read_weights
 from doublure.schema import ResolvedSchema, Schema
 from doublure.stopping import StopSignal
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from doublure.encode.encoder import Encoder
     from doublure.methods.base import Job
+    from doublure.methods.public_teaching import PublicNetworks
 
 
 def fit(
@@ -81,14 +82,14 @@ def fit(
         with stop.listening():
             listener.stage("read the public records")
             job = _job(source.load(resolved), resolved, own, folder, public_seed, device, listener, stop)
-            generator, encoder = _taught(job)
+            networks = _taught(job)
     except Interrupted:
         raise Interrupted("stopped; what was learned is kept", field=out, remedy="go on with --resume") from None
     except BaseException:
         folder.discard()
         raise
     facts = _facts(resolved, job.settings, said, own.objective)  # type: ignore[arg-type]
-    return folder.finish(facts, generator.state_dict(), None if encoder is None else encoder.state_dict())
+    return folder.finish(facts, PublicWeights(*(None if one is None else one.state_dict() for one in networks)))  # type: ignore[arg-type]
 
 
 def adopt(
@@ -120,7 +121,7 @@ def adopt(
     found = _fitting(Path(weights), lambda: generator_of(shapes, own))
     beside = None if encoder is None else _fitting(Path(encoder), lambda: proposer_of(shapes, own))
     folder = PublicFolder.begun(out, {"adopted": True}, resume=False)
-    return folder.finish(_facts(resolved, own, said, "given"), found, beside)
+    return folder.finish(_facts(resolved, own, said, "given"), PublicWeights(found, beside))
 
 
 # -- networks --------------------------------------------------------------------------------------------------------
@@ -214,7 +215,7 @@ def _job(
     )
 
 
-def _taught(job: Job) -> tuple[nn.Module, nn.Module | None]:
+def _taught(job: Job) -> PublicNetworks:
     from doublure.methods.public_teaching import taught
 
     if not isinstance(job.settings, PublicSettings):

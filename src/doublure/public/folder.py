@@ -6,6 +6,7 @@
       public.json             what it is, where it comes from, the hashes; written last: it is whole or not there
       generator.safetensors   d standard normal numbers -> one record
       encoder.safetensors     optional: a record -> where its inversion begins
+      detail.safetensors      optional: what the generator leaves out of images, as a covariance
       checkpoint.safetensors  only while it is being fitted
       begun.json              likewise: what is being fitted
 """
@@ -16,7 +17,7 @@ import contextlib
 import hashlib
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from doublure import files
 from doublure.errors import InputError, RunFolderError, SettingError
@@ -26,9 +27,26 @@ from doublure.run_folder import all_finite, read_tensors, sha256_of
 if TYPE_CHECKING:
     from torch import Tensor
 
-FACTS, GENERATOR, ENCODER = "public.json", "generator.safetensors", "encoder.safetensors"
+FACTS, GENERATOR = "public.json", "generator.safetensors"
+ENCODER, DETAIL = "encoder.safetensors", "detail.safetensors"
+_FILES = (GENERATOR, ENCODER, DETAIL)
+_HASHES = ("generator_sha256", "encoder_sha256", "detail_sha256")
 _CHECKPOINT, _BEGUN = "checkpoint.safetensors", "begun.json"
 _FIT = "make it with doublure public fit"
+
+
+class PublicWeights(NamedTuple):
+    """What a public folder holds.
+
+    Attributes:
+        generator: Weights of what makes records of latents.
+        encoder: Of what proposes latents of records; None for nothing.
+        detail: Of what is added to images; None for nothing.
+    """
+
+    generator: dict[str, Tensor]
+    encoder: dict[str, Tensor] | None = None
+    detail: dict[str, Tensor] | None = None
 
 
 class PublicFolder:
@@ -92,13 +110,11 @@ class PublicFolder:
                 (self.path / _BEGUN).unlink(missing_ok=True)
                 self.path.rmdir()
 
-    def finish(
-        self, facts: dict[str, Any], generator: dict[str, Tensor], encoder: dict[str, Tensor] | None
-    ) -> PublicFacts:
+    def finish(self, facts: dict[str, Any], weights: PublicWeights) -> PublicFacts:
         """Write the weights, then the facts with their hashes; then what only a fit needs goes."""
         found = dict(facts)
-        found["generator_sha256"] = self._write(GENERATOR, generator)
-        found["encoder_sha256"] = None if encoder is None else self._write(ENCODER, encoder)
+        for name, key, tensors in zip(_FILES, _HASHES, weights, strict=True):
+            found[key] = None if tensors is None else self._write(name, tensors)
         made = PublicFacts.model_validate(found)
         files.write_json(self.path / FACTS, made.model_dump(mode="json"))
         for name in (_CHECKPOINT, _BEGUN):
@@ -157,15 +173,15 @@ class PublicFolder:
         except ValueError:
             raise RunFolderError("is damaged or was edited", field=self._named(FACTS), remedy="fit it again") from None
 
-    def weights(self, pinned: PublicFacts) -> tuple[dict[str, Tensor], dict[str, Tensor] | None]:
-        """Return the generator's and the encoder's weights.
+    def weights(self, pinned: PublicFacts) -> PublicWeights:
+        """Return the weights.
 
         Raises:
             RunFolderError: They are not the pinned ones, or are damaged.
         """
         self.refuse_another(pinned)
-        generator = read_weights(self.path / GENERATOR)
-        return generator, None if pinned.encoder_sha256 is None else read_weights(self.path / ENCODER)
+        beside = [None if pin is None else read_weights(self.path / name) for name, pin in _pins(pinned)[1:]]
+        return PublicWeights(read_weights(self.path / GENERATOR), *beside)
 
     def refuse_another(self, pinned: PublicFacts) -> None:
         """Refuse weights other than the pinned ones.
@@ -174,7 +190,7 @@ class PublicFolder:
             RunFolderError: A file is missing, or its hash is another.
         """
         remedy = "put back the folder that the plan was made with, or make the plan again"
-        for name, sha256 in ((GENERATOR, pinned.generator_sha256), (ENCODER, pinned.encoder_sha256)):
+        for name, sha256 in _pins(pinned):
             if sha256 is not None and not (self.path / name).is_file():
                 raise RunFolderError("is not there", field=self._named(name), remedy=remedy)
             if sha256 is not None and sha256_of(self.path / name) != sha256:
@@ -182,6 +198,11 @@ class PublicFolder:
 
     def _named(self, name: str) -> str:
         return f"{self.path.name}/{name}"
+
+
+def _pins(facts: PublicFacts) -> list[tuple[str, str | None]]:
+    """Return each file's name and its hash."""
+    return [(name, getattr(facts, key)) for name, key in zip(_FILES, _HASHES, strict=True)]
 
 
 def load(path: str | Path) -> PublicFacts:
@@ -192,7 +213,7 @@ def load(path: str | Path) -> PublicFacts:
     """
     folder = PublicFolder(path)
     facts = folder.facts
-    for name, sha256 in ((GENERATOR, facts.generator_sha256), (ENCODER, facts.encoder_sha256)):
+    for name, sha256 in _pins(facts):
         if sha256 is not None and sha256_of(folder.path / name) != sha256:
             raise RunFolderError("is not what public.json says", field=f"{folder.path.name}/{name}", remedy=_FIT)
     return facts
@@ -210,4 +231,4 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     return found
 
 
-__all__ = ["PublicFolder", "load", "read_weights"]
+__all__ = ["PublicFolder", "PublicWeights", "load", "read_weights"]

@@ -1,0 +1,101 @@
+"""What a public generator leaves out of images, as noise: its covariance, its loudness, its place in a generator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy import fft
+from torch import nn
+
+from doublure.networks.detail import Detail, Detailed
+from doublure.networks.sizes import detail_noise
+
+
+def coloured(size, shape, seed=0):
+    """Images of noise whose coefficients are loud where they are coarse, and whose channels go together."""
+    draw = np.random.default_rng(seed)
+    own, common = draw.standard_normal((size, *shape)), draw.standard_normal((size, 1, *shape[1:]))
+    loudness = 1 / (1 + np.add.outer(np.arange(shape[1]), np.arange(shape[2])))
+    return torch.from_numpy(fft.idctn((own + 2 * common) * loudness, axes=(2, 3), norm="ortho")).float()
+
+
+def covariances(images):
+    found = fft.dctn(images.numpy(), axes=(2, 3), norm="ortho")
+    return np.einsum("nchw,ndhw->hwcd", found, found) / len(found)
+
+
+def learned(images, parts=1, made=None):
+    """Learn what is left out; even surfaces are made unless something else is."""
+    detail = Detail(tuple(images.shape[1:]))
+    size = -(-len(images) // parts)
+    made = torch.zeros_like(images) if made is None else made
+    detail.learn(zip(images.split(size), made.split(size), strict=True))
+    return detail
+
+
+def all_of(detail, size, seed=1):
+    noise = torch.randn(size, detail.width, generator=torch.Generator().manual_seed(seed))
+    noise[:, 0] = 9.0
+    return noise
+
+
+@pytest.mark.parametrize("shape", [(1, 8, 8), (3, 6, 9)])
+def test_it_has_the_covariance_of_what_was_left_out(shape):
+    images = coloured(3000, shape)
+    detail = learned(images, parts=7)
+    expected = covariances(images)
+    np.testing.assert_allclose((detail.factors @ detail.factors.mT).numpy() * 0.02**2, expected, rtol=1e-3, atol=1e-5)
+    drawn = detail(all_of(detail, 6000), torch.zeros(6000, *shape))
+    assert drawn.shape == (6000, *shape)
+    found = covariances(drawn)
+    spread = np.sqrt(np.einsum("hwcc,hwdd->hwcd", expected, expected))  # of products of normal numbers, about
+    assert np.abs(found - expected).max() < 0.15 * spread.max()
+    assert (np.abs(found - expected) / spread).max() < 0.15
+    assert found[0, 0, 0, 0] > 10 * found[4, 4, 0, 0]
+
+
+def test_loudness_is_even_between_nothing_and_all():
+    detail = learned(coloured(500, (1, 8, 8)))
+    full, even = all_of(detail, 4000), torch.zeros(4000, 1, 8, 8)
+    noise = full.clone()
+    noise[:, 0] = torch.randn(4000, generator=torch.Generator().manual_seed(2))
+    share = detail(noise, even).flatten(1).norm(dim=1) / detail(full, even).flatten(1).norm(dim=1)
+    assert torch.quantile(share, torch.tensor([0.1, 0.5, 0.9])).tolist() == pytest.approx([0.1, 0.5, 0.9], abs=0.04)
+    full[:, 0] = -9.0
+    assert detail(full, even).abs().max() < 1e-4
+
+
+def test_busy_places_get_more_and_even_ones_little():
+    """What was left out was loud where images were busy, and so is what takes its place."""
+    made = torch.zeros(400, 1, 16, 16)
+    made[..., 8:] = torch.tensor([0.6, -0.6]).repeat(4)
+    images = made + coloured(400, (1, 16, 16)) * torch.where(torch.arange(16) > 7, 1.0, 0.05)
+    detail = learned(images, made=made)
+    drawn, left = detail(all_of(detail, 400), made), images - made
+    for part in (slice(0, 5), slice(11, 16)):
+        assert drawn[..., part].std() == pytest.approx(float(left[..., part].std()), rel=0.5)
+    assert drawn[..., 11:].std() > 5 * drawn[..., :5].std()
+
+
+def test_nothing_left_out_is_hardly_any_detail():
+    detail = learned(torch.zeros(10, 3, 4, 4))
+    assert detail(all_of(detail, 50), torch.zeros(50, 3, 4, 4)).abs().max() < 1e-2
+
+
+def test_a_generator_keeps_its_own_noise_and_condition():
+    shape = (1, 5, 4)
+    body = nn.Sequential(nn.Linear(3 + 2, 20), nn.Tanh(), nn.Unflatten(1, shape))
+
+    class Own(nn.Module):
+        def forward(self, noise, condition):
+            return body(torch.cat([noise, condition], dim=1))
+
+    detail = learned(coloured(100, shape))
+    made = Detailed(Own(), detail, noise_width=3, strength=0.5)
+    noise, condition = torch.randn(7, 3 + detail_noise(shape)), torch.eye(2)[torch.arange(7) % 2]
+    images = Own()(noise[:, :3], condition)
+    expected = (images + 0.5 * detail(noise[:, 3:], images)).clamp(-1, 1)
+    torch.testing.assert_close(made(noise, condition), expected)
+    assert Detailed(Own(), detail, noise_width=3, strength=9.0)(noise, condition).abs().max() <= 1
+    assert made(noise[:0], condition[:0]).shape == (0, *shape)
