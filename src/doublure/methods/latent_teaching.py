@@ -14,7 +14,8 @@ from doublure.errors import RunFolderError
 from doublure.methods.base import Job
 from doublure.methods.latent_settings import ImageLatentSettings, LatentSettings
 from doublure.methods.planned_sums import planned_sums
-from doublure.networks.latent import ThroughPublic
+from doublure.networks.detail import Detail
+from doublure.networks.latent import PublicNetworks, ThroughPublic
 from doublure.private.inversion import Inversion, InversionSettings
 from doublure.public.folder import PublicFolder
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from doublure.encode.encoder import Encoder
-    from doublure.methods.public_teaching import PublicNetworks
     from doublure.private.accounting import GaussianEvent
     from doublure.private.records import PrivateRecords
 
@@ -56,8 +56,6 @@ def public_networks(encoder: Encoder, settings: LatentSettings, device: str = "c
     import torch
 
     from doublure.methods.mean_embedding import of_images
-    from doublure.methods.public_teaching import PublicNetworks
-    from doublure.networks.detail import Detail
 
     weights = PublicFolder(settings.public).weights(settings.facts)
     networks, initial = settings.public_networks, torch.Generator().manual_seed(0)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -25,7 +24,7 @@ from doublure.methods.base import Job
 from doublure.methods.plain_teacher import PlainTeacher
 from doublure.methods.public_settings import PublicSettings
 from doublure.networks.detail import Detail
-from doublure.networks.latent import Proposer, bounded
+from doublure.networks.latent import Proposer, PublicNetworks, bounded
 
 _AVERAGE, _WARMUP = 0.998, 10.0
 _LAST_RATE = 0.02
@@ -33,21 +32,6 @@ _SMALLEST = 1e-6
 _BEYOND = 1.2
 _IMAGE = 3  # channels, rows, columns
 _MOST_LOOKED_AT, _AT_ONCE = 10_000, 500
-
-
-class PublicNetworks(NamedTuple):
-    """What is made of public data.
-
-    Attributes:
-        generator: Latents to records.
-        encoder: Records to their latents; None where none was wanted.
-        detail: What the generator leaves out of images; None where it was taught to leave out nothing, by a critic,
-            and for rows.
-    """
-
-    generator: nn.Module
-    encoder: Proposer | None = None
-    detail: Detail | None = None
 
 
 def taught(job: Job, settings: PublicSettings) -> PublicNetworks:

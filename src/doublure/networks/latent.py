@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+
+from doublure.networks.detail import Detail
 
 _LARGEST_LOGARITHM = 6.0
 
@@ -32,6 +35,21 @@ class Proposer(nn.Module):
         outputs: Tensor = self.network(records, None)
         mean, logarithm = outputs[:, : self.width], outputs[:, self.width :]
         return mean, logarithm.clamp(-_LARGEST_LOGARITHM * 2, _LARGEST_LOGARITHM)
+
+
+class PublicNetworks(NamedTuple):
+    """What is made of public data.
+
+    Attributes:
+        generator: Latents to records.
+        encoder: Records to their latents; None where none was wanted.
+        detail: What the generator leaves out of images; None where it was taught to leave out nothing, by a critic,
+            and for rows.
+    """
+
+    generator: nn.Module
+    encoder: Proposer | None = None
+    detail: Detail | None = None
 
 
 class ThroughPublic(nn.Module):

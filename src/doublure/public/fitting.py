@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from doublure.encode.encoder import Encoder
     from doublure.methods.base import Job
-    from doublure.methods.public_teaching import PublicNetworks
+    from doublure.networks.latent import PublicNetworks
 
 
 def fit(
