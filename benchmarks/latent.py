@@ -7,6 +7,7 @@
     python benchmarks/latent.py time
     python benchmarks/latent.py table
     python benchmarks/latent.py curves
+    python benchmarks/latent.py panels
 
 Tasks are those of ``latent_tasks.py``; SVHN is what ``doublure datasets fetch svhn`` brings. Methods: ``real`` (the
 private training data itself), ``gan`` (without privacy), ``inversion`` (the private records' inversions with their
@@ -62,7 +63,6 @@ from latent_tasks import TASKS, Task
 from results import OUT, Case, measure
 
 DELTA = 1e-5
-METHODS = ("real", "gan", "inversion", "latentgan", "dpgan", "xie")
 FREE = ("real", "gan", "inversion")
 XIE = {
     "loss": "wgan", "weight_clip": 0.02, "n_critic": 5, "critic_optimizer": "rmsprop", "critic_lr": 5e-5,
@@ -104,6 +104,8 @@ def one(options: argparse.Namespace, task: Task, method: str, epsilon: float | N
         found["inverted"] = once.fresh
     if task.images:
         found |= latent_students.pictures(oracle(options, task, encoder), made, labels, test, truth)
+        if not options.tune:
+            latent_report.keep(options.task, method, epsilon, made, labels)
     if task.labelling is not None and method not in FREE:
         found["guarantee"] = "of two thirds of the records; none of the labelling set, unless it is public"
     return found | {"torch": torch.__version__, "threads": torch.get_num_threads()}
@@ -268,9 +270,9 @@ def _plain_settings() -> Any:
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["run", "time", "table", "curves"])
+    parser.add_argument("verb", choices=["run", "time", "table", "curves", "panels"])
     parser.add_argument("--task", choices=sorted(TASKS), default="emnist-mnist")
-    parser.add_argument("--method", nargs="+", choices=METHODS, default=["latentgan"])
+    parser.add_argument("--method", nargs="+", choices=latent_report.METHODS, default=["latentgan"])
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 5.0, 10.0, 20.0, 50.0])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--samples", type=int, default=None, help="artificial records; as many as private ones")
@@ -283,10 +285,10 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    if options.verb in ("table", "curves"):
-        (latent_report.table if options.verb == "table" else latent_report.curves)()
-    else:
+    if options.verb in ("run", "time"):
         (run if options.verb == "run" else timing)(options)
+    else:
+        {"table": latent_report.table, "curves": latent_report.curves, "panels": latent_report.panels}[options.verb]()
 
 
 if __name__ == "__main__":

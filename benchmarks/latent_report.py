@@ -1,15 +1,21 @@
-"""What ``latent.py`` has measured: a table, and curves over ε with their intervals (the paper's figures 4, 5, 7, 8)."""
+"""What ``latent.py`` has measured: a table, curves over ε with intervals (figures 4, 5, 7, 8), panels of images (1)."""
 
 from __future__ import annotations
 
 import statistics
 from typing import Any, TypeAlias
 
+import numpy as np
+import torch
+
+from doublure.data.images.sheets import contact_sheet
 from results import OUT, finished, mean_and_half
 
 Entries: TypeAlias = "list[dict[str, Any]]"
 SCORES = ("accuracy", "precision", "recall", "f1")
 PICTURES = ("classifier_score", "frechet", "frechet_by_label")
+METHODS = ("real", "gan", "inversion", "latentgan", "dpgan", "xie")
+_PANELS, _ROW = OUT / "panels", 20
 _TITLES = {"f1": "macro F1", "classifier_score": "classifier score", "frechet": "Fréchet distance"}
 
 
@@ -71,6 +77,29 @@ def curves() -> None:
         figure.savefig(path, dpi=110)
         plt.close(figure)
         print(path)
+
+
+def keep(task: str, method: str, epsilon: float | None, made: torch.Tensor, labels: np.ndarray[Any, Any]) -> None:
+    """Keep a panel's row: as many images of each label as fill it, in place of what was kept before."""
+    kinds = np.unique(labels)
+    rows = np.concatenate([np.flatnonzero(labels == kind)[: max(1, _ROW // len(kinds))] for kind in kinds])
+    pixels = ((made[torch.from_numpy(rows)] + 1) * 127.5).round().clamp(0, 255).byte().permute(0, 2, 3, 1)
+    _PANELS.mkdir(parents=True, exist_ok=True)
+    np.save(_PANELS / f"{task} {METHODS.index(method)} {epsilon or 0:05g}.npy", pixels.numpy(), allow_pickle=False)
+
+
+def panels() -> None:
+    """Draw a sheet of each task: a row of images for each method and ε, the last seed's."""
+    kept = sorted(_PANELS.glob("*.npy"))
+    for task in dict.fromkeys(path.stem.split(" ")[0] for path in kept):
+        rows = []
+        for path in (path for path in kept if path.stem.split(" ")[0] == task):
+            _, number, epsilon = path.stem.split(" ")
+            name = METHODS[int(number)] + (f", ε = {float(epsilon):g}" if float(epsilon) else "")
+            rows.append((name, np.load(path, allow_pickle=False)))
+        drawn = _PANELS / f"{task}.png"
+        contact_sheet(rows, f"{task}: artificial images (δ = 1e-5 where there is an ε), and real ones").save(drawn)
+        print(drawn)
 
 
 def _lines(own: dict[tuple[Any, ...], Entries], name: str) -> dict[tuple[Any, ...], dict[Any, tuple[float, float]]]:
