@@ -114,6 +114,44 @@ def test_the_generator_decides():
     assert (one != other).any()
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_many_rows_and_few_values_are_not_exchanged_too_often(seed):
+    widths = (4, 5)
+    chances, kinds = kinds_of(300, 200, seed=seed, widths=widths)
+    codes = drawn(chances, widths, seed=seed + 1)
+    mixed = evened(codes, chances, widths, kinds, np.random.default_rng(seed + 2))
+    assert surplus(mixed, chances, widths) < 0.4 * surplus(codes, chances, widths)
+
+
+def test_of_many_blocks_some_are_evened_together(monkeypatch):
+    monkeypatch.setattr(even_pairs, "_MOST_BLOCKS", 4)
+    widths = (3,) * 10
+    chances, kinds = kinds_of(80, 70, widths=widths)
+    codes = drawn(chances, widths)
+    mixed = evened(codes, chances, widths, kinds, np.random.default_rng(12))
+    assert surplus(mixed, chances, widths) < 0.9 * surplus(codes, chances, widths)
+    assert (counts(mixed, kinds, widths) == counts(codes, kinds, widths)).all()
+
+
+def test_more_blocks_than_cells():
+    widths = (2,) * 5000
+    chances, kinds = kinds_of(12, 8, widths=widths)
+    codes = drawn(chances, widths)
+    mixed = evened(codes, chances, widths, kinds, np.random.default_rng(13))
+    assert (mixed.sum(axis=0) == codes.sum(axis=0)).all()
+
+
+def test_exchanges_end_where_there_is_too_much_to_look_at(monkeypatch):
+    chances, kinds = kinds_of(300, 200)
+    codes = drawn(chances)
+    left = []
+    for most in (0, 300, 30_000_000):
+        monkeypatch.setattr(even_pairs, "_MOST_JUDGED", most)
+        left.append(surplus(evened(codes, chances, SIZES, kinds, np.random.default_rng(14)), chances))
+    assert left[0] == surplus(codes, chances)
+    assert left[2] < left[1] < left[0]
+
+
 @pytest.mark.parametrize(
     ("sizes", "widths"),
     [((1,) * 30, SIZES), ((30, 20), (4,)), ((), SIZES)],

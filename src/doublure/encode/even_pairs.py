@@ -19,10 +19,14 @@ from torch import Tensor
 Ints = npt.NDArray[np.int64]
 
 _SWEEPS = 2
-_AT_ONCE = 128
+_AT_ONCE = 32
 """Meetings that are judged by the same tables: of many, all would mend the same cell."""
+_MOST_BLOCKS = 64
+"""Whose pairs are evened; of more blocks, those that chance puts together."""
 _MOST_CELLS = 4096
-"""Of all blocks together; in a block with more codes than its part of them the rarest share one."""
+"""Of such blocks together; in a block with more codes than its part of them the rarest share one."""
+_MOST_JUDGED = 30_000_000
+"""Blocks that are looked at in all, a few seconds: of very many rows or blocks, some are left to chance."""
 _MOST_STRATA = 16
 _SURE = 1e-6
 
@@ -49,10 +53,12 @@ def evened(codes: Ints, chances: Tensor, sizes: Sequence[int], kinds: Ints, rng:
         return mixed
     values, stratum = np.unique(codes[:, certain], axis=0, return_inverse=True)
     together = len(values) > _MOST_STRATA
+    groups = np.array_split(rng.permutation(len(sizes)), -(-len(sizes) // _MOST_BLOCKS))
     for rows in [np.arange(len(codes))] if together else _rows_of(stratum.reshape(-1), len(values)):
-        tables = _PairTables(codes[rows], parts, kinds[rows])
-        tables.even(rng)
-        mixed[rows] = tables.codes
+        for group in groups:
+            tables = _PairTables(codes[np.ix_(rows, group)], [parts[place] for place in group], kinds[rows])
+            tables.even(rng, most=_MOST_JUDGED * len(rows) // (len(codes) * len(groups)))
+            mixed[np.ix_(rows, group)] = tables.codes
     return mixed
 
 
@@ -96,11 +102,21 @@ class _PairTables:
         block_of = np.repeat(np.arange(blocks), [own.shape[1] for own in expected])
         self._surplus[block_of[:, None] == block_of] = 0
 
-    def even(self, rng: np.random.Generator) -> None:
-        """Let rows of a kind meet, and exchange what brings the tables nearer to what they should be."""
+    def even(self, rng: np.random.Generator, *, most: int) -> None:
+        """Let rows of a kind meet, and exchange what brings the tables nearer to what they should be.
+
+        Args:
+            rng: Says which rows meet.
+            most: Blocks of rows that meet that are looked at; then that is all.
+        """
+        blocks = self.codes.shape[1]
+        left = most // blocks
         for _ in range(_SWEEPS):
-            for block in rng.permutation(self.codes.shape[1]):
-                one, other = self._meetings(block, rng)
+            for block in rng.permutation(blocks):
+                if not left:
+                    return
+                one, other = (rows[:left] for rows in self._meetings(block, rng))
+                left -= len(one)
                 for start in range(0, len(one), _AT_ONCE):
                     self._exchange(block, one[start : start + _AT_ONCE], other[start : start + _AT_ONCE])
 
@@ -122,10 +138,10 @@ class _PairTables:
         change = self._surplus[theirs[:, None], left] + self._surplus[mine[:, None], right]
         change -= self._surplus[mine[:, None], left] + self._surplus[theirs[:, None], right]
         gain, cost = -change.sum(axis=1), 2 * (left != right).sum(axis=1)
-        # As if all that exchange the same two values moved the same cells: each has to better what those before leave.
+        # As if all that exchange the same two values moved the same cells, each by 4 in every block that differs.
         better = np.flatnonzero(gain > cost)
         before = _earlier(np.minimum(mine, theirs)[better] * len(self._surplus) + np.maximum(mine, theirs)[better])
-        better = better[gain[better] > cost[better] * (1 + before)]
+        better = better[gain[better] > cost[better] * (1 + 2 * before)]
         one, other, mine, theirs = one[better], other[better], mine[better], theirs[better]
         width = left.shape[1]
         for value, others, by in (
