@@ -211,7 +211,7 @@ def _cells(rows: list[dict[str, Any]], real: float) -> list[object]:
     first, done = rows[0], [row for row in rows if "failed" not in row]
     limits = [f"{first['model_mb']:g} MB"] if first.get("model_mb") else []
     limits += [f"{first['rounds_a_column']} rounds a column"] if first.get("rounds_a_column") else []
-    limits += [f"{first['cap']} CPU s"] if first.get("cap") else []
+    limits += [f"{first['cap']:g} CPU s"] if first.get("cap") else []
     cells: list[object] = [first["peer"] + (f" (at most {', '.join(limits)})" if limits else "")]
     cells += [first.get("bins") or "–", "–", "–", "–"]
     if first["epsilon"] is not None:
