@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -117,7 +118,7 @@ def test_seeds_sizes_and_rows_never_enter_the_ledger(ledger):
     run = ledger.resume(run.id, run.session)
     run.close("done", steps=10)
     ledger.record_release(run.id, {"data.csv": "0" * 64}, "dp")
-    text = ledger.path.read_text()
+    text = re.sub(r"[0-9a-f]{16,}", "", ledger.path.read_text())  # A digest may hold any five figures.
     assert "48842" not in text
     assert "seed" not in text
     keys = {record.kind: set(record.body) for record in ledger.entries}
