@@ -95,10 +95,10 @@ def panels() -> None:
         rows = []
         for path in (path for path in kept if path.stem.split(" ")[0] == task):
             _, number, epsilon = path.stem.split(" ")
-            name = METHODS[int(number)] + (f", eps {float(epsilon):g}" if float(epsilon) else "")
+            name = METHODS[int(number)] + (f", ε = {float(epsilon):g}" if float(epsilon) else "")
             rows.append((name, np.load(path, allow_pickle=False)))
         drawn = _PANELS / f"{task}.png"
-        contact_sheet(rows, f"{task}: artificial images (delta 1e-5 where there is an eps), and real ones").save(drawn)
+        contact_sheet(rows, f"{task}: artificial images (δ = 1e-5 where there is an ε), and real ones").save(drawn)
         print(drawn)
 
 

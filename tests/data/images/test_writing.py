@@ -97,6 +97,11 @@ def test_a_sheet_of_no_images_and_of_colour(schema):
     assert (sheet == (250, 0, 0)).all(axis=2).any()
 
 
+def test_a_sheet_has_letters_other_than_latin_ones(artificial):
+    one, other = (np.asarray(contact_sheet([(name, artificial.images[:1])], "t")) for name in ("шапка", "пашка"))
+    assert not np.array_equal(one, other)  # Boxes in place of letters would be alike.
+
+
 def test_examples_are_the_first_of_each_class(schema, artificial):
     assert examples(artificial, schema, 2).labels.tolist() == artificial.labels.tolist()[:6]
 

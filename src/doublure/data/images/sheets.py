@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,13 +16,14 @@ from doublure.schema.images import ImageSchema
 
 if TYPE_CHECKING:
     from PIL import Image
+    from PIL.ImageFont import FreeTypeFont
 
 MOST_ON_A_SHEET = 5_000
 _ROW = 20
 _GAP = 2
 _SMALLEST = 40
 _MARGIN = 12
-_FONT = 15
+_FONT = 14
 _LONGEST_LABEL = 18
 _MANY_CLASSES = 40
 _PAPER, _INK, _FAINT = (252, 252, 251), (28, 37, 49), (95, 105, 120)
@@ -62,9 +64,9 @@ def contact_sheet(rows: Sequence[tuple[str, Pixels]], title: str) -> Image.Image
         rows: A row's label, and its images ``(B, H, W, C)``.
         title: What stands above them: what these images are, and what may be claimed.
     """
-    from PIL import Image, ImageDraw, ImageFont
+    from PIL import Image, ImageDraw
 
-    font = ImageFont.load_default(_FONT)
+    font = _font()
     shapes = [pixels.shape for _, pixels in rows if len(pixels)]
     height, width, _ = shapes[0][1:] if shapes else (_SMALLEST, _SMALLEST, 1)
     scale = max(1, -(-_SMALLEST // max(height, width)))
@@ -106,6 +108,14 @@ def png(picture: Image.Image, about: dict[str, str] | None = None) -> bytes:
     buffer = io.BytesIO()
     picture.save(buffer, format="PNG", pnginfo=texts)
     return buffer.getvalue()
+
+
+def _font() -> FreeTypeFont:
+    """Return the letters of a sheet: those that come with matplotlib, which has Greek and Cyrillic ones too."""
+    import matplotlib
+    from PIL import ImageFont
+
+    return ImageFont.truetype(Path(matplotlib.get_data_path(), "fonts", "ttf", "DejaVuSans.ttf"), _FONT)
 
 
 def _short(name: str) -> str:
