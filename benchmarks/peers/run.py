@@ -187,10 +187,10 @@ def run(arguments: argparse.Namespace) -> None:
 def table(arguments: argparse.Namespace) -> None:
     """Print a table for each data set: mean over seeds, and the range."""
     results = finished("peers")
-    versions = {name: own for row in results for name, own in row.get("versions", {}).items()}
-    print(
-        f"Python {platform.python_version()}, " + ", ".join(f"{name} {own}" for name, own in sorted(versions.items()))
-    )
+    versions = sorted({pair for row in results for pair in row.get("versions", {}).items()})
+    names = dict.fromkeys(name for name, _ in versions)
+    each = (f"{name} {' and '.join(own for other, own in versions if other == name)}" for name in names)
+    print(f"Python {platform.python_version()}, {', '.join(each)} (a peer's own each)")
     kind = ("epsilon", "peer", "bins", "model_mb", "rounds_a_column", "cap")
     for data in arguments.data:
         of_data = [row for row in results if row["data"] == data]
