@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+import torch
 
 from doublure.data.images import Images
-from doublure.evaluate.students import learning_curve, predict
+from doublure.evaluate.students import BATCH, EPOCHS, LEAST_STEPS, learning_curve, predict
 
 
 def shades(n: int, seed: int) -> tuple[Images, np.ndarray]:
@@ -32,3 +34,16 @@ def test_a_class_that_the_first_images_lack_counts_as_missed() -> None:
     test, truth = shades(60, 3)
     found = learning_curve("logistic", lesson.take(order), classes[order], test, truth, [5], seed=0)
     assert found == {5: float((truth == 0).mean())}
+
+
+def test_few_images_are_looked_at_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[int] = []
+    real = torch.optim.Adam.step
+    monkeypatch.setattr(torch.optim.Adam, "step", lambda self, *given: (steps.append(1), real(self, *given))[1])
+    test, _ = shades(5, 5)
+    for size in (20, 300, 3000):
+        lesson, classes = shades(size, 4)
+        predict("mlp", lesson, classes, test, 2, 0)
+        steps.append(0)
+    ends = np.cumsum(steps)[np.array(steps) == 0]
+    assert np.diff(ends, prepend=0).tolist() == [LEAST_STEPS, LEAST_STEPS, EPOCHS * (3000 // BATCH)]

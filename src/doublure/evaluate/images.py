@@ -22,7 +22,7 @@ from doublure.evaluate.extractors import codes_of
 from doublure.evaluate.holdout import SEEN, Rows, sides
 from doublure.evaluate.resemblance import resemblance
 from doublure.evaluate.scores import Score, distance_score, rate_score
-from doublure.evaluate.students import EPOCHS, STUDENTS, USUAL, Student, predict, sight
+from doublure.evaluate.students import EPOCHS, LEAST_STEPS, STUDENTS, USUAL, Student, predict, sight
 from doublure.evaluate.table import INTERNAL, versions
 from doublure.evaluate.words import Verdict, interval, percent
 from doublure.figures import Result
@@ -282,7 +282,8 @@ def _sheet(images: Images, schema: ImageSchema, title: str) -> bytes:
 
 def _notes(kept_aside: bool) -> tuple[str, ...]:
     notes = [
-        f"Students learn for {EPOCHS} epochs of at most {MOST_IMAGES:,} images; what they are was fixed beforehand.",
+        f"Students learn for {EPOCHS} epochs of at most {MOST_IMAGES:,} images, and for {LEAST_STEPS} steps at least; "
+        "what they are was fixed beforehand.",
         "Class means draws each pixel on its own around its class’s mean: right averages, no relations between pixels.",
     ]
     if not kept_aside:

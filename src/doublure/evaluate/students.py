@@ -15,7 +15,8 @@ images that it is tested on, and no epoch is chosen by looking.
 ============ ==========================================================================================================
 
 ``cnn``, ``resnet`` and ``mlp`` take 10 epochs of Adam (learning rate 1e-3, falling to zero along a cosine) in batches
-of 128.
+of 128; of few images as many epochs as make 200 steps, so that a curve over numbers of images shows what images teach,
+and not how long somebody learned.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ USUAL: tuple[Student, ...] = ("cnn", "mlp", "logistic", "forest")
 """Those that are taught unless others are asked for."""
 
 EPOCHS = 10
+LEAST_STEPS = 200
 BATCH = 128
 RATE = 1e-3
 _ROUNDS = 100
@@ -165,7 +167,7 @@ def seen_by(function: Callable[[torch.Tensor], torch.Tensor], images: Images, ba
 
 
 def taught(
-    student: Student, lesson: Images, classes: Labels, seed: int, *, rate: float = RATE, epochs: int = EPOCHS
+    student: Student, lesson: Images, classes: Labels, seed: int, *, rate: float = RATE, epochs: int | None = None
 ) -> nn.Sequential:
     """Teach a student that is a network.
 
@@ -175,7 +177,7 @@ def taught(
         classes: ``(N,)`` their classes, 0 to K - 1.
         seed: Fixes its randomness.
         rate: Adam's learning rate at the start.
-        epochs: How often it sees each image.
+        epochs: How often it sees each image; None: as fixed above.
 
     Returns:
         The network in evaluation mode: ``(B, C, H, W)`` float32 in [-1, 1] to scores ``(B, K)``.
@@ -194,12 +196,19 @@ def taught(
 
 
 def _learn(
-    model: nn.Sequential, lesson: Images, classes: torch.Tensor, source: torch.Generator, rate: float, epochs: int
+    model: nn.Sequential,
+    lesson: Images,
+    classes: torch.Tensor,
+    source: torch.Generator,
+    rate: float,
+    epochs: int | None,
 ) -> None:
     import torch
     from torch.nn import functional
 
     batches = max(1, len(lesson) // BATCH)
+    if epochs is None:
+        epochs = max(EPOCHS, -(-LEAST_STEPS // batches))
     optimizer = torch.optim.Adam(model.parameters(), rate)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs * batches)
     model.train()
