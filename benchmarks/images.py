@@ -87,8 +87,8 @@ def cases(options: argparse.Namespace) -> Iterator[Case]:
 
 
 def _epsilon(options: argparse.Namespace) -> float | None:
-    """Return the ε of a cell; gan's keep the default that they were once named by."""
-    return None if options.method in ("noisecritic", "real") else options.epsilon
+    """Return the ε of a cell, where there is one."""
+    return None if options.method in UNPROTECTED or options.method == "real" else options.epsilon
 
 
 def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
@@ -180,20 +180,22 @@ def table() -> None:
         data, method, epsilon, _, samples, tune, chosen, *loss = entry["cell"]
         cells.setdefault((data, method, epsilon, samples, tune, chosen, *loss), []).append(entry)
     names = [student for student in STUDENTS if any(student in e["students"] for es in cells.values() for e in es)]
-    print("| data | method | ε | " + " | ".join(names) + " | fit, s | CPU s | MiB | seeds | settings |")
-    print("|---|---|--:|" + "--:|" * len(names) + "--:|--:|--:|--:|---|")
-    for (data, method, epsilon, _, tune, chosen, *_), entries in cells.items():
+    print("| data | method | ε | " + " | ".join(names) + " | fit, s | CPU s | MiB | images | seeds | settings |")
+    print("|---|---|--:|" + "--:|" * len(names) + "--:|--:|--:|--:|--:|---|")
+    for (data, method, epsilon, samples, tune, chosen, *_), entries in cells.items():
         scores = []
         for name in names:
             values = [100 * entry["students"][name] for entry in entries if name in entry["students"]]
             scores.append(f"{statistics.mean(values):.1f} ({min(values):.1f}–{max(values):.1f})" if values else "–")
+        whole = [entry for entry in entries if not entry.get("resumed")] or entries  # what was cut off tells no time
         means = [
-            round(statistics.mean(entry.get(key, 0) for entry in entries))
+            round(statistics.mean(entry.get(key, 0) for entry in whole))
             for key in ("fit_seconds", "fit_cpu_seconds", "peak_mib")
         ]
         setting = ("held-out training images; " if tune else "") + (chosen if chosen != "[]" else "default")
         shown = "–" if epsilon is None else epsilon
-        print("|", " | ".join(str(x) for x in (data, method, shown, *scores, *means, len(entries), setting)), "|")
+        row = (data, method, shown, *scores, *means, samples, len(entries), setting)
+        print("|", " | ".join(map(str, row)), "|")
     bayesian_rows.table(cells)
     loss_table(cells)
 
