@@ -35,7 +35,7 @@ import platform
 import resource
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,8 @@ def schema_of(data: str, images: np.ndarray[Any, Any], labels: np.ndarray[Any, A
 def cases(options: argparse.Namespace) -> Iterator[Case]:
     """Yield what is asked for."""
     for seed in options.seeds:
-        cell = (options.data, options.method, _epsilon(options), seed, options.samples, options.tune, str(options.set))
+        chosen = f"{options.set}" + (f", sampled with {options.sampled}" if options.sampled else "")
+        cell = (options.data, options.method, _epsilon(options), seed, options.samples, options.tune, chosen)
         if options.expected_loss:
             cell = (*cell, f"{options.pairs} pairs in {' '.join(options.expected_loss)}")
         if options.tuning:
@@ -103,6 +104,7 @@ def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
         found |= cost
     else:
         understudy, cost = fitted(options, images, labels, seed)
+        resample(understudy, settings(options.sampled))
         found["annotator"] = bayesian_rows.annotator_accuracy(understudy, test_images, test_labels)
         drawn = understudy.sample(options.samples, seed=seed)
         lesson = drawn.labels.to_numpy().astype(np.int64)
@@ -142,6 +144,13 @@ def fitted(
         cell = (*cell, options.method)
     understudy, cost, run = kept(plan, {"images": images, "labels": labels}, cell, seed)
     return understudy, cost | (bayesian_rows.claims(understudy, run) if options.method == bayesian_rows.METHOD else {})
+
+
+def resample(understudy: db.Synthesizer, changed: Mapping[str, Any]) -> None:
+    """Change what only sampling asks of ``guided``: it costs nothing, and a kept fit need not be made again."""
+    drawing = understudy.generator.generator if changed else None
+    for name, value in changed.items():
+        setattr(drawing, {"sampled_warp": "warp", "sampled_spread": "spread"}[name], value)
 
 
 def peers(
@@ -246,6 +255,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=1000, help="real records that a loss is estimated from")
     parser.add_argument("--sizes", type=int, nargs="*", default=[], help="numbers of images for the first student")
     parser.add_argument("--set", nargs="*", default=[], help="settings, name=JSON")
+    parser.add_argument("--sampled", nargs="*", default=[], help="sampled_warp=, sampled_spread= after the fit")
     parser.add_argument("--tuning", action="store_true", help="teach a sweep of students, and compare their losses")
     parser.add_argument("--tune", action="store_true", help="test on training images that were kept aside")
     parser.add_argument("--threads", type=int, default=2)
