@@ -132,6 +132,19 @@ def test_another_version_is_refused(small, tmp_path, version):
         db.load(run)
 
 
+def test_a_plan_of_another_doublure_names_the_one_that_reads_it(small, tmp_path):
+    run, _ = small.copies(tmp_path)
+    plan = json.loads((run / "plan.json").read_text())
+    plan["settings"].pop("n_critic")
+    (run / "plan.json").write_text(json.dumps(plan))
+    with pytest.raises(InputError, match="make the plan again"):
+        db.load(run)
+    change(run / "run.json", doublure_version="0.0.7\n")
+    with pytest.raises(RunFolderError, match=r"use doublure 0\.0\.7\\n with it") as caught:
+        db.load(run)
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize("status", ["planned", "reserved", "resumed", "interrupted", "aborted", None])
 def test_an_unfinished_run_is_refused(small, tmp_path, status):
     run, _ = small.copies(tmp_path)

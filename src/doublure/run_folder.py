@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from doublure import files
 from doublure._version import __version__
-from doublure.errors import InputError, RunFolderError
+from doublure.errors import InputError, RunFolderError, printable
 from doublure.guarantee import Guarantee
 from doublure.methods import table
 from doublure.methods.base import encoder_for
@@ -169,8 +169,22 @@ class RunFolder:
 
     @property
     def plan(self) -> Plan:
-        """The plan, checked against its own settings; what it costs was settled when it was reserved."""
-        return Plan.from_json(self._json("plan.json"), reprice=False)
+        """The plan, checked against its own settings; what it costs was settled when it was reserved.
+
+        Raises:
+            InputError: It is no plan, or was edited.
+            RunFolderError: It is of another doublure, whose settings were others: that one still reads it.
+        """
+        written = self._json("plan.json")
+        try:
+            return Plan.from_json(written, reprice=False)
+        except InputError:
+            made = self.run.get("doublure_version")
+            if made == __version__ or not isinstance(made, str):
+                raise
+            known = printable(made)
+            message = f"was made by doublure {known}, whose plans doublure {__version__} does not read"
+            raise RunFolderError(message, field=self.path, remedy=f"use doublure {known} with it") from None
 
     @property
     def schema(self) -> ResolvedSchema | None:
