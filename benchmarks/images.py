@@ -7,16 +7,16 @@
     python benchmarks/images.py run --data mnist --method guided --epsilon 1 --seeds 0 1 2 --tuning
     python benchmarks/images.py table
 
-All 60,000 training images are the private data set; a student of ``doublure.evaluate.students`` learns from 60,000
-artificial ones and is tested on the 10,000 official test images; method ``real`` teaches it with the training images
-themselves. Resumable: finished cells are skipped. ``--tune`` keeps the last 10,000 training images aside, tests on
-those, and never opens the test set: settings were chosen that way.
+All 60,000 training images are the private data set (``--private`` for fewer); a student of
+``doublure.evaluate.students`` learns from 60,000 artificial ones and is tested on the 10,000 official test images;
+method ``real`` teaches it with the training images themselves. Resumable: finished cells are skipped. ``--tune`` keeps
+the last 10,000 training images aside, tests on those, and never opens the test set: settings were chosen that way.
 
 Fits are kept under ``out/runs``: one that was cut off goes on, and one that was made is loaded.
 
 ``bayesgan``'s ε is the ceiling on ε_μ at δ_μ = 1e-10, annotator included (Triastcyn & Faltings 2022, Table 1: a true
-sum of 2). ``--sizes`` also teaches the first student with the first so many
-images, as in the paper's Figure 3; ``--method real --sizes …`` is the curve beside.
+sum of 2). ``--sizes`` also teaches the first student with the first so many images, as in the paper's Figure 3;
+``--method real --sizes …`` is the curve beside.
 
 ``--tuning`` also teaches a sweep of students with 10,000 artificial images, and compares their losses on 5,000 others
 with those on real ones (2019, §5.3).
@@ -79,12 +79,17 @@ def cases(options: argparse.Namespace) -> Iterator[Case]:
     """Yield what is asked for."""
     for seed in options.seeds:
         chosen = f"{options.set}" + (f", sampled with {options.sampled}" if options.sampled else "")
-        cell = (options.data, options.method, _epsilon(options), seed, options.samples, options.tune, chosen)
+        cell = (_name(options), options.method, _epsilon(options), seed, options.samples, options.tune, chosen)
         if options.expected_loss:
             cell = (*cell, f"{options.pairs} pairs in {' '.join(options.expected_loss)}")
         if options.tuning:
             cell = (*cell, "tuning")
         yield {"cell": cell}, partial(one, options, seed)
+
+
+def _name(options: argparse.Namespace) -> str:
+    """Return the name of the private data: all training images, unless only the first so many."""
+    return options.data if options.private is None else f"{options.data}, {options.private} images"
 
 
 def _epsilon(options: argparse.Namespace) -> float | None:
@@ -95,6 +100,7 @@ def _epsilon(options: argparse.Namespace) -> float | None:
 def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     """Fit, sample, teach, test."""
     (images, labels), (test_images, test_labels) = train_and_test(options.data, options.tune)
+    images, labels = images[: options.private], labels[: options.private]
     classes = int(max(labels.max(), test_labels.max())) + 1
     found: dict[str, Any] = {"students": {}}
     if options.method == "real":
@@ -139,7 +145,7 @@ def fitted(
     if options.method == bayesian_rows.METHOD:
         spent["delta"] = bayesian_rows.DELTA_MU
     plan = db.plan(schema_of(options.data, images, labels), method=options.method, **spent, **settings(options.set))
-    cell = (options.data, options.epsilon, seed, options.tune, options.set)
+    cell = (_name(options), options.epsilon, seed, options.tune, options.set)
     if options.method != bayesian_rows.METHOD:
         cell = (*cell, options.method)
     understudy, cost, run = kept(plan, {"images": images, "labels": labels}, cell, seed)
@@ -250,6 +256,7 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--samples", type=int, default=60_000)
+    parser.add_argument("--private", type=int, default=None, help="only the first so many training images are private")
     parser.add_argument("--students", nargs="+", choices=sorted(STUDENTS), default=list[Student](["cnn"]))
     parser.add_argument("--expected-loss", nargs="*", choices=sorted(NAMES), default=[], metavar="FEATURES")
     parser.add_argument("--pairs", type=int, default=1000, help="real records that a loss is estimated from")
