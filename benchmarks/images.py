@@ -35,7 +35,7 @@ import platform
 import resource
 import statistics
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -110,7 +110,7 @@ def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
         found |= cost
     else:
         understudy, cost = fitted(options, images, labels, seed)
-        resample(understudy, settings(options.sampled))
+        understudy = understudy.sampling_with(**settings(options.sampled))
         found["annotator"] = bayesian_rows.annotator_accuracy(understudy, test_images, test_labels)
         drawn = understudy.sample(options.samples, seed=seed)
         lesson = drawn.labels.to_numpy().astype(np.int64)
@@ -150,13 +150,6 @@ def fitted(
         cell = (*cell, options.method)
     understudy, cost, run = kept(plan, {"images": images, "labels": labels}, cell, seed)
     return understudy, cost | (bayesian_rows.claims(understudy, run) if options.method == bayesian_rows.METHOD else {})
-
-
-def resample(understudy: db.Synthesizer, changed: Mapping[str, Any]) -> None:
-    """Change what only sampling asks of ``guided``: it costs nothing, and a kept fit need not be made again."""
-    drawing = understudy.generator.generator if changed else None
-    for name, value in changed.items():
-        setattr(drawing, {"sampled_warp": "warp", "sampled_spread": "spread"}[name], value)
 
 
 def peers(

@@ -129,6 +129,24 @@ class Synthesizer:
         wanted = asking.read(given or {}, self.schema, self._encoder)
         return self._chunks(counted(n), wanted, seeding.chosen(seed), chunk_rows)
 
+    def sampling_with(self, **settings: object) -> Synthesizer:
+        """Return the same understudy, with settings changed that only sampling asks; that is free, as sampling is.
+
+        Args:
+            settings: By name, such as ``sampled_spread`` of ``guided`` on images.
+
+        Raises:
+            SettingError: The fit depended on a setting, there is none of that name, or a value is out of range.
+        """
+        from doublure.methods import table
+
+        if not settings:
+            return self
+        plan = replace(self.plan, settings=self.plan.settings.sampling_with(settings))
+        generator = table.method(plan.method).build(self._encoder, plan.settings, seed=0)
+        generator.load_state_dict(self.generator.state_dict())
+        return replace(self, plan=plan, generator=generator.eval())
+
     def save(self, path: str | Path) -> None:
         """Write a run folder that :func:`doublure.load` reads."""
         from doublure.run_folder import RunFolder

@@ -11,7 +11,7 @@ import torch
 
 import doublure as db
 from doublure.data.images import open_images
-from doublure.errors import RunFolderError
+from doublure.errors import RunFolderError, SettingError
 from doublure.methods import mean_embedding
 from doublure.methods.mean_embedding import RELEASED, Teaching
 from doublure.private.noise import OsKeyedNoise
@@ -95,6 +95,37 @@ def test_what_is_kept_in_memory_and_on_disk_is_the_same(tmp_path, digits, book, 
     assert one.labels.tolist() == two.labels.tolist()
     assert not np.array_equal(syn.sample(700, seed=4).images, one.images)
     assert set(one.labels.astype(str)) == {*map(str, range(10))}
+
+
+def test_what_only_sampling_asks_can_be_changed_for_nothing(tmp_path, digits, book, plans, run, doublure):
+    syn = db.fit(digits, plans["guided"], ledger=book, out=tmp_path / "run", seed=1)
+    spent, usual = book.spent, syn.sample(50, seed=3).images
+    wide = syn.sampling_with(sampled_spread=3.0, sampled_warp=0)
+    drawn = wide.sample(50, seed=3).images
+    assert not np.array_equal(drawn, usual)
+    assert np.array_equal(syn.sample(50, seed=3).images, usual)
+    assert np.array_equal(wide.sampling_with(sampled_spread=1.5, sampled_warp=2).sample(50, seed=3).images, usual)
+    assert wide.guarantee == syn.guarantee
+    wide.save(tmp_path / "wide")
+    assert np.array_equal(db.load(tmp_path / "wide").sample(50, seed=3).images, drawn)
+    words = ["--set", "sampled_spread=3", "--set", "sampled_warp=0", "--seed", 3]
+    doublure("sample", tmp_path / "run", "-n", 50, *words, "-o", tmp_path / "a.npz")
+    assert np.array_equal(np.load(tmp_path / "a.npz")["images"], drawn)
+    doublure("release", tmp_path / "run", "-n", 50, *words, "-o", tmp_path / "bundle")
+    assert np.array_equal(np.load(tmp_path / "bundle" / "data.npz")["images"], drawn)
+    assert book.spent == spent
+    for word, field in (("features=128", "features"), ("sampled_spread=-1", "sampled_spread"), ("x=1", "x")):
+        code, said = run("sample", tmp_path / "run", "-n", 5, "--set", word, "-o", tmp_path / "b.npz")
+        assert (code, said["error"]["field"]) == (2, field)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_a_fit_depended_on_cannot_be_changed_when_sampling(digits, book, method):
+    own = METHODS[method] | ({"labeller_share": 0} if method == "guided" else {})
+    made = db.plan(db.Schema.parse(TEXT), method=method, epsilon=1.0, delta=1e-5, accountant="rdp", **own)
+    syn = db.fit(digits, made, ledger=book, seed=1)
+    with pytest.raises(SettingError, match="fit again"):
+        syn.sampling_with(sampled_spread=2)
 
 
 def test_images_without_labels(tmp_path, digits, book):

@@ -27,6 +27,12 @@ Delta = Annotated[float | None, typer.Option(help="The total δ; for bayesgan δ
 Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method; may be repeated.")
 ]
+Sampling = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="A setting that only sampling asks, such as sampled_spread; may be repeated."
+    ),
+]
 Given = Annotated[
     list[str] | None, typer.Option("--given", metavar="COLUMN=VALUE", help="Every row has this; may be repeated.")
 ]

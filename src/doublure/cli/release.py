@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from doublure.cli.options import Config, Json, Seed
+from doublure.cli.options import Config, Json, Sampling, Seed, settings
 from doublure.cli.terminal import Outcome, TerminalProgress
 
 
@@ -28,6 +28,7 @@ def release(
     spreadsheet_safe: Annotated[bool, typer.Option("--spreadsheet-safe", help="Defuse formulas in text.")] = False,
     title: Annotated[str | None, typer.Option(help="The card's title.")] = None,
     contact: Annotated[str | None, typer.Option(help="Whom to ask.")] = None,
+    sampling: Sampling = None,
     seed: Seed = None,
     as_json: Json = False,
     config: Config = None,
@@ -38,7 +39,7 @@ def release(
     from doublure.schema.kinds import RECORDS
 
     wanted = [form.strip() for word in formats or () for form in word.split(",") if form.strip()]
-    syn = load(run)
+    syn = load(run).sampling_with(**settings(sampling))
     with TerminalProgress() as progress:
         card = write(
             syn,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from doublure.cli.options import Config, Given, Json, Seed, pairs
+from doublure.cli.options import Config, Given, Json, Sampling, Seed, pairs, settings
 from doublure.cli.terminal import Outcome, TerminalProgress
 
 
@@ -24,6 +24,7 @@ def sample(
         typer.Option("-o", "--out", help="A .parquet or .csv file; images: .npz, .png or a folder; series: .npz too."),
     ],
     given: Given = None,
+    sampling: Sampling = None,
     seed: Seed = None,
     spreadsheet_safe: Annotated[bool, typer.Option("--spreadsheet-safe", help="Defuse formulas in text.")] = False,
     as_json: Json = False,
@@ -36,7 +37,7 @@ def sample(
     from doublure.schema.kinds import RECORDS
 
     check_output(out)
-    syn = load(run)
+    syn = load(run).sampling_with(**settings(sampling))
     asked = pairs(given, "--given")
     with TerminalProgress() as progress:
         count = write_sample(

@@ -82,6 +82,24 @@ class MethodSettings(BaseModel):
                 ) from None
             raise SettingError(_worded(first), field=name, remedy="see docs/methods.md") from None
 
+    @property
+    def only_sampling(self) -> frozenset[str]:
+        """Names of the settings that nothing before sampling asks, so that they may be changed afterwards."""
+        return frozenset()
+
+    def sampling_with(self, changed: Mapping[str, Any]) -> Self:
+        """Return the settings with some that only sampling asks changed.
+
+        Raises:
+            SettingError: A name is another one, or a value is out of range.
+        """
+        for name in sorted(set(changed) - self.only_sampling):
+            remedy = (
+                f"change {' or '.join(sorted(self.only_sampling))}, or fit again" if self.only_sampling else "fit again"
+            )
+            raise SettingError("is no setting that can be changed when sampling", field=name, remedy=remedy)
+        return self.read({**dict(self), **changed})
+
     def at_once(self, step: int, steps: int) -> int:
         """Return how many noisy steps are authorised together, from this one on: what a crash can lose.
 

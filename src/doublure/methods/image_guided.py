@@ -51,6 +51,11 @@ class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings, LabellerSetti
     labeller_share: float = Field(default=0.5, ge=0, le=0.99)
 
     @property
+    def only_sampling(self) -> frozenset[str]:
+        """How images are varied for the labeller to name; without a labeller they are not."""
+        return frozenset({"sampled_warp", "sampled_spread"} if self.labeller_share else ())
+
+    @property
     def shares(self) -> tuple[float, ...]:
         """What critic and labeller take."""
         return (*super().shares, self.labeller_share)
