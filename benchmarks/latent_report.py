@@ -9,13 +9,15 @@ import numpy as np
 import torch
 
 from doublure.data.images.sheets import contact_sheet
-from results import OUT, finished, mean_and_half
+from results import OUT, finished
 
 Entries: TypeAlias = "list[dict[str, Any]]"
 SCORES = ("accuracy", "precision", "recall", "f1")
 PICTURES = ("classifier_score", "frechet", "frechet_by_label")
 METHODS = ("real", "gan", "inversion", "latentgan", "dpgan", "xie")
 _PANELS, _ROW = OUT / "panels", 20
+_COLOURS = {"latentgan": "#0b6e8f", "dpgan": "#c8553d", "xie": "#b58a1b"}
+_DASHES = ("-", "--", ":", "-.")
 _TITLES = {"f1": "macro F1", "classifier_score": "classifier score", "frechet": "Fréchet distance"}
 
 
@@ -47,36 +49,72 @@ def table() -> None:
 
 
 def curves() -> None:
-    """Draw a picture of each task: figures over ε with 95 % intervals over seeds; what has no ε is a band."""
+    """Draw a picture of each task: figures over ε with their range over seeds; what has no ε is a band."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    measured = cells()
+    measured = {key: entries for key, entries in cells().items() if not _held_out(key)}
     for task in dict.fromkeys(key[0] for key in measured):
         own = {key[1:]: entries for key, entries in measured.items() if key[0] == task}
         names = [name for name in ("accuracy", *_TITLES) if any(values_of(entries, name) for entries in own.values())]
-        figure, panes = plt.subplots(1, len(names), figsize=(5 * len(names), 4), layout="constrained", squeeze=False)
+        figure, panes = plt.subplots(
+            1, len(names), figsize=(3.6 * len(names), 3.9), layout="constrained", squeeze=False
+        )
+        looks = _looks(own)
         for pane, name in zip(panes[0], names, strict=True):
-            for (method, *rest), points in _lines(own, name).items():
-                line = " ".join(filter(None, (method, _told(rest))))
+            for line, points in _lines(own, name).items():
                 if None in points:
-                    middle, half = points[None]
-                    pane.axhline(middle, linestyle=":", color="grey")
-                    pane.axhspan(middle - half, middle + half, alpha=0.1, color="grey")
-                    pane.annotate(line, (0.01, middle), xycoords=("axes fraction", "data"), fontsize=7)
+                    low, middle, high = points[None]
+                    pane.axhline(middle, **looks[line])
+                    pane.axhspan(low, high, alpha=0.1, color="grey", linewidth=0)
                 else:
                     at = sorted(points)
-                    middles, halves = zip(*(points[epsilon] for epsilon in at), strict=True)
-                    pane.errorbar(at, middles, yerr=halves, marker="o", capsize=3, label=line)
-            pane.set(xscale="log", xlabel="ε", ylabel=_TITLES.get(name, name))
-        figure.legend(*panes[0][0].get_legend_handles_labels(), loc="outside lower center", frameon=False, fontsize=8)
+                    lows, middles, highs = np.array([points[epsilon] for epsilon in at]).T
+                    pane.errorbar(
+                        at,
+                        middles,
+                        yerr=(middles - lows, highs - middles),
+                        marker="o",
+                        markersize=4,
+                        capsize=3,
+                        **looks[line],
+                    )
+            pane.set(xscale="log", xlabel="ε", title=_TITLES.get(name, name))
+            budgets = sorted({epsilon for _, epsilon, *_ in own if epsilon is not None})
+            pane.set_xticks(budgets, [f"{epsilon:g}" for epsilon in budgets], minor=False)
+            pane.minorticks_off()
+            pane.spines[["top", "right"]].set_visible(False)
+        shown = {
+            label: handle for pane in panes[0] for handle, label in zip(*pane.get_legend_handles_labels(), strict=True)
+        }
+        figure.legend(shown.values(), shown.keys(), loc="outside lower center", frameon=False, ncols=min(len(shown), 6))
+        figure.suptitle(f"{task}, δ = 1e-5, mean and range of the seeds", x=0.01, ha="left", fontsize=11)
         OUT.mkdir(exist_ok=True)
         path = OUT / f"latent-{task}.png"
         figure.savefig(path, dpi=110)
         plt.close(figure)
         print(path)
+
+
+def _held_out(key: tuple[Any, ...]) -> bool:
+    """Return whether a cell was tested on training data that was kept aside, as settings are chosen."""
+    return bool(key[5])
+
+
+def _looks(own: dict[tuple[Any, ...], Entries]) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """Return how each line is drawn, in every pane alike: a colour a method, a dash for each of its settings."""
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for method, epsilon, *rest in own:
+        line = (method, *rest)
+        alike = [other for other in found if other[0] == method]
+        if line not in found:
+            colour = "grey" if epsilon is None else _COLOURS[method]
+            dash = _DASHES[METHODS.index(method) if epsilon is None else len(alike) % len(_DASHES)]
+            label = f"{method} {_told(rest[3:])}".translate(str.maketrans("", "", "[]'")).strip()
+            found[line] = {"color": colour, "linestyle": dash, "label": label}
+    return found
 
 
 def keep(task: str, method: str, epsilon: float | None, made: torch.Tensor, labels: np.ndarray[Any, Any]) -> None:
@@ -102,12 +140,14 @@ def panels() -> None:
         print(drawn)
 
 
-def _lines(own: dict[tuple[Any, ...], Entries], name: str) -> dict[tuple[Any, ...], dict[Any, tuple[float, float]]]:
-    """Return each line's points: ε to mean and half an interval."""
-    found: dict[tuple[Any, ...], dict[Any, tuple[float, float]]] = {}
+def _lines(
+    own: dict[tuple[Any, ...], Entries], name: str
+) -> dict[tuple[Any, ...], dict[Any, tuple[float, float, float]]]:
+    """Return each line's points: ε to least, mean and most over seeds."""
+    found: dict[tuple[Any, ...], dict[Any, tuple[float, float, float]]] = {}
     for (method, epsilon, *rest), entries in own.items():
         if values := values_of(entries, name):
-            found.setdefault((method, *rest), {})[epsilon] = mean_and_half(values)
+            found.setdefault((method, *rest), {})[epsilon] = min(values), statistics.mean(values), max(values)
     return found
 
 
