@@ -1,4 +1,4 @@
-"""``--method auto``: chosen from the schema alone, and said so."""
+"""``--method auto``: chosen from the schema and ε alone, and said so."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import pytest
 
 import doublure as db
-from doublure.errors import InputError
+from doublure.errors import InputError, SchemaError, SettingError
 from doublure.methods import choice, table
 from doublure.planning import Plan
 
@@ -37,7 +37,7 @@ def test_the_plan_names_the_method_and_the_reason(text, method):
     schema = db.Schema.parse(text)
     made = db.plan(schema, method="auto", epsilon=1.0, delta=1e-6)
     assert made.method == method
-    assert made.warnings[0] == choice.sentence(schema)
+    assert made.warnings[0] == choice.sentence(schema, 1.0)
     assert f"is {method} here" in made.explain()
     named = db.plan(schema, method=method, epsilon=1.0, delta=1e-6)
     assert named.warnings == made.warnings[1:]
@@ -46,7 +46,41 @@ def test_the_plan_names_the_method_and_the_reason(text, method):
 
 @pytest.mark.parametrize("text", [TABLE, IMAGES % LABEL, SERIES])
 def test_the_reason_says_that_epsilon_would_not_change_it(text):
-    assert "at every ε measured" in choice.sentence(db.Schema.parse(text))
+    assert "at every ε measured" in choice.sentence(db.Schema.parse(text), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("units", "values", "epsilon", "method"),
+    [
+        (1000, "[0, 1]", 1.0, "guided"),
+        (1000, "[0, 1]", 0.2, "statistics"),
+        (399, "[0, 1]", 1.0, "statistics"),
+        (400, "[0, 1]", 1.0, "guided"),
+        (1000, "[0, 1, 2, 3, 4, 5]", 1.0, "statistics"),
+        (1000, "[0, 1, 2, 3, 4, 5]", 2.0, "guided"),
+        (1000, "{learn: 0.1}, other: '9'", 1.0, "guided"),
+    ],
+)
+def test_a_labeller_needs_images_of_each_label_or_more_epsilon(units, values, epsilon, method):
+    text = (IMAGES % LABEL).replace("5000", str(units)).replace("[0, 1]", values)
+    made = db.plan(db.Schema.parse(text), method="auto", epsilon=epsilon, delta=1e-6)
+    assert made.method == method
+    assert ("below 200" in made.warnings[0]) == (method == "statistics")
+    assert Plan.from_json(json.loads(json.dumps(made.to_json())), name="plan") == made
+
+
+def test_what_is_missing_is_said_before_anything_is_chosen():
+    schema = db.Schema.parse(IMAGES % LABEL)
+    for spent, field in (
+        ({"delta": 1e-6}, "epsilon"),
+        ({"epsilon": "1", "delta": 1e-6}, "epsilon"),
+        ({"epsilon": 1.0}, "delta"),
+    ):
+        with pytest.raises(SettingError, match=field):
+            db.plan(schema, method="auto", **spent)
+    undeclared = (IMAGES % LABEL).replace("5000", "undeclared")
+    with pytest.raises(SchemaError, match="units: is undeclared"):
+        db.plan(db.Schema.parse(undeclared), method="auto", epsilon=1.0, delta=1e-6)
 
 
 def test_no_method_is_described_by_the_one_above_it():

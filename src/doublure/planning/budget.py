@@ -57,7 +57,7 @@ class Budget:
                     f"{chosen.name} gives no guarantee, so it takes none", field=field, remedy="leave it out"
                 )
             return cls(epsilon=None, delta=None, discovery_delta=DELTA_WITHOUT_PRIVACY)
-        epsilon, delta = _checked_budget(epsilon, delta, schema.public_units)
+        epsilon, delta = checked_budget(epsilon, delta, schema.public_units)
         share = _DISCOVERY_SHARE_OF_DELTA * delta / max(1, discoveries)
         return cls(epsilon=epsilon, delta=delta, discovery_delta=share)
 
@@ -66,7 +66,12 @@ class Budget:
         return (self.delta or 0.0) - sum(access.delta or 0.0 for access in learned)
 
 
-def _checked_budget(epsilon: object, delta: object, units: int) -> tuple[float, float]:
+def checked_budget(epsilon: object, delta: object, units: int) -> tuple[float, float]:
+    """Check an ε and a δ of the kind dp.
+
+    Raises:
+        SettingError: One is missing or out of range, or δ is too large for so many units.
+    """
     customary = f"{0.1 / units:.0e}"
     if epsilon is None:
         raise SettingError("has no default", field="epsilon", remedy="say how much may be spent, such as 1.0")

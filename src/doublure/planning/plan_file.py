@@ -57,7 +57,8 @@ def _reassembled(data: Mapping[str, Any], name: str) -> Plan:
         prices = [access["epsilon"] for access in data["touches"]]
         touches = tuple(replace(access, epsilon=price) for access, price in zip(made.touches, prices, strict=True))
         estimates = {key: data[key] for key in ("memory_bytes", "seconds_estimate")}
-        said = tuple(sentence for sentence in (choice.sentence(schema),) if sentence in list(data["warnings"]))
+        chose = () if budget.epsilon is None else (choice.sentence(schema, budget.epsilon),)
+        said = tuple(sentence for sentence in chose if sentence in list(data["warnings"]))
     except (KeyError, TypeError, ValueError, AttributeError):
         raise InputError("is not a plan", field=name, remedy="make it with doublure plan") from None
     if not all(_is_estimate(figure) for figure in estimates.values()):

@@ -19,7 +19,14 @@ from doublure.guarantee import Guarantee
 from doublure.methods import choice, table
 from doublure.methods.base import Method, MethodSettings, settings_of
 from doublure.planning import bayesian, loudness
-from doublure.planning.budget import Budget, events, learned_facts, refuse_undeclared, refuse_used_up
+from doublure.planning.budget import (
+    Budget,
+    checked_budget,
+    events,
+    learned_facts,
+    refuse_undeclared,
+    refuse_used_up,
+)
 from doublure.planning.machine import needed_bytes, refuse_too_large, seconds_of
 from doublure.planning.words import explain
 from doublure.private import accounting
@@ -172,7 +179,7 @@ def plan(
 
     Args:
         schema: The public facts (or the path of the file that holds them).
-        method: A name from :mod:`doublure.methods.table`, or ``auto``: chosen from the schema, with the reason.
+        method: A name from :mod:`doublure.methods.table`, or ``auto``: chosen from the schema and ε, with the reason.
         epsilon: The total ε, learned facts included. There is no default; ``gan`` takes none, and for ``bayesgan`` it
             is the ceiling on ε_μ.
         delta: The total δ; for ``bayesgan`` δ_μ.
@@ -196,9 +203,11 @@ def plan(
     """
     schema = schema if isinstance(schema, Schema) else Schema.load(schema)
     if method == choice.AUTO:
-        name = choice.method_for(schema)
+        refuse_undeclared(schema)
+        total, _ = checked_budget(epsilon, delta, schema.public_units)
+        name = choice.method_for(schema, total)
         made = plan(schema, method=name, epsilon=epsilon, delta=delta, accountant=accountant, **settings)
-        return replace(made, warnings=(choice.sentence(schema), *made.warnings))
+        return replace(made, warnings=(choice.sentence(schema, total), *made.warnings))
     chosen = table.method(method)
     refuse_undeclared(schema)
     own = chosen.settle(schema, settings_of(chosen, schema.kind, settings))
