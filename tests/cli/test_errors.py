@@ -388,6 +388,12 @@ def test_a_usage_error_names_the_flag(doublure, words):
     assert "fly" not in error["remedy"]
 
 
+def test_two_settings_after_one_flag_are_told_how_to_stand(doublure):
+    error = doublure("plan", "s.yaml", "--set", "steps=10", "width=20", "--json").result["error"]
+    assert "width=20" in error["message"]
+    assert error["remedy"].startswith("a flag takes one KEY=VALUE: repeat it for each")
+
+
 def test_termination_ends_a_command_as_an_interrupt_does(doublure, small, tmp_path, monkeypatch):
     draw = db.Synthesizer._draw
 

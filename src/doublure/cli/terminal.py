@@ -207,7 +207,10 @@ def _usage(error: Any) -> SettingError:
         "NoSuchOption": "is not an option of this command",
         "MissingParameter": "is missing",
     }.get(kind) or said[:1].lower() + said[1:]
-    return SettingError(message, field=field, remedy=f"see {getattr(context, 'command_path', 'doublure')} --help")
+    remedy = f"see {getattr(context, 'command_path', 'doublure')} --help"
+    if said.startswith("Got unexpected extra argument") and "=" in said:
+        remedy = f"a flag takes one KEY=VALUE: repeat it for each; {remedy}"
+    return SettingError(message, field=field, remedy=remedy)
 
 
 def _place(traceback: TracebackType | None) -> str:
