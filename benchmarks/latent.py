@@ -64,6 +64,7 @@ from results import OUT, Case, measure
 
 DELTA = 1e-5
 FREE = ("real", "gan", "inversion")
+THROUGH_PUBLIC = ("inversion", "latentgan")
 XIE = {
     "loss": "wgan", "weight_clip": 0.02, "n_critic": 5, "critic_optimizer": "rmsprop", "critic_lr": 5e-5,
     "generator_lr": 5e-5,
@@ -78,7 +79,8 @@ def cases(options: argparse.Namespace) -> Iterator[Case]:
     for method in options.method:
         for epsilon in [None] if method in FREE else options.epsilon:
             for seed in options.seeds:
-                told = [str(options.set if method not in ("real", "inversion") else []), str(options.public_set)]
+                told = [str(options.set if method not in ("real", "inversion") else [])]
+                told += [str(options.public_set if method in THROUGH_PUBLIC else [])]
                 told += [] if task.labelling is None else ["paper"]
                 cell = (options.task, method, epsilon, seed, options.samples, options.epochs, options.tune, *told)
                 yield {"cell": cell}, partial(one, options, task, method, epsilon, seed)

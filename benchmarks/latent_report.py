@@ -36,16 +36,26 @@ def values_of(entries: Entries, name: str) -> list[float]:
 
 
 def table() -> None:
-    """Print mean and range over seeds."""
-    print("| task | method | ε | accuracy | macro precision | recall | F1 | classifier score | Fréchet | by label "
-          "| CPU s, most | seeds | records, epochs, settings |")  # fmt: skip
-    print("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|")
-    for (task, method, epsilon, *rest), entries in cells().items():
-        shown = [_mean_and_range(values_of(entries, name), 100, 1) for name in SCORES]
-        shown += [_mean_and_range(values_of(entries, name), 1, 2) for name in PICTURES]
-        cpu = max(entry["cpu_seconds"] for entry in entries)  # of a seed that inverted, where another had no need
-        told = _told(rest)
-        print("|", " | ".join(str(x) for x in (task, method, epsilon or "–", *shown, cpu, len(entries), told)), "|")
+    """Print mean and range over seeds: what was tested officially, then what settings were chosen by."""
+    found = cells()
+    for held_out in (False, True):
+        shown = {key: entries for key, entries in sorted(found.items(), key=_place) if _held_out(key) == held_out}
+        print("\n**Training data that was kept aside**\n" if held_out else "**Official test data**\n")
+        print("| task | method | ε | accuracy | macro precision | recall | F1 | classifier score | Fréchet | by label "
+              "| CPU s, most | seeds | records, epochs, settings |")  # fmt: skip
+        print("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|")
+        for (task, method, epsilon, *rest), entries in shown.items():
+            figures = [_mean_and_range(values_of(entries, name), 100, 1) for name in SCORES]
+            figures += [_mean_and_range(values_of(entries, name), 1, 2) for name in PICTURES]
+            cpu = max(entry["cpu_seconds"] for entry in entries)  # of a seed that inverted, where another had no need
+            row = (task, method, epsilon or "–", *figures, cpu, len(entries), _told(rest))
+            print("|", " | ".join(str(x) for x in row), "|")
+
+
+def _place(cell: tuple[tuple[Any, ...], Entries]) -> tuple[Any, ...]:
+    """Return where a cell stands in the table: by task, method, settings, ε."""
+    task, method, epsilon, *rest = cell[0]
+    return task, METHODS.index(method), _told(rest), epsilon or 0
 
 
 def curves() -> None:
@@ -111,7 +121,7 @@ def _looks(own: dict[tuple[Any, ...], Entries]) -> dict[tuple[Any, ...], dict[st
         alike = [other for other in found if other[0] == method]
         if line not in found:
             colour = "grey" if epsilon is None else _COLOURS[method]
-            dash = _DASHES[METHODS.index(method) if epsilon is None else len(alike) % len(_DASHES)]
+            dash = _DASHES[(len(alike) + (METHODS.index(method) if epsilon is None else 0)) % len(_DASHES)]
             label = f"{method} {_told(rest[3:])}".translate(str.maketrans("", "", "[]'")).strip()
             found[line] = {"color": colour, "linestyle": dash, "label": label}
     return found
@@ -154,8 +164,8 @@ def _lines(
 def _mean_and_range(values: list[float], scale: float, digits: int) -> str:
     if not values:
         return "–"
-    low, middle, high = (round(scale * value, digits) for value in (min(values), statistics.mean(values), max(values)))
-    return f"{middle:.{digits}f} ({low:.{digits}f}-{high:.{digits}f})"
+    low, middle, high = (f"{scale * value:.{digits}f}" for value in (min(values), statistics.mean(values), max(values)))
+    return middle if len(values) == 1 else f"{middle} ({low}–{high})"
 
 
 def _told(rest: list[Any]) -> str:
