@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import doublure as db
 from doublure.annotating import Labelled, hand_out, read_back
 from doublure.data.images import open_images
 from doublure.errors import DataError, InputError, SettingError
+from doublure.evaluate.students import learning_curve
 from doublure.synthesizer import Synthesizer
 
 TEXT = "doublure: 1\nkind: images\nunits: 300\nimages: {shape: [6, 5, 3]}\nlabel: {values: [cat, dog]}\n"
@@ -66,6 +68,31 @@ def test_what_is_handed_out(task: Path, understudies: dict[bool, Synthesizer]) -
     assert np.array_equal(pictures, understudies[True].sample(7, seed=3).images)
     everything = b"".join(path.read_bytes() for path in task.rglob("*") if path.is_file())
     assert b"no privacy guarantee" in everything  # the watermark goes along
+
+
+def test_labels_come_back_as_numbers_where_the_schema_lists_numbers(tmp_path: Path) -> None:
+    schema = db.Schema.parse(TEXT.replace("[cat, dog]", "[0, 1]"))
+    plan = db.plan(schema, method="gan")
+    own = Synthesizer(schema=schema.resolve({}), plan=plan, guarantee=plan.guarantee, generator=Blurs())
+    hand_out(own, tmp_path / "task", 6, seed=3)
+    fill(tmp_path / "task", ["0", "1", "0", "1", "1", ""])
+    found = read_back(tmp_path / "task")
+    assert found.images.labels is not None
+    assert found.images.labels.tolist() == [0, 1, 0, 1, 1]
+    assert found.images.labels.dtype == own.sample(2, seed=1).labels.dtype
+    classes = found.images.labels.to_numpy().astype(np.int64)
+    curve = learning_curve("logistic", found.images, classes, found.images, classes, [5], seed=0)  # as docs/images.md
+    assert curve[5] > 0.5
+    found.save(tmp_path / "back.npz")
+    with np.load(tmp_path / "back.npz") as arrays:
+        assert arrays["labels"].dtype.kind == "i"
+
+
+def test_what_is_said_of_the_images_is_what_was_handed_out(task: Path) -> None:
+    fill(task, ["cat", "dog", "", "dog", "", "cat", "cat"])
+    said = json.loads((task / "about.json").read_text())
+    (task / "about.json").write_text(json.dumps(said | {"images": "mine", "licence": "all"}))
+    assert read_back(task).about == said
 
 
 def test_labels_come_back_in_the_schemas_own_values(task: Path, understudies: dict[bool, Synthesizer]) -> None:

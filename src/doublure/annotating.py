@@ -28,6 +28,7 @@ from doublure._version import __version__
 from doublure.data import cells
 from doublure.data.images.pictures import Reader
 from doublure.data.images.records import Images
+from doublure.encode.columns import Discrete
 from doublure.errors import DataError, InputError, SettingError
 from doublure.schema import ResolvedSchema, Schema
 from doublure.schema.images import LABEL, ImageSchema
@@ -35,6 +36,7 @@ from doublure.synthesizer import Synthesizer
 
 _SCHEMA, _LABELS, _ABOUT, _PICTURES = "schema.yaml", "labels.csv", "about.json", "images"
 _HEADER = ["file", "label"]
+_SAID = ("doublure", "watermark", "guarantee")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +86,8 @@ def hand_out(syn: Synthesizer, folder: str | Path, n: SupportsIndex, *, seed: Su
     target = Path(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InputError("is not empty", field=target, remedy="choose another -o")
-    about = {"doublure": __version__, "watermark": syn.guarantee.watermark, "guarantee": syn.guarantee.sentence}
+    said = (__version__, syn.guarantee.watermark, syn.guarantee.sentence)
+    about = dict(zip(_SAID, said, strict=True))
     names: list[str] = []
     with files.whole_folder(target) as staging:
         (staging / _PICTURES).mkdir(parents=True)
@@ -123,8 +126,14 @@ def read_back(folder: str | Path) -> Labelled:
         images=Images(images=np.stack(pixels), labels=_labels(list(named.values()), schema)),
         left=len(given) - len(named),
         schema=schema,
-        about={str(key): str(value) for key, value in files.read_json(path / _ABOUT, "labelling task").items()},
+        about=_about(path),
     )
+
+
+def _about(path: Path) -> dict[str, str]:
+    """Return what was handed out beside the images, and nothing that was added since."""
+    given = files.read_json(path / _ABOUT, "labelling task")
+    return {key: str(given[key]) for key in _SAID if key in given}
 
 
 def _schema(path: Path) -> ImageSchema:
@@ -163,7 +172,8 @@ def _labels(given: list[str], schema: ImageSchema) -> pd.Series[Any]:
     column = pd.Series(given, dtype=object)
     if schema.label is None:
         return column.astype("category")
-    return cells.canonical(column, schema.label, LABEL)
+    encoding = Discrete(column=schema.label)
+    return encoding.restore(encoding.compact(cells.canonical(column, schema.label, LABEL)), None)
 
 
 def _content(path: Path) -> bytes | None:

@@ -127,14 +127,15 @@ class Guarantee(BaseModel):
         """Return an ``empirical`` claim that states an estimate, in place of an earlier one if there was one.
 
         Args:
-            mu: The expected privacy loss, at least 0.
+            mu: The expected privacy loss, at least 0; stated with three digits, rounded up, since more would only tell
+                more of the records that it was computed from.
             gamma: The chance that one more pair's loss passes it.
             basis: What it was computed from, in words.
         """
         said = (basis, _WITHOUT_NOISE)
         kept = self.unestimated
         return Guarantee.model_validate(
-            kept.model_dump() | {"mu": mu, "gamma": gamma, "assumptions": (*kept.assumptions, *said)}
+            kept.model_dump() | {"mu": rounded_up(mu, 3), "gamma": gamma, "assumptions": (*kept.assumptions, *said)}
         )
 
     @property

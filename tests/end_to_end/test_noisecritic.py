@@ -11,6 +11,7 @@ import pytest
 import doublure as db
 from doublure.errors import RunFolderError, SettingError
 from doublure.evaluate import expected_loss
+from doublure.guarantee import rounded_up
 
 TEXT = """
 doublure: 1
@@ -71,7 +72,7 @@ def test_the_whole_way_from_the_command_line(tmp_path, private, run, doublure):
 
     assert doublure("evaluate", out, "--real", tmp_path / "d.npz", "--claim")["report"]["expected_loss"] == loss
     card = doublure("release", out, "-n", 40, "-o", tmp_path / "stated")["card"]["guarantee"]
-    assert (card["mu"], card["gamma"], card["epsilon"]) == (loss["mu"], loss["gamma"], None)
+    assert (card["mu"], card["gamma"], card["epsilon"]) == (rounded_up(loss["mu"], 3), loss["gamma"], None)
     assert "computed from real records, without noise" in card["assumptions"][-1]
     words = re.sub(r"<[^>]+>", " ", (tmp_path / "stated" / "card.html").read_text())
     assert "μ, expected privacy loss (not ε)" in words
@@ -90,12 +91,15 @@ def test_a_budget_is_refused(tmp_path, private, run, doublure):
 
 def test_a_vote_is_in_the_ledger_and_the_release_stays_empirical(tmp_path, private, run, doublure):
     out, book = fitted(tmp_path, private, doublure, **VOTES)
+    (shown,) = doublure("budget", "show", book)["runs"]
+    assert (shown["epsilon"], [each["delta"] for each in shown["apart"]]) == (None, [1e-4])
     (reserved,) = [record.body["plan"] for record in db.Ledger.open(book).entries if record.kind == "reserve"]
     votes, training = reserved["touches"]
     assert 1.98 < votes["epsilon"] <= 2.0
     assert votes["delta"] == 1e-4
     assert "labels alone" in votes["purpose"]
     assert training["epsilon"] is None
+    assert shown["apart"][0]["epsilon"] == votes["epsilon"]
     assert (reserved["kind"], reserved["epsilon"]) == ("empirical", None)
     card = doublure("release", out, "-n", 10, "-o", tmp_path / "bundle")["card"]
     assert card["guarantee"]["kind"] == "empirical"
@@ -105,9 +109,12 @@ def test_a_vote_is_in_the_ledger_and_the_release_stays_empirical(tmp_path, priva
 
 
 def test_a_claim_that_cannot_be_made_is_refused(tmp_path, private, run, doublure):
-    out, _ = fitted(tmp_path, private, doublure, estimate_pairs=200)
+    out, _ = fitted(tmp_path, private, doublure)
+    with np.load(tmp_path / "d.npz") as arrays:
+        few = {name: arrays[name][:65] for name in arrays.files}  # sixty pairs, and ten others that choose k
+    np.savez(tmp_path / "few.npz", **few)
     before = (out / "guarantee.json").read_bytes()
-    code, said = run("evaluate", out, "--real", tmp_path / "d.npz", "--claim")
+    code, said = run("evaluate", out, "--real", tmp_path / "few.npz", "--claim")
     assert (code, said["error"]["field"]) == (2, "claim")
     assert (out / "guarantee.json").read_bytes() == before
     assert "too few records for the pairs" in (out / "internal" / "report.json").read_text()
@@ -139,8 +146,8 @@ def test_a_table_goes_the_same_way(small, tmp_path):
         with pytest.raises(SettingError, match="otherwise than the plan says"):
             syn.stating(loss.model_copy(update=change))
     stated = syn.stating(loss)
-    assert stated.guarantee.mu == loss.mu
+    assert stated.guarantee.mu == rounded_up(loss.mu, 3)
     stated.save(tmp_path / "stated")
     assert db.load(tmp_path / "stated").guarantee == stated.guarantee
     card = db.release(stated, tmp_path / "bundle", n=20)
-    assert card["guarantee"]["mu"] == loss.mu
+    assert card["guarantee"]["mu"] == rounded_up(loss.mu, 3)

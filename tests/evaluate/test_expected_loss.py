@@ -113,10 +113,30 @@ def test_trials_and_pairs_are_different_records(monkeypatch):
         return nearest(self, real, k)
 
     monkeypatch.setattr(Neighbourhood, "nearest", watched)
-    estimate(*clouds(), RULE)
+    artificial, real = clouds()
+    estimate(artificial, real, RULE)
     trials, pairs = asked
     assert (len(trials), len(pairs)) == (RULE.trials, RULE.pairs)
     assert not trials & pairs
+    assert trials | pairs <= {row.tobytes() for row in real}  # holes around artificial records would say nothing
+
+
+def test_an_estimate_is_what_the_slow_way_gives():
+    """Each drawn real record's nearest artificial ones taken away, and both densities by hand."""
+    artificial, real = clouds(5, n=60, real=40, width=2)
+    rule = Rule(pairs=20, features="points", artificial=60)
+    found = estimate(artificial, real, rule, seed=3)
+    apart = np.linalg.norm(artificial[:, None] - artificial[None], axis=2)
+    np.fill_diagonal(apart, np.inf)
+    losses = []
+    for record in real[np.random.default_rng(3).permutation(40)[:20]]:
+        gone = np.argsort(np.linalg.norm(artificial - record, axis=1))[: found.k]
+        left = np.setdiff1d(np.arange(60), gone)
+        others = np.array([len(left) - (place in left) for place in range(60)])
+        terms = 2 * np.log(apart[:, left].min(axis=1) / apart.min(axis=1)) + np.log(others / 59)
+        losses.append(terms.mean())
+    assert found.mean == pytest.approx(np.mean(losses))
+    assert found.mu == pytest.approx(saw_yang_mo(np.array(losses), 1 / 21))
 
 
 def test_memorised_records_lose_more():

@@ -60,6 +60,15 @@ def test_a_name_that_is_none_is_refused():
         extractors.named("resnet", images(), np.zeros(12), 0)
 
 
+def test_a_command_line_names_an_extractor():
+    assert extractors.asked_for("student") is None
+    assert extractors.asked_for("pixels").name == "pixels"
+    for words in ("resnet", "pixels=3", "inception-v3", "inception-v3=", ""):
+        with pytest.raises(SettingError, match="not known by this name") as caught:
+            extractors.asked_for(words)
+        assert (caught.value.field, "inception-v3=FILE" in caught.value.remedy) == ("features", True)
+
+
 class Lite(nn.Module):
     """Stands in for EfficientNet-lite0: one convolution on images of the size that it was taught with."""
 
@@ -109,16 +118,15 @@ def test_inception_takes_its_weights_from_a_file(monkeypatch, tmp_path):
     from safetensors.torch import save_file
 
     models = ModuleType("torchvision.models")
-    models.inception_v3 = lambda weights, init_weights: Inception()
+    models.inception_v3 = lambda weights, init_weights, transform_input: transform_input or Inception()
     monkeypatch.setitem(sys.modules, "torchvision", ModuleType("torchvision"))
     monkeypatch.setitem(sys.modules, "torchvision.models", models)
     taught = Inception()
     save_file(taught.state_dict(), tmp_path / "w.safetensors")
     seen = extractors.inception_v3(tmp_path / "w.safetensors").see(images(2))
     assert seen.shape == (2, 5)
-    mean, spread = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
-    grey = torch.from_numpy(images(2).images).float().mean(dim=(1, 2, 3)) / 255
-    expected = taught.body((grey[:, None].expand(-1, 3) - mean) / spread).detach().numpy()
+    grey = torch.from_numpy(images(2).images).float().mean(dim=(1, 2, 3)) / 127.5 - 1  # these weights take [-1, 1]
+    expected = taught.body(grey[:, None].expand(-1, 3)).detach().numpy()
     assert np.allclose(seen, expected, atol=0.02)  # resizing keeps the mean, nearly
     save_file({"body.weight": torch.zeros(2)}, tmp_path / "other.safetensors")
     for path in (tmp_path / "other.safetensors", tmp_path / "none.safetensors", __file__):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 
 from doublure.data.images import Images
-from doublure.evaluate import students
+from doublure.evaluate import extractors, students
 from doublure.evaluate.images import class_means, evaluate_images
+from doublure.evaluate.resemblance import frechet_distance
 from doublure.evaluate.understudy import ImageReport
 from doublure.report import internal_page
 from doublure.schema import Schema
@@ -85,6 +88,50 @@ def test_resemblance_is_measured_in_a_named_space(schema, evaluation):
     assert 1 < scores["inception_score"].real <= 3
     assert scores["precision"].value > 0.5
     assert scores["recall"].value > 0.5
+
+
+def test_resemblance_is_measured_in_any_features(schema):
+    """Whichever they are, their name stands in every figure's name; only chances are always a student's."""
+    means = extractors.Extractor(name="row means", see=lambda images: images.images.mean(axis=2)[..., 0].astype(float))
+    sets = [made(60, 1), made(80, 2), made(60, 3)]
+    found = {score.key: score for score in evaluate_images(schema, *sets, students=(), extractor=means).resemblance}
+    assert [score.name for score in found.values()] == [
+        "Fréchet distance (row means)", "Inception score (student)", "Precision (row means)", "Recall (row means)",
+    ]  # fmt: skip
+    artificial, test = (means.see(sets[place]) for place in (0, 2))
+    assert found["frechet"].value == pytest.approx(frechet_distance(artificial, test))
+    unlabelled = Schema.parse(TEXT.partition("label")[0])
+    bare = [Images(images=each.images) for each in sets]
+    assert evaluate_images(unlabelled, *bare).resemblance == ()
+    keys = [score.key for score in evaluate_images(unlabelled, *bare, extractor=means).resemblance]
+    assert keys == ["frechet", "precision", "recall"]
+
+
+def test_students_are_what_was_fixed_beforehand():
+    """Figures of different days stand beside one another only if the students that made them are the same."""
+    fixed = {"EPOCHS": 10, "LEAST_STEPS": 200, "BATCH": 128, "RATE": 1e-3, "_TREES": 100, "_ROUNDS": 100}
+    assert {name: getattr(students, name) for name in fixed} == fixed
+    lesson, codes = made(60, 1), np.arange(60) % 3
+    sizes = {
+        name: [tuple(weights.shape) for weights in students.taught(name, lesson, codes, 0, epochs=1).parameters()]
+        for name in ("cnn", "mlp")
+    }
+    kernels = [shape for shape in sizes["cnn"] if len(shape) == 4]
+    assert [shape[:2] for shape in kernels] == [(32, 1), (64, 32)]
+    assert [shape for shape in sizes["cnn"] if len(shape) == 2] == [(128, 64 * 2 * 2), (64, 128), (3, 64)]
+    assert [shape[0] for shape in sizes["mlp"] if len(shape) == 2] == [256, 128, 3]
+
+
+def test_each_sheet_shows_its_own_images(schema):
+    dark, bright = (
+        Images(images=np.full((60, 8, 8, 1), shade, np.uint8), labels=made(60, 1).labels) for shade in (20, 230)
+    )
+    found = evaluate_images(schema, dark, bright, dark, students=())
+    artificial, real = (
+        np.asarray(Image.open(io.BytesIO(sheet)).convert("L")) for sheet in (found.artificial_sheet, found.real_sheet)
+    )
+    assert (artificial == 20).mean() > 0.2 > 0.01 > (artificial == 230).mean()
+    assert (real == 230).mean() > 0.2 > 0.01 > (real == 20).mean()
 
 
 def test_class_means_have_the_right_averages_and_no_relations(schema):

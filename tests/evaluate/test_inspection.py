@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 
 from doublure.data.images import Images
 from doublure.errors import SettingError
@@ -208,6 +210,22 @@ def test_the_page_says_what_may_be_claimed_and_shows_both(turned):
         for place in ("about", "against"):
             loud = inspection_page(turned.model_copy(update={place: unlike}))
             assert "No privacy guarantee. Do not publish." in loud
+
+
+def test_runs_whose_shares_were_bought_are_held_against_one_another(right):
+    """Each fit buys its own noisy shares; the labels are the same."""
+    shares = [Schema.parse(TEXT.replace("[F, L, T]", f"[F, L, T], shares: {text}")).resolve({}) for text in (
+        "{F: 0.3, L: 0.3, T: 0.4}", "{F: 0.31, L: 0.29, T: 0.4}",
+    )]  # fmt: skip
+    found = inspect(Pretended(shares[0]), Pretended(shares[1]), images=SEEN)
+    assert found.found == ()
+
+
+def test_each_sheet_shows_its_own_run(schema, right):
+    found = inspect(Pretended(schema, altering("negative", 1.0)), right, images=SEEN)
+    sheets = [np.asarray(Image.open(io.BytesIO(png)).convert("L")) for png in (found.sheet, found.reference_sheet)]
+    bright, dark = (sheet[60:].mean() for sheet in sheets)
+    assert bright > dark + 30  # of letters on black, negatives are on white
 
 
 def test_it_repeats_itself_and_survives_json(schema, right, turned):

@@ -68,6 +68,9 @@ def test_what_it_is_judged_by_is_in_the_plan():
     assert db.plan(Schema.parse(UNLABELLED), method="noisecritic").settings.estimate_features == "pixels"
     few = db.plan(Schema.parse(IMAGES.replace("60000", "90")), method="noisecritic")
     assert few.settings.estimate_pairs == 45
+    with pytest.raises(SettingError, match=r"^estimate_pairs: are more than half") as caught:
+        db.plan(Schema.parse(IMAGES), method="noisecritic", estimate_pairs=30_001)
+    assert "at most 30000" in caught.value.remedy
     with pytest.raises(SettingError, match=r"^estimate_features"):
         db.plan(Schema.parse(UNLABELLED), method="noisecritic", estimate_features="student")
 

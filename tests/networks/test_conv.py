@@ -92,6 +92,29 @@ def test_the_label_turns_the_critic_and_not_only_its_score():
     assert abs((one[0] - two[0]) - (one[1] - two[1])) > 1e-3
 
 
+def test_the_label_is_appended_after_the_convolutions():
+    """The papers' place for it: the features see it, and not only the score."""
+    model, images = critic((1, 8, 8)), torch.rand(1, 1, 8, 8, generator=torch.Generator().manual_seed(5))
+    one, two = (model.features(images, labels(3)[[k]]) for k in (0, 1))
+    assert (one - two).abs().max() > 1e-3
+    alone = model.convolutions(images)
+    assert model.embed[0].in_features == alone.shape[1] + 3
+
+
+@pytest.mark.parametrize("side", [28, 27, 48])
+def test_the_generator_keeps_the_brightest_of_each_window(side):
+    """Max pooling down to the image's size, a fractional one where the sides do not divide."""
+    model = generator((1, side, side))
+    noise = torch.randn(3, 7, generator=torch.Generator().manual_seed(6))
+    large = model.body[:-2](torch.cat([noise, labels(3)], dim=1))
+    found = model(noise, labels(3)).atanh()
+    edges = [(place * large.shape[2] // side, -(-(place + 1) * large.shape[2] // side)) for place in range(side)]
+    for row, column in ((0, 0), (1, side // 2), (side - 1, side - 1)):
+        (top, bottom), (left, right) = edges[row], edges[column]
+        wanted = large[:, 0, top:bottom, left:right].amax(dim=(1, 2))
+        assert torch.allclose(found[:, 0, row, column], wanted, atol=1e-4)
+
+
 def test_a_public_seed_fixes_the_weights():
 
     first, again, other = generator((1, 8, 8)), generator((1, 8, 8)), generator((1, 8, 8), seed=9)

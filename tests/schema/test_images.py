@@ -120,6 +120,9 @@ def test_a_draft_takes_the_shape_and_no_value(npz):
     np.savez(real, images=np.zeros((5, 8, 9, 3)))
     assert drafted(real).schema.images.range == (0, 1)
     assert drafted(real).schema.label is None
+    for dtype, full in ((np.uint16, 65_535), (">u2", 65_535), (bool, 1), (np.int64, 255)):
+        np.savez(real, images=np.zeros((5, 8, 9), dtype=dtype))
+        assert drafted(real).schema.images.range == (0, full)
 
 
 def test_a_check_says_what_is_open_as_yaml_to_paste(npz):
@@ -145,5 +148,8 @@ def test_a_check_compares_the_container(npz):
     without = Schema.parse(CONTRACT.replace("28, 28", "8, 9").partition("label")[0])
     assert {finding.kind for finding in check(without, npz).findings} >= {"ignored"}
     real = npz.with_name("real.npz")
-    np.savez(real, images=np.zeros((5, 8, 9)))
-    assert any(finding.path == "images.range" for finding in check(without, real).findings)
+    for dtype in (np.float64, np.uint16, bool):
+        np.savez(real, images=np.zeros((5, 8, 9), dtype=dtype))
+        assert any(finding.path == "images.range" for finding in check(without, real).findings)
+    np.savez(real, images=np.zeros((5, 8, 9), dtype=np.uint8))
+    assert not any(finding.path == "images.range" for finding in check(without, real).findings)

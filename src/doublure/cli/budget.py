@@ -59,6 +59,10 @@ def show(ledger: LedgerPath, as_json: Json = False, config: Config = None) -> Ou
         lines.append(
             f"  {run['sequence']:>4}  {run['utc']}  {run['method']:<12} {run['kind']:<12} {price}  {run['status']}"
         )
+        lines += [
+            f"        in no total: {printable(each['purpose'])}: ε = {each['epsilon']:g}, δ = {each['delta']:g}"
+            for each in run["apart"]
+        ]
     if folded := len(summary["runs"]) - len(shown):
         attempts = "1 attempt" if folded == 1 else f"{folded} attempts"
         lines.append(f"  and {attempts} that drew no noise and cost nothing (--json lists them)")

@@ -22,6 +22,12 @@ def evaluate(
     real: Annotated[Path, typer.Option(help="The data it was fitted on.")],
     holdout: Annotated[Path | None, typer.Option(help="Real data kept aside.")] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Where to write the page.")] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(
+            help="In what images are compared: student (the default), pixels, efficientnet-lite0, inception-v3=FILE."
+        ),
+    ] = None,
     claim: Annotated[
         bool, typer.Option("--claim", help="State the estimate of an empirical run: bundles will print μ, see docs.")
     ] = False,
@@ -30,6 +36,7 @@ def evaluate(
 ) -> Outcome:
     """Compare the understudy with the real data. Internal: the page is not to be published."""
     from doublure import evaluate as measures
+    from doublure.evaluate.extractors import asked_for
     from doublure.report import check_places
     from doublure.run_folder import RunFolder, load
 
@@ -39,8 +46,9 @@ def evaluate(
     page = out or run / "internal" / "report.html"
     figures = page.with_name(f"{page.stem}.json") if page.name else page
     check_places(page, figures, real, holdout)
+    extractor = None if features is None else asked_for(features)
     with TerminalProgress() as progress:
-        report = measures.report(syn, real, holdout, progress=progress)
+        report = measures.report(syn, real, holdout, extractor=extractor, progress=progress)
     report.save(page, figures)
     text = f"{report}\nWrote {page} (internal: computed on real data, do not publish)."
     if claim:

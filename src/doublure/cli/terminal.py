@@ -149,7 +149,7 @@ def _write_object(body: dict[str, Any]) -> None:
 def _words(given: list[str]) -> list[str]:
     """Return the verb, and the second word of verbs that have one."""
     words = [word for word in given if not word.startswith("-")]
-    return words[:2] if words[:1] in (["schema"], ["budget"], ["datasets"], ["public"]) else words[:1]
+    return words[:2] if words[:1] in (["schema"], ["budget"], ["datasets"], ["public"], ["label"]) else words[:1]
 
 
 def _tell(outcome: Outcome, command: str, as_json: bool) -> None:

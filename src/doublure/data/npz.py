@@ -73,7 +73,7 @@ def read_header(file: IO[bytes]) -> Header:
 
 
 def refuse_objects(name: str, header: Header) -> None:
-    """Refuse an array that would have to be unpickled.
+    """Refuse an array of a file that would have to be unpickled, or taken apart.
 
     Raises:
         DataError: Naming it.
@@ -81,6 +81,17 @@ def refuse_objects(name: str, header: Header) -> None:
     if header.dtype.kind == "O":
         remedy = "save it as numbers or texts"
         raise DataError("holds Python objects, which are never unpickled", field=name, remedy=remedy)
+    refuse_fields(name, header)
+
+
+def refuse_fields(name: str, header: Header) -> None:
+    """Refuse an array whose values have fields of their own.
+
+    Raises:
+        DataError: Naming it.
+    """
+    if header.dtype.kind == "V":
+        raise DataError("holds values of several fields", field=name, remedy="save each field as an array of its own")
 
 
 def array(path: Path, name: str) -> np.ndarray[Any, np.dtype[Any]]:

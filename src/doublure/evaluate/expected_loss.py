@@ -122,7 +122,8 @@ class ExpectedLoss(Result):
         return (
             f"μ is estimated from {self.pairs} pairs: {self.artificial} artificial records, and those that are left "
             f"without the nearest to a real one, by distances in the features {self.features}; their number by the "
-            "rule of thumb of Triastcyn & Faltings (2019), the bound by Saw, Yang and Mo (1984)"
+            "rule of thumb of Triastcyn & Faltings (2019), but never more than a tenth of them, the bound by Saw, Yang "
+            "and Mo (1984)"
         )
 
     @property

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from doublure.data.images import Images
 
 _BATCH = 50
-_IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,17 +93,18 @@ def inception_v3(weights: str | Path) -> Extractor:
     from safetensors.torch import load_file
 
     models = _package("torchvision.models", "torchvision", "inception-v3")
-    model: nn.Module = models.inception_v3(weights=None, init_weights=False)
+    # Its weights are TensorFlow's, which expect [-1, 1], as images are here; torchvision's own loader undoes ImageNet's
+    # normalisation instead.
+    model: nn.Module = models.inception_v3(weights=None, init_weights=False, transform_input=False)
     try:
         model.load_state_dict(load_file(weights))
     except (OSError, SafetensorError, RuntimeError):
         remedy = "give a safetensors file of torchvision's inception_v3 weights"
         raise SettingError("does not hold Inception-v3", field=Path(weights).name, remedy=remedy) from None
     model.fc = torch.nn.Identity()
-    mean, spread = (torch.tensor(values).view(1, 3, 1, 1) for values in _IMAGENET)
 
     def features(images: Tensor) -> Tensor:
-        seen: Tensor = model((_of_size(images, 299) / 2 + 0.5 - mean) / spread)
+        seen: Tensor = model(_of_size(images, 299))
         return seen
 
     return _frozen("inception-v3", model, features)
@@ -126,10 +126,10 @@ def _of_size(images: Tensor, side: int) -> Tensor:
 def _package(module: str, package: str, name: str) -> Any:
     try:
         return importlib.import_module(module)
-    except ImportError:
+    except (ImportError, RuntimeError):  # a torchvision for another torch ends in the latter
         remedy = f"install {package}, or choose student or pixels"
         raise SettingError(
-            f"{name} needs the package {package}, which is not here", field="features", remedy=remedy
+            f"{name} needs the package {package}, which cannot be imported here", field="features", remedy=remedy
         ) from None
 
 
@@ -164,3 +164,25 @@ def codes_of(schema: ImageSchema, images: Images) -> Labels:
     if schema.label is None or images.labels is None:
         return np.zeros(len(images), dtype=np.int64)
     return Discrete(column=schema.label).compact(images.labels)[0].astype(np.int64)
+
+
+def asked_for(words: str) -> Extractor | None:
+    """Return the extractor that a command line names; None for a student of real images, which whoever compares makes.
+
+    Args:
+        words: ``student``, ``pixels``, ``efficientnet-lite0``, or ``inception-v3=`` and the file of its weights.
+
+    Raises:
+        SettingError: There is none of this name, or what it needs is not here.
+    """
+    name, _, weights = words.partition("=")
+    makers: dict[str, Callable[[], Extractor | None]] = {
+        "student": lambda: None,
+        "pixels": pixels,
+        "efficientnet-lite0": efficientnet_lite0,
+        "inception-v3": lambda: inception_v3(weights),
+    }
+    if name not in makers or bool(weights) != (name == "inception-v3"):
+        remedy = "give student, pixels, efficientnet-lite0, or inception-v3=FILE"
+        raise SettingError("are not known by this name", field="features", remedy=remedy)
+    return makers[name]()

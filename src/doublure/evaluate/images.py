@@ -18,7 +18,7 @@ from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
 from doublure.errors import printable
 from doublure.evaluate.classification import Labels
-from doublure.evaluate.extractors import codes_of
+from doublure.evaluate.extractors import Extractor, codes_of
 from doublure.evaluate.holdout import SEEN, Rows, sides
 from doublure.evaluate.resemblance import resemblance
 from doublure.evaluate.scores import Score, distance_score, rate_score
@@ -59,7 +59,8 @@ class ImageEvaluation(Result):
         students: Train on artificial, test on real; empty where ``students_skipped`` says why.
         classes: The classes; empty without labels.
         pixels: Distances of the mean image and of the spread, in shares of full intensity; the mean over classes.
-        resemblance: How they look to a student taught with real images; empty where none was taught.
+        resemblance: How they look in the features that were asked for, else to a student taught with real images; empty
+            where none was taught.
         taught: How many images the students were taught with and tested on.
         artificial_sheet: A contact sheet of artificial images (PNG), for the page alone.
         real_sheet: The same of real images. Private.
@@ -117,6 +118,7 @@ def evaluate_images(
     *,
     unit: np.ndarray[Any, np.dtype[np.int64]] | None = None,
     students: Sequence[Student] = USUAL,
+    extractor: Extractor | None = None,
     seed: int = 0,
 ) -> ImageEvaluation:
     """Compare artificial images with real ones.
@@ -129,6 +131,8 @@ def evaluate_images(
             ``train``), which the notes say: the fit has seen them.
         unit: ``(N,)`` the unit of each image of ``train``, so that a unit's images stay together in the split.
         students: Which students are taught.
+        extractor: In which features sets of images are compared; a student's that learned from real images if not
+            given.
         seed: Fixes every random choice made here.
 
     Raises:
@@ -149,7 +153,7 @@ def evaluate_images(
         students_skipped=skipped,
         classes=() if schema.label is None else _balance(sets),
         pixels=_pixels(sets),
-        resemblance=() if skipped else _resemblance(sets, lessons, seed),
+        resemblance=_resemblance(sets, lessons, extractor, seed, labelled=skipped is None),
         taught={} if skipped else {name: len(rows) for name, rows in taught.items()},
         notes=_notes(both.kept_aside),
         versions=versions(),
@@ -263,13 +267,19 @@ def _distance(real: Mapping[int, Any], other: Mapping[int, Any], which: int) -> 
     return float(np.mean(both)) if both else None
 
 
-def _resemblance(sets: _Sets, lessons: Mapping[str, Labels], seed: int) -> tuple[Score, ...]:
+def _resemblance(
+    sets: _Sets, lessons: Mapping[str, Labels], extractor: Extractor | None, seed: int, *, labelled: bool
+) -> tuple[Score, ...]:
     picked = {name: images.take(lessons[name]) for name, images in sets.images.items()}
+    if not labelled:
+        return () if extractor is None else resemblance(extractor, picked)
     half = len(picked["real"]) // 2
     codes = sets.classes["real"][lessons["real"]]
     # One half teaches, so that the other is as new to the student as all else that it looks at.
-    seen = sight(picked["real"].take(slice(half)), codes[:half], seed)
-    return resemblance(seen, picked | {"real": picked["real"].take(slice(half, None))}, len(sets.labels))
+    own = sight(picked["real"].take(slice(half)), codes[:half], seed)
+    seen = extractor or Extractor(name="student", see=own.features)
+    others = picked | {"real": picked["real"].take(slice(half, None))}
+    return resemblance(seen, others, own.chances, len(sets.labels))
 
 
 # -- words and sheets ------------------------------------------------------------------------------------------------

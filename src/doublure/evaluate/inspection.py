@@ -12,7 +12,7 @@ another run nothing is tested, and a share is pointed at once it surely passes o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -171,10 +171,15 @@ def _schema_of(syn: Understudy, against: Understudy | None) -> ImageSchema:
         raise SettingError(f"is of kind {schema.kind}; images can be inspected", field="run", remedy=remedy)
     if other is None:
         return schema
-    if not isinstance(other, ImageSchema) or (other.shape, other.label) != (schema.shape, schema.label):
+    if not isinstance(other, ImageSchema) or (other.shape, _classes(other)) != (schema.shape, _classes(schema)):
         remedy = "name a run with images of the same shape and labels"
         raise SettingError("makes other images than the inspected run", field="against", remedy=remedy)
     return schema
+
+
+def _classes(schema: ImageSchema) -> Sequence[object] | None:
+    """Return the labels that there can be; how frequent they are may have been bought, and differs from fit to fit."""
+    return None if schema.label is None else schema.label.domain
 
 
 def _slice(sets: Inspected, code: int, label: str) -> Slice:
@@ -192,7 +197,7 @@ def _slice(sets: Inspected, code: int, label: str) -> Slice:
 
 
 def _sheet(images: Images, schema: ImageSchema, syn: Understudy) -> bytes:
-    order = () if schema.label is None else schema.label.domain
+    order = _classes(schema) or ()
     title = f"Artificial images made by {syn.plan.method}"
     return png(contact_sheet(rows_of(examples(images, schema, _A_ROW), order), title))
 

@@ -5,14 +5,14 @@ A figure holds in the space that it was measured in and in no other, so that the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from doublure.data.images import Images
 from doublure.encode.grids import Floats
+from doublure.evaluate.extractors import Extractor
 from doublure.evaluate.scores import Score
-from doublure.evaluate.students import Sight
 
 NEIGHBOURS = 3
 """k of precision and recall, as in their paper."""
@@ -20,7 +20,7 @@ NEIGHBOURS = 3
 MOST = 2_000
 """The most images that precision and recall look at."""
 
-_FAR = "Squared, between normal distributions with the means and spreads of a student’s features; of real test images."
+_FAR = "Squared, between normal distributions with the means and spreads of the features; of real test images."
 _SHARP = "How surely a student tells what is shown, and how evenly: 1 to the number of classes."
 _AMONG = {
     "precision": f"The share of images that lie among real test images: nearer to one than its neighbour {NEIGHBOURS}.",
@@ -28,43 +28,35 @@ _AMONG = {
 }
 
 
-def resemblance(seen: Sight, images: Mapping[str, Images], n_classes: int) -> tuple[Score, ...]:
-    """Return how sets of images look to a student, each against the test images.
+def resemblance(
+    seen: Extractor,
+    images: Mapping[str, Images],
+    chances: Callable[[Images], Floats] | None = None,
+    n_classes: int = 1,
+) -> tuple[Score, ...]:
+    """Return how sets of images look, each against the test images; every figure says in what features.
 
     Args:
-        seen: How a student sees that learned from none of these.
+        seen: In which features, learned from none of these images.
         images: ``value``, ``baseline``, ``real`` and ``test``.
+        chances: A student's N images to probabilities ``(N, K)``, for the Inception score; None: without it.
         n_classes: K.
     """
     roles = ("value", "baseline", "real")
-    features = {name: seen.features(each) for name, each in images.items()}
+    features = {name: seen.see(each) for name, each in images.items()}
     far = {role: frechet_distance(features[role], features["test"]) for role in roles}
-    sharp = {role: inception_score(seen.chances(images[role])) for role in roles}
     both = {role: precision_and_recall(features[role][:MOST], features["test"][:MOST]) for role in roles}
     among = [(key, {role: pair[which] for role, pair in both.items()}) for which, key in enumerate(_AMONG)]
-    ends = (0.0, max(*far.values(), 1.0)), (1.0, float(n_classes))
-    return (
-        Score(key="frechet", name="Fréchet distance (student)", goal="low", range=ends[0], meaning=_FAR, **far),
-        Score(
-            key="inception_score",
-            name="Inception score (student)",
-            goal="near",
-            range=ends[1],
-            meaning=_SHARP,
-            **sharp,
-        ),
-        *(
-            Score(
-                key=key,
-                name=f"{key.capitalize()} (student)",
-                goal="high",
-                range=(0.0, 1.0),
-                meaning=_AMONG[key],
-                **figures,
-            )
-            for key, figures in among
-        ),
-    )
+    name, low = f"Fréchet distance ({seen.name})", (0.0, max(*far.values(), 1.0))
+    found = [Score(key="frechet", name=name, goal="low", range=low, meaning=_FAR, **far)]
+    if chances is not None:
+        sharp = {role: inception_score(chances(images[role])) for role in roles}
+        name, high = "Inception score (student)", (1.0, float(n_classes))
+        found.append(Score(key="inception_score", name=name, goal="near", range=high, meaning=_SHARP, **sharp))
+    for key, figures in among:
+        name = f"{key.capitalize()} ({seen.name})"
+        found.append(Score(key=key, name=name, goal="high", range=(0.0, 1.0), meaning=_AMONG[key], **figures))
+    return tuple(found)
 
 
 def frechet_distance(first: Floats, second: Floats) -> float:

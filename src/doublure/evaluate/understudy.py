@@ -16,6 +16,7 @@ from doublure.data.opening import Given, Loaded, open_data
 from doublure.data.series import Series
 from doublure.errors import DataError, SettingError
 from doublure.evaluate.expected_loss import ExpectedLoss, Rule, of_understudy
+from doublure.evaluate.extractors import Extractor
 from doublure.evaluate.images import MOST_IMAGES, ImageEvaluation, evaluate_images
 from doublure.evaluate.scores import Score
 from doublure.evaluate.series import MOST_SERIES, SeriesEvaluation, evaluate_series
@@ -228,6 +229,7 @@ def report(
     seed: int = 0,
     rule: Rule | None = None,
     loss: bool = True,
+    extractor: Extractor | None = None,
     progress: Progress | None = None,
 ) -> Report | ImageReport | SeriesReport:
     """Compare what an understudy says with real records. The result is internal: do not publish it.
@@ -242,14 +244,19 @@ def report(
         rule: How the expected privacy loss is estimated; left out, as the plan says for a guarantee that is empirical,
             and not at all for others.
         loss: Whether it is estimated at all.
+        extractor: Of images, in which features they are compared (:mod:`doublure.evaluate.extractors`); those of a
+            student that learned from real images if not given.
         progress: Who listens.
 
     Raises:
         DataError: The data does not fit the schema.
-        SettingError: ``rows`` is not positive, or the holdout is the data that the fit has seen.
+        SettingError: ``rows`` is not positive, features are chosen for other data than images, or the holdout is the
+            data that the fit has seen.
     """
     if rows is not None and rows < 1:
         raise SettingError("must be at least 1", field="rows", remedy="leave it out to draw as many as the real table")
+    if extractor is not None and not isinstance(syn.schema, ImageSchema):
+        raise SettingError("are those of images, and this run makes none", field="features", remedy="leave them out")
     listener = progress or Silent()
     listener.stage("read the real records")
     train, aside = load_both(syn.schema, real, holdout)
@@ -269,7 +276,8 @@ def report(
         "attacks_skipped": why,
     }
     if isinstance(syn.schema, ImageSchema):
-        seen = evaluate_images(syn.schema, artificial, train.content, kept, unit=train.unit, seed=seed)
+        more: dict[str, Any] = {"unit": train.unit, "extractor": extractor, "seed": seed}
+        seen = evaluate_images(syn.schema, artificial, train.content, kept, **more)
         return ImageReport(images=seen, **common)
     if isinstance(syn.schema, SeriesSchema):
         courses = evaluate_series(syn.schema, artificial, train.content, kept, unit=train.unit, seed=seed)
@@ -324,8 +332,8 @@ def _expected_loss(
     progress.stage("estimate the expected privacy loss")
     try:
         return of_understudy(syn, real, rule, seed=seed), None
-    except DataError as error:
-        return None, f"{error.field} {error.message}"
+    except (DataError, SettingError) as error:  # a package that the plan's features need may not be here
+        return None, f"{error.field} {error.message}" + ("" if error.remedy is None else f" ({error.remedy})")
 
 
 def _attacked(

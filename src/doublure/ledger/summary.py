@@ -16,8 +16,10 @@ def summary(account: Account) -> dict[str, Any]:
     Returns:
         `dataset`; `cap`, `remaining` {epsilon, delta}; `spent` {epsilon, delta, kinds}, where `kinds` holds one total
         {runs, epsilon, delta} per kind, None where the kind has no ε; `runs` [{sequence, utc, run_id, method, kind,
-        epsilon, delta, status, steps, planned_steps}] with what each is charged now and the noisy steps it may have
-        drawn; `releases` [{sequence, utc, run_id, kind, head_sha256, files}]; `covers_all_releases`; `note`.
+        epsilon, delta, apart, status, steps, planned_steps}] with what each is charged now and the noisy steps it may
+        have drawn, where `apart` lists {purpose, epsilon, delta} of an empirical run's accesses that have a price of
+        their own, such as a vote on labels: they are part of no total; `releases` [{sequence, utc, run_id, kind,
+        head_sha256, files}]; `covers_all_releases`; `note`.
     """
     runs = list(account.runs.values())
     return {
@@ -66,10 +68,19 @@ def _run(run: Run) -> dict[str, Any]:
         "method": run.plan["method"],
         "kind": run.kind,
         **charge,
+        "apart": _apart(run),
         "status": run.status,
         "steps": run.authorised if run.taken is None else run.taken,
         "planned_steps": run.plan["steps"],
     }
+
+
+def _apart(run: Run) -> list[dict[str, Any]]:
+    """Return the accesses of an empirical run that have a price: it is that of what was accessed, alone."""
+    if run.kind != "empirical":
+        return []
+    priced = [touch for touch in run.plan["touches"] if touch.get("epsilon") is not None]
+    return [{key: touch.get(key) for key in ("purpose", "epsilon", "delta")} for touch in priced]
 
 
 def _total(kind: str, runs: list[Run]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from doublure.methods.base import MethodSettings, refuse_loose_delta
 from doublure.methods.private_settings import PrivateSettings
@@ -67,10 +67,15 @@ class BayesianSettings(PrivateSettings):
     def _as_named(cls, given: Any) -> Any:
         if not isinstance(given, Mapping):
             return given
-        name = given.get("recipe", OWN)
+        named = cls.recipes.get(given.get("recipe", OWN), {})
+        return {key: value for key, value in named.items() if key != EPOCHS} | dict(given)
+
+    @field_validator("recipe")
+    @classmethod
+    def _is_known(cls, name: str) -> str:
         if name not in cls.recipes:
             raise ValueError(f"there is no recipe of this name; use one of {', '.join(cls.recipes)}")
-        return {key: value for key, value in cls.recipes[name].items() if key != EPOCHS} | dict(given)
+        return name
 
     @property
     def offset(self) -> bool:

@@ -154,7 +154,12 @@ class Noisecritic(Gan):
     def settle(self, schema: Schema, settings: MethodSettings) -> AdversarialSettings:
         """Decide the sizes, and how the loss will be estimated, from the public number of units."""
         own = super().settle(schema, settings)
+        most = max(2, schema.public_units * schema.unit.max_records // 2)  # the other half chooses k
         pairs = getattr(own, "estimate_pairs", None) or max(2, min(_MOST_PAIRS, schema.public_units // 2))
+        if pairs > most:
+            raise SettingError(
+                "are more than half of the records", field="estimate_pairs", remedy=f"give at most {most}"
+            )
         decided: dict[str, Any] = {"estimate_pairs": pairs}
         if isinstance(own, ImageNoisecriticSettings):
             labelled = bool(schema.with_role("condition"))

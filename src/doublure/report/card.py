@@ -130,8 +130,8 @@ def plain_words(guarantee: Mapping[str, Any], records: str = "rows") -> list[str
         ]
     if kind == "bayesian-dp":
         return [
-            f"An estimate of how much can be learned about a {unit} that is like the others in the private data.",
-            f"For a {unit} that is unlike the others only the worst case counts: a factor of "
+            f"An estimate of how much can be learned about one {unit} that is like the others in the private data.",
+            f"For one {unit} that is unlike the others only the worst case counts: a factor of "
             f"{_factor(guarantee.get('epsilon'))}{_slack(guarantee.get('delta'))}.",
             "The estimate was itself computed from private data, without noise.",
             rows,

@@ -232,8 +232,11 @@ def _container(schema: Schema, data: Any) -> Iterator[Finding]:
         except DataError as error:
             message = error.message if error.remedy is None else f"{error.message}; {error.remedy}"
             yield Finding(kind="absent", path=error.field or source.name, message=message)
-    if isinstance(schema, ImageSchema) and source.storage == "real" and schema.images.range == (0, 255):
-        message = "the data holds real numbers; mind that they go from 0 to 255 and not from 0 to 1"
+    low, high = source.usual_range
+    if isinstance(schema, ImageSchema) and schema.images.range == (0, 255) and high != schema.images.range[1]:
+        message = (
+            f"the data holds numbers of type {source.stored}; mind that they go from 0 to 255, not {low} to {high}"
+        )
         yield Finding(kind="note", path="images.range", message=message)
     if source.labelled and LABEL not in schema.columns:
         yield Finding(kind="ignored", path=LABEL, message="the data has labels and the schema does not")

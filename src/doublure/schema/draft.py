@@ -188,7 +188,7 @@ def _drafted_images(data: Any) -> Draft:
     source = open_images(data)
     plain: dict[str, Any] = {"doublure": 1, "kind": "images", "images": {}}
     if source.shape is not None:
-        plain["images"] = {"shape": list(source.shape), "range": [0, 1] if source.storage == "real" else [0, 255]}
+        plain["images"] = {"shape": list(source.shape), "range": list(source.usual_range)}
     if source.labelled:
         plain["label"] = {"values": UNDECLARED}
     schema = Schema.from_plain(plain, source.name)

@@ -105,9 +105,42 @@ def test_labels_fit_the_schema(schema, pixels, labels):
     assert "outside the schema's list" in refusal({"x": pixels, "y": np.array(["cow"] * 12)}, schema)
     assert "another length" in refusal({"x": pixels, "y": labels[:4]}, schema)
     assert "has no labels" in refusal({"x": pixels}, schema)
+    numbered = Schema.parse(schema.to_yaml().replace("[cat, dog, 3]", "[0, 1, 2]"))
+    said = refusal({"x": pixels, "y": np.where(np.arange(12) == 3, np.nan, 1.0)}, numbered)
+    assert "some images have none; give each image a label" in said
     other = Schema.parse(schema.to_yaml().replace("values: [cat, dog, 3]", "values: [cat, dog, 3], other: beast"))
     found = open_images({"x": pixels, "y": np.array(["cow"] * 12)}).load(other)
     assert set(found.frame["label"]) <= {"cow", "beast"}
+
+
+@pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.parametrize("which", ["labels", "ids"])
+def test_one_plain_value_for_each_image(tmp_path, schema, pixels, labels, which, saved):
+    # Cut to their first column, one-hot rows would be wrong labels, and ids would name the wrong unit: with it the
+    # guarantee would be about something else than it says.
+    several = Schema.parse(schema.to_yaml().replace("id: null, max_records: 1", "id: who, max_records: 2"))
+    good = {"x": pixels, "y": labels, "who": np.arange(12) // 2}
+    name = {"labels": "y", "ids": "who"}[which]
+
+    def refused(values):
+        given = good | {name: values}
+        if saved:
+            np.savez(tmp_path / "a.npz", **given)
+        with pytest.raises(DataError) as caught:
+            open_images(tmp_path / "a.npz" if saved else given).check(several)  # by the header: nothing is reserved yet
+        assert caught.value.field == name
+        return str(caught.value)
+
+    assert "several values for each image" in refused(np.eye(12, dtype=np.int64))
+    assert "several values for each image" in refused(np.stack([np.arange(12), np.arange(12) // 2], axis=1))
+    assert "several fields" in refused(np.zeros(12, dtype=[("a", "i4"), ("b", "i4")]))
+    assert "another length" in refused(np.zeros((), dtype=np.int64))
+    assert open_images(good | {name: np.asarray(good[name])[:, None]}).load(several).n_units == 6
+
+
+def test_ragged_arrays_in_memory_are_refused_in_a_line(schema, pixels):
+    assert "what is no array" in refusal({"x": pixels, "y": [[1], [1, 2]] * 6}, schema)
+    assert "what is no array" in refusal({"x": [[1], [1, 2]]}, schema)
 
 
 def test_idx_pairs(tmp_path, schema, pixels):
@@ -117,6 +150,7 @@ def test_idx_pairs(tmp_path, schema, pixels):
     (tmp_path / "train-labels-idx1-ubyte").write_bytes(idx(np.arange(12) % 3))
     packed.write_bytes(gzip.compress(idx(pixels[..., 0])))
     assert "has no labels" in refusal(packed, numbered)
+    assert "-labels-idx1-ubyte beside it" in refusal(packed, numbered)
     (tmp_path / "t10k-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx(np.arange(12) % 3)))
     for path in (plain, packed):
         found = open_images(path).load(numbered)

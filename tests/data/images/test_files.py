@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zlib
 
 import numpy as np
 import pandas as pd
@@ -170,3 +171,28 @@ def test_parquet_that_does_not_fit(tmp_path, schema, pictures, labels):
     assert "has no labels" in refusal(path, schema)
     path.write_bytes(path.read_bytes()[:-50])
     assert "cannot be read as Parquet" in refusal(path, schema)
+
+
+def test_sixteen_bits_of_colour_are_not_halved_in_silence(tmp_path):
+    """Pillow opens such a PNG as if it had eight."""
+
+    def chunk(kind, content):
+        return len(content).to_bytes(4, "big") + kind + content + zlib.crc32(kind + content).to_bytes(4, "big")
+
+    rows = b"".join(b"\0" + b"\xc8\x40" * 15 for _ in range(6))  # 5 x 6 pixels of three samples of two bytes
+    header = (5).to_bytes(4, "big") + (6).to_bytes(4, "big") + bytes([16, 2, 0, 0, 0])
+    parts = (chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(rows)), chunk(b"IEND", b""))
+    (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(parts))
+    (tmp_path / "b.png").write_bytes(encoded(Image.new("RGB", (5, 6), (200, 200, 200))))
+    text = "doublure: 1\nkind: images\nunits: 2\nimages: {shape: [6, 5, 3]RULE}\n"
+    said = refusal(tmp_path, Schema.parse(text.replace("RULE", "")))
+    assert "1 have other colours than the schema's shape: grey, a palette, transparency or 16 bits" in said
+    found = open_images(tmp_path).load(Schema.parse(text.replace("RULE", ", on_mismatch: resize"))).content.images
+    assert np.abs(found[0].astype(int) - 200).max() <= 1
+
+
+def test_the_way_to_labels_is_the_containers_own(tmp_path, schema, pictures):
+    (tmp_path / "a.png").write_bytes(pictures[0])
+    with pytest.raises(DataError) as caught:
+        open_images(tmp_path).check(schema)
+    assert "a folder for each class" in caught.value.remedy

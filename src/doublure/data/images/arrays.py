@@ -6,7 +6,8 @@ import gzip
 import math
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from abc import abstractmethod
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -15,7 +16,7 @@ import numpy as np
 from doublure.data.images.pictures import Reader
 from doublure.data.images.records import Pixels
 from doublure.data.images.sources import LABEL_NAMES, PIXEL_NAMES, ImageSource, other_length
-from doublure.data.npz import DAMAGED, Header, array, headers, read_header, refuse_objects
+from doublure.data.npz import DAMAGED, Header, array, headers, read_header, refuse_fields, refuse_objects
 from doublure.data.splits import named, several
 from doublure.errors import DataError
 from doublure.schema.images import LABEL, ImageSchema
@@ -47,8 +48,7 @@ class _ArraySource(ImageSource):
         if header.dtype.kind not in "buif" or images is None:
             remedy = "give numbers of shape (N, height, width) or (N, height, width, 1 or 3)"
             raise DataError("holds no array of images", field=name, remedy=remedy)
-        storage: Any = "real" if header.dtype.kind == "f" else "integer"
-        super().__init__(name, header.shape[0], shape=images, storage=storage, labelled=labelled)
+        super().__init__(name, header.shape[0], shape=images, stored=header.dtype, labelled=labelled)
         self._header = header
 
     def _ordered(self, block: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -63,30 +63,85 @@ class _ArraySource(ImageSource):
         return max(1, _BLOCK_BYTES // max(1, math.prod(self._header.shape[1:]) * self._header.dtype.itemsize))
 
 
+class _NamedSource(_ArraySource):
+    """Arrays with names: the images, and beside them labels and ids, one plain value an image."""
+
+    def __init__(self, name: str, pixels: str, labels: str | None) -> None:
+        super().__init__(name, self._header_of(pixels), labelled=labels is not None)
+        self._labels, self._split = labels, pixels.partition("_")[2]
+
+    @abstractmethod
+    def _names(self) -> Container[str]:
+        """Return the arrays that there are."""
+
+    @abstractmethod
+    def _header_of(self, name: str) -> Header:
+        """Return an array's header."""
+
+    @abstractmethod
+    def _array(self, name: str) -> np.ndarray[Any, Any]:
+        """Return one array, whole."""
+
+    def check_more(self, schema: ImageSchema) -> None:
+        """Look at the labels and ids that the schema asks for, by their headers alone."""
+        beside = [self._labels] if schema.label is not None else []
+        beside += [] if schema.unit.id is None else [self._ids_name(schema.unit.id)]
+        for name in beside:
+            if name is not None:
+                self._refuse_other_than_one_each(name)
+
+    def _refuse_other_than_one_each(self, name: str) -> None:
+        header = self._header_of(name)
+        refuse_fields(name, header)
+        if header.shape[:1] != (self.count,):
+            raise other_length(name)
+        if math.prod(header.shape[1:]) != 1:
+            remedy = "give one value an image: the class itself, say, in place of one column for each class"
+            raise DataError("holds several values for each image", field=name, remedy=remedy)
+
+    def labels(self) -> Any:
+        """Return the labels as they stand there."""
+        return self._array(self._labels or "").reshape(-1)
+
+    def ids(self, name: str) -> Any:
+        """Return the units' ids as they stand there."""
+        return self._array(self._ids_name(name)).reshape(-1)
+
+    def _ids_name(self, name: str) -> str:
+        for found in (f"{name}_{self._split}", name):
+            if found in self._names():
+                return found
+        raise DataError("is not there, and unit.id names it", field=name, remedy="add the array, or mend the schema")
+
+
 # -- in memory -------------------------------------------------------------------------------------------------------
 
 
-class _MappingSource(_ArraySource):
+class _MappingSource(_NamedSource):
     def __init__(self, name: str, arrays: Mapping[str, Any], pixels: str, labels: str | None) -> None:
-        self._images = np.asarray(arrays[pixels])
-        super().__init__(name, Header(shape=self._images.shape, dtype=self._images.dtype), labelled=labels is not None)
-        self._arrays, self._labels = arrays, labels
+        self._arrays = arrays
+        super().__init__(name, pixels, labels)
+        self._images = self._array(pixels)
+
+    def _names(self) -> Container[str]:
+        return self._arrays.keys()
+
+    def _header_of(self, name: str) -> Header:
+        found = self._array(name)
+        return Header(shape=found.shape, dtype=found.dtype)
+
+    def _array(self, name: str) -> np.ndarray[Any, Any]:
+        try:
+            return np.asarray(self._arrays[name])
+        except (TypeError, ValueError):  # the message of the original could show a value
+            remedy = "give arrays of numbers or texts"
+            raise DataError("holds what is no array", field=name, remedy=remedy) from None
 
     def blocks(self, reader: Reader) -> Iterator[Pixels]:
         """Yield the images, a block at a time."""
         step = self._rows()
         for first in range(0, self.count, step):
             yield reader.convert(self._ordered(self._images[first : first + step]), first + 1)
-
-    def labels(self) -> Any:
-        """Return the labels as they stand there."""
-        return _flat(np.asarray(self._arrays[self._labels or ""]))
-
-    def ids(self, name: str) -> Any:
-        """Return the units' ids as they stand there."""
-        if name not in self._arrays:
-            raise _no_ids(name)
-        return _flat(np.asarray(self._arrays[name]))
 
 
 def open_mapping(arrays: Mapping[str, Any], name: str, split: str | None) -> ImageSource:
@@ -107,28 +162,26 @@ def _pair(name: str, names: list[str], split: str | None) -> tuple[str, str | No
     return pixels, named(names, LABEL_NAMES, behind).get(behind)
 
 
-def _flat(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values.reshape(len(values), -1)[:, 0]
-
-
-def _no_ids(name: str) -> DataError:
-    return DataError("is not there, and unit.id names it", field=name, remedy="add the array, or mend the schema")
-
-
 # -- NPZ -------------------------------------------------------------------------------------------------------------
 
 
-class _NpzSource(_ArraySource):
-    def __init__(self, path: Path, headers: dict[str, Header], pixels: str, labels: str | None, split: str) -> None:
-        super().__init__(path.name, headers[pixels], labelled=labels is not None)
-        self._path, self._headers, self._pixels_name, self._labels, self._split = path, headers, pixels, labels, split
+class _NpzSource(_NamedSource):
+    def __init__(self, path: Path, headers: dict[str, Header], pixels: str, labels: str | None) -> None:
+        self._path, self._headers, self._pixels_name = path, headers, pixels
+        super().__init__(path.name, pixels, labels)
 
-    def check_more(self, schema: ImageSchema) -> None:
-        """Compare names and lengths with the schema."""
-        wanted = [self._labels if schema.label is not None else None, self._ids_name(schema.unit.id)]
-        for name in wanted:
-            if name is not None and self._headers[name].shape[:1] != (self.count,):
-                raise other_length(name)
+    def _names(self) -> Container[str]:
+        return self._headers
+
+    def _header_of(self, name: str) -> Header:
+        return self._headers[name]
+
+    def _array(self, name: str) -> np.ndarray[Any, Any]:
+        return array(self._path, name)
+
+    def _refuse_other_than_one_each(self, name: str) -> None:
+        refuse_objects(name, self._headers[name])
+        super()._refuse_other_than_one_each(name)
 
     def blocks(self, reader: Reader) -> Iterator[Pixels]:
         """Yield the images, a block at a time."""
@@ -151,31 +204,13 @@ class _NpzSource(_ArraySource):
         except DAMAGED:
             raise self.damaged() from None
 
-    def labels(self) -> Any:
-        """Return the labels as they stand there."""
-        return _flat(array(self._path, self._labels or ""))
-
-    def ids(self, name: str) -> Any:
-        """Return the units' ids as they stand there."""
-        return _flat(array(self._path, self._ids_name(name) or name))
-
-    def _ids_name(self, name: str | None) -> str | None:
-        if name is None:
-            return None
-        for found in (f"{name}_{self._split}", name):
-            if found in self._headers:
-                return found
-        raise _no_ids(name)
-
 
 def open_npz(path: Path, split: str | None) -> ImageSource:
     """Look at an NPZ file's headers."""
     found = headers(path)
     pixels, labels = _pair(path.name, list(found), split)
-    for name in (pixels, labels):
-        if name is not None:
-            refuse_objects(name, found[name])
-    return _NpzSource(path, found, pixels, labels, pixels.partition("_")[2])
+    refuse_objects(pixels, found[pixels])
+    return _NpzSource(path, found, pixels, labels)
 
 
 # -- IDX -------------------------------------------------------------------------------------------------------------
@@ -188,6 +223,8 @@ def is_idx(path: Path) -> bool:
 
 class IdxSource(_ArraySource):
     """A file of images and, beside it, the file of its labels: ``…-images-idx3-ubyte``, ``…-labels-idx1-ubyte``."""
+
+    to_label = "put …-labels-idx1-ubyte beside it, .gz where this is"
 
     def __init__(self, path: Path) -> None:
         self._path = path

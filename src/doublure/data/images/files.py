@@ -31,6 +31,8 @@ class FolderSource(ImageSource):
     Pictures are taken in the order of their classes' and their own names; hidden files are not looked at.
     """
 
+    to_label = "put them into a folder for each class"
+
     def __init__(self, path: Path) -> None:
         try:
             inside = sorted(entry for entry in path.iterdir() if not _hidden(entry))

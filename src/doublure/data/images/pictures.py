@@ -37,6 +37,7 @@ LARGEST_PICTURE = 50_000_000
 LARGEST_FILE = 200_000_000
 FORMATS = ("PNG", "JPEG")
 _MODES = {1: "L", 3: "RGB"}
+_PNG, _DEPTH = b"\x89PNG\r\n\x1a\n", 24  # where the bits of a sample stand
 
 UNREADABLE = "cannot be read as PNG or JPEG, or are cut off"
 HUGE = "have more than 50 million pixels"
@@ -100,13 +101,13 @@ class Reader:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # what Pillow warns of is refused or repaired here
                 with Image.open(io.BytesIO(content), formats=FORMATS) as picture:
-                    return self._taken(picture, number)
+                    return self._taken(picture, number, deep=_is_deep(content))
         except Image.DecompressionBombError:
             return self._refused(HUGE, number)
         except Exception:  # a hostile file makes a decoder raise anything; its message could show what is in it
             return self._refused(UNREADABLE, number)
 
-    def _taken(self, picture: Image.Image, number: int) -> Pixels:
+    def _taken(self, picture: Image.Image, number: int, *, deep: bool) -> Pixels:
         from PIL import ImageOps
 
         if picture.width * picture.height > LARGEST_PICTURE:
@@ -114,7 +115,7 @@ class Reader:
         # A camera's JPEG may carry a preview as a second picture; only PNG has frames.
         if getattr(picture, "is_animated", False) and picture.format == "PNG" and not self._resize:
             return self._refused(MOVING, number)
-        if picture.mode != _MODES[self._channels] or "transparency" in picture.info:
+        if deep or picture.mode != _MODES[self._channels] or "transparency" in picture.info:
             if not self._resize:
                 return self._refused(COLOURS, number)
             picture = _converted(picture, _MODES[self._channels])
@@ -171,6 +172,11 @@ class Reader:
     def _refused(self, fault: str, number: int) -> Pixels:
         self.faults.note(fault, number)
         return self.blank
+
+
+def _is_deep(content: bytes) -> bool:
+    """Whether a PNG says in its header that it has 16 bits: of colours Pillow opens it as if it had eight."""
+    return content.startswith(_PNG) and content[_DEPTH : _DEPTH + 1] == b"\x10"
 
 
 def _converted(picture: Image.Image, mode: str) -> Image.Image:

@@ -15,7 +15,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 PIXEL_NAMES = ("images", "image", "img", "x")
 LABEL_NAMES = ("labels", "label", "class", "y")
-Storage: TypeAlias = Literal["integer", "real"]
+_BYTES = np.dtype(np.uint8)
 Source: TypeAlias = "str | os.PathLike[str] | Images | Mapping[str, Any]"
 
 
@@ -44,9 +44,12 @@ class ImageSource(ABC):
         name: The container's name, for errors.
         count: How many images it has. Private.
         shape: Their common shape ``(H, W, C)``, where the container says it.
-        storage: How their numbers are stored.
+        stored: The type of their numbers; pictures have bytes.
         labelled: Whether it has labels.
+        to_label: What would give it labels, where it has none.
     """
+
+    to_label = f"name them {' or '.join(LABEL_NAMES)}"
 
     def __init__(
         self,
@@ -54,14 +57,22 @@ class ImageSource(ABC):
         count: int,
         *,
         shape: tuple[int, int, int] | None = None,
-        storage: Storage = "integer",
+        stored: np.dtype[Any] = _BYTES,
         labelled: bool,
     ) -> None:
         self.name = name
         self.count = count
         self.shape = shape
-        self.storage = storage
+        self.stored = stored
         self.labelled = labelled
+
+    @property
+    def usual_range(self) -> tuple[int, int]:
+        """The numbers that usually stand for black and full intensity in arrays of this type."""
+        if self.stored.kind in "bf":
+            return 0, 1
+        deep = self.stored.kind == "u" and self.stored.itemsize == 2
+        return (0, 65_535) if deep else (0, 255)
 
     # -- what each container does --------------------------------------------------------------------------------
 
@@ -94,7 +105,7 @@ class ImageSource(ABC):
         """
         schema = image_schema(schema)
         if schema.label is not None and not self.labelled:
-            remedy = f"name them {' or '.join(LABEL_NAMES)}, or take label out of the schema"
+            remedy = f"{self.to_label}, or take label out of the schema"
             raise DataError("has no labels", field=self.name, remedy=remedy)
         if self.shape is not None and self.shape != schema.shape and schema.images.on_mismatch == "refuse":
             found, wanted = ("x".join(map(str, shape)) for shape in (self.shape, schema.shape))
@@ -122,7 +133,11 @@ class ImageSource(ABC):
         pixels = self._pixels(schema)
         labels = None
         if schema.label is not None:
-            labels = cells.canonical(self._column(self.labels(), LABEL), schema.label, LABEL)
+            given = self._column(self.labels(), LABEL)
+            if given.isna().any():
+                remedy = "give each image a label, or leave out those without"
+                raise DataError("some images have none", field=LABEL, remedy=remedy)
+            labels = cells.canonical(given, schema.label, LABEL)
         if schema.unit.id is None:
             content = Images(images=pixels, labels=labels)
             return ImageSet(content=content, unit=np.arange(len(pixels), dtype=np.int64), n_units=len(pixels))
