@@ -18,7 +18,7 @@ METHODS = ("real", "gan", "inversion", "latentgan", "dpgan", "xie")
 _PANELS, _ROW = OUT / "panels", 20
 _COLOURS = {"latentgan": "#0b6e8f", "dpgan": "#c8553d", "xie": "#b58a1b"}
 _DASHES = ("-", "--", ":", "-.")
-_TITLES = {"f1": "macro F1", "classifier_score": "classifier score", "frechet": "Fréchet distance"}
+_TITLES = {"f1": "macro F1", "classifier_score": "classifier score", "frechet_by_label": "Fréchet distance, by label"}
 
 
 def cells() -> dict[tuple[Any, ...], Entries]:
@@ -127,18 +127,28 @@ def _looks(own: dict[tuple[Any, ...], Entries]) -> dict[tuple[Any, ...], dict[st
     return found
 
 
-def keep(task: str, method: str, epsilon: float | None, made: torch.Tensor, labels: np.ndarray[Any, Any]) -> None:
-    """Keep a panel's row: as many images of each label as fill it, in place of what was kept before."""
+def keep(
+    task: str, method: str, epsilon: float | None, made: torch.Tensor, labels: np.ndarray[Any, Any], *, usual: bool
+) -> None:
+    """Keep a panel's row, as many images of each label as fill it, in place of what was kept before.
+
+    A row that was made by other settings or protocols than the usual ones is kept only where there is none.
+    """
+    place = _PANELS / f"{task} {METHODS.index(method)} {epsilon or 0:05g}.npy"
+    if place.is_file() and not usual:
+        return
     kinds = np.unique(labels)
     rows = np.concatenate([np.flatnonzero(labels == kind)[: max(1, _ROW // len(kinds))] for kind in kinds])
     pixels = ((made[torch.from_numpy(rows)] + 1) * 127.5).round().clamp(0, 255).byte().permute(0, 2, 3, 1)
     _PANELS.mkdir(parents=True, exist_ok=True)
-    np.save(_PANELS / f"{task} {METHODS.index(method)} {epsilon or 0:05g}.npy", pixels.numpy(), allow_pickle=False)
+    np.save(place, pixels.numpy(), allow_pickle=False)
 
 
 def panels() -> None:
     """Draw a sheet of each task: a row of images for each method and ε, the last seed's."""
     kept = sorted(_PANELS.glob("*.npy"))
+    if not kept:
+        raise SystemExit("no images are kept here: run a cell first")
     for task in dict.fromkeys(path.stem.split(" ")[0] for path in kept):
         rows = []
         for path in (path for path in kept if path.stem.split(" ")[0] == task):

@@ -98,3 +98,14 @@ def test_svhn_is_taken_as_it_is_published(tasks, tmp_path, monkeypatch):
     monkeypatch.setattr(db.datasets, "load", fails)
     with pytest.raises(SystemExit, match=r"svhn\.npz is not at hand, and svhn: could not be downloaded"):
         tasks.TASKS["svhn"](False)
+
+
+def test_settings_for_the_diabetes_task_are_chosen_without_its_test_patients(tasks):
+    if not (tasks.SHARED / "diabetes130.csv.gz").is_file():
+        pytest.skip("the data is not at hand")
+    official, tuning = tasks.diabetes(False), tasks.diabetes(True)
+    assert tuning.public.equals(official.public)  # one public generator serves both
+    assert len(tuning.private) + len(tuning.test) == len(official.private)
+    both = pd.concat([tuning.private, tuning.test]).sort_values(list(official.private)).reset_index(drop=True)
+    assert both.equals(official.private.sort_values(list(official.private)).reset_index(drop=True))
+    assert tuning.schema.public_units == len(tuning.private)

@@ -253,7 +253,7 @@ class _Run:
             spent = self._close("interrupted", keeps=keeps)
             raise self._stopped(spent=spent, keeps=keeps) from None
         except BaseException:
-            self._close("aborted")
+            self._close("aborted", keeps=keeps)
             raise
 
     def _refuse_what_is_lost(self) -> None:

@@ -29,6 +29,11 @@ BAYESIAN_ASSUMPTIONS = (
 )
 """What a Bayesian claim rests on, beside what every claim does."""
 
+PUBLIC_GENERATOR = "the public generator"
+NO_SHARED_PEOPLE = "no person of its public data is among the private records"
+SHARED_PEOPLE = "what the public data itself tells about people who are in both"
+"""What a claim made through a public generator rests on, and what it leaves out; its sentence says so too."""
+
 _CHOICE_OF_KIND = "that an estimate from private gradients decided which of its two claims is made"
 
 _FIGURES_OF: dict[Kind, frozenset[str]] = {
@@ -230,10 +235,13 @@ def _dp(guarantee: Guarantee) -> str:
     if guarantee.steps is not None:
         how.append(f"{guarantee.steps} noisy steps")
     how.append(f"accountant {guarantee.accountant}")
+    given = [said for said in guarantee.assumptions if said.startswith((PUBLIC_GENERATOR, NO_SHARED_PEOPLE))]
+    public = f", and that {' and that '.join(given)}" if given else ""
+    uncovered = ", ".join(["internal reports", *([SHARED_PEOPLE] if SHARED_PEOPLE in guarantee.excluded else [])])
     return (
         f"(ε={figure(guarantee.epsilon)}, δ={figure(guarantee.delta)})-differentially private for one "
-        f"{_covered(guarantee)}, {', '.join(how)}; given the declared schema. "
-        "Not covered: floating-point and timing side channels, internal reports."
+        f"{_covered(guarantee)}, {', '.join(how)}; given the declared schema{public}. "
+        f"Not covered: floating-point and timing side channels, {uncovered}."
     )
 
 

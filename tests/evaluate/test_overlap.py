@@ -35,6 +35,33 @@ def test_labels_and_numbers_of_units_do_not_matter(letters):
     assert found.near == 80  # most are shared: what is usual is that of the others
 
 
+def test_rows_are_compared_by_their_own_values():
+    """Not by the bins that a generator would see: many rows that differ fall into the same."""
+    schema = db.Schema.parse("""
+doublure: 1
+kind: table
+units: 300
+columns:
+  age: {type: integer, bounds: [0, 9999], missing: true}
+  size: {type: real, bounds: [0, 1], missing: false}
+  sex: {type: category, values: [f, m], missing: false}
+  ill: {type: boolean, missing: false, roles: [condition]}
+""")
+    rng = np.random.default_rng(0)
+
+    def drawn(n):
+        age = pd.Series(rng.integers(0, 10_000, n)).astype("Int64").mask(rng.random(n) < 0.2)
+        sex, ill = rng.choice(["f", "m"], n), rng.random(n) < 0.5
+        return pd.DataFrame({"age": age, "size": rng.random(n), "sex": sex, "ill": ill})
+
+    public, private = drawn(2000), drawn(300)
+    found = overlap(public, private, schema)
+    assert (found.private, found.same) == (300, 0)
+    assert found.near < 60
+    shared = pd.concat([public, private[:7].assign(ill=~private["ill"][:7])])  # a condition is not compared
+    assert overlap(shared, private, schema).same == 7
+
+
 def test_an_open_fact_is_one_line(letters):
     text = "doublure: 1\nkind: table\ncolumns:\n  age: {type: integer, missing: false}\n"
     frame = pd.DataFrame({"age": [1, 2]})

@@ -164,6 +164,34 @@ def test_a_claim_names_everything_it_rests_on(plan):
     assert plan.guarantee.excluded == ("floating-point and timing side channels", "internal reports")
 
 
+def check_a_claim_through_a_public_generator_says_so():
+    base = KINDS["dp"]
+    rests = f"{words.PUBLIC_GENERATOR} (SHA-256 0123…) was made without the private records"
+    shared = base.model_copy(
+        update={"assumptions": (*base.assumptions, rests), "excluded": (*base.excluded, words.SHARED_PEOPLE)}
+    )
+    assert f"; given the declared schema, and that {rests}. Not covered: " in shared.sentence
+    assert shared.sentence.endswith(f"internal reports, {words.SHARED_PEOPLE}.")
+    apart = base.model_copy(update={"assumptions": (*base.assumptions, rests, words.NO_SHARED_PEOPLE)})
+    assert f"and that {rests} and that {words.NO_SHARED_PEOPLE}. Not covered: " in apart.sentence
+    assert "public" not in base.sentence
+
+
+def test_a_claim_through_a_public_generator_says_so():
+    check_a_claim_through_a_public_generator_says_so()
+
+
+def test_a_claim_that_leaves_its_public_generator_out_is_caught(lab):
+    lab.plant(words, "_dp", ("if said.startswith((PUBLIC_GENERATOR, NO_SHARED_PEOPLE))", "if False"))
+    monkey = words._SENTENCES["dp"]
+    words._SENTENCES["dp"] = words._dp
+    try:
+        with lab.caught():
+            check_a_claim_through_a_public_generator_says_so()
+    finally:
+        words._SENTENCES["dp"] = monkey
+
+
 @pytest.mark.parametrize(
     "part", [", add/remove neighbours", "floating-point and timing side channels, ", "; given the declared schema"]
 )

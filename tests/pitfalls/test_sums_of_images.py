@@ -19,6 +19,7 @@ from doublure.errors import SettingError
 from doublure.methods import labelling, latent_moments, latent_teaching, mean_embedding, planned_sums, refining
 from doublure.methods.adversarial import Adversaries
 from doublure.methods.base import Job
+from doublure.methods.latent_settings import LatentSettings
 from doublure.planning import plans
 from doublure.private import sums
 from doublure.private.accounting import GaussianEvent
@@ -99,7 +100,7 @@ class Theatre:
         plan, trace = self.plans[text], self.Trace()
         memory = self.Memory(trace, plan.steps)
         sigmas = [touch.event.noise_multiplier for touch in plan.touches for _ in range(touch.event.steps)]
-        release, opened = PrivateSums.release, PrivateRecords.expanded
+        release, opened, mapped = PrivateSums.release, PrivateRecords.expanded, PrivateRecords.mapped
 
         def normal(source, size, std, *, device="cpu"):
             trace.order.append("noise")
@@ -109,6 +110,10 @@ class Theatre:
         def expanded(records, rows):
             trace.order.append("open")
             return opened(records, rows)
+
+        def computed(records, *given, **named):
+            trace.order.append("open")
+            return mapped(records, *given, **named)
 
         def released(made, factors, **named):
             number = len(trace.outputs)
@@ -152,6 +157,7 @@ class Theatre:
             patch.setattr(PrivateStep, "_mix", lambda made, size: torch.full((size,), 0.5))
             patch.setattr(OsKeyedNoise, "normal", normal)
             patch.setattr(PrivateRecords, "expanded", expanded)
+            patch.setattr(PrivateRecords, "mapped", computed)
             patch.setattr(PrivateSums, "release", released)
             run = fitting._Run(memory, plan, memory, 1)
             images = open_images(data).load(plan.schema, at_least=0)
@@ -165,19 +171,19 @@ def theatre(lab):
     return Theatre(lab)
 
 
-def check_neighbours(theatre):
-    """Nothing but the sums differs, and these by no more than their noise is made for."""
+def check_neighbours(theatre, least=0.99):
+    """Nothing but the sums differs, and these by no more than their noise is made for, wherever the unit stands."""
     lab, base = theatre.lab, people()
     kept = theatre.fit(base)
     worst = 0.0
     for number, image in enumerate(ODD_IMAGES.values()):
-        other = theatre.fit(with_unit(base, image, "abc"[number % 3]), like=kept)
+        other = theatre.fit(with_unit(base, image, "abc"[number % 3], place=5 * number), like=kept)
         lab.assert_same_public(kept, other)
         worst = max(worst, lab.assert_within_sensitivity(kept, other))
     other = theatre.fit(without_unit(base, 7), like=kept)
     lab.assert_same_public(kept, other)
     worst = max(worst, lab.assert_within_sensitivity(kept, other))
-    assert worst > 0.99  # the bound is reached, so that a smaller one would not do
+    assert worst > least  # the bound is reached, so that a smaller one would not do
     return kept
 
 
@@ -399,28 +405,47 @@ def learned_latents(lab, letters):
     return Understudies(lab, public=letters.folder, teacher="critic", **sizes)
 
 
-def check_neighbours_at_the_end(theatre, least):
-    """As above; who comes or goes is the last, so that no other latent moves to another place in its batch."""
-    lab, base = theatre.lab, people()
-    kept, worst = theatre.fit(base), 0.0
-    more = [with_unit(base, image, "abc"[place % 3], place=UNITS) for place, image in enumerate(ODD_IMAGES.values())]
-    for data in (*more, without_unit(base, UNITS - 1)):
-        other = theatre.fit(data, like=kept)
-        lab.assert_same_public(kept, other)
-        worst = max(worst, lab.assert_within_sensitivity(kept, other))
-    assert worst > least
-    return kept
-
-
 def test_a_record_more_is_one_latent_more(latents):
-    kept = check_neighbours_at_the_end(latents, 0.9)  # 1 for a latent on the edge of the ball
+    kept = check_neighbours(latents, 0.9)  # 1 for a latent on the edge of the ball
     assert kept.allowed == pytest.approx([1.0, 1.0])
     assert kept.public["authorised"] == [1, 2]
 
 
 def test_a_record_more_moves_the_critic_of_latents_within_its_bound(learned_latents):
-    kept = check_neighbours_at_the_end(learned_latents, 0.99)
+    kept = check_neighbours(learned_latents)
     assert kept.allowed == pytest.approx([0.01] * 3)
+
+
+@pytest.fixture
+def labelled_latents(lab, letters):
+    """One sum of moments, and a labeller of what comes out."""
+    own = {name: FEW[name] for name in ("labeller_steps", "labeller_clip", "view_images", "view_width", "tries")}
+    return Understudies(lab, public=letters.folder, splits=0, labeller_share=0.5, **own)
+
+
+def check_a_labeller_of_latents_has_its_own_noise(theatre):
+    kept = check_neighbours(theatre, 0.9)
+    assert kept.allowed == pytest.approx([1.0] + [CLIP] * STEPS)
+    latent, *steps = [touch.event.noise_multiplier for touch in theatre.plans[TEXT].touches]
+    assert latent == pytest.approx(steps[0] / np.sqrt(STEPS), rel=1e-6)  # half of the budget each, in 1/σ²
+
+
+def test_a_labeller_of_latents_has_its_own_noise(labelled_latents):
+    check_a_labeller_of_latents_has_its_own_noise(labelled_latents)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "edit"),
+    [
+        (latent_teaching, "_labelled", ("job.noise_multiplier or 0.0", "(job.noise_multiplier or 0.0) / 2")),
+        (LatentSettings, "latent_events", ("share = 1 - self.later_share", "share = 1.0")),
+    ],
+)
+def test_a_labeller_of_latents_without_its_noise_is_caught(lab, letters, request, owner, name, edit):
+    lab.plant(owner, name, edit)
+    theatre = request.getfixturevalue("labelled_latents")  # the plan is made with the mutant, as a user's would be
+    with lab.caught():
+        check_a_labeller_of_latents_has_its_own_noise(theatre)
 
 
 def test_units_with_several_latents_move_a_sum_together(latents):
@@ -428,7 +453,7 @@ def test_units_with_several_latents_move_a_sum_together(latents):
     kept = latents.fit(base, SEVERAL)
     assert kept.allowed == pytest.approx([3.0, 3.0])
     for records in (1, 3, 6):
-        other = latents.fit(with_unit(base, CHECKERS, "b", records=records, place=2 * UNITS), SEVERAL, like=kept)
+        other = latents.fit(with_unit(base, CHECKERS, "b", records=records), SEVERAL, like=kept)
         lab.assert_same_public(kept, other)
         assert lab.assert_within_sensitivity(kept, other) > 0.9 * min(3, records) / 3
 
@@ -469,4 +494,4 @@ def test_a_mutant_of_latents_is_caught(latents, mutant):
     owner, name, *edits = LATENT_MUTANTS[mutant]
     latents.lab.plant(owner, name, *edits)
     with latents.lab.caught():
-        check_neighbours_at_the_end(latents, 0.9)
+        check_neighbours(latents, 0.9)

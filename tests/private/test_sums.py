@@ -337,9 +337,10 @@ def test_releases_of_an_earlier_session_are_not_made_again(watched):
 # -- the same records in another form ----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("apart", [True, False])
 @pytest.mark.parametrize("rows", [1, 2, 100])
 @pytest.mark.parametrize("labelled", [True, False])
-def test_mapped_records_keep_units_rows_and_conditions(rows, labelled):
+def test_mapped_records_keep_units_rows_and_conditions(rows, labelled, apart):
     values = torch.arange(5.0 * (LEFT + RIGHT)).reshape(5, -1)
     unit = np.array([2, 0, 2, 1, 0])
     kept = records(values, unit=unit, n_units=4, expand=split if labelled else lambda rows: (rows[:, LEFT:], None))
@@ -349,8 +350,8 @@ def test_mapped_records_keep_units_rows_and_conditions(rows, labelled):
         sizes.append(len(body))
         return torch.cat([body * 2, body[:, :1]], dim=1)
 
-    mapped = kept.mapped(doubled, RIGHT + 1, rows=rows)
-    assert max(sizes) == min(rows, 5)
+    mapped = kept.mapped(doubled, RIGHT + 1, rows=rows, apart=apart)
+    assert set(sizes) == {rows} if apart else max(sizes) == min(rows, 5)
     assert (mapped.n_units, mapped.most_records, len(mapped.lot(np.array([3]))[0])) == (4, 2, 0)
     for unit in range(4):
         body, condition, _, _ = kept.lot(np.array([unit]))
@@ -363,8 +364,71 @@ def test_mapped_records_keep_units_rows_and_conditions(rows, labelled):
     assert whole[0].dtype == torch.float32
 
 
-def test_mapped_records_may_be_none():
-    mapped = records([]).mapped(lambda body: body, RIGHT, rows=3)
+def places_of(rows, size):
+    """Return where in its batch a function saw each record, by the record's first number; all batches are full."""
+    seen = {}
+
+    def watching(body):
+        assert body.shape == (size, RIGHT)
+        for place, row in enumerate(body):
+            if row.any():
+                assert seen.setdefault(float(row[0]), place) == place
+        return body
+
+    records(rows).mapped(watching, RIGHT, rows=size, apart=True)
+    return seen
+
+
+def test_a_records_place_in_its_batch_is_its_own():
+    """Whoever is added in front, between or behind, and in whatever order: nobody else's place changes."""
+    rows = 1.0 + torch.arange(60.0 * (LEFT + RIGHT)).reshape(60, -1)
+    whole = places_of(rows, 7)
+    assert len(whole) == 60
+    assert len(set(whole.values())) == 7
+    for some in (
+        rows[1:],
+        rows[:-1],
+        rows[::3],
+        rows.flip(0),
+        rows[torch.randperm(60, generator=torch.Generator().manual_seed(1))],
+        rows[:1],
+    ):
+        found = places_of(some, 7)
+        assert len(found) == len(some)
+        assert found.items() <= whole.items()
+
+
+def test_what_was_mapped_is_taken_up_where_it_stopped():
+    rows = 1.0 + torch.arange(20.0 * (LEFT + RIGHT)).reshape(20, -1) / 100
+    whole = records(rows).mapped(lambda body: body * 2, RIGHT, rows=4, apart=True)
+
+    class Kept:
+        def __init__(self, ready=None):
+            self.ready, self.told = ready, []
+
+        def load(self, shape):
+            assert shape == (20, RIGHT)
+            return self.ready
+
+        def save(self, found, batches, *, last):
+            self.told.append((found.clone(), batches, last))
+
+    first = Kept()
+    records(rows).mapped(lambda body: body * 2, RIGHT, rows=4, apart=True, halfway=first)
+    assert [batches for _, batches, _ in first.told] == list(range(1, len(first.told) + 1))
+    assert [last for _, _, last in first.told] == [False] * (len(first.told) - 1) + [True]
+    calls = []
+    again = records(rows).mapped(
+        lambda body: calls.append(len(body)) or body * 2, RIGHT, rows=4, apart=True, halfway=Kept(first.told[1][0])
+    )
+    assert len(calls) == len(first.told) - 2  # two batches were done
+    (one,), (other,) = whole.expanded(100), again.expanded(100)
+    assert torch.equal(one[0], other[0])
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_mapped_records_may_be_none(apart):
+    mapped = records([]).mapped(lambda body: body, RIGHT, rows=3, apart=apart)
     assert mapped.n_units == 0
     found = sums_of(mapped).release(as_they_are, shape=SHAPE)
     assert not found.any()

@@ -147,9 +147,15 @@ def test_one_that_is_cut_off_goes_on(letters, tmp_path, monkeypatch, objective, 
     assert "--resume" in str(letters.refusal(RunFolderError, lambda: public.load(tmp_path / "cut")))
     stops.asked = False
     letters.refusal(RunFolderError, lambda: public.fit(letters.public, schema, **common, **own))
-    letters.refusal(
-        RunFolderError, lambda: public.fit(letters.public, schema, resume=True, **common, **own | {"steps": 21})
-    )
+    others = {"images": letters.public["images"][1:]}
+    for data, changes in (
+        (letters.public, {"steps": 21}),
+        (letters.public, {"provenance": letters.PROVENANCE | {"shared_people": "none"}}),
+        (others, {}),  # the provenance speaks of the data that it was begun with
+    ):
+        asked = common | own | changes
+        error = letters.refusal(RunFolderError, lambda: public.fit(data, schema, resume=True, **asked))  # noqa: B023
+        assert "was begun with" in str(error)
     seen = []
     kept = public_teaching._Lesson.run
     monkeypatch.setattr(

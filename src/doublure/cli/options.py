@@ -75,5 +75,6 @@ def settings(given: list[str] | None) -> dict[str, Any]:
     found = pairs(given, "--set")
     for key in found:
         if key in _FLAGS:
-            raise SettingError("has a flag of its own", field=f"--set {key}", remedy=f"write {_FLAGS[key]}")
+            remedy = f"write {_FLAGS[key]}, or leave it out where there is none"
+            raise SettingError("is no setting", field=f"--set {key}", remedy=remedy)
     return {key: yaml_text.parse(value, f"--set {key}") for key, value in found.items()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -67,9 +67,9 @@ def overlap(public: Given, private: Given, schema: Schema, *, seed: int = 0) -> 
         InputError: Data and schema do not fit, or the schema leaves a fact open.
     """
     plain = _undescribed(schema)
-    theirs, ours = (_bodies(data, plain) for data in (public, private))
-    known = set(map(_digest, theirs))
-    same = np.array([_digest(row) in known for row in ours], dtype=bool)
+    (theirs, public_marks), (ours, marks) = (_read(data, plain) for data in (public, private))
+    known = set(public_marks)
+    same = np.array([mark in known for mark in marks], dtype=bool)
     draw = np.random.default_rng(seed)
     few = draw.permutation(len(ours))[:_SEEN]
     beside = theirs[draw.permutation(len(theirs))[: _SEEN * 10]]
@@ -85,26 +85,30 @@ def _undescribed(schema: Schema) -> Schema:
     return plain.model_copy(update={"label": None}) if isinstance(plain, ImageSchema) else plain
 
 
-def _digest(row: Tensor) -> bytes:
-    return hashlib.blake2b(row.numpy().tobytes(), digest_size=16).digest()
+def _digest(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=16).digest()
 
 
-def _bodies(data: Given, schema: Schema) -> Tensor:
-    """Return records as the networks see them ``(N, D)``."""
+def _read(data: Given, schema: Schema) -> tuple[Tensor, list[bytes]]:
+    """Return records as networks could see them ``(N, D)``, numbers unbinned, and a mark of each one's own values."""
     resolved = schema.resolve({})
     source = open_data(data, schema.kind)
     source.check(resolved)
-    loaded = source.load(resolved)
-    encoder: Encoder
+    content = source.load(resolved).content
     if schema.kind == "images":
         from doublure.encode.image import ImageEncoder
 
-        encoder = ImageEncoder(resolved)
-    elif schema.kind == "table":
+        bodies = _bodies(ImageEncoder(resolved), content)
+        return bodies, [_digest(row.numpy().tobytes()) for row in bodies]
+    if schema.kind == "table":
         from doublure.encode.table import TableEncoder
 
-        encoder = TableEncoder(resolved)
-    else:
-        raise SettingError(f"is not compared for kind {schema.kind}", field="overlap", remedy="give images or a table")
-    rows = encoder.expand(encoder.compact(loaded.content))
-    return encoder.split(rows)[0].flatten(1)
+        encoder = TableEncoder(resolved, numerics="scaled")
+        compared = [name for name in encoder.columns if name not in schema.with_role("condition")]
+        rows = content[compared].itertuples(index=False, name=None)
+        return _bodies(encoder, content), [_digest(repr([str(cell) for cell in row]).encode()) for row in rows]
+    raise SettingError(f"is not compared for kind {schema.kind}", field="overlap", remedy="give images or a table")
+
+
+def _bodies(encoder: Encoder, content: Any) -> Tensor:
+    return encoder.split(encoder.expand(encoder.compact(content)))[0].flatten(1)

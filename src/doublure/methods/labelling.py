@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from doublure.methods.labeller_settings import LabellerSettings
 
 _CHUNK = 500
+_LOOKED_AT = 100
 _RIDGE = 1e-3
 _POWER = 0.25
 _FLOOR = 1e-6
@@ -82,7 +83,9 @@ def labelled(
     last = len(sums.noise_multipliers)
     if sums.taken < last:
         job.progress.stage("look at the images")
-        sums.see(job.records.mapped(lambda images: view(features(images).cpu()), view.directions.shape[1], rows=_CHUNK))
+        # Kept as float16, a feature whose last digits moved with a record's place could move by far more.
+        width = view.directions.shape[1]
+        sums.see(job.records.mapped(lambda images: view(features(images).cpu()), width, rows=_LOOKED_AT, apart=True))
     job.progress.stage("teach the labeller", settings.labeller_steps)
     rate = _rate(settings, job.units, sums.noise_multipliers[-1])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from doublure.private.records import PrivateRecords
 
 _WORK = "latents"
-_CHUNK = InversionSettings.batch  # of four hundred steps on larger images it takes a minute: stopping waits for it
+_ORDER = "places by content"  # of latents that are kept half-way
+_BATCHES = {"images": 32, "table": 256}  # what is quick on a processor; stopping waits for one
 _KEPT_EVERY = 30.0  # seconds
 
 
@@ -79,8 +81,15 @@ def inverted(job: Job, settings: LatentSettings, generator: nn.Module, proposer:
     """Return the private records' latents, in place of their bodies; conditions stay beside them."""
     inversion = inversion_of(job.encoder, settings, generator, proposer)
     job.progress.stage("invert the records", job.units)
-    halfway = _Halfway(job, latents_key(job, settings))
-    return job.records.mapped(inversion, settings.latent, rows=_CHUNK, halfway=halfway)
+    rows = inversion.settings.batch
+    halfway = _Halfway(job, latents_key(job, settings), _batches(job.units, rows))
+    return job.records.mapped(inversion, settings.latent, rows=rows, apart=True, halfway=halfway)
+
+
+def _batches(units: int, rows: int) -> int:
+    """Return about how many batches so many records take: their places are drawn, and the fullest decides."""
+    each = units / rows
+    return math.ceil(each + math.sqrt(2 * each * math.log(rows)))
 
 
 def latents_key(job: Job, settings: LatentSettings) -> str:
@@ -88,7 +97,7 @@ def latents_key(job: Job, settings: LatentSettings) -> str:
 
     One record would then count in two places.
     """
-    told = [settings.facts.model_dump(mode="json"), asdict(_how(settings)), job.records.fingerprint]
+    told = [_ORDER, settings.facts.model_dump(mode="json"), asdict(_how(settings)), job.records.fingerprint]
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
@@ -105,6 +114,7 @@ def _how(settings: LatentSettings) -> InversionSettings:
         restarts=settings.inversion_restarts or 1,
         rate=settings.inversion_rate,
         seed=settings.inversion_seed,
+        batch=_BATCHES["images" if isinstance(settings, ImageLatentSettings) else "table"],
     )
 
 
@@ -114,11 +124,13 @@ class _Halfway:
     Args:
         job: The run.
         key: What the latents follow from, records included.
+        planned: How many batches the public number of records takes.
     """
 
-    def __init__(self, job: Job, key: str) -> None:
+    def __init__(self, job: Job, key: str, planned: int) -> None:
         self._job = job
         self._key = key
+        self._planned = planned
         self._last = time.monotonic()
 
     def load(self, shape: tuple[int, int]) -> Tensor | None:
@@ -127,16 +139,17 @@ class _Halfway:
         fits = found is not None and found.ndim == 2 and found.shape[1] == shape[1] and len(found) <= shape[0]
         return found if fits else None
 
-    def save(self, rows: Tensor, of: int) -> None:
+    def save(self, rows: Tensor, batches: int, *, last: bool) -> None:
         """Take what is finished, twice a minute and at the end; stop here if that was asked."""
         job, now = self._job, time.monotonic()
-        job.progress.at(job.units * len(rows) // of)  # in shares: of how many is public, how many there are is not
+        # By the public number of records: shares of how many there are would tell how many.
+        job.progress.at(job.units if last else job.units * min(batches, self._planned) // self._planned)
         try:
             job.authorise(0)  # asks whether to stop; nothing is drawn here
         except BaseException:
             job.workspace.keep(_WORK, {_WORK: rows}, self._key)
             raise
-        if len(rows) == of or now - self._last > _KEPT_EVERY:
+        if last or now - self._last > _KEPT_EVERY:
             self._last = now
             job.workspace.keep(_WORK, {_WORK: rows}, self._key)
 

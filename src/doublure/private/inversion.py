@@ -18,7 +18,10 @@ batch normalisation, minibatch        a generator or encoder in training mode is
 statistics                            for a latent changes with the latents beside it
 steps that follow the data            as many steps for every record, at rates that depend on the step alone; no sum
                                       over records decides anything
-a batch's size                        losses are added up, never averaged; the last batch is filled up to full size
+a batch's size                        losses are added up, never averaged; every batch has one size, filled up
+a place in a batch                    what a product of matrices makes of a row differs in its last digits by the row's
+                                      place, and a long descent makes that large: a record's place follows from its own
+                                      content (``PrivateRecords.mapped`` with ``apart``), not from who stands before it
 other data when a run is resumed      latents that were kept are taken up only where the records are the same ones
 normalising over the data set         latents are kept within the public radius √d, and are not shifted or scaled
 a record that is not finite           its latent is zero
@@ -55,7 +58,7 @@ class InversionSettings:
         restarts: z₀ that are tried for each record.
         rate: Of the first step; rates fall to zero along a half cosine.
         seed: Public, of the z₀.
-        batch: Records handled at a time; every batch has this size.
+        batch: Records handled at a time. Small batches stay in a processor's cache.
     """
 
     steps: int
@@ -102,16 +105,13 @@ class Inversion:
         self.starts = torch.randn(settings.restarts, width, generator=source)
 
     def __call__(self, records: Tensor) -> Tensor:
-        """Return latents ``(B, d)`` of records ``(B, D…)``, in batches of one size."""
-        found = torch.zeros(len(records), self.width, device=records.device)
-        size = self.settings.batch
-        for first in range(0, len(records), size):
-            batch = records[first : first + size]
-            # Filled up with zeros: what a row comes to may differ in its last digits with how many rows there are.
-            filled = torch.zeros(size, *records.shape[1:], device=records.device)
-            filled[: len(batch)] = batch
-            found[first : first + len(batch)] = self._inverted(filled)[: len(batch)]
-        return found
+        """Return latents ``(B, d)`` of records ``(B, D…)``, a batch at a time.
+
+        Private records come in full batches, each at its own place (``PrivateRecords.mapped`` with ``apart``).
+        """
+        if not len(records):
+            return torch.zeros(0, self.width, device=records.device)
+        return torch.cat([self._inverted(batch) for batch in torch.split(records, self.settings.batch)])
 
     def _inverted(self, records: Tensor) -> Tensor:
         best = torch.zeros(len(records), self.width, device=records.device)
@@ -155,7 +155,8 @@ def refuse_meeting(network: nn.Module, shape: tuple[int, ...], name: str) -> Non
     Batch normalisation with kept averages does not; in training mode it does, and so is refused before it is called.
 
     Raises:
-        SettingError: It is in training mode, or an output changes with another row or with how many there are.
+        SettingError: It is in training mode, or its outputs are not finite, or one changes with another row or with how
+            many there are.
     """
     if any(layer.training for layer in network.modules()):
         raise SettingError("is in training mode, where rows may meet", field=name, remedy="call eval() on it first")
@@ -165,6 +166,8 @@ def refuse_meeting(network: nn.Module, shape: tuple[int, ...], name: str) -> Non
     moved = torch.cat([rows[:1], 3 * rows[1:] + 1])
     with torch.no_grad():
         whole, others, alone = network(rows)[:1], network(moved)[:1], network(rows[:1])
+    if not bool(torch.isfinite(torch.cat([whole, others, alone])).all()):
+        raise SettingError("makes numbers that are not finite", field=name, remedy="use one that has not run away")
     for beside in (others, alone):
         if not torch.allclose(whole, beside, rtol=_TOLERANCE, atol=_TOLERANCE):
             raise SettingError("lets rows meet", field=name, remedy="use one without minibatch statistics")

@@ -23,8 +23,8 @@ class Halfway(Protocol):
     def load(self, shape: tuple[int, int]) -> Tensor | None:
         """Return the first finished rows ``(≤ shape[0], shape[1])`` of an earlier session, if there are any."""
 
-    def save(self, rows: Tensor, of: int) -> None:
-        """Take the rows that are finished so far, of so many; may raise to stop."""
+    def save(self, rows: Tensor, batches: int, *, last: bool) -> None:
+        """Take the rows that are finished so far, after so many batches; may raise to stop."""
 
 
 class PrivateRecords:
@@ -106,7 +106,13 @@ class PrivateRecords:
             yield self._expand(chunk)
 
     def mapped(
-        self, function: Callable[[Tensor], Tensor], width: int, *, rows: int, halfway: Halfway | None = None
+        self,
+        function: Callable[[Tensor], Tensor],
+        width: int,
+        *,
+        rows: int,
+        apart: bool = False,
+        halfway: Halfway | None = None,
     ) -> PrivateRecords:
         """Return the same records with a body that is computed once, kept as float16.
 
@@ -115,29 +121,62 @@ class PrivateRecords:
                 what has been released.
             width: Of the new bodies.
             rows: How many records are handled at a time.
+            apart: Whether what a record comes to may not depend on others by its last digit either, as where a long
+                computation makes last digits large. What a product of matrices makes of a row differs by the row's
+                place; so batches are then all of one size, filled up with zeros, and a record's place in its batch
+                follows from the record itself, not from how many others stand before it.
             halfway: Where finished bodies are kept, if it takes long.
         """
         conditions = self._expand(self._compact[:0])[1]
         beside = 0 if conditions is None else conditions.shape[1]
         kept = torch.empty(len(self._compact), width + beside, dtype=torch.float16)
+        order, places, ends = self._placed(rows) if apart else self._in_order(rows)
+        found = torch.empty(len(kept), width, dtype=torch.float16)  # in the order in which they are computed
         ready = None if halfway is None else halfway.load((len(kept), width))
         done = 0 if ready is None else len(ready)
         if ready is not None:
-            kept[:done, :width] = ready
-        for number, (body, condition) in enumerate(self.expanded(rows)):
-            place = slice(number * rows, number * rows + len(body))
+            found[:done] = ready
+        for number, end in enumerate(ends):
+            batch = slice(ends[number - 1] if number else 0, end)
+            body, condition = self._expand(self._compact[order[batch].to(self._device)])
             if condition is not None:
-                kept[place, width:] = condition.cpu()
-            if place.stop <= done:
+                kept[order[batch], width:] = condition.cpu().half()
+            if end <= done:
                 continue
-            kept[place, :width] = function(body).cpu()
+            filled = body
+            if apart:
+                filled = body.new_zeros(rows, *body.shape[1:])
+                filled[places[batch].to(self._device)] = body
+            found[batch] = function(filled)[places[batch]].cpu().half()
             if halfway is not None:
-                halfway.save(kept[: place.stop, :width], len(kept))
+                halfway.save(found[:end], number + 1, last=end == len(found))
+        kept[order, :width] = found
 
         def expand(rows: Tensor) -> tuple[Tensor, Tensor | None]:
             return rows[:, :width].float(), rows[:, width:].float() if beside else None
 
         return PrivateRecords(kept, self._units, self.n_units, expand)
+
+    def _in_order(self, rows: int) -> tuple[Tensor, Tensor, list[int]]:
+        """Return the records as they stand, each one's place in its batch, and where batches end."""
+        order = torch.arange(len(self._compact))
+        return order, order % rows, [*range(rows, len(order), rows), len(order)] if len(order) else []
+
+    def _placed(self, rows: int) -> tuple[Tensor, Tensor, list[int]]:
+        """Return the records batch by batch, each one's place in its batch, and where batches end.
+
+        A record's place is a hash of its content. Records of one place go to batches one after the other, in their
+        order, so that one record more changes in whose company others are, and nobody's place.
+        """
+        content = (row.numpy().tobytes() for chunk in self.chunks(_HASHED) for row in chunk.contiguous())
+        hashed = (hashlib.blake2b(row, digest_size=8).digest() for row in content)
+        places = np.fromiter((int.from_bytes(digest, "big") % rows for digest in hashed), np.int64, len(self._compact))
+        by_place = np.argsort(places, kind="stable")
+        first = np.concatenate([[0], np.cumsum(np.bincount(places, minlength=rows))])
+        batch = np.empty(len(places), dtype=np.int64)
+        batch[by_place] = np.arange(len(places)) - first[places[by_place]]
+        order = np.argsort(batch, kind="stable")
+        return torch.from_numpy(order), torch.from_numpy(places[order]), np.cumsum(np.bincount(batch)).tolist()
 
     def with_conditions(self, conditions: Tensor) -> PrivateRecords:
         """Return the same records with other conditions ``(N, K)``, in the order of :meth:`expanded`."""

@@ -13,6 +13,7 @@ from pydantic import Field, StrictStr, StringConstraints, ValidationError, model
 
 from doublure._version import __version__
 from doublure.errors import SettingError, escaped, printable
+from doublure.guarantee import NO_SHARED_PEOPLE, PUBLIC_GENERATOR, SHARED_PEOPLE
 from doublure.schema import Schema, yaml_text
 from doublure.schema.facets import Frozen
 from doublure.schema.images import ImageSchema
@@ -22,6 +23,8 @@ VERSION: Literal[1] = 1
 Words: TypeAlias = Annotated[StrictStr, StringConstraints(strip_whitespace=True, min_length=3, max_length=500)]
 Sha256: TypeAlias = Annotated[StrictStr, StringConstraints(pattern="^[0-9a-f]{64}$")]
 _KEYS = "data, people, licence, shared_people"
+_WORDS = "give 3 to 500 characters"
+_ALLOWED = {"shared_people": "say possible or none"} | dict.fromkeys(("data", "people", "licence", "source"), _WORDS)
 
 
 class Provenance(Frozen):
@@ -64,6 +67,8 @@ class Provenance(Frozen):
             key = printable(".".join(str(part) for part in first["loc"]))
             said = {"missing": "is missing", "extra_forbidden": "is not known"}.get(first["type"], "cannot be read")
             remedy = "say what data, whose people, which licence; see docs/latent.md"
+            if said == "cannot be read":
+                remedy = _ALLOWED.get(key, remedy)
             raise SettingError(f"{key} {said}", field=named, remedy=remedy) from None
 
 
@@ -117,17 +122,15 @@ class PublicFacts(Frozen):
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What a claim rests on that was made through this generator."""
-        found = f"the public generator (SHA-256 {self.generator_sha256[:12]}…) was made without the private records"
-        if self.provenance.shared_people == "none":
-            return (found, "no person of its public data is among the private records")
-        return (found,)
+        found = f"{PUBLIC_GENERATOR} (SHA-256 {self.generator_sha256[:12]}…) was made without the private records"
+        return (found, NO_SHARED_PEOPLE) if self.provenance.shared_people == "none" else (found,)
 
     @property
     def excluded(self) -> tuple[str, ...]:
         """What such a claim does not cover."""
         if self.provenance.shared_people == "none":
             return ()
-        return ("what the public data itself tells about people who are in both",)
+        return (SHARED_PEOPLE,)
 
     def refuse_unfit(self, schema: Schema) -> None:
         """Refuse private data whose records this generator cannot make.

@@ -6,7 +6,6 @@ opens no ledger. The same loaders and encoders read public data as read private 
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,7 +61,8 @@ def fit(
         What is known of it now; ``out`` holds the weights.
 
     Raises:
-        InputError: Data, schema, provenance, settings or folder do not fit.
+        InputError: Data, schema, provenance, settings or folder do not fit; with ``resume``, they are not those that
+            the fit was begun with.
         Interrupted: Stopped; the state is kept, and ``resume`` goes on.
     """
     said, listener = Provenance.read(provenance), progress or Silent()
@@ -75,13 +75,19 @@ def fit(
     source.check(resolved)
     begun = (PublicFolder(out).reads_begun() if resume else None) or {}
     public_seed = seeding.chosen(begun.get("seed") if seed is None else seed)
-    fitting = {"schema_sha256": resolved.sha256, "settings": own.model_dump(mode="json"), "seed": public_seed}
+    fitting = {
+        "schema_sha256": resolved.sha256,
+        "settings": own.model_dump(mode="json"),
+        "seed": public_seed,
+        "provenance": said.model_dump(mode="json"),
+    }
     folder = PublicFolder.begun(out, fitting, resume=resume)
     stop = StopSignal()
     try:
         with stop.listening():
             listener.stage("read the public records")
             job = _job(source.load(resolved), resolved, own, folder, public_seed, device, listener, stop)
+            folder.refuse_other_records(job.records.fingerprint)
             networks = _taught(job)
     except Interrupted:
         raise Interrupted("stopped; what was learned is kept", field=out, remedy="go on with --resume") from None
@@ -118,10 +124,14 @@ def adopt(
     said, resolved = Provenance.read(provenance), _resolved(schema)
     own = read(resolved.kind, settings)
     shapes = encoder_of(resolved, own)
-    found = _fitting(Path(weights), lambda: generator_of(shapes, own))
-    beside = None if encoder is None else _fitting(Path(encoder), lambda: proposer_of(shapes, own))
+    found = _fitting(Path(weights), lambda: generator_of(shapes, own), (own.noise_width,))
+    beside = None if encoder is None else _fitting(Path(encoder), lambda: proposer_of(shapes, own), shapes.body_shape)
     folder = PublicFolder.begun(out, {"adopted": True}, resume=False)
-    return folder.finish(_facts(resolved, own, said, "given"), PublicWeights(found, beside))
+    try:
+        return folder.finish(_facts(resolved, own, said, "given"), PublicWeights(found, beside))
+    except BaseException:
+        folder.discard()
+        raise
 
 
 # -- networks --------------------------------------------------------------------------------------------------------
@@ -148,18 +158,22 @@ def proposer_of(encoder: Encoder, settings: PublicSettings) -> nn.Module:
     return settings.encoder(encoder, torch.Generator().manual_seed(0))
 
 
-def _fitting(path: Path, build: Callable[[], nn.Module]) -> dict[str, Any]:
-    """Return a file's weights, once it is sure that they are those of this network."""
+def _fitting(path: Path, build: Callable[[], nn.Module], shape: tuple[int, ...]) -> dict[str, Any]:
+    """Return a file's weights, once it is sure that they are those of this network and that rows do not meet in it."""
+    from doublure.private.inversion import refuse_meeting
+
     try:
         found = read_weights(path)
     except RunFolderError as error:
         raise RunFolderError(error.message, field=path, remedy="give a safetensors file of finite weights") from None
     network = build()
-    with contextlib.suppress(RuntimeError):
+    try:
         network.load_state_dict(found)
-        return found
-    remedy = "give the settings that it was made with, such as noise_width and channels"
-    raise RunFolderError("does not fit the settings' networks", field=path, remedy=remedy)
+    except RuntimeError:
+        remedy = "give the settings that it was made with, such as noise_width and channels"
+        raise RunFolderError("does not fit the settings' networks", field=path, remedy=remedy) from None
+    refuse_meeting(network.eval(), shape, path.name)
+    return found
 
 
 # -- inside ----------------------------------------------------------------------------------------------------------

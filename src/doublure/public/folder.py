@@ -81,14 +81,17 @@ class PublicFolder:
             begun = folder.reads_begun()
             if begun is None:
                 raise RunFolderError("holds nothing to go on with", field=folder.path, remedy="leave out --resume")
-            if begun != wanted:
-                remedy = "give the same schema, settings and seed, or choose another -o"
-                raise RunFolderError("was begun with other settings", field=folder.path, remedy=remedy)
+            other = [name for name in wanted if begun.get(name) != wanted[name]]
+            if other:
+                named = {"schema_sha256": "schema"}.get(other[0], other[0])
+                remedy = f"give the same {named}, or choose another -o"
+                raise RunFolderError(f"was begun with another {named}", field=folder.path, remedy=remedy)
             files.sweep(folder.path)
             return folder
         try:
             if folder.path.exists() and (not folder.path.is_dir() or any(folder.path.iterdir())):
-                remedy = "choose another -o, or go on with --resume"
+                cut = not (folder.path / FACTS).is_file() and "provenance" in (folder.reads_begun() or {})
+                remedy = "choose another -o" + (", or go on with public fit --resume" if cut else "")
                 raise RunFolderError("is not empty", field=folder.path, remedy=remedy)
             folder.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -102,6 +105,21 @@ class PublicFolder:
         with contextlib.suppress(InputError):
             begun = files.read_json(self.path / _BEGUN, "folder that was begun")
         return begun
+
+    def refuse_other_records(self, fingerprint: str) -> None:
+        """Refuse to go on with other records than those that were begun with; the provenance speaks of these.
+
+        Args:
+            fingerprint: Of the records, which are public.
+
+        Raises:
+            RunFolderError: They are other ones.
+        """
+        begun = self.reads_begun() or {}
+        if begun.setdefault("records_sha256", fingerprint) != fingerprint:
+            remedy = "give the same public data, or choose another -o"
+            raise RunFolderError("was begun with other records", field=self.path, remedy=remedy)
+        files.write_json(self.path / _BEGUN, begun)
 
     def discard(self) -> None:
         """Remove the folder of a fit that has kept nothing, so that it does not stand in the way of another try."""
