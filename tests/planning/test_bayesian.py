@@ -301,7 +301,7 @@ def test_a_worst_case_that_is_written_too_low_everywhere_is_still_too_dear(plain
         ({"expected_distance": 1.5}, "expected_distance", "docs"),
         ({"gamma_share": 1.0}, "gamma_share", "docs"),
         ({"clipping": "layer"}, "clipping", "docs"),
-        ({"recipe": "soup"}, "settings", "docs"),
+        ({"recipe": "soup"}, "recipe", "docs"),
         ({"worst_case_delta": 0.0}, "worst_case_delta", "docs"),
         ({"worst_case_delta": 1e-3}, "worst_case_delta", "give one well below"),
         ({"generator_clip": 0.0}, "generator_clip", "docs"),

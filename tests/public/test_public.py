@@ -300,3 +300,27 @@ def test_weights_that_are_not_finite_are_refused(letters, tmp_path):
 
     save_file({"a": torch.tensor([1.0, float("nan")])}, tmp_path / "w.safetensors")
     letters.refusal(RunFolderError, lambda: read_weights(tmp_path / "w.safetensors"))
+
+
+def test_adopted_weights_that_overflow_are_refused_before_anything_is_planned(letters, tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    weights = {name: 1e30 * values for name, values in load_file(letters.folder / "generator.safetensors").items()}
+    save_file(weights, tmp_path / "w.safetensors")
+    own = {name: letters.NETWORKS[name] for name in ("noise_width", "channels")}
+    given = {"provenance": letters.PROVENANCE, "out": tmp_path / "public"}
+    schema = db.Schema.parse(letters.PUBLIC)
+    error = letters.refusal(InputError, lambda: public.adopt(tmp_path / "w.safetensors", schema, **given, **own))
+    assert "not finite" in str(error)
+    assert not (tmp_path / "public").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "way"), [({"shared_people": "perhaps"}, "possible or none"), ({"data": "a"}, "3 to")]
+)
+def test_a_provenance_that_cannot_be_read_says_what_could_be(letters, tmp_path, change, way):
+    given = {"provenance": letters.PROVENANCE | change, "out": tmp_path / "public"}
+    error = letters.refusal(
+        InputError, lambda: public.fit(letters.public, db.Schema.parse(letters.PUBLIC), **given, **letters.NETWORKS)
+    )
+    assert way in error.remedy

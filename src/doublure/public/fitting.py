@@ -124,8 +124,9 @@ def adopt(
     said, resolved = Provenance.read(provenance), _resolved(schema)
     own = read(resolved.kind, settings)
     shapes = encoder_of(resolved, own)
-    found = _fitting(Path(weights), lambda: generator_of(shapes, own), (own.noise_width,))
-    beside = None if encoder is None else _fitting(Path(encoder), lambda: proposer_of(shapes, own), shapes.body_shape)
+    network, found = _fitting(Path(weights), lambda: generator_of(shapes, own))
+    proposer, beside = (None, None) if encoder is None else _fitting(Path(encoder), lambda: proposer_of(shapes, own))
+    _refuse_unfit_to_invert(network, own.noise_width, proposer, shapes.body_shape)
     folder = PublicFolder.begun(out, {"adopted": True}, resume=False)
     try:
         return folder.finish(_facts(resolved, own, said, "given"), PublicWeights(found, beside))
@@ -158,10 +159,8 @@ def proposer_of(encoder: Encoder, settings: PublicSettings) -> nn.Module:
     return settings.encoder(encoder, torch.Generator().manual_seed(0))
 
 
-def _fitting(path: Path, build: Callable[[], nn.Module], shape: tuple[int, ...]) -> dict[str, Any]:
-    """Return a file's weights, once it is sure that they are those of this network and that rows do not meet in it."""
-    from doublure.private.inversion import refuse_meeting
-
+def _fitting(path: Path, build: Callable[[], nn.Module]) -> tuple[nn.Module, dict[str, Any]]:
+    """Return a network with a file's weights, and the weights, once it is sure that they are those of this network."""
     try:
         found = read_weights(path)
     except RunFolderError as error:
@@ -172,8 +171,16 @@ def _fitting(path: Path, build: Callable[[], nn.Module], shape: tuple[int, ...])
     except RuntimeError:
         remedy = "give the settings that it was made with, such as noise_width and channels"
         raise RunFolderError("does not fit the settings' networks", field=path, remedy=remedy) from None
-    refuse_meeting(network.eval(), shape, path.name)
-    return found
+    return network.eval(), found
+
+
+def _refuse_unfit_to_invert(
+    generator: nn.Module, width: int, proposer: nn.Module | None, shape: tuple[int, ...]
+) -> None:
+    """Refuse networks in which rows meet, or which overflow, before anything is planned with them."""
+    from doublure.private.inversion import Inversion, InversionSettings
+
+    Inversion(generator, width, InversionSettings(steps=1, restarts=1, rate=0.1), proposer=proposer, shape=shape)
 
 
 # -- inside ----------------------------------------------------------------------------------------------------------
