@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from pydantic import Field
+
 from doublure.access import Access
 from doublure.guarantee import Kind
 from doublure.methods.adversarial_settings import TableAdversarialSettings
-from doublure.methods.base import Job, MethodSettings, Work
+from doublure.methods.base import Job, LearningRate, MethodSettings, Work
 from doublure.methods.image_settings import ImageAdversarialSettings, refuse_unsteered
 from doublure.methods.private_settings import Norm, PrivateSettings
 from doublure.methods.series_settings import SeriesAdversarialSettings
@@ -36,11 +38,15 @@ class ImageDpganSettings(ImageAdversarialSettings, PrivateSettings):
     """The settings of ``dpgan`` on images.
 
     No normalisation, under which generated images would meet; and no gradient penalty with the logistic loss: the steps
-    are clipped and noised, and without it twice as many take the same time.
+    are clipped and noised, and without it twice as many take the same time. There are few steps, so that they are
+    larger than those of ``gan`` (docs/methods.md).
     """
 
     penalties: ClassVar[dict[str, float]] = ImageAdversarialSettings.penalties | {"logistic": 0.0}
 
+    critic_lr: LearningRate = 1e-3
+    generator_lr: LearningRate = 1e-3
+    generator_batch: int = Field(default=256, ge=1)
     max_grad_norm: Norm = 1.0
     normalisation: Literal["none"] = "none"
 
