@@ -134,6 +134,19 @@ def test_each_sheet_shows_its_own_images(schema):
     assert (real == 230).mean() > 0.2 > 0.01 > (real == 20).mean()
 
 
+def test_the_nearest_real_image_stands_below_each_artificial_one(schema, monkeypatch):
+    drawn = []
+    monkeypatch.setattr("doublure.evaluate.images.contact_sheet", lambda rows, title: drawn.append((rows, title)))
+    monkeypatch.setattr("doublure.evaluate.images.png", lambda picture: b"")
+    artificial, real = made(40, 1), made(90, 2, noise=60.0)
+    evaluate_images(schema, artificial, real, made(30, 3), students=())
+    ((_, above), (_, below)), title = next(sheet for sheet in drawn if "nearest" in sheet[1])
+    assert "REAL" in title
+    assert len(above) == len(below) == 18  # six of each class
+    far = np.square(above.reshape(18, 1, -1).astype(float) - real.images.reshape(1, 90, -1)).sum(2)
+    assert np.array_equal(below, real.images[far.argmin(1)])
+
+
 def test_class_means_have_the_right_averages_and_no_relations(schema):
     """Two pixels that always agree no longer do."""
     real = made(300, 4, noise=0.0)
@@ -180,7 +193,7 @@ def test_the_figures_hold_no_image_and_the_page_marks_the_real_ones(evaluation, 
     assert json.loads(figures)["images"]["internal"]
     assert "do not publish" in repr(report)
     page = internal_page(report)
-    assert page.count("data:image/png;base64,") == 2
+    assert page.count("data:image/png;base64,") == 3
     assert "private: do not publish" in page
     assert page.count("computed on real data: do not publish") >= 3
     report.save(tmp_path / "page.html", tmp_path / "page.json")

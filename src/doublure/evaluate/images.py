@@ -16,8 +16,10 @@ from pydantic import Field
 
 from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
+from doublure.encode.grids import Floats
 from doublure.errors import printable
 from doublure.evaluate.classification import Labels
+from doublure.evaluate.divergence import nearest
 from doublure.evaluate.extractors import Extractor, codes_of
 from doublure.evaluate.holdout import SEEN, Rows, sides
 from doublure.evaluate.resemblance import resemblance
@@ -32,6 +34,7 @@ MOST_IMAGES = 5_000
 """The most images that a student is taught or tested with; of more, a uniform sample is used."""
 
 _FEWEST_IMAGES = 20
+_BESIDE = 20
 _LOST = 0.01
 _SLIGHT = 0.005
 _ROLES: tuple[Literal["value"], Literal["baseline"], Literal["real"]] = ("value", "baseline", "real")
@@ -64,6 +67,7 @@ class ImageEvaluation(Result):
         taught: How many images the students were taught with and tested on.
         artificial_sheet: A contact sheet of artificial images (PNG), for the page alone.
         real_sheet: The same of real images. Private.
+        neighbours_sheet: Artificial images, and the real one nearest to each. Private.
     """
 
     version: Literal[1] = 1
@@ -80,6 +84,7 @@ class ImageEvaluation(Result):
     versions: Mapping[str, str]
     artificial_sheet: bytes = Field(default=b"", exclude=True, repr=False)
     real_sheet: bytes = Field(default=b"", exclude=True, repr=False)
+    neighbours_sheet: bytes = Field(default=b"", exclude=True, repr=False)
 
     @property
     def scores(self) -> tuple[Score, ...]:
@@ -159,6 +164,7 @@ def evaluate_images(
         versions=versions(),
         artificial_sheet=_sheet(synthetic, schema, "Artificial images"),
         real_sheet=_sheet(real, schema, "REAL images: private, do not publish"),
+        neighbours_sheet=_neighbours(synthetic, real, schema),
     )
 
 
@@ -288,6 +294,25 @@ def _resemblance(
 def _sheet(images: Images, schema: ImageSchema, title: str) -> bytes:
     order = () if schema.label is None else schema.label.domain
     return png(contact_sheet(rows_of(examples(images, schema, 12), order), title))
+
+
+def _neighbours(synthetic: Images, real: Images, schema: ImageSchema) -> bytes:
+    """Draw artificial images and below each the real one nearest to it by pixels (Triastcyn & Faltings 2018, §5)."""
+    classes = 1 if schema.label is None else max(1, len(schema.label.domain))
+    shown = examples(synthetic, schema, max(1, _BESIDE // classes)).take(slice(_BESIDE))
+    asked, found = _flat(shown), [(np.inf, 0)] * len(shown)
+    for first in range(0, len(real) if len(shown) else 0, MOST_IMAGES):
+        far, who = nearest(_flat(real.take(slice(first, first + MOST_IMAGES))), asked, 1)
+        found = [
+            min(best, new) for best, new in zip(found, zip(far[:, 0], first + who[:, 0], strict=True), strict=True)
+        ]
+    beside = real.images[[place for _, place in found]]
+    title = "Artificial images, and the REAL one nearest to each: private, do not publish"
+    return png(contact_sheet((("artificial", shown.images), ("real", beside)), title))
+
+
+def _flat(images: Images) -> Floats:
+    return images.images.reshape(len(images), -1).astype(np.float64)
 
 
 def _notes(kept_aside: bool) -> tuple[str, ...]:

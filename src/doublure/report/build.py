@@ -76,6 +76,7 @@ def image_context(report: ImageReport) -> dict[str, Any]:
         ],
         "artificial_sheet": page.inline_png(found.artificial_sheet),
         "real_sheet": page.inline_png(found.real_sheet),
+        "neighbours_sheet": page.inline_png(found.neighbours_sheet),
     }
 
 
