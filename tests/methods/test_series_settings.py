@@ -115,31 +115,17 @@ def test_an_understudy_learns_each_attributes_profile(tmp_path, generator, criti
 
 
 def test_learning_rates_fall_with_the_iteration_alone(world):
-    """Geometric, to a tenth at the end, and taken up where a run was cut off; other kinds keep theirs."""
+    """Geometric, to a tenth at the end, and taken up where a run was cut off; other kinds keep theirs, unless asked."""
     own = plan("dpgan", steps=100, n_critic=2).settings
     assert [own.rate_left(number) for number in (0, 25, 50)] == pytest.approx([1, 0.1**0.5, 0.1])
     assert world.settled("dpgan").rate_left(50) == 1
-    table = world.job("gan", steps=10)
-    adversaries = Adversaries(table, table.settings)
-    slower = type("Slower", (), {"rate_left": staticmethod(lambda number: 0.5**number)})
-    settings = adversaries._settings
-    adversaries._settings = _Mixed(settings, slower)
+    table = world.job("gan", steps=10, n_critic=1, lr_decay=0.5**10)
+    settings, adversaries = table.settings, Adversaries(table, table.settings)
     adversaries.improve_generator()
     adversaries.improve_generator()
     rates = [optimizer.param_groups[0]["lr"] for optimizer in adversaries._optimizers().values()]
     assert rates == pytest.approx([settings.critic_lr / 4, settings.generator_lr / 4])
     kept = adversaries.state()
     again = Adversaries(table, table.settings)
-    again._settings = adversaries._settings
     again.restore(kept)
     assert [optimizer.param_groups[0]["lr"] for optimizer in again._optimizers().values()] == pytest.approx(rates)
-
-
-class _Mixed:
-    """Settings with one method of another's."""
-
-    def __init__(self, settings, other):
-        self._settings, self.rate_left = settings, other.rate_left
-
-    def __getattr__(self, name):
-        return getattr(self._settings, name)

@@ -41,6 +41,8 @@ class AdversarialSettings(MethodSettings):
         critic_optimizer: What follows the critic's gradient.
         critic_lr: Its learning rate.
         generator_lr: The generator's learning rate (Adam).
+        lr_decay: The share of both learning rates that is left at the end (geometric in the generator's iterations):
+            late steps are small, so that less of the noise stays; 1: they stay as they are.
         generator_batch: Generated rows in a generator step.
         generator_average: Weight of the past in the moving average of the generator's weights that is released.
         noise_width: Z, numbers of noise a record.
@@ -61,6 +63,7 @@ class AdversarialSettings(MethodSettings):
     critic_optimizer: Literal["adam", "sgd", "rmsprop"] = "adam"
     critic_lr: LearningRate = 6e-3
     generator_lr: LearningRate = 5e-4
+    lr_decay: float = Field(default=1.0, gt=0, le=1)
     generator_batch: int = Field(default=512, ge=1)
     generator_average: float = Field(default=0.9, ge=0, lt=1)
     noise_width: int = Field(default=64, ge=1, le=4096)
@@ -104,7 +107,8 @@ class AdversarialSettings(MethodSettings):
 
     def rate_left(self, iterations: int) -> float:
         """Return the share of both learning rates that is left after so many of the generator's iterations."""
-        return 1.0
+        share: float = self.lr_decay ** (iterations * self.n_critic / (self.steps or 1))
+        return share
 
     def with_length(self, schema: Schema) -> Self:
         """Return the settings with what follows from the length of a record decided: nothing, where it has none."""

@@ -43,8 +43,6 @@ class SeriesAdversarialSettings(AdversarialSettings):
         critic_depth: Its hidden layers.
         critic_channels: Output channels of the critic's convolutions, each of which halves the steps.
         features: Numbers between the critic's convolutions and its score.
-        lr_decay: The share of both learning rates that is left at the end (geometric in the generator's iterations):
-            late steps are small, so that less of the noise stays.
         curve: The power that shares of the bounds are taken to, for channels that cannot be negative; 1 is none.
     """
 
@@ -64,11 +62,6 @@ class SeriesAdversarialSettings(AdversarialSettings):
     critic_channels: tuple[Channels, ...] = Field(default=(16, 32, 32), min_length=1, max_length=8)
     features: int = Field(default=64, ge=1, le=4096)
     curve: float = Field(default=1 / 3, gt=0, le=1)
-
-    def rate_left(self, iterations: int) -> float:
-        """Return the share of both learning rates that is left after so many of the generator's iterations."""
-        share: float = self.lr_decay ** (iterations * self.n_critic / (self.steps or 1))
-        return share
 
     def with_length(self, schema: Schema) -> Self:
         """Return the settings with the generator's noise decided, from the public length of a series.
