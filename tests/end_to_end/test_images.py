@@ -84,6 +84,19 @@ def test_evaluate_from_the_command_line(tmp_path, private, ledger, monkeypatch, 
     assert "INTERNAL" in (tmp_path / "page.html").read_text()
 
 
+def test_images_are_compared_in_the_features_that_are_named(tmp_path, private, ledger, monkeypatch, doublure, run):
+    monkeypatch.setattr("doublure.evaluate.students.EPOCHS", 1)
+    np.savez(tmp_path / "d.npz", **private)
+    db.fit(private, plan("gan"), ledger=ledger, out=tmp_path / "run", seed=1)
+    asked = ["evaluate", tmp_path / "run", "--real", tmp_path / "d.npz", "--features"]
+    found = doublure(*asked, "pixels", "-o", tmp_path / "page.html")["report"]["images"]["resemblance"]
+    assert [score["name"].partition(" (")[2] for score in found] == ["pixels)", "student)", "pixels)", "pixels)"]
+    assert "Recall (pixels)" in (tmp_path / "page.html").read_text()
+    for words in ("eyes", "inception-v3", "pixels=x"):
+        code, said = run(*asked, words)
+        assert (code, said["error"]["field"]) == (2, "features")
+
+
 def test_samples_repeat_themselves_in_memory_and_on_disk(tmp_path, private, ledger):
     syn = db.fit(private, plan(), ledger=ledger, out=tmp_path / "run", seed=1)
     one, two = syn.sample(1203, seed=3), db.load(tmp_path / "run").sample(1203, seed=3)

@@ -72,6 +72,7 @@ def test_accesses_are_those_of_the_teacher(letters, teacher, more, purposes, rat
         ({"public": ""}, "public"),
         ({"public": "nowhere"}, "public"),
         ({"noise_width": 6}, "noise_width"),
+        ({"teacher": "mixture", "splits": 0, "noise_width": 3}, "noise_width"),
         ({"inversion_steps": -1}, "inversion_steps"),
         ({"labeller_share": 0.001}, "labeller_share"),
         ({"teacher": "anybody"}, "teacher"),

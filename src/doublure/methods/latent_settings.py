@@ -112,7 +112,8 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
         """Decide everything that follows from the public generator and the public number of units.
 
         Raises:
-            SettingError: There is no public generator, it makes other records, or l is not below d.
+            SettingError: There is no public generator, it makes other records, l is not below d, or a mixture was
+                given l.
         """
         own = self.with_public_facts()
         facts = own.facts
@@ -122,6 +123,9 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
         width = own.noise_width or max(1, facts.latent // 2)
         if own.teacher == "mixture":
             width = facts.latent + 1
+            if own.noise_width not in (0, width):
+                remedy = "leave it out, or set teacher=critic"
+                raise SettingError(f"is {width} for a mixture of these latents", field="noise_width", remedy=remedy)
             _classes(schema)
         elif width >= facts.latent > 1:
             remedy = f"give at most {facts.latent - 1}"
