@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import doublure as db
+from doublure.cli.terminal import TerminalProgress
 from doublure.errors import CeilingPassed
 from doublure.run_folder import RunFolder
 from results import OUT
@@ -43,8 +44,10 @@ def kept(
     if begun and RunFolder.open(out).run.get("status") == "done":
         return db.load(out), json.loads(took.read_text()) if took.exists() else {}, out
     start = time.perf_counter(), time.process_time()
+    first = None if begun else seed
     try:
-        understudy = db.fit(arrays, plan, ledger=ledger, out=out, seed=None if begun else seed, resume=begun)
+        with TerminalProgress() as progress:
+            understudy = db.fit(arrays, plan, ledger=ledger, out=out, seed=first, resume=begun, progress=progress)
     except CeilingPassed as passed:
         understudy = passed.understudy  # type: ignore[assignment]
     cost = {"fit_seconds": round(time.perf_counter() - start[0])}
