@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -132,6 +133,24 @@ def test_images_are_warped_and_spread_once_all_is_learned(digits, monkeypatch):
     assert seen == [(0.5, 1.0)]
     for generator in (made.generator, METHOD.build(job.encoder, job.settings, 1).generator):
         assert (generator.warp, generator.spread) == (2.0, 1.5)
+
+
+@pytest.mark.parametrize("rows", [12, 50])
+def test_main_directions_are_those_of_the_covariance(rows):
+    """Found among the rows where they are fewer than numbers, and the same."""
+    content = torch.randn(rows, 20, generator=torch.Generator().manual_seed(1)) * torch.linspace(3, 0.5, 20)
+    content -= content.mean(0)
+    values, directions = labelling._main_directions(content, 5)
+    expected, vectors = np.linalg.eigh(np.cov(content.double().T, ddof=0))
+    assert values.numpy() == pytest.approx(expected[:-6:-1], rel=1e-4)
+    assert np.abs(directions.T.double().numpy() @ vectors[:, :-6:-1]) == pytest.approx(np.eye(5), abs=1e-3)
+
+
+def test_images_that_do_not_differ_have_finite_directions():
+    for rows in (3, 30):
+        values, directions = labelling._main_directions(torch.zeros(rows, 20), 5)
+        assert values.eq(0).all()
+        assert directions.isfinite().all()
 
 
 def test_its_scores_are_those_of_the_view(digits):

@@ -118,6 +118,15 @@ def test_labels_that_nothing_would_make_are_refused(letters):
     letters.refusal(SchemaError, lambda: letters.plan(bare, **LABELLER))
 
 
+def test_a_labeller_checks_images_where_there_is_a_label(letters):
+    """Half of the budget, unless it was asked for otherwise; tables and unlabelled images have none."""
+    checked = letters.plan(teacher="mixture", splits=0, labeller_share=None, labeller_steps=3)
+    assert checked.settings.labeller_share == 0.5
+    assert [access.purpose for access in checked.touches] == [CELLS, "teach the labeller"]
+    assert checked.touches[0].event.noise_multiplier == pytest.approx(checked.noise_multiplier * math.sqrt(2))
+    assert letters.plan(letters.PRIVATE.partition("label:")[0], labeller_share=None).settings.labeller_share == 0
+
+
 def test_memory_is_counted_by_what_is_summed_up(letters):
     method = table.method("latentgan")
 

@@ -395,14 +395,14 @@ class Understudies(Theatre):
 def latents(lab, letters, monkeypatch):
     """Two sums of moments, the second in cells that the first has cut."""
     monkeypatch.setattr(latent_moments, "_BELIEVED", 1e9)  # of so few units the noise would leave no cell
-    return Understudies(lab, public=letters.folder, splits=1)
+    return Understudies(lab, public=letters.folder, splits=1, labeller_share=0)
 
 
 @pytest.fixture
 def learned_latents(lab, letters):
     """The paper's critic; its lots are the whole set, so that a neighbour is in each of them."""
     sizes = {"width": 8, "critic_width": 8, "generator_batch": 8, "steps": 3, "lot_size": UNITS, "max_grad_norm": 0.01}
-    return Understudies(lab, public=letters.folder, teacher="critic", **sizes)
+    return Understudies(lab, public=letters.folder, teacher="critic", labeller_share=0, **sizes)
 
 
 def test_a_record_more_is_one_latent_more(latents):

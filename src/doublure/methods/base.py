@@ -6,6 +6,7 @@ quick. A new method is one file and one line in :mod:`doublure.methods.table`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, Self, TypeAlias, get_args
@@ -245,6 +246,31 @@ class Job:
             checkpoints=StageCheckpoints(self.checkpoints, name, after),
             taken=max(0, self.taken - after),
         )
+
+
+class Counting:
+    """Tells how far a computation on every record is, by the public number of units.
+
+    Shares of how many records there are would tell how many.
+
+    Args:
+        job: The run.
+        rows: Records in a batch, whose places are drawn (:meth:`doublure.private.records.PrivateRecords.mapped`).
+    """
+
+    def __init__(self, job: Job, rows: int) -> None:
+        self.job = job
+        each = job.units / rows
+        self._planned = math.ceil(each + math.sqrt(2 * each * math.log(rows)))  # the fullest place decides
+
+    def load(self, shape: tuple[int, int]) -> Tensor | None:
+        """Return nothing: nothing is kept."""
+        return None
+
+    def save(self, rows: Tensor, batches: int, *, last: bool) -> None:
+        """Count the batches that are finished."""
+        units = self.job.units
+        self.job.progress.at(units if last else units * min(batches, self._planned) // self._planned)
 
 
 class StageCheckpoints:

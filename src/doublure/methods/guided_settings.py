@@ -19,9 +19,9 @@ LEAST_SHARE = 0.01
 _LOT = 1_000
 
 
-def none_or_some(share: float) -> float:
+def none_or_some(share: float | None) -> float | None:
     """Refuse a share so small that its noise would be no number that float32 can carry; 0 leaves its stage out."""
-    if 0 < share < LEAST_SHARE:
+    if share is not None and 0 < share < LEAST_SHARE:
         raise ValueError(f"must be 0, or at least {LEAST_SHARE:g}")
     return share
 

@@ -12,11 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+import scipy.linalg
 import torch
 from torch import Tensor, nn
 
 from doublure.errors import RunFolderError
-from doublure.methods.base import Job
+from doublure.methods.base import Counting, Job
 from doublure.methods.mean_embedding import of_images
 from doublure.networks.fixed_features import LabelFeatures
 from doublure.networks.labelled import Labeller
@@ -82,10 +84,16 @@ def labelled(
         raise RunFolderError("does not fit the plan's labeller", field="checkpoint", remedy="fit into a new folder")
     last = len(sums.noise_multipliers)
     if sums.taken < last:
-        job.progress.stage("look at the images")
+        job.progress.stage("look at the images", job.units)
         # Kept as float16, a feature whose last digits moved with a record's place could move by far more.
-        width = view.directions.shape[1]
-        sums.see(job.records.mapped(lambda images: view(features(images).cpu()), width, rows=_LOOKED_AT, apart=True))
+        looked = job.records.mapped(
+            lambda images: view(features(images).cpu()),
+            view.directions.shape[1],
+            rows=_LOOKED_AT,
+            apart=True,
+            halfway=Counting(job, _LOOKED_AT),
+        )
+        sums.see(looked)
     job.progress.stage("teach the labeller", settings.labeller_steps)
     rate = _rate(settings, job.units, sums.noise_multipliers[-1])
 
@@ -132,7 +140,30 @@ def _view(
         job.progress.at(first + size)
     centre = found.mean(dim=0)
     found -= centre
-    values, vectors = torch.linalg.eigh(found.T @ found / len(found))
-    width = min(settings.view_width, len(values))
-    values, vectors = values.flip(0)[:width].clamp(min=0), vectors.flip(1)[:, :width]
+    job.progress.stage("find where generated images differ")
+    values, vectors = _main_directions(found, settings.view_width)
     return _View(centre=centre, directions=vectors * (values / values[0].clamp(min=_FLOOR**2) + _RIDGE).pow(-_POWER))
+
+
+def _main_directions(centred: Tensor, width: int) -> tuple[Tensor, Tensor]:
+    """Return the largest eigenvalues ``(k,)`` of a covariance, falling, and their directions ``(D, k)``.
+
+    Of fewer rows than numbers a row, they are found among the rows: what differs has no other directions.
+
+    Args:
+        centred: ``(N, D)``, with mean zero.
+        width: The most directions that are wanted.
+    """
+    rows, numbers = centred.shape
+    among_rows = rows < numbers
+    products = (centred @ centred.T if among_rows else centred.T @ centred) / rows
+    size = len(products)
+    values, vectors = (
+        torch.from_numpy(np.ascontiguousarray(found))
+        for found in scipy.linalg.eigh(products.numpy(), subset_by_index=[max(0, size - width), size - 1])
+    )
+    values, vectors = values.flip(0).clamp(min=0), vectors.flip(1)
+    if among_rows:
+        least = (_FLOOR * values[0]).clamp(min=_FLOOR**2)  # what is less is of rounding, and nothing where none differ
+        vectors = centred.T @ vectors * (rows * torch.maximum(values, least)).rsqrt()
+    return values, vectors

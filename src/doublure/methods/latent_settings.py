@@ -38,6 +38,7 @@ _GUESSED_CLASSES = 10
 _LONG_AVERAGE = 0.99
 _MOST_CLASSES = 256
 _DETAIL = 1.2
+_LABELLER = 0.5
 _PURPOSES = {
     "critic": ("train the critic of latents",),
     "mixture": ("sum up the latents' moments for each class", "sum up the latents' moments for each cell"),
@@ -298,12 +299,12 @@ class ImageLatentSettings(LatentSettings, LabellerSettings):
 
     Attributes:
         labeller_share: What a private labeller takes, in 1/σ², that checks what is made: 0 leaves it out, else at
-            least 0.01. The paper's labelling classifier, inside the budget.
+            least 0.01. None: 0.5 where there is a label. The paper's labelling classifier, inside the budget.
         detail: How loud the public generator's detail is that images get (:mod:`doublure.networks.detail`); 0 leaves
             it out. None: 1.2 where the public generator has any.
     """
 
-    labeller_share: float = Field(default=0.0, ge=0, le=0.98)
+    labeller_share: float | None = Field(default=None, ge=0, le=0.98)
     detail: float | None = Field(default=None, ge=0, le=4)
 
     _none_or_some = field_validator("labeller_share")(none_or_some)
@@ -311,7 +312,7 @@ class ImageLatentSettings(LatentSettings, LabellerSettings):
     @property
     def later_share(self) -> float:
         """The labeller's."""
-        return self.labeller_share
+        return self.labeller_share or 0.0
 
     @property
     def sample_noise(self) -> int:
@@ -324,11 +325,14 @@ class ImageLatentSettings(LatentSettings, LabellerSettings):
         return self.noise_width + (detail_noise(self.facts.makes["shape"]) if self.detail else 0)
 
     def settled_for(self, schema: Schema, **sizes: Any) -> Self:
-        """Refuse a labeller where there is no label."""
-        if self.labeller_share and not schema.with_role("condition"):
+        """Decide on the labeller and on detail; refuse a labeller where there is no label."""
+        labelled = bool(schema.with_role("condition"))
+        if self.labeller_share and not labelled:
             remedy = "declare a label with the role condition, or set labeller_share=0"
             raise SchemaError("has nothing that a labeller could tell apart", field=LABEL, remedy=remedy)
-        own = super().settled_for(schema, **sizes)
+        usual = _LABELLER if labelled else 0.0
+        share = usual if self.labeller_share is None else self.labeller_share
+        own = super(ImageLatentSettings, self.model_copy(update={"labeller_share": share})).settled_for(schema, **sizes)
         has_detail = own.facts.detail_sha256 is not None
         if own.detail and not has_detail:
             remedy = "leave it out, or fit an autoencoder with doublure public fit"
@@ -345,7 +349,7 @@ class ImageLatentSettings(LatentSettings, LabellerSettings):
 
     def labeller_event(self, noise_multiplier: float) -> GaussianEvent:
         """Return all steps of the labeller."""
-        return event_of_share(noise_multiplier, self.labeller_share, 1, self.labeller_steps)
+        return event_of_share(noise_multiplier, self.later_share, 1, self.labeller_steps)
 
     def work(self, schema: Schema) -> Work:
         """Return what all stages compute and hold."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from doublure.encode.latent import LatentEncoder
 from doublure.errors import RunFolderError
-from doublure.methods.base import Job
+from doublure.methods.base import Counting, Job
 from doublure.methods.latent_settings import ImageLatentSettings, LatentSettings
 from doublure.methods.planned_sums import planned_sums
 from doublure.networks.detail import Detail
@@ -82,14 +81,8 @@ def inverted(job: Job, settings: LatentSettings, generator: nn.Module, proposer:
     inversion = inversion_of(job.encoder, settings, generator, proposer)
     job.progress.stage("invert the records", job.units)
     rows = inversion.settings.batch
-    halfway = _Halfway(job, latents_key(job, settings), _batches(job.units, rows))
+    halfway = _Halfway(job, latents_key(job, settings), rows)
     return job.records.mapped(inversion, settings.latent, rows=rows, apart=True, halfway=halfway)
-
-
-def _batches(units: int, rows: int) -> int:
-    """Return about how many batches so many records take: their places are drawn, and the fullest decides."""
-    each = units / rows
-    return math.ceil(each + math.sqrt(2 * each * math.log(rows)))
 
 
 def latents_key(job: Job, settings: LatentSettings) -> str:
@@ -118,32 +111,30 @@ def _how(settings: LatentSettings) -> InversionSettings:
     )
 
 
-class _Halfway:
+class _Halfway(Counting):
     """Keeps the latents that are finished in the run's internal folder, and tells how far it is.
 
     Args:
         job: The run.
         key: What the latents follow from, records included.
-        planned: How many batches the public number of records takes.
+        rows: Records in a batch.
     """
 
-    def __init__(self, job: Job, key: str, planned: int) -> None:
-        self._job = job
+    def __init__(self, job: Job, key: str, rows: int) -> None:
+        super().__init__(job, rows)
         self._key = key
-        self._planned = planned
         self._last = time.monotonic()
 
     def load(self, shape: tuple[int, int]) -> Tensor | None:
         """Return what is finished."""
-        found = (self._job.workspace.kept(_WORK, self._key) or {}).get(_WORK)
+        found = (self.job.workspace.kept(_WORK, self._key) or {}).get(_WORK)
         fits = found is not None and found.ndim == 2 and found.shape[1] == shape[1] and len(found) <= shape[0]
         return found if fits else None
 
     def save(self, rows: Tensor, batches: int, *, last: bool) -> None:
         """Take what is finished, twice a minute and at the end; stop here if that was asked."""
-        job, now = self._job, time.monotonic()
-        # By the public number of records: shares of how many there are would tell how many.
-        job.progress.at(job.units if last else job.units * min(batches, self._planned) // self._planned)
+        super().save(rows, batches, last=last)
+        job, now = self.job, time.monotonic()
         try:
             job.authorise(0)  # asks whether to stop; nothing is drawn here
         except BaseException:
