@@ -16,11 +16,10 @@ from pydantic import Field
 
 from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
-from doublure.encode.grids import Floats
 from doublure.errors import printable
 from doublure.evaluate.classification import Labels
 from doublure.evaluate.divergence import nearest
-from doublure.evaluate.extractors import Extractor, codes_of
+from doublure.evaluate.extractors import Extractor, codes_of, pixels
 from doublure.evaluate.holdout import SEEN, Rows, sides
 from doublure.evaluate.resemblance import resemblance
 from doublure.evaluate.scores import Score, distance_score, rate_score
@@ -300,19 +299,16 @@ def _neighbours(synthetic: Images, real: Images, schema: ImageSchema) -> bytes:
     """Draw artificial images and below each the real one nearest to it by pixels (Triastcyn & Faltings 2018, §5)."""
     classes = 1 if schema.label is None else max(1, len(schema.label.domain))
     shown = examples(synthetic, schema, max(1, _BESIDE // classes)).take(slice(_BESIDE))
-    asked, found = _flat(shown), [(np.inf, 0)] * len(shown)
+    see = pixels().see
+    asked, found = see(shown), [(np.inf, 0)] * len(shown)
     for first in range(0, len(real) if len(shown) else 0, MOST_IMAGES):
-        far, who = nearest(_flat(real.take(slice(first, first + MOST_IMAGES))), asked, 1)
+        far, who = nearest(see(real.take(slice(first, first + MOST_IMAGES))), asked, 1)
         found = [
             min(best, new) for best, new in zip(found, zip(far[:, 0], first + who[:, 0], strict=True), strict=True)
         ]
     beside = real.images[[place for _, place in found]]
     title = "Artificial images, and the REAL one nearest to each: private, do not publish"
     return png(contact_sheet((("artificial", shown.images), ("real", beside)), title))
-
-
-def _flat(images: Images) -> Floats:
-    return images.images.reshape(len(images), -1).astype(np.float64)
 
 
 def _notes(kept_aside: bool) -> tuple[str, ...]:

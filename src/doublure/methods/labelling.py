@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
 import scipy.linalg
 import torch
 from torch import Tensor, nn
@@ -158,10 +157,8 @@ def _main_directions(centred: Tensor, width: int) -> tuple[Tensor, Tensor]:
     among_rows = rows < numbers
     products = (centred @ centred.T if among_rows else centred.T @ centred) / rows
     size = len(products)
-    values, vectors = (
-        torch.from_numpy(np.ascontiguousarray(found))
-        for found in scipy.linalg.eigh(products.numpy(), subset_by_index=[max(0, size - width), size - 1])
-    )
+    largest = scipy.linalg.eigh(products.numpy(), subset_by_index=[max(0, size - width), size - 1])
+    values, vectors = map(torch.from_numpy, largest)
     values, vectors = values.flip(0).clamp(min=0), vectors.flip(1)
     if among_rows:
         least = (_FLOOR * values[0]).clamp(min=_FLOOR**2)  # what is less is of rounding, and nothing where none differ
