@@ -1,0 +1,129 @@
+"""What ``benchmarks/latent.py`` says of artificial records: its classifiers and its table against known answers."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+FOLDER = str(Path(__file__).resolve().parents[1] / "benchmarks")
+
+
+@pytest.fixture
+def part(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    for name in ("latent_students", "latent_report", "results"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return importlib.import_module
+
+
+def striped(size, seed):
+    """Return images of stripes, upright or level, under noise, and which they are."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 2, size)
+    stripes = np.tile(np.repeat([1.0, -1.0], 2), 4)
+    images = np.where(labels[:, None, None] == 0, stripes[None, None, :], stripes[None, :, None])
+    noisy = images * 0.5 + rng.normal(0, 0.3, (size, 16, 16))
+    return torch.from_numpy(noisy[:, None]).float(), labels.astype(np.int64)
+
+
+def test_four_convolutions_learn_stripes_and_say_the_same_again(part):
+    students = part("latent_students")
+    lesson, test = striped(512, 0), striped(256, 1)
+    models = [students.taught(*lesson, 2, epochs=2, seed=3) for _ in range(2)]
+    one, other = (students.seen(model, test[0]) for model in models)
+    assert torch.equal(one, other)
+    found = students.scores(models[0], *test)
+    assert found["accuracy"] > 0.95
+    wrong = students.scores(models[0], test[0], 1 - test[1])
+    assert wrong["accuracy"] == pytest.approx(1 - found["accuracy"], abs=2e-4)
+
+
+def test_a_rare_class_of_vectors_is_learned(part):
+    students = part("latent_students")
+    rng = np.random.default_rng(0)
+    labels = (rng.random(3000) < 0.05).astype(np.int64)
+    vectors = torch.from_numpy(rng.normal(0, 1, (3000, 12)) + 1.2 * labels[:, None]).float()
+    model = students.taught(vectors, labels, 2, epochs=8, seed=0)
+    assert students.scores(model, vectors, labels)["recall"] > 0.85  # macro: the majority alone has a half
+
+
+class Says(nn.Module):
+    """Scores that are what it was given."""
+
+    def forward(self, records):
+        return records
+
+
+def test_macro_figures_are_those_of_a_hand_computed_table(part):
+    students = part("latent_students")
+    truth = np.array([0, 0, 0, 0, 1, 1])
+    said = torch.eye(2)[[0, 0, 0, 1, 1, 0]]
+    found = students.scores(Says(), said, truth)
+    # Class 0: 3 of 4 said, 3 of 4 found; class 1: 1 of 2, 1 of 2.
+    assert found == {"accuracy": 0.6667, "precision": 0.625, "recall": 0.625, "f1": 0.625}
+    nobody = students.scores(Says(), torch.eye(2)[[0] * 6], truth)
+    assert (nobody["precision"], nobody["recall"]) == (0.3333, 0.5)  # who is never said counts as 0, not as left out
+
+
+def test_distances_by_label_see_swapped_labels_and_those_of_all_do_not(part):
+    students = part("latent_students")
+    (real, truth), (again, labels) = striped(800, 4), striped(800, 5)
+    oracle = students.taught(*striped(512, 6), 2, epochs=20, seed=0)
+    right = students.pictures(oracle, again, labels, real, truth)
+    swapped = students.pictures(oracle, again, 1 - labels, real, truth)
+    assert right["frechet"] == swapped["frechet"]
+    assert swapped["frechet_by_label"] > 10 * right["frechet_by_label"]
+    assert 1.5 < right["classifier_score"] <= 2  # two classes, told apart
+    grey = students.pictures(oracle, torch.zeros(100, 1, 16, 16), np.arange(100) % 2, real, truth)
+    assert grey["classifier_score"] == pytest.approx(1, abs=1e-3)
+    assert grey["frechet"] > 10 * right["frechet"]
+
+
+def row(seed, accuracy, *, epsilon=1.0, tune=False, **more):
+    figures = {"accuracy": accuracy, "precision": accuracy, "recall": accuracy, "f1": accuracy}
+    cell = ["emnist-mnist", "latentgan", epsilon, seed, 30000, 10, tune, "[]", "[]"]
+    return {"cell": cell, "scores": figures, "seconds": 9, "cpu_seconds": 5 + seed, **more}
+
+
+def test_the_table_keeps_what_settings_were_chosen_by_apart(part, monkeypatch, capsys):
+    report = part("latent_report")
+    rows = [row(0, 0.9), row(1, 0.94), row(0, 0.2, tune=True), row(0, 0.97, epsilon=10.0, frechet=1.5)]
+    monkeypatch.setattr(report, "finished", lambda name: rows)
+    report.table()
+    official, held_out = capsys.readouterr().out.split("**Training data that was kept aside**")
+    assert "92.0 (90.0–94.0)" in official
+    assert "20.0" not in official
+    assert "| emnist-mnist | latentgan | 1.0 | 20.0 |" in held_out
+    assert official.index("| 1.0 | 92.0") < official.index("| 10.0 | 97.0")
+    assert "| 1.50 |" in official
+
+
+def test_curves_are_of_official_figures_alone(part, monkeypatch, tmp_path, capsys):
+    report = part("latent_report")
+    rows = [row(0, 0.9), row(1, 0.94), row(0, 0.97, epsilon=10.0), row(0, 0.2, tune=True)]
+    monkeypatch.setattr(report, "finished", lambda name: rows)
+    monkeypatch.setattr(report, "OUT", tmp_path)
+    report.curves()
+    assert capsys.readouterr().out.split() == [str(tmp_path / "latent-emnist-mnist.png")]
+    own = {key[1:]: entries for key, entries in report.cells().items() if not report._held_out(key)}
+    (points,) = report._lines(own, "accuracy").values()
+    assert points == {1.0: (0.9, pytest.approx(0.92), 0.94), 10.0: (0.97, 0.97, 0.97)}
+
+
+def test_a_panels_row_of_unusual_settings_does_not_replace_a_usual_one(part, monkeypatch, tmp_path):
+    report = part("latent_report")
+    monkeypatch.setattr(report, "_PANELS", tmp_path)
+    labels = np.arange(40) % 2
+    for shade, usual in ((-1.0, False), (0.0, True), (1.0, False)):
+        report.keep("digits", "latentgan", 1.0, torch.full((40, 1, 4, 4), shade), labels, usual=usual)
+    (kept,) = tmp_path.glob("*.npy")
+    assert (kept.stem, np.load(kept).shape) == ("digits 3 00001", (20, 4, 4, 1))
+    assert np.unique(np.load(kept)).tolist() == [128]
+    report.panels()
+    assert (tmp_path / "digits.png").is_file()
