@@ -26,3 +26,8 @@ def chosen(seed: SupportsIndex | None) -> int:
     if isinstance(seed, bool) or not 0 <= number < 2**_BITS:
         raise SettingError("must be a whole number from 0 to 2^63 - 1", field="seed", remedy="give one such as 7")
     return number
+
+
+def of_32_bits(seed: int) -> int:
+    """Return the seed as scikit-learn takes it: its last 32 bits."""
+    return seed % 2**32

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import doublure as db
 from doublure.errors import RunFolderError, SettingError
-from doublure.evaluate import expected_loss
+from doublure.evaluate import expected_loss, extractors
 from doublure.guarantee import rounded_up
 
 TEXT = """
@@ -81,6 +82,29 @@ def test_the_whole_way_from_the_command_line(tmp_path, private, run, doublure):
     said = doublure("budget", "show", book)
     assert said["spent"]["epsilon"] == 0
     assert "no longer covers all releases" in said["note"]
+
+
+def test_an_estimate_in_features_whose_weights_are_a_file(tmp_path, private, run, doublure, monkeypatch):
+    out, _ = fitted(tmp_path, private, doublure, estimate_features="inception-v3")
+    asked = ("evaluate", out, "--real", tmp_path / "d.npz")
+    report = doublure(*asked)["report"]
+    assert report["expected_loss"] is None
+    assert "give evaluate --features inception-v3=FILE" in report["expected_loss_skipped"]
+    assert doublure(*asked, "--features", "pixels")["report"]["expected_loss"] is None  # planned is planned
+    code, said = run(*asked, "--features", "pixels", "--claim")
+    assert (code, said["error"]["field"]) == (2, "claim")
+    given = []
+
+    def inception(weights):
+        given.append(weights)
+        return replace(extractors.pixels(), name="inception-v3")
+
+    monkeypatch.setattr("doublure.evaluate.extractors.inception_v3", inception)
+    found = doublure(*asked, "--features", "inception-v3=weights.safetensors", "--claim")["report"]
+    assert given == ["weights.safetensors"]
+    assert found["expected_loss"]["features"] == "inception-v3"
+    card = doublure("release", out, "-n", 20, "-o", tmp_path / "bundle")["card"]["guarantee"]
+    assert card["mu"] == rounded_up(found["expected_loss"]["mu"], 3)
 
 
 def test_a_budget_is_refused(tmp_path, private, run, doublure):

@@ -54,6 +54,39 @@ def test_a_student_learns_and_repeats_itself(student):
     assert np.array_equal(chances, students.predict(student, lesson, np.arange(120) % 3, test, 4, seed=5))
 
 
+def test_a_seed_of_any_size_will_do():
+    lesson, test = made(30, 1), made(6, 2)
+    for student in ("forest", "logistic"):
+        chances = students.predict(student, lesson, np.arange(30) % 3, test, 3, seed=2**63 - 1)
+        assert chances.shape == (6, 3)
+
+
+def test_images_that_come_class_by_class_are_measured_as_any_others(schema, monkeypatch):
+    """As folders bring them. Cut in halves as they come, the first would teach half the classes."""
+    monkeypatch.setattr("doublure.evaluate.resemblance.MOST", 60)
+    taught, sight = [], students.sight
+    monkeypatch.setattr(
+        "doublure.evaluate.images.sight",
+        lambda lesson, codes, seed: (taught.append(set(codes)), sight(lesson, codes, seed))[1],
+    )
+
+    def by_class(images):
+        return images.take(np.argsort(images.labels.cat.codes.to_numpy(), kind="stable"))
+
+    found = {}
+    for order in (lambda images: images, by_class):
+        sets = made(120, 1), order(made(240, 2)), order(made(150, 3))
+        measured = evaluate_images(schema, *sets, students=("logistic",), extractor=extractors.pixels()).resemblance
+        for score in measured:
+            found.setdefault(score.key, []).append(score.real)
+    assert taught == [{0, 1, 2}] * 2
+    assert found["inception_score"][1] > 2
+    for key, tolerance in {"precision": 0.15, "recall": 0.15, "inception_score": 0.4}.items():
+        assert abs(found[key][0] - found[key][1]) < tolerance, (key, found[key])
+    one, other = found["frechet"]
+    assert max(one, other) < 1.5 * min(one, other)
+
+
 def test_a_collapsed_lesson_is_a_result():
     chances = students.predict("cnn", made(9, 1), np.full(9, 2), made(6, 2), 3, seed=0)
     assert (chances.argmax(1) == 2).all()

@@ -155,7 +155,7 @@ def test_the_loss_of_an_empirical_understudy_is_estimated_as_its_plan_says(monke
         evaluate.report(understudy, real, rows=100, seed=3)
         ((_, records, rule), named) = asked[0]
         assert len(records) == len(real)  # all that the fit has seen, whatever is kept aside for tests
-        assert (rule.pairs, rule.features, rule.artificial, named) == (40, "rows", 300, {"seed": 3})
+        assert (rule.pairs, rule.features, rule.artificial, named) == (40, "rows", 300, {"seed": 3, "extractor": None})
         evaluate.report(understudy, real, rows=100, rule=evaluate.expected_loss.Rule(pairs=7, features="rows"))
         assert asked[1][0][2].pairs == 7
 

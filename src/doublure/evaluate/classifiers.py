@@ -15,6 +15,7 @@ import numpy as np
 from doublure.encode.columns import Floats
 from doublure.evaluate.classification import Labels
 from doublure.evaluate.features import Features
+from doublure.seeding import of_32_bits
 
 Kind: TypeAlias = Literal["forest", "boosting", "logistic"]
 
@@ -55,7 +56,9 @@ def _forest(lesson: Features, classes: Labels, test: Features, seed: int) -> Flo
     from sklearn.ensemble import RandomForestClassifier
 
     # Half the rows a tree: as accurate within a tenth of a point on Adult, and a third quicker.
-    forest = RandomForestClassifier(_TREES, min_samples_leaf=2, max_samples=0.5, n_jobs=2, random_state=seed)
+    forest = RandomForestClassifier(
+        _TREES, min_samples_leaf=2, max_samples=0.5, n_jobs=2, random_state=of_32_bits(seed)
+    )
     forest.fit(lesson.trees(), classes)
     # Threads would add up the trees' votes in the order in which they finish, and so not to the last bit alike.
     return _chances(forest.set_params(n_jobs=1), test.trees())
@@ -67,7 +70,7 @@ def _boosting(lesson: Features, classes: Labels, test: Features, seed: int) -> F
 
     # One tree a class and round: fewer rounds where there are many classes.
     rounds = max(20, 2 * _TREES // len(np.unique(classes)))
-    boosting = HistGradientBoostingClassifier(max_iter=rounds, early_stopping=False, random_state=seed)
+    boosting = HistGradientBoostingClassifier(max_iter=rounds, early_stopping=False, random_state=of_32_bits(seed))
     # On a busy machine its threads wait for one another: measured, one thread is five times as fast as two.
     with threadpool_limits(limits=1):
         return _chances(boosting.fit(lesson.trees(), classes), test.trees())

@@ -152,6 +152,9 @@ def named(name: str, lesson: Images, classes: Labels, seed: int) -> Extractor:
     Raises:
         SettingError: There is none, or what it needs is not here.
     """
+    if name == "inception-v3":
+        remedy = "give evaluate --features inception-v3=FILE, or extractor="
+        raise SettingError("inception-v3 needs the file of its weights", field="features", remedy=remedy)
     if name not in NAMES:
         raise SettingError(
             f"there is no extractor {name!r}", field="features", remedy=f"use one of: {', '.join(NAMES)}"

@@ -194,7 +194,8 @@ def _coded(schema: ImageSchema, images: Mapping[str, Images]) -> _Sets:
 
 
 def _sample(n: int, rng: np.random.Generator) -> Labels:
-    return np.arange(n) if n <= MOST_IMAGES else np.sort(rng.choice(n, MOST_IMAGES, replace=False))
+    """Return which images are looked at, in random order: real ones may come class by class, and are cut in halves."""
+    return rng.permutation(n)[:MOST_IMAGES]
 
 
 # -- students --------------------------------------------------------------------------------------------------------

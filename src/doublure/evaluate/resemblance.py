@@ -18,7 +18,7 @@ NEIGHBOURS = 3
 """k of precision and recall, as in their paper."""
 
 MOST = 2_000
-"""The most images that precision and recall look at."""
+"""The most images that precision and recall look at: a set's first."""
 
 _FAR = "Squared, between normal distributions with the means and spreads of the features; of real test images."
 _SHARP = "How surely a student tells what is shown, and how evenly: 1 to the number of classes."
@@ -38,7 +38,7 @@ def resemblance(
 
     Args:
         seen: In which features, learned from none of these images.
-        images: ``value``, ``baseline``, ``real`` and ``test``.
+        images: ``value``, ``baseline``, ``real`` and ``test``, each in an order that says nothing: not class by class.
         chances: A student's N images to probabilities ``(N, K)``, for the Inception score; None: without it.
         n_classes: K.
     """

@@ -31,6 +31,7 @@ import numpy as np
 
 from doublure.encode.grids import Floats
 from doublure.evaluate.classification import Labels
+from doublure.seeding import of_32_bits
 
 if TYPE_CHECKING:
     import torch
@@ -288,7 +289,7 @@ def _logistic(lesson: Images, classes: Labels, test: Images, seed: int) -> Float
 def _forest(lesson: Images, classes: Labels, test: Images, seed: int) -> Floats:
     from sklearn.ensemble import RandomForestClassifier
 
-    model = RandomForestClassifier(_TREES, random_state=seed).fit(_pixels(lesson), classes)
+    model = RandomForestClassifier(_TREES, random_state=of_32_bits(seed)).fit(_pixels(lesson), classes)
     return np.asarray(model.predict_proba(_pixels(test)), dtype=np.float64)
 
 

@@ -245,7 +245,8 @@ def report(
             and not at all for others.
         loss: Whether it is estimated at all.
         extractor: Of images, in which features they are compared (:mod:`doublure.evaluate.extractors`); those of a
-            student that learned from real images if not given.
+            student that learned from real images if not given. The expected privacy loss is estimated in it only if it
+            is the one that the rule names.
         progress: Who listens.
 
     Raises:
@@ -266,7 +267,7 @@ def report(
     artificial = syn.sample(wanted, seed=seed)
     listener.stage("compare")
     chosen = (rule or _planned(syn)) if loss else None
-    lost, skipped = _expected_loss(syn, train.content, chosen, seed, listener)
+    lost, skipped = _expected_loss(syn, train.content, chosen, extractor, seed, listener)
     found, why = _attacked(syn, (artificial, wanted), train, aside, seed, listener)
     common: dict[str, Any] = {
         "about": about(syn),
@@ -324,14 +325,15 @@ def _planned(syn: Understudy) -> Rule | None:
 
 
 def _expected_loss(
-    syn: Understudy, real: Any, rule: Rule | None, seed: int, progress: Progress
+    syn: Understudy, real: Any, rule: Rule | None, extractor: Extractor | None, seed: int, progress: Progress
 ) -> tuple[ExpectedLoss | None, str | None]:
     """Return the estimate, or why there is none."""
     if rule is None:
         return None, None
     progress.stage("estimate the expected privacy loss")
     try:
-        return of_understudy(syn, real, rule, seed=seed), None
+        meant = extractor if extractor is not None and extractor.name == rule.features else None
+        return of_understudy(syn, real, rule, seed=seed, extractor=meant), None
     except (DataError, SettingError) as error:  # a package that the plan's features need may not be here
         return None, f"{error.field} {error.message}" + ("" if error.remedy is None else f" ({error.remedy})")
 

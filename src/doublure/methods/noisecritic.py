@@ -114,7 +114,7 @@ class ImageNoisecriticSettings(ImageGanSettings, NoiseLayerSettings):
     label_epsilon: float | None = Field(default=None, gt=0)
     label_delta: float | None = Field(default=None, gt=0, lt=1)
     label_groups: int | None = Field(default=None, ge=1, le=100_000)
-    estimate_features: Literal["student", "pixels", "efficientnet-lite0"] | None = None
+    estimate_features: Literal["student", "pixels", "efficientnet-lite0", "inception-v3"] | None = None
 
     @model_validator(mode="after")
     def _votes_have_a_price(self) -> Self:

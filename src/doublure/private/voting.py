@@ -32,6 +32,7 @@ from doublure.errors import SettingError
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.private.records import PrivateRecords
 from doublure.private.tabulation import Axis, PrivateTables
+from doublure.seeding import of_32_bits
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -110,7 +111,7 @@ class PrivateVotes:
         if not groups:
             return np.empty(0, dtype=np.int64), labels
         chunk = max(_CHUNK, groups)  # the first has to hold as many images as there are groups
-        means = MiniBatchKMeans(groups, random_state=self._seed % 2**32, n_init=1)
+        means = MiniBatchKMeans(groups, random_state=of_32_bits(self._seed), n_init=1)
         for _ in range(_ROUNDS):
             for looks, _ in _bodies(seen, chunk):
                 if len(looks) >= groups:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from doublure.attack import table
-from doublure.attack.linkage import inference
+from doublure.attack.linkage import inference, linkability
 from doublure.attack.linkage.risk import Hits, result, risk
 
 THREE = ("singling-out", "linkability", "inference")
@@ -36,6 +38,24 @@ def test_strangers_are_at_no_risk(found, name):
     entry = found[True][name]
     assert entry.interval[0] == pytest.approx(0.0, abs=0.02)
     assert entry.baseline is not None
+
+
+@pytest.mark.parametrize("attack", [inference, linkability])
+def test_of_more_strangers_than_targets_some_are_drawn_wherever_they_stand(make_world, attack):
+    world = make_world(honest=True)
+    strangers = world.unseen.take(np.arange(100))
+    few = replace(world, seen=world.seen.take(np.arange(25)), unseen=strangers)
+    one = attack.attack(few).rates[1].value
+    # Strangers who are hit stand first: taken from the front, the control would be hit whenever it can be.
+    hit = [attack.attack(replace(few, seen=each, unseen=each)).rates[0].value for each in alone(strangers)]
+    ranked = replace(few, unseen=strangers.take(np.argsort(-np.array(hit), kind="stable")))
+    front = np.mean(sorted(hit)[-25:])
+    assert attack.attack(ranked).rates[1].value < one + 0.2 < front
+
+
+def alone(side):
+    """Return each record as a side of its own."""
+    return [side.take(np.array([row])) for row in range(len(side))]
 
 
 def test_guessing_that_does_as_well_is_called_uninformative(make_world):

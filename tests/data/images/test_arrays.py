@@ -178,6 +178,21 @@ def test_hostile_idx(tmp_path, schema, pixels, name, packed):
     assert refusal(path, unlabelled)
 
 
+@pytest.mark.parametrize("packed", [(False, True), (True, False), (False, False)])
+def test_idx_pairs_in_capitals_and_half_packed(tmp_path, pixels, packed):
+    numbered = Schema.parse(
+        "doublure: 1\nkind: images\nunits: 12\nimages: {shape: [6, 5, 1]}\nlabel: {values: [0, 1, 2]}\n"
+    )
+    contents = {"T-IMAGES-IDX3-UBYTE": pixels[..., 0], "T-LABELS-IDX1-UBYTE": np.arange(12) % 3}
+    paths = []
+    for (name, array), pack in zip(contents.items(), packed, strict=True):
+        paths.append(tmp_path / (f"{name}.GZ" if pack else name))
+        paths[-1].write_bytes(gzip.compress(idx(array)) if pack else idx(array))
+    found = open_images(paths[0]).load(numbered).content
+    assert np.array_equal(found.images, pixels)
+    assert found.labels.astype(int).tolist() == (np.arange(12) % 3).tolist()
+
+
 def test_idx_labels_are_not_read_as_far_as_they_claim_to_go(tmp_path, schema, pixels):
     numbered = Schema.parse(schema.to_yaml().replace("[cat, dog, 3]", "[0, 1, 2]"))
     (tmp_path / "images-idx3-ubyte").write_bytes(idx(pixels[..., 0]))

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
+import unicodedata
 import zlib
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
@@ -81,9 +85,43 @@ def test_folders_that_do_not_fit_are_refused_before_a_picture_is_opened(folder, 
 @pytest.mark.parametrize("label", ["a/b", "..", ".x", "50%", "x.", "é", "a:b", "CON?"])
 def test_a_class_of_any_name_has_a_folder(label):
     name = folder_name(label)
-    assert class_of(name) == label
+    assert class_of(name) == class_of(name, [label]) == label
     assert "/" not in name
     assert not name.startswith(".")
+
+
+@pytest.mark.parametrize(
+    ("name", "spelt"),
+    [
+        ("é", "é"),
+        (unicodedata.normalize("NFD", "é"), "é"),  # as some file systems hand it back
+        ("é", unicodedata.normalize("NFD", "é")),
+        ("日本", "日本"),
+        ("50%25", "50%25"),
+        ("50%25", "50%"),
+        ("100%41", "100%41"),
+        ("%C3%A9", "é"),
+    ],
+)
+@pytest.mark.parametrize("other", ["", ", other: b"])
+def test_a_folder_that_a_person_named_is_its_class(tmp_path, pictures, name, spelt, other):
+    schema = Schema.parse(f"{SMALL}label: {{values: [{json.dumps(spelt)}, b]{other}}}\n")
+    for place in (name, "b"):
+        (tmp_path / "set" / place).mkdir(parents=True)
+        (tmp_path / "set" / place / "a.png").write_bytes(pictures[0])
+    found = open_images(tmp_path / "set").load(schema).content.labels
+    assert sorted(found) == sorted([spelt, "b"])
+
+
+def test_a_folder_that_is_no_escape_is_no_other_class(tmp_path, pictures):
+    schema = Schema.parse(f"{SMALL}label: {{values: [100A, b]}}\n")
+    for place in ("100%41", "b"):
+        (tmp_path / "set" / place).mkdir(parents=True)
+        (tmp_path / "set" / place / "a.png").write_bytes(pictures[0])
+    assert "1 folders that are no class" in refusal(tmp_path / "set", schema)
+
+
+SMALL = "doublure: 1\nkind: images\nunits: 2\nimages: {shape: [6, 5, 1]}\n"
 
 
 MADE = {
@@ -159,6 +197,15 @@ def test_parquet_with_bytes(tmp_path, schema, pictures, pixels, labels, form):
     assert found.frame["label"].tolist() == labels.tolist()
     several = Schema.parse(schema.to_yaml().replace("id: null, max_records: 1", "id: who, max_records: 2"))
     assert open_images(path).load(several).unit.tolist() == [0, 0, 1, 1]
+
+
+def test_parquet_with_each_picture_once(tmp_path, schema, pictures, pixels, labels):
+    path = tmp_path / "a.parquet"
+    columns = [pa.array(part).dictionary_encode() for part in (pictures, list(labels))]
+    pq.write_table(pa.table(columns, names=["image", "label"]), path)
+    found = open_images(path).load(schema).content
+    assert np.array_equal(found.images, pixels)
+    assert found.labels.astype(str).tolist() == labels.tolist()
 
 
 def test_parquet_that_does_not_fit(tmp_path, schema, pictures, labels):

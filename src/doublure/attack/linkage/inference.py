@@ -37,12 +37,12 @@ def attack(world: World) -> AttackResult:
     secret = _secret(world)
     if secret is None:
         return skipped(STORY, world.claim, "there is no attribute to be inferred")
-    few = world.with_targets(_MOST)
-    n = min(len(few.seen), len(few.unseen))
+    n = min(_MOST, len(world.seen), len(world.unseen))
+    few = world.with_targets(n)
     released, rng = world.artificial, world.random(8)
     told = released.of(secret)
-    own, other = (_hits(side, released, told, secret, n) for side in (few.seen, few.unseen))
-    truth = few.seen.points.of(secret)[:n]
+    own, other = (_hits(side, released, told, secret) for side in (few.seen, few.unseen))
+    truth = few.seen.points.of(secret)
     guessed = int(_right(truth, told[rng.integers(len(told), size=n)]).sum())
     if secret in released.discrete:  # to name the most frequent value is a better guess than to draw one
         guessed = max(guessed, int(_right(truth, np.tile(_most_frequent(told), (n, 1))).sum()))
@@ -64,10 +64,10 @@ def _secret(world: World) -> str | None:
     return next((name for name in reversed(names) if name in points.discrete), names[-1])
 
 
-def _hits(side: Records, released: Points, told: Floats, secret: str, n: int) -> int:
+def _hits(side: Records, released: Points, told: Floats, secret: str) -> int:
     known = [name for name in released.blocks if name != secret]
-    who = nearest(released.of(*known), side.points.of(*known)[:n], 1)[1][:, 0]
-    return int(_right(side.points.of(secret)[:n], told[who]).sum())
+    who = nearest(released.of(*known), side.points.of(*known), 1)[1][:, 0]
+    return int(_right(side.points.of(secret), told[who]).sum())
 
 
 def _right(truth: Floats, guess: Floats) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

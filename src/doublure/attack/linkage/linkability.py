@@ -38,18 +38,18 @@ def attack(world: World) -> AttackResult:
     halves = _halves(world.schema, world.seen.points)
     if halves is None:
         return skipped(STORY, world.claim, "a record cannot be cut in two")
-    few = world.with_targets(_MOST)
-    n = min(len(few.seen), len(few.unseen))
+    n = min(_MOST, len(world.seen), len(world.unseen))
+    few = world.with_targets(n)
     k = min(_NEIGHBOURS, len(world.artificial))
-    own, other = (_joined(side, world.artificial, halves, k, n) for side in (few.seen, few.unseen))
+    own, other = (_joined(side, world.artificial, halves, k) for side in (few.seen, few.unseen))
     rng = world.random(7)
     guesses = [rng.random((n, len(world.artificial))).argpartition(k - 1, axis=1)[:, :k] for _ in range(2)]
     hits = Hits(attack=int(own.sum()), control=int(other.sum()), baseline=int(_meet(*guesses).sum()), trials=n)
     return result(STORY, world, hits, notes=(f"{n:,} targets of each side, {k} nearest.",))
 
 
-def _joined(side: Records, released: Points, halves: tuple[Rows, Rows], k: int, n: int) -> Rows:
-    found = [nearest(released.values[:, half], side.points.values[:n, half], k)[1] for half in halves]
+def _joined(side: Records, released: Points, halves: tuple[Rows, Rows], k: int) -> Rows:
+    found = [nearest(released.values[:, half], side.points.values[:, half], k)[1] for half in halves]
     return _meet(*found)
 
 

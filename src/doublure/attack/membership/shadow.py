@@ -14,6 +14,7 @@ from doublure.attack.world import Records, World
 from doublure.encode.columns import Floats
 from doublure.evaluate.divergence import nearest
 from doublure.evaluate.points import Points, points_of
+from doublure.seeding import of_32_bits
 
 STORY = Story(
     attack="shadow",
@@ -53,7 +54,7 @@ def attack(world: World) -> AttackResult:
         lessons.append(features(own, drawn, queries))
         answers.append(inside)
         world.progress.at(number + 1)
-    forest = RandomForestClassifier(_TREES, min_samples_leaf=5, random_state=world.seed)
+    forest = RandomForestClassifier(_TREES, min_samples_leaf=5, random_state=of_32_bits(world.seed))
     forest.fit(np.concatenate(lessons), np.concatenate(answers))
     scores = (
         forest.predict_proba(features(side, world.artificial, queries))[:, 1] for side in (world.seen, world.unseen)

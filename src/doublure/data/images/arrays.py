@@ -7,7 +7,7 @@ import math
 import re
 import zipfile
 from abc import abstractmethod
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Collection, Container, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -99,7 +99,7 @@ class _NamedSource(_ArraySource):
             remedy = "give one value an image: the class itself, say, in place of one column for each class"
             raise DataError("holds several values for each image", field=name, remedy=remedy)
 
-    def labels(self) -> Any:
+    def labels(self, known: Collection[str] = ()) -> Any:
         """Return the labels as they stand there."""
         return self._array(self._labels or "").reshape(-1)
 
@@ -224,12 +224,11 @@ def is_idx(path: Path) -> bool:
 class IdxSource(_ArraySource):
     """A file of images and, beside it, the file of its labels: ``…-images-idx3-ubyte``, ``…-labels-idx1-ubyte``."""
 
-    to_label = "put …-labels-idx1-ubyte beside it, .gz where this is"
+    to_label = "put …-labels-idx1-ubyte beside it"
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        labels = path.with_name(path.name.replace("images", "labels").replace("idx3", "idx1"))
-        self._labels_path = labels if labels != path and labels.is_file() else None
+        self._labels_path = _beside(path)
         try:
             with _opened(path) as file:
                 header, self._offset = _idx_header(file)
@@ -253,7 +252,7 @@ class IdxSource(_ArraySource):
         except DAMAGED:
             raise self.damaged() from None
 
-    def labels(self) -> Any:
+    def labels(self, known: Collection[str] = ()) -> Any:
         """Return the labels as they stand there."""
         if self._labels_path is None:
             raise self.damaged()
@@ -266,6 +265,18 @@ class IdxSource(_ArraySource):
         except DAMAGED:
             remedy = "check that the file is whole"
             raise DataError("cannot be read as IDX", field=self._labels_path.name, remedy=remedy) from None
+
+
+def _beside(path: Path) -> Path | None:
+    """Return the file of an IDX file's labels, packed or not, in capitals or not; None if there is none."""
+    name = path.name.lower().removesuffix(".gz")
+    wanted = name.replace("images", "labels").replace("idx3", "idx1")
+    if wanted == name:
+        return None
+    found = {entry.name.lower(): entry for entry in path.parent.iterdir() if entry.is_file()}
+    packed = path.suffix.lower() == ".gz"
+    names = (f"{wanted}.gz", wanted) if packed else (wanted, f"{wanted}.gz")
+    return next((found[name] for name in names if name in found), None)
 
 
 def _opened(path: Path) -> IO[bytes]:

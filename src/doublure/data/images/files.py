@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import unicodedata
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +63,8 @@ class FolderSource(ImageSource):
                 remedy = "describe the classes under label, or give a folder of pictures alone"
                 raise DataError("has a folder a class, and the schema has no label", field=self.name, remedy=remedy)
             return
-        known = {folder_name(value) for value in schema.label.domain}
-        unknown = sum(folder.name not in known for folder in self._classes)
+        known = [label(value) for value in schema.label.domain]
+        unknown = sum(class_of(folder.name, known) not in known for folder in self._classes)
         if known and unknown and schema.label.other is None:
             remedy = "add them to label.values, name an other, or give the right folder"
             raise DataError(f"has {unknown} folders that are no class of the schema", field=self.name, remedy=remedy)
@@ -74,9 +75,10 @@ class FolderSource(ImageSource):
             files = self._files[first : first + _ROWS]
             yield np.stack([reader.decode(_content(file), first + row + 1) for row, file in enumerate(files)])
 
-    def labels(self) -> Any:
-        """Return the labels as they stand there."""
-        return np.repeat(np.array([class_of(folder.name) for folder in self._classes], dtype=object), self._sizes)
+    def labels(self, known: Collection[str] = ()) -> Any:
+        """Return the classes' folders' names, in the spelling of those that are known."""
+        classes = [class_of(folder.name, known) for folder in self._classes]
+        return np.repeat(np.array(classes, dtype=object), self._sizes)
 
 
 def _hidden(path: Path) -> bool:
@@ -98,17 +100,36 @@ def folder_name(value: object) -> str:
         >>> folder_name(3), folder_name("cat"), folder_name("a/b")
         ('3', 'cat', 'a%2Fb')
     """
+    return quoted(label(value))
+
+
+def quoted(text: str) -> str:
+    """Return a text with what no file system would take escaped."""
     from urllib.parse import quote
 
-    name = quote(label(value), safe=" !#$&'()+,;=@[]^_`{}~")
+    name = quote(text, safe=" !#$&'()+,;=@[]^_`{}~")
     return name if not name.startswith(".") and not name.endswith((".", " ")) else name.replace(".", "%2E")
 
 
-def class_of(folder: str) -> str:
-    """Return the class of a folder that :func:`folder_name` may have named."""
+def class_of(folder: str, known: Collection[str] = ()) -> str:
+    """Return the class of a folder, which somebody may have named by hand, or :func:`folder_name`.
+
+    Args:
+        folder: Its name. Letters with marks may be composed or not: file systems differ.
+        known: Classes; one that is spelt as the folder is goes before one that the folder's name may be the escape of.
+
+    Example:
+        >>> class_of("a%2Fb"), class_of("50%25"), class_of("50%25", ["50%25"]), class_of("100%41")
+        ('a/b', '50%', '50%25', '100%41')
+    """
     from urllib.parse import unquote
 
-    return unquote(folder)
+    plain = unicodedata.normalize("NFC", folder)
+    meant = unquote(plain)
+    if quoted(meant) != plain:
+        meant = plain
+    spelt = {unicodedata.normalize("NFC", name): name for name in known}
+    return spelt.get(plain, spelt.get(meant, meant))
 
 
 # -- Parquet ---------------------------------------------------------------------------------------------------------
@@ -158,7 +179,7 @@ class ParquetSource(ImageSource):
             if rows:
                 yield np.stack(rows)
 
-    def labels(self) -> Any:
+    def labels(self, known: Collection[str] = ()) -> Any:
         """Return the labels as they stand there."""
         return self._column_of(self._label or "")
 
@@ -188,12 +209,14 @@ class ParquetSource(ImageSource):
 
 
 def picture_bytes(kind: Any) -> bool:
-    """Whether an Arrow type can hold pictures: bytes, or a struct with a field of bytes."""
+    """Whether an Arrow type can hold pictures: bytes, or a struct with a field of bytes; each once, or as they come."""
     import pyarrow as pa
 
     def plain(one: Any) -> bool:
         return bool(pa.types.is_binary(one) or pa.types.is_large_binary(one))
 
+    if pa.types.is_dictionary(kind):
+        return picture_bytes(kind.value_type)
     if pa.types.is_struct(kind):
         return kind.get_field_index(_BYTES) >= 0 and plain(kind.field(_BYTES).type)
     return plain(kind)

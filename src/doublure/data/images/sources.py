@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -26,6 +26,7 @@ from doublure.data.images.records import Images, ImageSet, Pixels
 from doublure.data.npz import LARGEST, damaged
 from doublure.data.splits import split_off
 from doublure.errors import DataError
+from doublure.schema.columns import label
 from doublure.schema.images import LABEL, ImageSchema
 
 if TYPE_CHECKING:
@@ -81,8 +82,12 @@ class ImageSource(ABC):
         """Yield the images in order, ``(B, H, W, C)`` uint8, a block at a time."""
 
     @abstractmethod
-    def labels(self) -> Any:
-        """Return the raw labels, ``(N,)``."""
+    def labels(self, known: Collection[str] = ()) -> Any:
+        """Return the raw labels, ``(N,)``.
+
+        Args:
+            known: The texts of the schema's labels, for containers in which a label has more than one spelling.
+        """
 
     def ids(self, name: str) -> Any:
         """Return the ids of the images' units, ``(N,)``.
@@ -133,7 +138,7 @@ class ImageSource(ABC):
         pixels = self._pixels(schema)
         labels = None
         if schema.label is not None:
-            given = self._column(self.labels(), LABEL)
+            given = self._column(self.labels([label(value) for value in schema.label.domain]), LABEL)
             if given.isna().any():
                 remedy = "give each image a label, or leave out those without"
                 raise DataError("some images have none", field=LABEL, remedy=remedy)

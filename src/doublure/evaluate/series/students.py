@@ -35,6 +35,7 @@ from doublure.evaluate.series.figures import PLACES, average, scored
 from doublure.evaluate.series.looks import codes_by_attribute
 from doublure.figures import Interval, wilson
 from doublure.schema.series import SeriesSchema
+from doublure.seeding import of_32_bits
 
 MOST_TAUGHT = 4_000
 """The most series of a set that a student learns from or is tested on; of more, a uniform sample is used."""
@@ -196,7 +197,7 @@ def _classes(lesson: Floats, classes: Labels, test: Floats, n_classes: int, seed
         chances[:, present] = 1.0
         return chances
     rounds = max(20, 2 * ROUNDS // len(present))
-    model = HistGradientBoostingClassifier(max_iter=rounds, early_stopping=False, random_state=seed)
+    model = HistGradientBoostingClassifier(max_iter=rounds, early_stopping=False, random_state=of_32_bits(seed))
     known = _known(lesson)
     chances[:, present] = _taught(model, lesson[:, known], classes).predict_proba(test[:, known])
     return chances
