@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 
 import pytest
@@ -12,7 +13,7 @@ from safetensors.torch import load_file, save_file
 import doublure as db
 from doublure import files
 from doublure.errors import DoublureError, InputError, RunFolderError
-from doublure.run_folder import RunFolder
+from doublure.run_folder import RunFolder, read_tensors
 
 FILES = {"run.json", "plan.json", "schema.yaml", "guarantee.json", "generator.safetensors", "log.jsonl", "internal"}
 READ = sorted(FILES - {"log.jsonl", "internal"})
@@ -283,3 +284,9 @@ def test_neither_nan_nor_infinity_is_written(tmp_path):
         with pytest.raises(ValueError):
             files.write_json(tmp_path / "run.json", {"figure": value})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pipe_in_place_of_weights_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "weights.safetensors")
+    with pytest.raises(RunFolderError):
+        read_tensors(tmp_path / "weights.safetensors")

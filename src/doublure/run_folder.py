@@ -387,7 +387,7 @@ def read_tensors(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
     from safetensors import SafetensorError, safe_open
 
     try:
-        if path.stat().st_size > _LARGEST_WEIGHTS:
+        if not path.is_file() or path.stat().st_size > _LARGEST_WEIGHTS:  # a pipe would be waited for
             raise _damaged(path)
         with safe_open(path, framework="pt") as file:
             return dict(file.metadata() or {}), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118

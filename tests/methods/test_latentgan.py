@@ -156,6 +156,15 @@ def test_fit_refuses_another_public_generator_before_anything_is_charged(letters
     assert not (tmp_path / "run").exists()
 
 
+def test_a_provenance_of_ones_own_words_is_refused_before_anything_is_charged(letters, tmp_path):
+    words = letters.facts.provenance.model_copy(update={"people": "nobody at all", "shared_people": "none"})
+    plan = letters.plan(public_facts=letters.facts.model_copy(update={"provenance": words}))
+    book = db.Ledger.create(tmp_path / "l", dataset="even", epsilon=50.0, delta=1e-2)
+    with pytest.raises(RunFolderError, match="says something else of the public generator than the plan does"):
+        db.fit(letters.private, plan, ledger=book, out=tmp_path / "run")
+    assert [entry.kind for entry in book.entries if entry.kind == "reserve"] == []
+
+
 def test_a_plan_whose_public_facts_were_edited_is_refused(letters):
     made = letters.plan().to_json()
     made["settings"]["public_facts"]["generator_sha256"] = "0" * 64

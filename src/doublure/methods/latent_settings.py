@@ -92,7 +92,7 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
     penalties: ClassVar[dict[str, float]] = PerceptronSettings.penalties | {"logistic": 0.0}
 
     teacher: Literal["mixture", "critic", "embedding"] = "mixture"
-    noise_width: int = Field(default=0, ge=0, le=4096)
+    noise_width: int = Field(default=0, ge=0, le=4097)
     inversion_steps: int | None = Field(default=None, ge=0, le=100_000)
     inversion_restarts: int | None = Field(default=None, ge=1, le=100)
     inversion_rate: float = Field(default=0.1, gt=0, le=10)

@@ -202,10 +202,10 @@ class PublicFolder:
         return PublicWeights(read_weights(self.path / GENERATOR), *beside)
 
     def refuse_another(self, pinned: PublicFacts) -> None:
-        """Refuse weights other than the pinned ones.
+        """Refuse weights other than the pinned ones, and another provenance: claims repeat it.
 
         Raises:
-            RunFolderError: A file is missing, or its hash is another.
+            RunFolderError: A file is missing, its hash is another, or what is known of them is.
         """
         remedy = "put back the folder that the plan was made with, or make the plan again"
         for name, sha256 in _pins(pinned):
@@ -213,6 +213,9 @@ class PublicFolder:
                 raise RunFolderError("is not there", field=self._named(name), remedy=remedy)
             if sha256 is not None and sha256_of(self.path / name) != sha256:
                 raise RunFolderError("is not the public generator of the plan", field=self._named(name), remedy=remedy)
+        if self.facts != pinned:
+            what = "says something else of the public generator than the plan does"
+            raise RunFolderError(what, field=self._named(FACTS), remedy=remedy)
 
     def _named(self, name: str) -> str:
         return f"{self.path.name}/{name}"
