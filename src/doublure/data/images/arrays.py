@@ -269,14 +269,14 @@ class IdxSource(_ArraySource):
 
 def _beside(path: Path) -> Path | None:
     """Return the file of an IDX file's labels, packed or not, in capitals or not; None if there is none."""
-    name = path.name.lower().removesuffix(".gz")
-    wanted = name.replace("images", "labels").replace("idx3", "idx1")
-    if wanted == name:
+    name = path.name
+    for images, labels in (("images", "labels"), ("idx3", "idx1")):
+        name = name.replace(images, labels).replace(images.upper(), labels.upper())
+    if name == path.name:
         return None
-    found = {entry.name.lower(): entry for entry in path.parent.iterdir() if entry.is_file()}
     packed = path.suffix.lower() == ".gz"
-    names = (f"{wanted}.gz", wanted) if packed else (wanted, f"{wanted}.gz")
-    return next((found[name] for name in names if name in found), None)
+    others = [name[: -len(".gz")]] if packed else [f"{name}.gz", f"{name}.GZ"]
+    return next((path.with_name(other) for other in (name, *others) if path.with_name(other).is_file()), None)
 
 
 def _opened(path: Path) -> IO[bytes]:

@@ -100,10 +100,10 @@ def folder_name(value: object) -> str:
         >>> folder_name(3), folder_name("cat"), folder_name("a/b")
         ('3', 'cat', 'a%2Fb')
     """
-    return quoted(label(value))
+    return _quoted(label(value))
 
 
-def quoted(text: str) -> str:
+def _quoted(text: str) -> str:
     """Return a text with what no file system would take escaped."""
     from urllib.parse import quote
 
@@ -126,7 +126,7 @@ def class_of(folder: str, known: Collection[str] = ()) -> str:
 
     plain = unicodedata.normalize("NFC", folder)
     meant = unquote(plain)
-    if quoted(meant) != plain:
+    if _quoted(meant) != plain:
         meant = plain
     spelt = {unicodedata.normalize("NFC", name): name for name in known}
     return spelt.get(plain, spelt.get(meant, meant))
