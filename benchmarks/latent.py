@@ -55,10 +55,8 @@ from doublure.encode.encoder import Encoder
 from doublure.methods import latent_teaching
 from doublure.methods.base import Job, encoder_for
 from doublure.methods.latent_settings import LatentSettings
-from doublure.private.inversion import Inversion, InversionSettings
+from doublure.private.inversion import Inversion
 from doublure.private.records import PrivateRecords
-from doublure.public.fitting import generator_of, proposer_of
-from doublure.public.folder import PublicFolder
 from latent_tasks import TASKS, Task
 from results import OUT, Case, measure
 
@@ -82,6 +80,8 @@ def cases(options: argparse.Namespace) -> Iterator[Case]:
                 told = [str(options.set if method not in ("real", "inversion") else [])]
                 told += [str(options.public_set if method in THROUGH_PUBLIC else [])]
                 told += [] if task.labelling is None else ["paper"]
+                if options.public_seed and (method in THROUGH_PUBLIC or task.labelling is not None):
+                    told += [f"public seed {options.public_seed}"]
                 cell = (options.task, method, epsilon, seed, options.samples, options.epochs, options.tune, *told)
                 yield {"cell": cell}, partial(one, options, task, method, epsilon, seed)
 
@@ -177,7 +177,10 @@ def labelled(
 
 def oracle(options: argparse.Namespace, task: Task, encoder: Encoder) -> torch.nn.Sequential:
     """Return the classifier of a task's private images that judges pictures, taught if it is not there yet."""
-    told = json.dumps([options.task, options.tune, options.epochs, task.labelling is None])
+    what = [options.task, options.tune, options.epochs, task.labelling is None]
+    if options.public_seed and task.labelling is not None:  # it divides the private images too
+        what += [options.public_seed]
+    told = json.dumps(what)
     file = OUT / "oracles" / f"{options.task}-{hashlib.sha256(told.encode()).hexdigest()[:12]}.safetensors"
     if not file.is_file():
         records, labels = encoded(task, task.private, encoder)
@@ -224,42 +227,36 @@ def public_generator(options: argparse.Namespace, task: Task) -> Path:
 
 def through(options: argparse.Namespace, task: Task, records: Tensor) -> Tensor:
     """Return what the public generator makes of records' latents."""
-    generator, inversion = inverting(public_generator(options, task), task)
+    generator, inversion = inverting(options, task)
     latents = inversion(records)
     return latent_students.seen(generator, latents)
 
 
-def inverting(folder: Path, task: Task) -> tuple[torch.nn.Module, Inversion]:
-    """Return a public generator, and the inversion as ``latentgan`` does it by default."""
-    facts = public.load(folder)
-    networks = LatentSettings.model_construct(public_facts=facts).public_networks
-    weights, beside, _ = PublicFolder(folder).weights(facts)
-    encoder = encoder_for(task.schema.resolve({}), networks)
-    generator = generator_of(encoder, networks)
-    generator.load_state_dict(weights)
-    generator.eval().requires_grad_(False)
-    proposer = None
-    if beside is not None:
-        proposer = proposer_of(encoder, networks)
-        proposer.load_state_dict(beside)
-        proposer.eval().requires_grad_(False)
-    how = (
-        InversionSettings(steps=20, restarts=1, rate=0.1)
-        if beside
-        else InversionSettings(steps=200, restarts=2, rate=0.1)
-    )
-    return generator, Inversion(generator, facts.latent, how, proposer=proposer, shape=encoder.body_shape)
+def inverting(options: argparse.Namespace, task: Task) -> tuple[torch.nn.Module, Inversion]:
+    """Return a task's public generator, and the inversion as ``latentgan`` does it by default."""
+    folder = str(public_generator(options, task))
+    settings = db.plan(task.schema, method="latentgan", epsilon=1.0, delta=DELTA, public=folder).settings
+    if not isinstance(settings, LatentSettings):
+        raise TypeError("latentgan has settings of its own")
+    encoder = encoder_for(task.schema.resolve({}), settings)
+    generator, proposer, _ = latent_teaching.public_networks(encoder, settings)
+    return generator, latent_teaching.inversion_of(encoder, settings, generator, proposer)
 
 
 def timing(options: argparse.Namespace) -> None:
-    """Say how long inverting 10,000 images of MNIST takes."""
+    """Say how long ``latentgan`` takes to invert 10,000 images of MNIST."""
     options.task = "emnist-mnist"
-    task = TASKS[options.task](False)
-    records, _ = encoded(task, task.private, encoder_for(task.schema.resolve({}), _plain_settings()))
-    generator, inversion = inverting(public_generator(options, task), task)
-    some, start = records[:10_000], time.perf_counter()
-    error = float((latent_students.seen(generator, inversion(some)) - some).square().mean())
+    task, size = TASKS[options.task](False), 10_000
+    schema = task.schema.resolve({})
+    generator, inversion = inverting(options, task)
+    encoder = encoder_for(schema, _plain_settings())
+    compact = encoder.compact(open_data(task.private, schema.kind).load(schema).content)[:size]
+    records = PrivateRecords(compact, np.arange(size), size, lambda rows: encoder.split(encoder.expand(rows)))
+    start = time.perf_counter()
+    latents = records.mapped(inversion, inversion.width, rows=inversion.settings.batch, apart=True)
     took = time.perf_counter() - start
+    (images, _), (found, _) = (next(part.expanded(size)) for part in (records, latents))
+    error = float((latent_students.seen(generator, found) - images).square().mean())
     print(f"10,000 images: {took:.0f} s on {torch.get_num_threads()} thread(s), mean squared error {error:.4f}")
 
 

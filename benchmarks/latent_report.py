@@ -31,8 +31,10 @@ def cells() -> dict[tuple[Any, ...], Entries]:
 
 
 def values_of(entries: Entries, name: str) -> list[float]:
-    """Return a figure of each seed; nothing where it was not asked for."""
-    return [value for entry in entries if (value := entry["scores"].get(name, entry.get(name))) is not None]
+    """Return a figure of each seed that it was asked for in; nothing where some seed has none to give."""
+    figures = [{**entry, **entry["scores"]} for entry in entries]
+    values = [figure[name] for figure in figures if name in figure]
+    return [] if None in values else values
 
 
 def table() -> None:

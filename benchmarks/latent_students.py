@@ -81,19 +81,21 @@ def scores(model: nn.Sequential, records: Tensor, labels: NDArray[np.int64]) -> 
 
 def pictures(
     oracle: nn.Sequential, made: Tensor, labels: NDArray[np.int64], real: Tensor, truth: NDArray[np.int64]
-) -> dict[str, float]:
+) -> dict[str, float | None]:
     """Return a classifier score and Fréchet distances, by a network taught on real training images.
 
     They are made as inception score and FID are, with that network in Inception's place, so that they stand beside no
     published figure. ``frechet`` is to real images of all labels together, ``frechet_by_label`` the mean over labels of
-    the distance to real images of the same one.
+    the distance to real images of the same one; there is none where a label was made less than twice.
     """
     chances = torch.softmax(seen(oracle, made), 1).double().numpy()
     ours, theirs = (seen(oracle[:-1], part).double().numpy() for part in (made, real))
-    kinds = [kind for kind in np.unique(truth) if min((labels == kind).sum(), (truth == kind).sum()) > 1]
-    apart = [frechet_distance(ours[labels == kind], theirs[truth == kind]) for kind in kinds]
+    kinds = np.unique(truth)
+    apart = None
+    if all((labels == kind).sum() > 1 for kind in kinds):
+        apart = float(np.mean([frechet_distance(ours[labels == kind], theirs[truth == kind]) for kind in kinds]))
     return {
         "classifier_score": round(inception_score(chances), 3),
         "frechet": round(frechet_distance(ours, theirs), 3),
-        "frechet_by_label": round(float(np.mean(apart)), 3),
+        "frechet_by_label": None if apart is None else round(apart, 3),
     }

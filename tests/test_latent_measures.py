@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import sys
 from pathlib import Path
@@ -17,7 +18,7 @@ FOLDER = str(Path(__file__).resolve().parents[1] / "benchmarks")
 @pytest.fixture
 def part(monkeypatch):
     monkeypatch.syspath_prepend(FOLDER)
-    for name in ("latent_students", "latent_report", "results"):
+    for name in ("latent", "latent_students", "latent_report", "latent_tasks", "results"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     return importlib.import_module
 
@@ -80,9 +81,41 @@ def test_distances_by_label_see_swapped_labels_and_those_of_all_do_not(part):
     assert right["frechet"] == swapped["frechet"]
     assert swapped["frechet_by_label"] > 10 * right["frechet_by_label"]
     assert 1.5 < right["classifier_score"] <= 2  # two classes, told apart
+    collapsed = students.pictures(oracle, again, np.zeros_like(labels), real, truth)
+    assert collapsed["frechet_by_label"] is None  # what is never made is not left out of a mean
     grey = students.pictures(oracle, torch.zeros(100, 1, 16, 16), np.arange(100) % 2, real, truth)
     assert grey["classifier_score"] == pytest.approx(1, abs=1e-3)
     assert grey["frechet"] > 10 * right["frechet"]
+
+
+@pytest.mark.parametrize(
+    ("method", "protocol", "told"),
+    [
+        ("inversion", "labels", True),
+        ("latentgan", "labels", True),
+        ("dpgan", "labels", False),
+        ("dpgan", "paper", True),
+    ],
+)
+def test_a_cell_tells_the_public_generators_seed_where_it_matters(part, monkeypatch, method, protocol, told):
+    """The paper's protocol divides the private images by it too."""
+    latent = part("latent")
+
+    class Divided:
+        labelling = None
+
+        def by_the_paper(self, seed):
+            divided = Divided()
+            divided.labelling = seed
+            return divided
+
+    monkeypatch.setattr(latent, "TASKS", {"task": lambda tune: Divided()})
+    common = {"task": "task", "tune": False, "protocol": protocol, "method": [method], "epsilon": [1.0], "seeds": [0]}
+    common |= {"set": [], "public_set": [], "samples": None, "epochs": 1}
+    one, other = (
+        next(latent.cases(argparse.Namespace(**common, public_seed=seed)))[0]["cell"] for seed in (0, 3)
+    )  # fmt: skip
+    assert other == (*one, "public seed 3") if told else other == one
 
 
 def row(seed, accuracy, *, epsilon=1.0, tune=False, **more):
@@ -102,6 +135,14 @@ def test_the_table_keeps_what_settings_were_chosen_by_apart(part, monkeypatch, c
     assert "| emnist-mnist | latentgan | 1.0 | 20.0 |" in held_out
     assert official.index("| 1.0 | 92.0") < official.index("| 10.0 | 97.0")
     assert "| 1.50 |" in official
+
+
+def test_a_figure_that_one_seed_cannot_give_is_no_mean_of_the_others(part):
+    report = part("latent_report")
+    rows = [row(0, 0.9, frechet_by_label=2.0), row(1, 0.9, frechet_by_label=4.0), row(2, 0.9)]
+    assert report.values_of(rows, "frechet_by_label") == [2.0, 4.0]
+    assert report.values_of([*rows, row(3, 0.9, frechet_by_label=None)], "frechet_by_label") == []
+    assert report.values_of(rows, "accuracy") == [0.9] * 3
 
 
 def test_curves_are_of_official_figures_alone(part, monkeypatch, tmp_path, capsys):

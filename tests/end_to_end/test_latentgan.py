@@ -13,6 +13,8 @@ from doublure.errors import DataError, Interrupted
 from doublure.private.inversion import Inversion
 from doublure.run_folder import RunFolder, read_tensors
 
+LABELLER = {"labeller_share": 0.5, "labeller_steps": 3, "view_images": 100, "view_width": 10, "tries": 2}
+
 
 def test_the_whole_way_from_the_command_line(letters, tmp_path, run, doublure):
     np.savez(tmp_path / "odd.npz", **letters.public)
@@ -158,9 +160,17 @@ def test_a_run_in_memory_that_is_stopped_while_inverting_costs_nothing(letters, 
     assert book.remaining.epsilon == 50.0
 
 
-@pytest.mark.parametrize("teacher", ["critic", "mixture"])
-def test_a_run_that_is_stopped_while_it_learns_goes_on(letters, tmp_path, monkeypatch, teacher):
-    plan = letters.plan(teacher=teacher, splits=1)
+@pytest.mark.parametrize(
+    ("settings", "draws"),
+    [
+        ({"teacher": "critic"}, 1),
+        ({"teacher": "mixture", "splits": 1}, 1),
+        ({"teacher": "embedding"}, 1),
+        ({"teacher": "mixture", "splits": 0} | LABELLER, 2),  # the labeller's first
+    ],
+)
+def test_a_run_that_is_stopped_while_it_learns_goes_on(letters, tmp_path, monkeypatch, settings, draws):
+    plan = letters.plan(**settings)
     book = db.Ledger.create(tmp_path / "l", dataset="even", epsilon=50.0, delta=1e-2)
     with monkeypatch.context() as patch:
         drawn = []
@@ -170,12 +180,15 @@ def test_a_run_that_is_stopped_while_it_learns_goes_on(letters, tmp_path, monkey
         patch.setattr(OsKeyedNoise, "normal", lambda self, *a, **k: (drawn.append(1), kept(self, *a, **k))[1])
         patch.setattr(
             "doublure.stopping.StopSignal.check",
-            lambda self: (_ for _ in ()).throw(Interrupted("stopped")) if drawn else None,
+            lambda self: (_ for _ in ()).throw(Interrupted("stopped")) if len(drawn) >= draws else None,
         )
         with pytest.raises(Interrupted):
             db.fit(letters.private, plan, ledger=book, out=tmp_path / "run", seed=1)
+    assert len(drawn) == draws
     assert list((tmp_path / "run/internal").glob("work-*"))
     monkeypatch.setattr(Inversion, "__call__", lambda self, records: pytest.fail("inverted again"))
     syn = db.fit(letters.private, plan, ledger=book, out=tmp_path / "run", resume=True)
+    assert not list((tmp_path / "run/internal").glob("work-*"))
+    assert syn.sample(3, seed=1).images.shape == (3, 8, 8, 1)
     assert syn.guarantee.epsilon == 5.0
     assert book.remaining.epsilon == pytest.approx(45.0)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import doublure as db
 from doublure.errors import InputError
@@ -60,6 +61,34 @@ columns:
     assert found.near < 60
     shared = pd.concat([public, private[:7].assign(ill=~private["ill"][:7])])  # a condition is not compared
     assert overlap(shared, private, schema).same == 7
+
+
+def test_public_rows_need_no_condition_and_no_id():
+    """Under the private schema, although public rows may say neither what is told apart nor whose they are."""
+    schema = db.Schema.parse("""
+doublure: 1
+kind: table
+units: 300
+unit: {name: patient, id: patient, max_records: 2}
+constraints: [{equal: [ill, treated]}]
+columns:
+  patient: {type: id}
+  born: {type: integer, bounds: [0, 9999], missing: false}
+  ill: {type: category, values: ["no", "yes"], missing: false, roles: [condition]}
+  treated: {type: category, values: ["no", "yes"], missing: false}
+""")
+    rng = np.random.default_rng(1)
+    private = pd.DataFrame({"patient": np.arange(300) // 3, "born": rng.integers(0, 5000, 300)})
+    private["ill"] = private["treated"] = "no"
+    public = pd.DataFrame(
+        {"born": np.concatenate([private["born"].to_numpy()[:9], rng.integers(5000, 9999, 100)])}
+    ).assign(treated="no")
+    found = overlap(public, private, schema)
+    assert (found.private, found.same >= 9) == (300, True)  # all rows, not two for each patient
+    assert found.same == private["born"].isin(public["born"]).sum()
+    alone = {"patient": schema.columns["patient"], "ill": schema.columns["ill"]}
+    with pytest.raises(InputError, match="columns: holds conditions and ids alone"):
+        overlap(public, private, schema.model_copy(update={"columns": alone, "constraints": ()}))
 
 
 def test_an_open_fact_is_one_line(letters):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 
@@ -80,6 +81,19 @@ def test_accesses_are_those_of_the_teacher(letters, teacher, more, purposes, rat
 )
 def test_what_cannot_be_is_refused(letters, change, named):
     assert named in str(letters.refusal(SettingError, lambda: letters.plan(**change)))
+
+
+@pytest.mark.parametrize(("teacher", "width"), [("mixture", 4097), ("critic", 2048)])
+def test_a_plan_through_the_widest_public_generator(letters, tmp_path, monkeypatch, teacher, width):
+    monkeypatch.setattr("doublure.planning.machine.memory_bytes", lambda: None)  # a mixture takes 430 GB
+    shutil.copytree(letters.folder, tmp_path / "public")
+    facts = json.loads((tmp_path / "public/public.json").read_text())
+    facts["latent"] = facts["settings"]["noise_width"] = 4096
+    (tmp_path / "public/public.json").write_text(json.dumps(facts))
+    plan = letters.plan(public=str(tmp_path / "public"), teacher=teacher)
+    assert plan.settings.noise_width == width
+    plan.save(tmp_path / "plan.json")
+    assert Plan.load(tmp_path / "plan.json").to_json() == plan.to_json()
 
 
 def test_a_generator_without_encoder_needs_steps(letters, tmp_path):

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from doublure.data.opening import Given, open_data
-from doublure.errors import SettingError
+from doublure.errors import SchemaError, SettingError
 from doublure.evaluate.divergence import nearest
 from doublure.schema import Schema
 from doublure.schema.images import ImageSchema
+from doublure.schema.schema import Unit
+from doublure.schema.table import TableSchema
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -80,9 +82,18 @@ def overlap(public: Given, private: Given, schema: Schema, *, seed: int = 0) -> 
 
 
 def _undescribed(schema: Schema) -> Schema:
-    """Return a schema of the same bodies, whatever their labels and however many there are."""
-    plain = schema.model_copy(update={"units": 1})
-    return plain.model_copy(update={"label": None}) if isinstance(plain, ImageSchema) else plain
+    """Return a schema of the same bodies, whatever their labels and conditions, whose and however many they are."""
+    anybody = {"units": 1, "unit": Unit()}
+    if isinstance(schema, ImageSchema):
+        return schema.model_copy(update=anybody | {"label": None})
+    if not isinstance(schema, TableSchema):
+        raise SettingError(f"is not compared for kind {schema.kind}", field="overlap", remedy="give images or a table")
+    given = schema.with_role("condition")
+    columns = {name: column for name, column in schema.columns.items() if name not in given and column.type != "id"}
+    if not columns:
+        remedy = "take the role condition from a column"
+        raise SchemaError("holds conditions and ids alone, which are not compared", field="columns", remedy=remedy)
+    return schema.model_copy(update=anybody | {"columns": columns, "constraints": ()})
 
 
 def _digest(content: bytes) -> bytes:
@@ -100,14 +111,11 @@ def _read(data: Given, schema: Schema) -> tuple[Tensor, list[bytes]]:
 
         bodies = _bodies(ImageEncoder(resolved), content)
         return bodies, [_digest(row.numpy().tobytes()) for row in bodies]
-    if schema.kind == "table":
-        from doublure.encode.table import TableEncoder
+    from doublure.encode.table import TableEncoder
 
-        encoder = TableEncoder(resolved, numerics="scaled")
-        compared = [name for name in encoder.columns if name not in schema.with_role("condition")]
-        rows = content[compared].itertuples(index=False, name=None)
-        return _bodies(encoder, content), [_digest(repr([str(cell) for cell in row]).encode()) for row in rows]
-    raise SettingError(f"is not compared for kind {schema.kind}", field="overlap", remedy="give images or a table")
+    rows = content.itertuples(index=False, name=None)
+    marks = [_digest(repr([str(cell) for cell in row]).encode()) for row in rows]
+    return _bodies(TableEncoder(resolved, numerics="scaled"), content), marks
 
 
 def _bodies(encoder: Encoder, content: Any) -> Tensor:

@@ -44,7 +44,7 @@ class LabelledGenerator(nn.Module):
         generator: Noise ``(B, Z)`` and labels to images.
         labeller: What sees labels.
         noise_width: Z.
-        tries: How often images are drawn, at most; who is still left has the best of his own.
+        tries: How often images are drawn, at most; who is still left has the best of those that were left to him.
     """
 
     def __init__(self, generator: nn.Module, labeller: Labeller, *, noise_width: int, tries: int) -> None:
@@ -62,17 +62,14 @@ class LabelledGenerator(nn.Module):
         for start in range(0, self._tries * self._width, self._width):
             drawn: Tensor = self.generator(noise[left, start : start + self._width], condition[left])
             scores = self.labeller(drawn)
-            lead = _lead(scores, wanted[left])
-            takers, taken = _matched(wanted[left], scores.argmax(dim=1))
-            lead[taken] = -torch.inf  # what somebody else gets is not kept as well
+            seen = scores.argmax(dim=1)
+            dealt = _dealt(wanted[left], seen)
+            drawn, lead, agreed = drawn[dealt], _lead(scores[dealt], wanted[left]), seen[dealt] == wanted[left]
             if not start:
-                images, best = drawn.clone(), lead
-            better = lead > best[left]
+                images, best = drawn, lead
+            better = agreed | (lead > best[left])
             images[left[better]], best[left[better]] = drawn[better], lead[better]
-            images[left[takers]] = drawn[taken]
-            open_rows = torch.ones(len(left), dtype=torch.bool, device=noise.device)
-            open_rows[takers] = False
-            left = left[open_rows]
+            left = left[~agreed]
             if not len(left):
                 break
         return images
@@ -85,14 +82,26 @@ def _lead(scores: Tensor, wanted: Tensor) -> Tensor:
     return own - others
 
 
-def _matched(wanted: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
-    """Return who gets an image, and which: his own if it will do, else the first to ask gets the first that is left."""
+def _dealt(wanted: Tensor, seen: Tensor) -> Tensor:
+    """Return which image each one gets, every image once ``(B,)``.
+
+    His own if it will do, else the first to ask gets the first that is seen as his label; who gets none of his label
+    has his own, or what is left where somebody else has that.
+    """
+    dealt = torch.full_like(wanted, -1)
+    free = torch.ones(len(wanted), dtype=torch.bool, device=wanted.device)
+
+    def give(takers: Tensor, images: Tensor) -> None:
+        size = min(len(takers), len(images))
+        dealt[takers[:size]] = images[:size]
+        free[images[:size]] = False
+
     own = torch.nonzero(wanted == seen).squeeze(1)
-    takers, taken = [own], [own]
-    for label in range(int(seen.amax()) + 1 if len(seen) else 0):
-        asking = torch.nonzero((wanted == label) & (seen != label)).squeeze(1)
-        offered = torch.nonzero((seen == label) & (wanted != label)).squeeze(1)
-        size = min(len(asking), len(offered))
-        takers.append(asking[:size])
-        taken.append(offered[:size])
-    return torch.cat(takers), torch.cat(taken)
+    give(own, own)
+    for label in torch.unique(wanted):
+        asking = torch.nonzero((wanted == label) & (dealt < 0)).squeeze(1)
+        give(asking, torch.nonzero((seen == label) & free).squeeze(1))
+    own = torch.nonzero((dealt < 0) & free).squeeze(1)
+    give(own, own)
+    give(torch.nonzero(dealt < 0).squeeze(1), torch.nonzero(free).squeeze(1))
+    return dealt
