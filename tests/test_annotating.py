@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 import doublure as db
-from doublure.annotating import Labelled, hand_out, read_back
+from doublure.annotating import Labelled, by_classifier, hand_out, read_back
 from doublure.data.images import open_images
-from doublure.errors import DataError, InputError, SettingError
+from doublure.errors import DataError, InputError, SchemaError, SettingError
 from doublure.evaluate.students import learning_curve
 from doublure.synthesizer import Synthesizer
 
@@ -186,3 +186,67 @@ def test_a_folder_that_is_not_empty_is_left_alone(task: Path, understudies: dict
     (task.parent / "empty").mkdir()
     assert hand_out(understudies[True], task.parent / "empty", 3) == 3
     assert [path.name for path in task.parent.iterdir() if path.name.startswith(".")] == []
+
+
+# -- by a classifier of public data ------------------------------------------------------------------------------------
+
+PUBLIC = "doublure: 1\nkind: images\nimages: {shape: [6, 5, 3]}\nlabel: {values: [dark, grey, light]}\n"
+PROVENANCE = {"data": "shades of nothing", "people": "nobody at all", "licence": "CC0"}
+
+
+def shades(size: int) -> dict[str, np.ndarray]:
+    """Return images and what is to be said of them: how light they are."""
+    levels = np.random.default_rng(0).integers(0, 3, size)
+    pixels = np.random.default_rng(1).integers(0, 80, (size, 6, 5, 3)) + 85 * levels[:, None, None, None]
+    return {"images": pixels.astype(np.uint8), "labels": np.array(["dark", "grey", "light"])[levels]}
+
+
+class Shades(nn.Module):
+    """Generates dark and light images in turn."""
+
+    def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
+        light = torch.where(torch.arange(len(noise)) % 2 == 0, -0.9, 0.9)
+        return light[:, None, None, None].expand(-1, 3, 6, 5).contiguous()
+
+
+def of_shades() -> Synthesizer:
+    schema = db.Schema.parse(TEXT.partition("label")[0])
+    plan = db.plan(schema, method="gan")
+    return Synthesizer(schema=schema.resolve({}), plan=plan, guarantee=plan.guarantee, generator=Shades())
+
+
+def test_a_classifier_of_public_images_says_what_it_sees(tmp_path: Path) -> None:
+    syn, schema = of_shades(), db.Schema.parse(PUBLIC)
+    found = by_classifier(syn, shades(600), schema, 20, provenance=PROVENANCE, seed=4)
+    assert found.images.labels is not None
+    assert found.images.labels.tolist() == ["dark", "light"] * 10
+    assert list(found.images.labels.cat.categories) == ["dark", "grey", "light"]
+    again = by_classifier(syn, shades(600), schema, 20, provenance=PROVENANCE, seed=4)
+    assert np.array_equal(found.images.images, again.images.images)
+    assert found.left == 0
+    found.save(tmp_path / "set.npz")
+    with np.load(tmp_path / "set.npz") as arrays:
+        assert arrays["labels"].tolist() == ["dark", "light"] * 10
+        assert "shades of nothing. People: nobody at all. Licence: CC0." in str(arrays["labelled_by"])
+        assert str(arrays["guarantee"]) == syn.guarantee.sentence
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "field"),
+    [
+        ({"schema": PUBLIC.replace("[6, 5, 3]", "[5, 6, 3]")}, SchemaError, "schema"),
+        ({"schema": PUBLIC.partition("label")[0]}, SchemaError, "label"),
+        ({"schema": PUBLIC.replace("[dark, grey, light]", "{learn: 0.1}, other: rest")}, SchemaError, "label"),
+        ({"schema": "doublure: 1\nkind: table\ncolumns:\n  a: {type: boolean}\n"}, SchemaError, "schema"),
+        ({"provenance": {"data": "shades"}}, SettingError, "provenance"),
+        ({"public": {"images": shades(9)["images"]}}, DataError, "arrays"),
+    ],
+)
+def test_public_images_that_teach_no_label_are_refused(change, kind, field) -> None:
+    given = {"public": shades(9), "schema": PUBLIC, "provenance": PROVENANCE} | change
+    schema = db.Schema.parse(given["schema"])
+    with pytest.raises(kind) as refused:
+        by_classifier(of_shades(), given["public"], schema, 5, provenance=given["provenance"])
+    assert refused.value.field == field
+    assert refused.value.remedy
+    assert "\n" not in str(refused.value)

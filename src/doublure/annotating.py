@@ -1,4 +1,4 @@
-"""Labelling by hand: artificial images out to somebody, labels back (Triastcyn & Faltings 2022, task T5).
+"""Labelling what was made: by hand (Triastcyn & Faltings 2022, task T5), or by a classifier of public data.
 
 ::
 
@@ -10,6 +10,10 @@
 
 Whoever labels sees artificial images alone, and what comes of it is post-processing: it costs nothing, and the run's
 guarantee covers it. The labels that a method gave the images are not handed out.
+
+Nor does it cost anything to have a classifier label them that was taught on labelled public images (Chen et al. 2021,
+section III-C, whose own labelling set is private, and then has no guarantee). The run's guarantee then rests on those
+images' being public, which whoever gives them vouches for, as for a public generator.
 """
 
 from __future__ import annotations
@@ -23,13 +27,16 @@ from typing import Any, SupportsIndex
 import numpy as np
 import pandas as pd
 
-from doublure import files
+from doublure import files, seeding
 from doublure._version import __version__
 from doublure.data import cells
 from doublure.data.images.pictures import Reader
 from doublure.data.images.records import Images
+from doublure.data.opening import Given, open_data
 from doublure.encode.columns import Discrete
-from doublure.errors import DataError, InputError, SettingError
+from doublure.errors import DataError, InputError, SchemaError, SettingError
+from doublure.progress import Progress, Silent
+from doublure.public.facts import Provenance
 from doublure.schema import ResolvedSchema, Schema
 from doublure.schema.images import LABEL, ImageSchema
 from doublure.synthesizer import Synthesizer
@@ -80,14 +87,11 @@ def hand_out(syn: Synthesizer, folder: str | Path, n: SupportsIndex, *, seed: Su
     """
     from doublure.data.images.sheets import picture_of, png
 
-    if not isinstance(syn.schema, ImageSchema):
-        message = f"are labelled by hand, and this run is of kind {syn.schema.kind}"
-        raise SettingError(message, field="images", remedy="sample instead")
+    schema = _image_schema(syn)
     target = Path(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InputError("is not empty", field=target, remedy="choose another -o")
-    said = (__version__, syn.guarantee.watermark, syn.guarantee.sentence)
-    about = dict(zip(_SAID, said, strict=True))
+    about = _said_of(syn)
     names: list[str] = []
     with files.whole_folder(target) as staging:
         (staging / _PICTURES).mkdir(parents=True)
@@ -95,7 +99,7 @@ def hand_out(syn: Synthesizer, folder: str | Path, n: SupportsIndex, *, seed: Su
             for pixels in chunk.images:
                 names.append(f"{len(names) + 1:06d}.png")
                 (staging / _PICTURES / names[-1]).write_bytes(png(picture_of(pixels), about))
-        (staging / _SCHEMA).write_text(syn.schema.to_yaml(), encoding="utf-8")
+        (staging / _SCHEMA).write_text(schema.to_yaml(), encoding="utf-8")
         files.write_json(staging / _ABOUT, about)
         with (staging / _LABELS).open("w", encoding="utf-8", newline="") as file:
             csv.writer(file).writerows([_HEADER, *([name, ""] for name in names)])
@@ -128,6 +132,82 @@ def read_back(folder: str | Path) -> Labelled:
         schema=schema,
         about=_about(path),
     )
+
+
+def by_classifier(
+    syn: Synthesizer,
+    public: Given,
+    schema: Schema | str | Path,
+    n: SupportsIndex,
+    *,
+    provenance: Provenance | str | Path | dict[str, Any],
+    seed: SupportsIndex | None = None,
+    progress: Progress | None = None,
+) -> Labelled:
+    """Draw ``n`` artificial images, and label them by a classifier that was taught on labelled public images.
+
+    Args:
+        syn: A fitted understudy of images.
+        public: Labelled public images, in any form that private ones may have.
+        schema: Theirs: the understudy's shape, and a label with its values.
+        n: How many.
+        provenance: What public data it is, whose people are in it, under which licence; it goes with what is saved.
+        seed: Makes images and labels repeatable.
+        progress: Who listens.
+
+    Raises:
+        SettingError: The understudy is of another kind than images, or the provenance says too little.
+        SchemaError: The public images have another shape, or no label with its values.
+        InputError: The public images do not fit their schema.
+    """
+    from doublure.evaluate.extractors import codes_of
+    from doublure.evaluate.students import predict
+
+    said, theirs = Provenance.read(provenance), _labelled_schema(_image_schema(syn), schema)
+    own_seed, listener = seeding.chosen(seed), progress or Silent()
+    source = open_data(public, theirs.kind)
+    source.check(theirs)
+    listener.stage("read the public images")
+    lesson = source.load(theirs).content
+    listener.stage("draw artificial images")
+    drawn = syn.sample(n, seed=own_seed)
+    listener.stage("teach a classifier on the public images")
+    column = theirs.columns[LABEL]
+    chances = predict("cnn", lesson, codes_of(theirs, lesson), drawn, len(column.domain), own_seed)
+    labels = Discrete(column=column).restore([chances.argmax(axis=1).astype(np.float64)], None)
+    told = f"labels by a classifier taught on public data: {said.line} The guarantee holds only if no private record"
+    return Labelled(
+        images=Images(images=drawn.images, labels=labels),
+        left=0,
+        schema=theirs,
+        about=_said_of(syn) | {"labelled_by": f"{told} is among it."},
+    )
+
+
+def _image_schema(syn: Synthesizer) -> ImageSchema:
+    if not isinstance(syn.schema, ImageSchema):
+        message = f"are labelled, and this run is of kind {syn.schema.kind}"
+        raise SettingError(message, field="images", remedy="sample instead")
+    return syn.schema
+
+
+def _said_of(syn: Synthesizer) -> dict[str, str]:
+    """Return what images of a run carry."""
+    return dict(zip(_SAID, (__version__, syn.guarantee.watermark, syn.guarantee.sentence), strict=True))
+
+
+def _labelled_schema(made: ImageSchema, schema: Schema | str | Path) -> ImageSchema:
+    """Return what is known of labelled public images, of the same shape as those that were made."""
+    theirs = schema if isinstance(schema, Schema) else Schema.load(schema)
+    if not isinstance(theirs, ImageSchema) or theirs.images.shape != made.shape:
+        message = f"does not describe images of shape {list(made.shape)}, which the run makes"
+        raise SchemaError(message, field="schema", remedy="give public images of that shape")
+    label = None if theirs.label is None else theirs.label.model_copy(update={"shares": None})  # whatever is in it
+    bare = theirs.model_copy(update={"units": 1, "label": label})
+    if label is None or bare.undeclared or bare.questions:
+        remedy = "add label: {values: [...]} to the public images' schema"
+        raise SchemaError("is not declared with its values", field=LABEL, remedy=remedy)
+    return bare.resolve({})  # type: ignore[return-value]
 
 
 def _about(path: Path) -> dict[str, str]:

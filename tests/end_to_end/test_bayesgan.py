@@ -136,5 +136,15 @@ def test_labelling_by_hand(world, run, doublure):
         assert np.array_equal(arrays["images"], sampled[1::2])
         assert arrays["labels"].tolist() == ["cat"] * 6
         assert "Bayesian" in str(arrays["watermark"])
+    (world / "public.yaml").write_text(TEXT)
+    (world / "p.yaml").write_text("data: stripes of nobody\npeople: nobody at all\nlicence: CC0\n")
+    words = ["--schema", world / "public.yaml", "--provenance", world / "p.yaml", "-n", 8, "--seed", 2]
+    made = doublure("label", "public", world / "run", world / "d.npz", *words, "-o", world / "seen.npz")
+    assert made == {"path": str(world / "seen.npz"), "images": 8}
+    with np.load(world / "seen.npz") as arrays:
+        assert set(arrays["labels"]) <= {"a", "b", "c"}
+        assert "stripes of nobody. People: nobody at all. Licence: CC0." in str(arrays["labelled_by"])
+    code, said = run("label", "public", world / "run", world / "d.npz", *words, "-o", world / "seen.npz")
+    assert (code, said["error"]["code"]) == (2, "input")
     code, said = run("label", "out", world / "run", "-n", 3, "-o", world / "task")
     assert (code, said["error"]["message"]) == (2, "is not empty")

@@ -1,4 +1,4 @@
-"""``doublure label out|read``."""
+"""``doublure label out|read|public``."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ from typing import Annotated
 import typer
 
 from doublure.cli.options import Config, Json, Seed
-from doublure.cli.terminal import Outcome
+from doublure.cli.terminal import Outcome, TerminalProgress
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    group = typer.Typer(no_args_is_help=True, help="Have artificial images labelled by hand.", rich_markup_mode=None)
+    group = typer.Typer(
+        no_args_is_help=True,
+        help="Have artificial images labelled, by hand or by a classifier of public data.",
+        rich_markup_mode=None,
+    )
     group.command("out")(out)
     group.command("read")(read)
+    group.command("public")(public)
     app.add_typer(group, name="label")
 
 
@@ -54,3 +59,27 @@ def read(
     said = f"Wrote {len(found.images)} labelled images to {out}"
     left = f"; {found.left} have no label yet." if found.left else "."
     return Outcome(data={"path": str(out), "images": len(found.images), "left": found.left}, text=said + left)
+
+
+def public(
+    run: Annotated[Path, typer.Argument(help="A run folder of images.")],
+    data: Annotated[Path, typer.Argument(help="Labelled public images.")],
+    schema: Annotated[Path, typer.Option(help="Their schema, with a label and its values.")],
+    provenance: Annotated[Path, typer.Option(help="YAML: what data, whose people, which licence; see docs/latent.md.")],
+    rows: Annotated[int, typer.Option("-n", "--rows", min=1, help="How many images, at least 1.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Where to write the labelled images: .npz.")],
+    seed: Seed = None,
+    as_json: Json = False,
+    config: Config = None,
+) -> Outcome:
+    """Write artificial images, labelled by a classifier that is taught on labelled public images."""
+    from doublure.annotating import by_classifier
+    from doublure.files import check_output
+    from doublure.run_folder import load
+
+    check_output(out)
+    with TerminalProgress() as progress:
+        found = by_classifier(load(run), data, schema, rows, provenance=provenance, seed=seed, progress=progress)
+    found.save(out)
+    said = f"Wrote {len(found.images)} images to {out}, {found.about['labelled_by']}"
+    return Outcome(data={"path": str(out), "images": len(found.images)}, text=said)

@@ -45,6 +45,13 @@ class Provenance(Frozen):
     shared_people: Literal["possible", "none"] = "possible"
     source: Words | None = None
 
+    @property
+    def line(self) -> str:
+        """It in one line: what data, whose, under which licence."""
+        said = {name: _one_line(words) for name, words in self.model_dump(exclude_none=True).items()}
+        where = f" ({said['source']})" if "source" in said else ""
+        return f"{said['data']}{where}. People: {said['people']}. Licence: {said['licence']}."
+
     @classmethod
     def read(cls, given: Provenance | str | Path | dict[str, Any]) -> Provenance:
         """Return a provenance from a YAML file or a mapping.
@@ -112,12 +119,7 @@ class PublicFacts(Frozen):
     @property
     def source(self) -> str:
         """One line for a card: what taught the generator, whose people they are, and which weights are meant."""
-        said = {name: _one_line(words) for name, words in self.provenance.model_dump(exclude_none=True).items()}
-        where = f" ({said['source']})" if "source" in said else ""
-        return (
-            f"Public generator, {self.objective}, SHA-256 {self.generator_sha256}, from {said['data']}{where}. "
-            f"People: {said['people']}. Licence: {said['licence']}."
-        )
+        return f"Public generator, {self.objective}, SHA-256 {self.generator_sha256}, from {self.provenance.line}"
 
     @property
     def assumptions(self) -> tuple[str, ...]:
