@@ -54,7 +54,7 @@ LATENT = Page(
     name="latent.md",
     printed=("(100, 8, 8, 1) Public generator, autoencoder, SHA-2", "Public source: "),
     left=bundle("even.ledger", files=3),
-    commands=5,
+    commands=6,
 )
 SERIES = Page(
     name="series.md", printed=("(100, 4, 1) ('litres',) True",), left=bundle("water.ledger", files=5), commands=7

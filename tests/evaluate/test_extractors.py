@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 
+import doublure as db
 from doublure.data.images import Images
 from doublure.errors import SettingError
 from doublure.evaluate import extractors
@@ -61,12 +62,17 @@ def test_a_name_that_is_none_is_refused():
 
 
 def test_a_command_line_names_an_extractor():
-    assert extractors.asked_for("student") is None
-    assert extractors.asked_for("pixels").name == "pixels"
+    schema = db.Schema.parse("doublure: 1\nkind: images\n")
+    assert extractors.asked_for("student", schema) is None
+    assert extractors.asked_for("pixels", schema).name == "pixels"
     for words in ("resnet", "pixels=3", "inception-v3", "inception-v3=", ""):
         with pytest.raises(SettingError, match="not known by this name") as caught:
-            extractors.asked_for(words)
+            extractors.asked_for(words, schema)
         assert (caught.value.field, "inception-v3=FILE" in caught.value.remedy) == ("features", True)
+    table = db.Schema.parse("doublure: 1\nkind: table\ncolumns:\n  a: {type: boolean}\n")
+    for words in ("student", "pixels"):
+        with pytest.raises(SettingError, match="those of images"):
+            extractors.asked_for(words, table)
 
 
 class Lite(nn.Module):

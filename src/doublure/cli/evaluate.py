@@ -46,7 +46,7 @@ def evaluate(
     page = out or run / "internal" / "report.html"
     figures = page.with_name(f"{page.stem}.json") if page.name else page
     check_places(page, figures, real, holdout)
-    extractor = None if features is None else asked_for(features)
+    extractor = None if features is None else asked_for(features, syn.schema)
     with TerminalProgress() as progress:
         report = measures.report(syn, real, holdout, extractor=extractor, progress=progress)
     report.save(page, figures)

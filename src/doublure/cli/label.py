@@ -15,7 +15,7 @@ def register(app: typer.Typer) -> None:
     """Add the verb."""
     group = typer.Typer(
         no_args_is_help=True,
-        help="Have artificial images labelled, by hand or by a classifier of public data.",
+        help="Have artificial images labelled by hand or a classifier.",
         rich_markup_mode=None,
     )
     group.command("out")(out)

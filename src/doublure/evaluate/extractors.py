@@ -21,6 +21,7 @@ from doublure.encode.columns import Discrete, Floats
 from doublure.errors import SettingError
 from doublure.evaluate.classification import Labels
 from doublure.evaluate.students import seen_by, sight
+from doublure.schema import Schema
 from doublure.schema.images import ImageSchema
 
 if TYPE_CHECKING:
@@ -169,15 +170,27 @@ def codes_of(schema: ImageSchema, images: Images) -> Labels:
     return Discrete(column=schema.label).compact(images.labels)[0].astype(np.int64)
 
 
-def asked_for(words: str) -> Extractor | None:
+def refuse_other_kinds(schema: Schema) -> None:
+    """Refuse features of what is no image.
+
+    Raises:
+        SettingError: The schema describes none.
+    """
+    if not isinstance(schema, ImageSchema):
+        raise SettingError("are those of images, and this run makes none", field="features", remedy="leave them out")
+
+
+def asked_for(words: str, schema: Schema) -> Extractor | None:
     """Return the extractor that a command line names; None for a student of real images, which whoever compares makes.
 
     Args:
         words: ``student``, ``pixels``, ``efficientnet-lite0``, or ``inception-v3=`` and the file of its weights.
+        schema: What is to be compared.
 
     Raises:
-        SettingError: There is none of this name, or what it needs is not here.
+        SettingError: There is none of this name, what it needs is not here, or the schema describes no images.
     """
+    refuse_other_kinds(schema)
     name, _, weights = words.partition("=")
     makers: dict[str, Callable[[], Extractor | None]] = {
         "student": lambda: None,

@@ -16,7 +16,7 @@ from doublure.data.opening import Given, Loaded, open_data
 from doublure.data.series import Series
 from doublure.errors import DataError, SettingError
 from doublure.evaluate.expected_loss import ExpectedLoss, Rule, of_understudy
-from doublure.evaluate.extractors import Extractor
+from doublure.evaluate.extractors import Extractor, refuse_other_kinds
 from doublure.evaluate.images import MOST_IMAGES, ImageEvaluation, evaluate_images
 from doublure.evaluate.scores import Score
 from doublure.evaluate.series import MOST_SERIES, SeriesEvaluation, evaluate_series
@@ -256,8 +256,8 @@ def report(
     """
     if rows is not None and rows < 1:
         raise SettingError("must be at least 1", field="rows", remedy="leave it out to draw as many as the real table")
-    if extractor is not None and not isinstance(syn.schema, ImageSchema):
-        raise SettingError("are those of images, and this run makes none", field="features", remedy="leave them out")
+    if extractor is not None:
+        refuse_other_kinds(syn.schema)
     listener = progress or Silent()
     listener.stage("read the real records")
     train, aside = load_both(syn.schema, real, holdout)
