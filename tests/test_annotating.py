@@ -229,6 +229,15 @@ def test_a_classifier_of_public_images_says_what_it_sees(tmp_path: Path) -> None
         assert arrays["labels"].tolist() == ["dark", "light"] * 10
         assert "shades of nothing. People: nobody at all. Licence: CC0." in str(arrays["labelled_by"])
         assert str(arrays["guarantee"]) == syn.guarantee.sentence
+        assert "claimed" not in str(arrays["labelled_by"])  # of this run nothing is
+
+
+def test_a_claim_rests_on_the_public_images_too() -> None:
+    schema = db.Schema.parse(TEXT.partition("label")[0])
+    plan = db.plan(schema, method="dpgan", epsilon=3, delta=1e-4, accountant="rdp")
+    syn = Synthesizer(schema=schema.resolve({}), plan=plan, guarantee=plan.guarantee, generator=Shades())
+    found = by_classifier(syn, shades(20), db.Schema.parse(PUBLIC), 4, provenance=PROVENANCE)
+    assert found.about["labelled_by"].endswith("only if no private record is among that data.")
 
 
 @pytest.mark.parametrize(

@@ -175,12 +175,14 @@ def by_classifier(
     column = theirs.columns[LABEL]
     chances = predict("cnn", lesson, codes_of(theirs, lesson), drawn, len(column.domain), own_seed)
     labels = Discrete(column=column).restore([chances.argmax(axis=1).astype(np.float64)], None)
-    told = f"labels by a classifier taught on public data: {said.line} The guarantee holds only if no private record"
+    told = f"labels by a classifier taught on public data: {said.line}"
+    if syn.guarantee.kind != "none":
+        told += " What is claimed of the images holds for these only if no private record is among that data."
     return Labelled(
         images=Images(images=drawn.images, labels=labels),
         left=0,
         schema=theirs,
-        about=_said_of(syn) | {"labelled_by": f"{told} is among it."},
+        about=_said_of(syn) | {"labelled_by": told},
     )
 
 

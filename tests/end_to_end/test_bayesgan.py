@@ -146,5 +146,7 @@ def test_labelling_by_hand(world, run, doublure):
         assert "stripes of nobody. People: nobody at all. Licence: CC0." in str(arrays["labelled_by"])
     code, said = run("label", "public", world / "run", world / "d.npz", *words, "-o", world / "seen.npz")
     assert (code, said["error"]["code"]) == (2, "input")
+    code, said = run("label", "public", world / "run", world / "nowhere.npz", *words, "-o", world / "task")
+    assert (code, said["error"]["message"]) == (2, "is not empty")  # before anything is read or taught
     code, said = run("label", "out", world / "run", "-n", 3, "-o", world / "task")
     assert (code, said["error"]["message"]) == (2, "is not empty")

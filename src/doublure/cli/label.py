@@ -67,17 +67,21 @@ def public(
     schema: Annotated[Path, typer.Option(help="Their schema, with a label and its values.")],
     provenance: Annotated[Path, typer.Option(help="YAML: what data, whose people, which licence; see docs/latent.md.")],
     rows: Annotated[int, typer.Option("-n", "--rows", min=1, help="How many images, at least 1.")],
-    out: Annotated[Path, typer.Option("-o", "--out", help="Where to write the labelled images: .npz.")],
+    out: Annotated[
+        Path, typer.Option("-o", "--out", help="Where to write them: .npz, a folder by class, or a contact sheet .png.")
+    ],
     seed: Seed = None,
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
     """Write artificial images, labelled by a classifier that is taught on labelled public images."""
     from doublure.annotating import by_classifier
+    from doublure.data.images.writing import check_ending
     from doublure.files import check_output
     from doublure.run_folder import load
 
     check_output(out)
+    check_ending(out, rows)
     with TerminalProgress() as progress:
         found = by_classifier(load(run), data, schema, rows, provenance=provenance, seed=seed, progress=progress)
     found.save(out)

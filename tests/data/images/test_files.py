@@ -80,6 +80,8 @@ def test_folders_that_do_not_fit_are_refused_before_a_picture_is_opened(folder, 
     assert "beside the folders" in refusal(folder, schema)
     (tmp_path / "empty").mkdir()
     assert "holds no pictures" in refusal(tmp_path / "empty", schema)
+    monkeypatch.chdir(tmp_path / "empty")
+    assert refusal(".", schema).startswith(".: holds no pictures")
 
 
 @pytest.mark.parametrize("label", ["a/b", "..", ".x", "50%", "x.", "é", "a:b", "CON?"])

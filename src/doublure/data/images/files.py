@@ -35,6 +35,7 @@ class FolderSource(ImageSource):
     to_label = "put them into a folder for each class"
 
     def __init__(self, path: Path) -> None:
+        name = path.name or str(path)  # of the folder one stands in
         try:
             inside = sorted(entry for entry in path.iterdir() if not _hidden(entry))
             self._classes = [entry for entry in inside if entry.is_dir()]
@@ -44,17 +45,17 @@ class FolderSource(ImageSource):
         loose = [entry for entry in inside if not entry.is_dir()]
         if self._classes and loose:
             remedy = "move them into the folders of their classes"
-            raise DataError("holds files beside the folders of its classes", field=path.name, remedy=remedy)
+            raise DataError("holds files beside the folders of its classes", field=name, remedy=remedy)
         self._files = [file for group in groups for file in group] if self._classes else loose
         strange = sum(not file.is_file() or file.suffix.lower() not in ENDINGS for file in self._files)
         if strange:
             found = f"holds {strange} files or folders that are neither .png nor .jpg"
-            raise DataError(found, field=path.name, remedy="move them elsewhere: each picture must be read, or none")
+            raise DataError(found, field=name, remedy="move them elsewhere: each picture must be read, or none")
         if not self._files:
             remedy = "give a folder of .png and .jpg files, one folder a class"
-            raise DataError("holds no pictures", field=path.name, remedy=remedy)
+            raise DataError("holds no pictures", field=name, remedy=remedy)
         self._sizes = [len(group) for group in groups]
-        super().__init__(path.name, len(self._files), labelled=bool(self._classes))
+        super().__init__(name, len(self._files), labelled=bool(self._classes))
 
     def check_more(self, schema: ImageSchema) -> None:
         """Compare names and lengths with the schema."""
