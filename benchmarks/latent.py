@@ -107,7 +107,8 @@ def one(options: argparse.Namespace, task: Task, method: str, epsilon: float | N
     if task.images:
         found |= latent_students.pictures(oracle(options, task, encoder), made, labels, test, truth)
         if not options.tune:
-            usual = task.labelling is None and not (method in ("gan", "latentgan", "dpgan") and options.set)
+            usual = task.labelling is None and not options.public_seed
+            usual = usual and not (method in ("gan", "latentgan", "dpgan") and options.set)
             latent_report.keep(options.task, method, epsilon, made, labels, usual=usual)
     if task.labelling is not None and method not in FREE:
         found["guarantee"] = "of two thirds of the records; none of the labelling set, unless it is public"

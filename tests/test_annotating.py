@@ -223,13 +223,13 @@ def test_a_classifier_of_public_images_says_what_it_sees(tmp_path: Path) -> None
     assert list(found.images.labels.cat.categories) == ["dark", "grey", "light"]
     again = by_classifier(syn, shades(600), schema, 20, provenance=PROVENANCE, seed=4)
     assert np.array_equal(found.images.images, again.images.images)
+    assert found.images.labels.equals(again.images.labels)
     assert found.left == 0
     found.save(tmp_path / "set.npz")
     with np.load(tmp_path / "set.npz") as arrays:
         assert arrays["labels"].tolist() == ["dark", "light"] * 10
         assert "shades of nothing. People: nobody at all. Licence: CC0." in str(arrays["labelled_by"])
         assert str(arrays["guarantee"]) == syn.guarantee.sentence
-        assert "claimed" not in str(arrays["labelled_by"])  # of this run nothing is
 
 
 def test_a_claim_rests_on_the_public_images_too() -> None:
@@ -237,7 +237,21 @@ def test_a_claim_rests_on_the_public_images_too() -> None:
     plan = db.plan(schema, method="dpgan", epsilon=3, delta=1e-4, accountant="rdp")
     syn = Synthesizer(schema=schema.resolve({}), plan=plan, guarantee=plan.guarantee, generator=Shades())
     found = by_classifier(syn, shades(20), db.Schema.parse(PUBLIC), 4, provenance=PROVENANCE)
-    assert found.about["labelled_by"].endswith("only if no private record is among that data.")
+    sentence = found.about["guarantee"]
+    assert "given the declared schema, and that the public labelling set was made without the private rec" in sentence
+    assert sentence.endswith("internal reports, what the public data itself tells about people who are in both.")
+    nobody = by_classifier(
+        syn, shades(20), db.Schema.parse(PUBLIC), 4, provenance=PROVENANCE | {"shared_people": "none"}
+    )
+    assert nobody.about["guarantee"].endswith("internal reports.")
+    assert "labelling set" not in syn.guarantee.sentence
+
+
+def test_a_bayesian_claim_rests_on_them_too() -> None:
+    plan = db.plan(db.Schema.parse(TEXT), method="bayesgan", epsilon=3, delta=1e-8)
+    claim = plan.guarantee.with_public_labels(shared_people=True)
+    assert claim.sentence.endswith("; given that the public labelling set was made without the private records.")
+    assert claim.sentence.startswith(plan.guarantee.sentence.rstrip("."))
 
 
 @pytest.mark.parametrize(
@@ -249,6 +263,12 @@ def test_a_claim_rests_on_the_public_images_too() -> None:
         ({"schema": "doublure: 1\nkind: table\ncolumns:\n  a: {type: boolean}\n"}, SchemaError, "schema"),
         ({"provenance": {"data": "shades"}}, SettingError, "provenance"),
         ({"public": {"images": shades(9)["images"]}}, DataError, "arrays"),
+        ({"schema": PUBLIC.replace("grey", "grey, green")}, DataError, "label"),
+        (
+            {"public": {name: values[shades(9)["labels"] == "grey"] for name, values in shades(9).items()}},
+            DataError,
+            "label",
+        ),
     ],
 )
 def test_public_images_that_teach_no_label_are_refused(change, kind, field) -> None:

@@ -12,8 +12,8 @@ Whoever labels sees artificial images alone, and what comes of it is post-proces
 guarantee covers it. The labels that a method gave the images are not handed out.
 
 Nor does it cost anything to have a classifier label them that was taught on labelled public images (Chen et al. 2021,
-section III-C, whose own labelling set is private, and then has no guarantee). The run's guarantee then rests on those
-images' being public, which whoever gives them vouches for, as for a public generator.
+section III-C, whose own labelling set is private, and then has no guarantee). What is claimed then rests on those
+images' being public, which whoever gives them vouches for, as for a public generator; it says so.
 """
 
 from __future__ import annotations
@@ -28,17 +28,18 @@ import numpy as np
 import pandas as pd
 
 from doublure import files, seeding
-from doublure._version import __version__
 from doublure.data import cells
 from doublure.data.images.pictures import Reader
 from doublure.data.images.records import Images
 from doublure.data.opening import Given, open_data
 from doublure.encode.columns import Discrete
 from doublure.errors import DataError, InputError, SchemaError, SettingError
+from doublure.evaluate.classification import Labels
 from doublure.progress import Progress, Silent
 from doublure.public.facts import Provenance
 from doublure.schema import ResolvedSchema, Schema
 from doublure.schema.images import LABEL, ImageSchema
+from doublure.schema.schema import Unit
 from doublure.synthesizer import Synthesizer
 
 _SCHEMA, _LABELS, _ABOUT, _PICTURES = "schema.yaml", "labels.csv", "about.json", "images"
@@ -91,7 +92,7 @@ def hand_out(syn: Synthesizer, folder: str | Path, n: SupportsIndex, *, seed: Su
     target = Path(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InputError("is not empty", field=target, remedy="choose another -o")
-    about = _said_of(syn)
+    about = syn.guarantee.about
     names: list[str] = []
     with files.whole_folder(target) as staging:
         (staging / _PICTURES).mkdir(parents=True)
@@ -169,20 +170,20 @@ def by_classifier(
     source.check(theirs)
     listener.stage("read the public images")
     lesson = source.load(theirs).content
+    codes = codes_of(theirs, lesson)
+    _refuse_unseen_classes(theirs, codes)
     listener.stage("draw artificial images")
     drawn = syn.sample(n, seed=own_seed)
     listener.stage("teach a classifier on the public images")
     column = theirs.columns[LABEL]
-    chances = predict("cnn", lesson, codes_of(theirs, lesson), drawn, len(column.domain), own_seed)
+    chances = predict("cnn", lesson, codes, drawn, len(column.domain), own_seed)
     labels = Discrete(column=column).restore([chances.argmax(axis=1).astype(np.float64)], None)
-    told = f"labels by a classifier taught on public data: {said.line}"
-    if syn.guarantee.kind != "none":
-        told += " What is claimed of the images holds for these only if no private record is among that data."
+    claim = syn.guarantee.with_public_labels(shared_people=said.shared_people != "none")
     return Labelled(
         images=Images(images=drawn.images, labels=labels),
         left=0,
         schema=theirs,
-        about=_said_of(syn) | {"labelled_by": told},
+        about=claim.about | {"labelled_by": f"a classifier taught on public data: {said.line}"},
     )
 
 
@@ -193,11 +194,6 @@ def _image_schema(syn: Synthesizer) -> ImageSchema:
     return syn.schema
 
 
-def _said_of(syn: Synthesizer) -> dict[str, str]:
-    """Return what images of a run carry."""
-    return dict(zip(_SAID, (__version__, syn.guarantee.watermark, syn.guarantee.sentence), strict=True))
-
-
 def _labelled_schema(made: ImageSchema, schema: Schema | str | Path) -> ImageSchema:
     """Return what is known of labelled public images, of the same shape as those that were made."""
     theirs = schema if isinstance(schema, Schema) else Schema.load(schema)
@@ -205,11 +201,20 @@ def _labelled_schema(made: ImageSchema, schema: Schema | str | Path) -> ImageSch
         message = f"does not describe images of shape {list(made.shape)}, which the run makes"
         raise SchemaError(message, field="schema", remedy="give public images of that shape")
     label = None if theirs.label is None else theirs.label.model_copy(update={"shares": None})  # whatever is in it
-    bare = theirs.model_copy(update={"units": 1, "label": label})
+    bare = theirs.model_copy(update={"units": 1, "unit": Unit(name="image"), "label": label})
     if label is None or bare.undeclared or bare.questions:
         remedy = "add label: {values: [...]} to the public images' schema"
         raise SchemaError("is not declared with its values", field=LABEL, remedy=remedy)
     return bare.resolve({})  # type: ignore[return-value]
+
+
+def _refuse_unseen_classes(schema: ImageSchema, codes: Labels) -> None:
+    """Refuse a list of classes that the public images do not all show: nobody could learn what the others look like."""
+    column = schema.columns[LABEL]
+    unseen = [value for code, value in enumerate(column.domain) if value != column.other and not (codes == code).any()]
+    if unseen or len(np.unique(codes)) < 2:
+        what = f"lists {len(unseen)} classes that no public image shows" if unseen else "has one class alone"
+        raise DataError(what, field=LABEL, remedy="list the classes that the public images show, at least two")
 
 
 def _about(path: Path) -> dict[str, str]:

@@ -10,6 +10,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from doublure._version import __version__
 from doublure.errors import RunFolderError
 
 Kind: TypeAlias = Literal["dp", "bayesian-dp", "empirical", "none"]
@@ -30,9 +31,10 @@ BAYESIAN_ASSUMPTIONS = (
 """What a Bayesian claim rests on, beside what every claim does."""
 
 PUBLIC_GENERATOR = "the public generator"
+PUBLIC_LABELS = "the public labelling set"
 NO_SHARED_PEOPLE = "no person of its public data is among the private records"
 SHARED_PEOPLE = "what the public data itself tells about people who are in both"
-"""What a claim made through a public generator rests on, and what it leaves out; its sentence says so too."""
+"""What a claim that leans on public data rests on, and what it leaves out; its sentence says so too."""
 
 _CHOICE_OF_KIND = "that an estimate from private gradients decided which of its two claims is made"
 
@@ -127,6 +129,21 @@ class Guarantee(BaseModel):
     def sentence(self) -> str:
         """The claim in the design's words; nothing else about privacy may be printed."""
         return _SENTENCES[self.kind](self)
+
+    @property
+    def about(self) -> dict[str, str]:
+        """What every file of artificial records carries."""
+        return {"doublure": __version__, "watermark": self.watermark, "guarantee": self.sentence}
+
+    def with_public_labels(self, *, shared_people: bool) -> Guarantee:
+        """Return what may be claimed of records that a model of labelled public data has labelled.
+
+        Args:
+            shared_people: Whether people of the public data may be among the private records.
+        """
+        made = f"{PUBLIC_LABELS} was made without the private records"
+        left = (SHARED_PEOPLE,) if shared_people and SHARED_PEOPLE not in self.excluded else ()
+        return self.model_copy(update={"assumptions": (*self.assumptions, made), "excluded": (*self.excluded, *left)})
 
     def estimated(self, *, mu: float, gamma: float, basis: str) -> Guarantee:
         """Return an ``empirical`` claim that states an estimate, in place of an earlier one if there was one.
@@ -235,14 +252,20 @@ def _dp(guarantee: Guarantee) -> str:
     if guarantee.steps is not None:
         how.append(f"{guarantee.steps} noisy steps")
     how.append(f"accountant {guarantee.accountant}")
-    given = [said for said in guarantee.assumptions if said.startswith((PUBLIC_GENERATOR, NO_SHARED_PEOPLE))]
-    public = f", and that {' and that '.join(given)}" if given else ""
+    given = _given_public(guarantee)
+    public = f", and that {given}" if given else ""
     uncovered = ", ".join(["internal reports", *([SHARED_PEOPLE] if SHARED_PEOPLE in guarantee.excluded else [])])
     return (
         f"(ε={figure(guarantee.epsilon)}, δ={figure(guarantee.delta)})-differentially private for one "
         f"{_covered(guarantee)}, {', '.join(how)}; given the declared schema{public}. "
         f"Not covered: floating-point and timing side channels, {uncovered}."
     )
+
+
+def _given_public(guarantee: Guarantee) -> str:
+    """Return what a claim assumes of public data that it leans on; nothing where it leans on none."""
+    known = (PUBLIC_GENERATOR, PUBLIC_LABELS, NO_SHARED_PEOPLE)
+    return " and that ".join(said for said in guarantee.assumptions if said.startswith(known))
 
 
 def _confidence(gamma: float) -> str:
@@ -252,11 +275,13 @@ def _confidence(gamma: float) -> str:
 
 def _bayesian(guarantee: Guarantee) -> str:
     heuristic = "; heuristic" if str(guarantee.bound).lower().startswith("student") else ""
+    given = _given_public(guarantee)
+    public = f"; given that {given}" if given else ""
     return (
         f"(ε_μ={figure(guarantee.epsilon_mu)}, δ_μ={figure(guarantee.delta_mu)})-Bayesian DP for records drawn from "
         f"the data's own distribution, estimated from {guarantee.distances} gradient distances per step at confidence "
         f"{_confidence(guarantee.gamma or 0.0)} ({guarantee.bound}{heuristic}); a record from elsewhere is covered "
-        f"only by the worst-case (ε={figure(guarantee.epsilon)}, δ={figure(guarantee.delta)}) of the same run."
+        f"only by the worst-case (ε={figure(guarantee.epsilon)}, δ={figure(guarantee.delta)}) of the same run{public}."
     )
 
 

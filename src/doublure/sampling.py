@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, SupportsIndex
 
-from doublure._version import __version__
 from doublure.errors import SettingError
 from doublure.progress import Progress, Silent
 from doublure.schema.images import ImageSchema
@@ -49,7 +48,7 @@ def write_sample(
     Raises:
         SettingError: The ending is not of the data's kind, or a setting is out of its range.
     """
-    about = {"doublure": __version__, "watermark": syn.guarantee.watermark, "guarantee": syn.guarantee.sentence}
+    about = syn.guarantee.about
     size = counted(n)
     if isinstance(syn.schema, ImageSchema):
         from doublure.data.images.writing import check_ending, write_images

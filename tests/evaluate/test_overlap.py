@@ -36,6 +36,17 @@ def test_labels_and_numbers_of_units_do_not_matter(letters):
     assert found.near == 80  # most are shared: what is usual is that of the others
 
 
+def test_a_folder_for_each_class_is_compared_whatever_its_classes(letters, tmp_path):
+    from doublure.data.images.sheets import picture_of
+
+    for number, pixels in enumerate(letters.private["images"][:30]):
+        (folder := tmp_path / f"kind {number % 2}").mkdir(exist_ok=True)
+        picture_of(pixels).save(folder / f"{number}.png")
+    for text in (letters.PRIVATE, letters.PUBLIC):
+        found = overlap(tmp_path, letters.private, db.Schema.parse(text).model_copy(update={"units": 900}))
+        assert found.same == 30
+
+
 def test_rows_are_compared_by_their_own_values():
     """Not by the bins that a generator would see: many rows that differ fall into the same."""
     schema = db.Schema.parse("""

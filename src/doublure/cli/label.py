@@ -7,8 +7,12 @@ from typing import Annotated
 
 import typer
 
-from doublure.cli.options import Config, Json, Seed
+from doublure.cli.options import Config, Json, Seed, Threads
 from doublure.cli.terminal import Outcome, TerminalProgress
+
+_Labelled = Annotated[
+    Path, typer.Option("-o", "--out", help="Where to write them: .npz, a folder by class, or a contact sheet .png.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -45,7 +49,7 @@ def out(
 
 def read(
     task: Annotated[Path, typer.Argument(help="A task's folder, labels.csv filled in.")],
-    out: Annotated[Path, typer.Option("-o", "--out", help="Where to write the labelled images: .npz.")],
+    out: _Labelled,
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
@@ -67,23 +71,28 @@ def public(
     schema: Annotated[Path, typer.Option(help="Their schema, with a label and its values.")],
     provenance: Annotated[Path, typer.Option(help="YAML: what data, whose people, which licence; see docs/latent.md.")],
     rows: Annotated[int, typer.Option("-n", "--rows", min=1, help="How many images, at least 1.")],
-    out: Annotated[
-        Path, typer.Option("-o", "--out", help="Where to write them: .npz, a folder by class, or a contact sheet .png.")
-    ],
+    out: _Labelled,
     seed: Seed = None,
+    threads: Threads = None,
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
     """Write artificial images, labelled by a classifier that is taught on labelled public images."""
     from doublure.annotating import by_classifier
     from doublure.data.images.writing import check_ending
-    from doublure.files import check_output
+    from doublure.files import check_output, refuse_unwritable
+    from doublure.fitting import use_threads
     from doublure.run_folder import load
 
     check_output(out)
     check_ending(out, rows)
+    if out.suffix:
+        refuse_unwritable(out)
+    if threads is not None:
+        use_threads(threads)
     with TerminalProgress() as progress:
         found = by_classifier(load(run), data, schema, rows, provenance=provenance, seed=seed, progress=progress)
     found.save(out)
-    said = f"Wrote {len(found.images)} images to {out}, {found.about['labelled_by']}"
-    return Outcome(data={"path": str(out), "images": len(found.images)}, text=said)
+    said = f"Wrote {len(found.images)} images to {out}, labelled by {found.about['labelled_by']}"
+    text = f"{said}\n{found.about['guarantee']}"
+    return Outcome(data={"path": str(out), "images": len(found.images)}, text=text)

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from doublure.data.images import ImageSource
 from doublure.data.opening import Given, open_data
 from doublure.errors import SchemaError, SettingError
 from doublure.evaluate.divergence import nearest
 from doublure.schema import Schema
-from doublure.schema.images import ImageSchema
+from doublure.schema.images import ImageSchema, LabelColumn
 from doublure.schema.schema import Unit
 from doublure.schema.table import TableSchema
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
 
 _SEEN = 4_000
+_ANY = LabelColumn(type="category", values=("any", "other"), other="other")
 _NEAR = 0.1
 
 
@@ -36,7 +38,7 @@ class Overlap:
 
     Attributes:
         private: Private records.
-        same: How many of them are, number for number, among the public ones.
+        same: How many of them are, number for number, among the public ones; labels, conditions and ids aside.
         sampled: Of how many the nearest public record was looked for.
         near: How many of those are closer to it than a tenth of the usual distance.
     """
@@ -51,7 +53,8 @@ class Overlap:
         """The figures in words."""
         return (
             "Internal: computed on private records. Do not publish.",
-            f"{self.same} of {self.private} private records are among the public ones as they are",
+            f"{self.same} of {self.private} private records are among the public ones as they are, labels, conditions "
+            "and ids aside",
             f"{self.near} of {self.sampled} looked at are much closer to a public record than is usual",
         )
 
@@ -102,8 +105,10 @@ def _digest(content: bytes) -> bytes:
 
 def _read(data: Given, schema: Schema) -> tuple[Tensor, list[bytes]]:
     """Return records as networks could see them ``(N, D)``, numbers unbinned, and a mark of each one's own values."""
-    resolved = schema.resolve({})
     source = open_data(data, schema.kind)
+    if isinstance(schema, ImageSchema) and isinstance(source, ImageSource):  # a folder a class has labels of any kind
+        schema = schema.model_copy(update={"label": _ANY if source.labelled else None})
+    resolved = schema.resolve({})
     source.check(resolved)
     content = source.load(resolved).content
     if schema.kind == "images":

@@ -164,11 +164,13 @@ def _fitting(path: Path, build: Callable[[], nn.Module]) -> tuple[nn.Module, dic
     try:
         found = read_weights(path)
     except RunFolderError as error:
-        raise RunFolderError(error.message, field=path, remedy="give a safetensors file of finite weights") from None
+        raise RunFolderError(
+            error.message, field=path, remedy="give a safetensors file of finite weights in float32"
+        ) from None
     network = build()
     own = network.state_dict()
-    if any(value.is_floating_point() != own[name].is_floating_point() for name, value in found.items() if name in own):
-        raise RunFolderError("holds weights that are no real numbers", field=path, remedy="save them as float32")
+    if any(own[name].is_floating_point() > value.is_floating_point() for name, value in found.items() if name in own):
+        raise RunFolderError("holds whole numbers for weights", field=path, remedy="save them as float32")
     try:
         network.load_state_dict(found)
     except RuntimeError:

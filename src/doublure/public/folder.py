@@ -246,7 +246,13 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     Raises:
         RunFolderError: It is missing, too large or damaged, or holds a number that is not finite.
     """
+    import torch
+
     found = read_tensors(path)[1]
+    read = {torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32}
+    if any(value.dtype not in read for value in found.values()):
+        remedy = "save them as float32"
+        raise RunFolderError("holds weights that are no real numbers of usual size", field=path.name, remedy=remedy)
     if not all_finite(found):
         raise RunFolderError("holds a number that is not finite", field=f"{path.parent.name}/{path.name}", remedy=_FIT)
     return found
