@@ -166,6 +166,19 @@ def test_what_is_broken_is_found_in_samples(schema, right, broken, keys):
             assert entry.share > entry.reference + 0.05
 
 
+def test_a_run_too_rough_to_be_held_against_flags_nobody(schema):
+    """Two fits whose images look like nothing differ in every way."""
+
+    def noise(pixels, codes, rng):
+        return rng.integers(0, 256, pixels.shape).astype(np.uint8), codes
+
+    found = inspect(Pretended(schema, altering("negative")), Pretended(schema, noise), images=SEEN)
+    assert found.found == ()
+    assert all(entry.p is None and entry.reference is not None for entry in found.suspicions)
+    assert found.verdict.headline.startswith("The run held against is too rough: 6")
+    assert "Nothing was tested. Look at both sheets." in inspection_page(found)
+
+
 def test_turned_images_are_found_in_samples(turned):
     assert turned.found[0].key == "turned_left"
     assert turned.found[0].p < 1e-3

@@ -6,8 +6,9 @@ shows it. No real record is read here: an inspection is post-processing, and who
 
 Each suspicion is a share of the images, held against the same share of another run that is known to be right: an older
 one, or one from another site. Two runs on the same data differ too, by the noise of their fits, so that a difference
-counts once it is beyond a margin of five points, at p < 0.001 after Holm's correction for all suspicions. Without
-another run nothing is tested, and a share is pointed at once it surely passes one in ten.
+counts once it is beyond a margin of five points, at p < 0.001 after Holm's correction for all suspicions. Nothing is
+tested where the other run's own images do not show what their labels say. Without another run nothing is tested, and a
+share is pointed at once it surely passes one in ten.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
 from doublure.errors import SettingError, printable
 from doublure.evaluate.extractors import codes_of
-from doublure.evaluate.suspicions import LEVEL, MARGIN, Inspected, Suspicion, suspicions
+from doublure.evaluate.suspicions import LEVEL, MARGIN, ROUGH, Inspected, Suspicion, roughness, suspicions
 from doublure.evaluate.table import versions
 from doublure.evaluate.understudy import About, Understudy, about
 from doublure.evaluate.words import Verdict, p_value, percent
@@ -88,6 +89,12 @@ class Inspection(Result):
     @property
     def verdict(self) -> Verdict:
         """The inspection in plain words."""
+        rough = roughness(self.suspicions)
+        if rough is not None:
+            headline = (
+                f"The run held against is too rough: {percent(rough)} of its images do not show what their label says."
+            )
+            return Verdict(headline=headline, lines=("Nothing was tested. Look at both sheets.",), warnings=())
         standing = [_sentence(entry) for entry in self.found]
         lost = [printable(entry.label) for entry in self.slices if entry.share == 0]
         return Verdict(
@@ -215,7 +222,8 @@ def _notes(against: bool, taught: int) -> tuple[str, ...]:
             f"Students learned from {taught:,} images of the run held against, and looked at others.",
             f"Two runs on the same data differ too. A difference counts beyond {100 * MARGIN:.0f} points, at p below "
             f"{LEVEL:g} for all suspicions together; p speaks of these two generators and not of other fits.",
-            "Images so poor that they look like nothing can look like anything: read the shares beside the sheets.",
+            "Images so poor that they look like nothing can look like anything: nothing is tested where more than "
+            f"{100 * ROUGH:.0f} in 100 images of the run held against do not show what their label says.",
         )
     return (
         f"Students learned from {taught:,} images of the same run, and looked at others: what a minority of a run's "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, TypeAlias
@@ -31,9 +31,13 @@ LEVEL = 1e-3
 POINTED_AT = 0.1
 """Without another run, the share that is pointed at once the images surely pass it."""
 
+ROUGH = 0.4
+"""Where more of the other run's own images do not show what their label says, it is no measure for anybody's."""
+
 _FLAT = 0.02
 _SURE = 0.6
 _UNUSUAL = 0.01
+_LABEL = "label"
 
 Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 
@@ -49,7 +53,7 @@ class Suspicion(Result):
         interval: Wilson's, 95 of 100, over the draw of images.
         reference: The same share of the other run; null without one.
         p: How surprising such a difference would be if it were within the margin, after Holm's correction; null without
-            another run.
+            another run, or where that is too rough.
         found: Whether it stands out.
         classes: Label -> the share of its images; empty without labels.
     """
@@ -114,9 +118,22 @@ def suspicions(sets: Inspected, seed: int) -> tuple[Suspicion, ...]:
         seed: Fixes the students' randomness.
     """
     signs = _altered(sets, seed) | _flat(sets) | _labelled(sets, seed) | _unlike(sets)
-    tested = sets.reference is not None
-    corrected = holm({key: sign.surprise for key, sign in signs.items()}) if tested else {}
-    return tuple(_judged(key, sign, corrected.get(key), sets) for key, sign in signs.items())
+    found = tuple(_judged(key, sign, None, sets) for key, sign in signs.items())
+    if sets.reference is None:
+        return found
+    if roughness(found) is not None:
+        return tuple(each.model_copy(update={"found": False}) for each in found)
+    corrected = holm({key: sign.surprise for key, sign in signs.items()})
+    return tuple(_judged(key, sign, corrected[key], sets) for key, sign in signs.items())
+
+
+def roughness(found: Iterable[Suspicion]) -> float | None:
+    """Return how many images of the other run do not show what their label says, if too many to hold others against it.
+
+    Two fits whose images look like nothing differ from each other in every way, whether or not something is wrong.
+    """
+    shares = [each.reference for each in found if each.key == _LABEL and each.reference is not None]
+    return next((share for share in shares if share > ROUGH), None)
 
 
 def _judged(key: str, sign: _Sign, p: float | None, sets: Inspected) -> Suspicion:
@@ -172,7 +189,7 @@ def _labelled(sets: Inspected, seed: int) -> dict[str, _Sign]:
         for name, (images, _) in sets.seen.items()
     }
     found = {
-        "label": _Sign(
+        _LABEL: _Sign(
             clause="do not show what their label says",
             meaning="A student sees another class in them than their label's.",
             shown={name: told[name] != of for name, (_, of) in sets.seen.items()},
