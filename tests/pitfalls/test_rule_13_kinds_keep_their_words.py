@@ -175,6 +175,9 @@ def check_a_claim_through_a_public_generator_says_so():
     apart = base.model_copy(update={"assumptions": (*base.assumptions, rests, words.NO_SHARED_PEOPLE)})
     assert f"and that {rests} and that {words.NO_SHARED_PEOPLE}. Not covered: " in apart.sentence
     assert "public" not in base.sentence
+    labelled = base.with_public_labels(shared_people=True)
+    assert f", and that {words.PUBLIC_LABELS} was made without the private records. Not covered: " in labelled.sentence
+    assert labelled.sentence.endswith(f"internal reports, {words.SHARED_PEOPLE}.")
 
 
 def test_a_claim_through_a_public_generator_says_so():
@@ -182,14 +185,15 @@ def test_a_claim_through_a_public_generator_says_so():
 
 
 def test_a_claim_that_leaves_its_public_generator_out_is_caught(lab):
-    lab.plant(words, "_dp", ("if said.startswith((PUBLIC_GENERATOR, NO_SHARED_PEOPLE))", "if False"))
-    monkey = words._SENTENCES["dp"]
-    words._SENTENCES["dp"] = words._dp
-    try:
-        with lab.caught():
-            check_a_claim_through_a_public_generator_says_so()
-    finally:
-        words._SENTENCES["dp"] = monkey
+    lab.plant(words, "_given_public", ("if said.startswith(known)", "if False"))
+    with lab.caught():
+        check_a_claim_through_a_public_generator_says_so()
+
+
+def test_a_claim_that_leaves_its_public_labels_out_is_caught(lab):
+    lab.plant(words, "_given_public", ("PUBLIC_LABELS, ", ""))
+    with lab.caught():
+        check_a_claim_through_a_public_generator_says_so()
 
 
 @pytest.mark.parametrize(
