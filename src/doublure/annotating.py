@@ -22,7 +22,7 @@ import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 import pandas as pd
@@ -34,13 +34,15 @@ from doublure.data.images.records import Images
 from doublure.data.opening import Given, open_data
 from doublure.encode.columns import Discrete
 from doublure.errors import DataError, InputError, SchemaError, SettingError
-from doublure.evaluate.classification import Labels
 from doublure.progress import Progress, Silent
 from doublure.public.facts import Provenance
 from doublure.schema import ResolvedSchema, Schema
 from doublure.schema.images import LABEL, ImageSchema
 from doublure.schema.schema import Unit
 from doublure.synthesizer import Synthesizer
+
+if TYPE_CHECKING:
+    from doublure.evaluate.classification import Labels
 
 _SCHEMA, _LABELS, _ABOUT, _PICTURES = "schema.yaml", "labels.csv", "about.json", "images"
 _HEADER = ["file", "label"]

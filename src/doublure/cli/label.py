@@ -80,14 +80,12 @@ def public(
     """Write artificial images, labelled by a classifier that is taught on labelled public images."""
     from doublure.annotating import by_classifier
     from doublure.data.images.writing import check_ending
-    from doublure.files import check_output, refuse_unwritable
+    from doublure.files import check_output
     from doublure.fitting import use_threads
     from doublure.run_folder import load
 
     check_output(out)
     check_ending(out, rows)
-    if out.suffix:
-        refuse_unwritable(out)
     if threads is not None:
         use_threads(threads)
     with TerminalProgress() as progress:

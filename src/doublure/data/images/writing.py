@@ -55,17 +55,20 @@ def write_images(chunks: Iterable[Images], path: Path, schema: ImageSchema, n: i
 
 
 def check_ending(path: Path, n: int) -> None:
-    """Refuse a name whose ending chooses no form.
+    """Refuse a name whose ending chooses no form, or where nothing can be written, before there is anything to write.
 
     Raises:
         SettingError: Naming the endings that do.
+        Unwritable: A file's folder is missing or may not be written.
     """
     if path.suffix not in ("", *FORMATS):
         remedy = "end it in .npz or .png, or name a folder without an ending"
         raise SettingError("has no known ending for images", field=path.name, remedy=remedy)
     if path.suffix == ".png" and n > MOST_ON_A_SHEET:
         raise SettingError(f"holds at most {MOST_ON_A_SHEET} images", field=path.name, remedy="write .npz or a folder")
-    if not path.suffix and path.exists() and (not path.is_dir() or any(path.iterdir())):
+    if path.suffix:
+        files.refuse_unwritable(path)
+    elif path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise SettingError("is not empty", field=path, remedy="choose another -o")
 
 
