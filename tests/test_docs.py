@@ -48,7 +48,7 @@ ATTACKS = Page(
     commands=6,
 )
 IMAGES = Page(
-    name="images.md", printed=("(100, 8, 8, 1) uint8 100",), left=bundle("digits.ledger", files=3), commands=11
+    name="images.md", printed=("(100, 8, 8, 1) uint8 100",), left=bundle("digits.ledger", files=3), commands=12
 )
 LATENT = Page(
     name="latent.md",

@@ -84,6 +84,22 @@ def test_evaluate_from_the_command_line(tmp_path, private, ledger, monkeypatch, 
     assert "INTERNAL" in (tmp_path / "page.html").read_text()
 
 
+def test_inspect_against_several_runs_from_the_command_line(tmp_path, private, ledger, monkeypatch, doublure):
+    monkeypatch.setattr("doublure.evaluate.students.EPOCHS", 1)
+    monkeypatch.setattr("doublure.evaluate.alterations.FEWEST", 100)
+    for name in ("run", "last", "north"):
+        db.fit(private, plan("gan"), ledger=ledger, out=tmp_path / name)
+    against = [word for name in ("last", "north") for word in ("--against", tmp_path / name)]
+    for words, others in (([], 0), (against[:2], 1), (against, 2)):
+        found = doublure("inspect", tmp_path / "run", *words, "--images", 40, "-o", tmp_path / "page.html")[
+            "inspection"
+        ]
+        assert len(found["against"]) == others
+        assert {len(entry["references"]) for entry in found["suspicions"]} == {others}
+        assert (tmp_path / "page.html").read_text().count("data:image/png") == 1 + others
+        assert json.loads((tmp_path / "page.json").read_text()) == found
+
+
 def test_images_are_compared_in_the_features_that_are_named(tmp_path, private, ledger, monkeypatch, doublure, run):
     monkeypatch.setattr("doublure.evaluate.students.EPOCHS", 1)
     np.savez(tmp_path / "d.npz", **private)

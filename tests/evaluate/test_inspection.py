@@ -176,7 +176,53 @@ def test_a_run_too_rough_to_be_held_against_flags_nobody(schema):
     assert found.found == ()
     assert all(entry.p is None and entry.reference is not None for entry in found.suspicions)
     assert found.verdict.headline.startswith("The run held against is too rough: 6")
-    assert "Nothing was tested. Look at both sheets." in inspection_page(found)
+    assert "Nothing was tested. Look at both sheets, or hold the run against three" in inspection_page(found)
+
+
+def own_way(turn):
+    """Return what poor fits do: each puts another share of its images upside down, and half of all labels are wrong."""
+
+    def broken(pixels, codes, rng):
+        mixed = np.where(rng.random(len(codes)) < 0.7, rng.integers(3, size=len(codes)), codes)
+        return altering("upside down", 0.1 * turn)(pixels, mixed, rng)
+
+    return broken
+
+
+def test_what_rough_runs_differ_by_is_not_flagged_and_what_is_beyond_it_is(schema):
+    right = [Pretended(schema, own_way(turn)) for turn in (1, 3, 2, 0)]
+    one = inspect(right[0], right[1], images=SEEN)
+    assert one.verdict.headline.startswith("The run held against is too rough")
+    for place, each in enumerate(right):
+        others = [other for other in right if other is not each]
+        found = inspect(each, others, images=SEEN)
+        assert found.found == (), place
+        assert all(entry.p is not None and len(entry.references) == 3 for entry in found.suspicions)
+    turned = inspect(Pretended(schema, both(own_way(2), altering("turned left", 0.5))), right[1:], images=SEEN)
+    assert "turned_left" in [entry.key for entry in turned.found]
+    assert "in the worst run held against" in turned.verdict.headline
+
+
+def test_of_several_right_runs_the_worst_is_the_measure_and_all_are_shown(schema, right):
+    found = inspect(right, [right, Pretended(schema, altering("negative", 0.5)), right], images=SEEN)
+    entries = {entry.key: entry for entry in found.suspicions}
+    assert entries["negative"].reference == max(entries["negative"].references) > 0.3
+    assert entries["rare_0"].reference == min(entries["rare_0"].references)
+    assert entries["unlike"].references[0] == pytest.approx(0.01)  # of its own images, one in a hundred is unusual
+    assert entries["unlike"].references[1] > 0.3
+    assert len(found.against) == 3
+    html = inspection_page(found)
+    assert html.count("data:image/png") == 4
+    assert "Held against (1, which taught)" in html
+    assert found.slices[0].reference == pytest.approx(1 / 3, abs=0.1)
+
+
+def test_what_a_class_is_told_by_lies_where_it_lay_when_another_class_is_lost():
+    images = np.zeros((3, 12, 12, 1), dtype=np.uint8)
+    codes = np.array([0, 1, 2])
+    hinted = alterations._with_class(images, codes, 5).images
+    assert (alterations._with_class(images[:1], codes[:1], 5).images == hinted[:1]).all()
+    assert len(np.unique(hinted.reshape(3, -1), axis=0)) == 3
 
 
 def test_turned_images_are_found_in_samples(turned):
@@ -191,7 +237,7 @@ def test_a_minority_stands_out_against_the_rest_of_its_own_run(schema, monkeypat
     monkeypatch.setattr(alterations, "FEWEST", 2_500)  # alone, it has to be sure
     found = inspect(Pretended(schema, altering("negative", 0.2)), images=SEEN)
     assert [entry.key for entry in found.found] == ["negative"]
-    assert found.against is None
+    assert found.against == ()
     assert all(entry.p is None and entry.reference is None for entry in found.suspicions)
 
 
@@ -220,8 +266,8 @@ def test_the_page_says_what_may_be_claimed_and_shows_both(turned):
     assert "Do not publish" not in html
     for kind in ("empirical", "none"):
         unlike = turned.about.model_copy(update={"guarantee_kind": kind})
-        for place in ("about", "against"):
-            loud = inspection_page(turned.model_copy(update={place: unlike}))
+        for update in ({"about": unlike}, {"against": (unlike,)}):
+            loud = inspection_page(turned.model_copy(update=update))
             assert "No privacy guarantee. Do not publish." in loud
 
 
@@ -236,7 +282,7 @@ def test_runs_whose_shares_were_bought_are_held_against_one_another(right):
 
 def test_each_sheet_shows_its_own_run(schema, right):
     found = inspect(Pretended(schema, altering("negative", 1.0)), right, images=SEEN)
-    sheets = [np.asarray(Image.open(io.BytesIO(png)).convert("L")) for png in (found.sheet, found.reference_sheet)]
+    sheets = [np.asarray(Image.open(io.BytesIO(png)).convert("L")) for png in (found.sheet, *found.reference_sheets)]
     bright, dark = (sheet[60:].mean() for sheet in sheets)
     assert bright > dark + 30  # of letters on black, negatives are on white
 
@@ -314,9 +360,9 @@ def test_what_is_unlike_any_is_further_than_the_slow_way_says_is_usual():
     far = [np.linalg.norm(each[:, None] - points[0][None], axis=2).min(1) for each in points[1:]]
     usual = np.quantile(far[1], 0.99)
     sets = Inspected(
-        lesson=(lesson, codes[0]), inspected=(inspected, codes[1]), reference=(reference, codes[2]), labels=()
+        lesson=(lesson, codes[0]), inspected=(inspected, codes[1]), right=((reference, codes[2]),), labels=()
     )
-    shown = suspicions._unlike(sets)["unlike"].shown
-    assert shown["inspected"].tolist() == (far[0] > usual).tolist()
-    assert shown["reference"].tolist() == (far[1] > usual).tolist()
-    assert shown["inspected"][:2].tolist() == [False, True]
+    inspected_shown, reference_shown = suspicions._unlike(sets)["unlike"].shown
+    assert inspected_shown.tolist() == (far[0] > usual).tolist()
+    assert reference_shown.tolist() == (far[1] > usual).tolist()
+    assert inspected_shown[:2].tolist() == [False, True]

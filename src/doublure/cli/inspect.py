@@ -10,6 +10,7 @@ import typer
 
 from doublure.cli.options import Config, Json
 from doublure.cli.terminal import Outcome, TerminalProgress
+from doublure.errors import SettingError
 
 
 def register(app: typer.Typer) -> None:
@@ -19,7 +20,10 @@ def register(app: typer.Typer) -> None:
 
 def inspect(
     run: Annotated[Path, typer.Argument(help="A run folder of images.")],
-    against: Annotated[Path | None, typer.Option(help="A run folder that is known to be right.")] = None,
+    against: Annotated[
+        list[Path] | None,
+        typer.Option(help="A run folder that is known to be right; three say what such runs differ by."),
+    ] = None,
     images: Annotated[int, typer.Option(help="How many images of each are looked at.")] = 2_000,
     seed: Annotated[int, typer.Option(help="Fixes the samples.")] = 0,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Where to write the page.")] = None,
@@ -31,11 +35,14 @@ def inspect(
     from doublure.report import check_places
     from doublure.run_folder import load
 
-    syn, other = load(run), load(against) if against else None
+    places = [place.resolve() for place in against or []]
+    if len(set(places)) < len(places):
+        raise SettingError("names a run twice", field="against", remedy="name each run once")
+    syn, right = load(run), [load(place) for place in against or []]
     page = out or run / "internal" / "inspection.html"
     figures = page.with_name(f"{page.stem}.json") if page.name else page
     check_places(page, figures, form="inspection")
     with TerminalProgress() as progress:
-        found = measures.inspect(syn, other, images=images, seed=seed, progress=progress)
+        found = measures.inspect(syn, right, images=images, seed=seed, progress=progress)
     found.save(page, figures)
     return Outcome(data={"page": str(page), "inspection": json.loads(found.to_json())}, text=f"{found}\nWrote {page}.")

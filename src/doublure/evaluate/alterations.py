@@ -8,7 +8,7 @@ the altered look altered to it and the rest does not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -18,7 +18,7 @@ from doublure.data.images import Images
 from doublure.data.images.records import Pixels
 from doublure.encode.grids import Floats
 from doublure.evaluate.classification import Labels
-from doublure.evaluate.students import predict
+from doublure.evaluate.students import predict_each
 
 
 def _turned(quarters: int) -> Callable[[Pixels], Pixels]:
@@ -70,18 +70,21 @@ def altered(images: Pixels, name: str) -> Pixels:
     return np.ascontiguousarray(ALTERATIONS[name].done(images))
 
 
-def looks(lesson: Images, codes: Labels, seen: Mapping[str, tuple[Images, Labels]], seed: int) -> dict[str, Floats]:
+def looks(
+    lesson: Images, codes: Labels, seen: Sequence[tuple[Images, Labels]], n_classes: int, seed: int
+) -> list[Floats]:
     """Return what images look like, to a student taught with others.
 
     Args:
         lesson: N images that the student learns from: each as it is or altered, drawn evenly; few of them repeatedly.
-        codes: ``(N,)`` their classes, 0 to 255: what looks altered depends on what it is meant to be (a nine is a six
+        codes: ``(N,)`` their classes, 0 to K - 1: what looks altered depends on what it is meant to be (a nine is a six
             upside down).
-        seen: Name -> images to be looked at, with their classes.
+        seen: Sets of images to be looked at, with their classes.
+        n_classes: K.
         seed: Fixes what is altered, and the student's own randomness.
 
     Returns:
-        For each name ``(M, A + 1)`` probabilities: as it is, then each of :func:`alterations_of`.
+        For each set ``(M, A + 1)`` probabilities: as it is, then each of :func:`alterations_of`.
     """
     names = alterations_of(lesson)
     rng = np.random.default_rng([seed, 7])
@@ -90,17 +93,15 @@ def looks(lesson: Images, codes: Labels, seen: Mapping[str, tuple[Images, Labels
     pixels = lesson.images[drawn]
     for code, name in enumerate(names, start=1):
         pixels[which == code] = altered(pixels[which == code], name)
-    taught = _with_class(pixels, codes[drawn])
-    all_seen = Images(images=np.concatenate([_with_class(images.images, of).images for images, of in seen.values()]))
-    chances = predict("cnn", taught, which.astype(np.int64), all_seen, len(names) + 1, seed)
-    ends = np.cumsum([len(images) for images, _ in seen.values()])[:-1]
-    return dict(zip(seen, np.split(chances, ends), strict=True))
+    taught = _with_class(pixels, codes[drawn], n_classes)
+    hinted = [_with_class(images.images, of, n_classes) for images, of in seen]
+    return predict_each("cnn", taught, which.astype(np.int64), hinted, len(names) + 1, seed)
 
 
-def _with_class(images: Pixels, codes: Labels) -> Images:
+def _with_class(images: Pixels, codes: Labels, n_classes: int) -> Images:
     """Return images with one channel more, in which a bright square lies at a place of the class's own."""
     n, height, width, _ = images.shape
-    side = int(np.ceil(np.sqrt(codes.max(initial=0) + 1)))
+    side = int(np.ceil(np.sqrt(n_classes)))
     tall, wide = height / side, width / side
     hint = np.zeros((n, height, width, 1), dtype=np.uint8)
     for code in np.unique(codes):

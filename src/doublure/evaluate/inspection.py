@@ -4,11 +4,12 @@ Nobody may look at the private images, so that a bug in what was done to them be
 them turned, negatives among positives, a table of labels shifted by one, a class that was lost. What the fit learned
 shows it. No real record is read here: an inspection is post-processing, and whoever may see samples may see it.
 
-Each suspicion is a share of the images, held against the same share of another run that is known to be right: an older
-one, or one from another site. Two runs on the same data differ too, by the noise of their fits, so that a difference
-counts once it is beyond a margin of five points, at p < 0.001 after Holm's correction for all suspicions. Nothing is
-tested where the other run's own images do not show what their labels say. Without another run nothing is tested, and a
-share is pointed at once it surely passes one in ten.
+Each suspicion is a share of the images, held against the same share of other runs that are known to be right: older
+ones, or from other sites. Runs on the same data differ too, by the noise of their fits. So a difference counts once it
+is beyond a margin of five points, at p < 0.001 after Holm's correction for all suspicions. Of several right runs the
+one that looks most wrong is the measure, and what they differ by among themselves is the margin where that is more. By
+a single one whose images do not show what their labels say, nothing is tested. Without any, nothing is tested either,
+and a share is pointed at once it surely passes one in ten.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 from pydantic import Field
 
 from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
 from doublure.errors import SettingError, printable
+from doublure.evaluate.classification import Labels
 from doublure.evaluate.extractors import codes_of
 from doublure.evaluate.suspicions import LEVEL, MARGIN, ROUGH, Inspected, Suspicion, roughness, suspicions
 from doublure.evaluate.table import versions
@@ -43,9 +46,9 @@ class Slice(Result):
     Attributes:
         label: The class.
         share: Of the inspected images, those with this label.
-        reference: The same of the other run.
+        reference: The same of the runs held against.
         brightness: Mean intensity, of full intensity.
-        reference_brightness: The same of the other run.
+        reference_brightness: The same of the runs held against.
     """
 
     label: str
@@ -60,17 +63,17 @@ class Inspection(Result):
 
     Attributes:
         about: Whose images these are.
-        against: Whose images they were held against.
+        against: Whose images they were held against; the first run's taught those who looked.
         images: How many were looked at.
         suspicions: Every way in which they can be wrong.
         slices: The classes; empty without labels.
         sheet: A contact sheet of the inspected images (PNG), for the page alone.
-        reference_sheet: The same of the other run.
+        reference_sheets: The same of each run held against.
     """
 
-    version: Literal[1] = 1
+    version: Literal[2] = 2
     about: About
-    against: About | None = None
+    against: tuple[About, ...] = ()
     images: int
     seed: int
     suspicions: tuple[Suspicion, ...]
@@ -78,7 +81,7 @@ class Inspection(Result):
     notes: tuple[str, ...]
     versions: Mapping[str, str]
     sheet: bytes = Field(default=b"", exclude=True, repr=False)
-    reference_sheet: bytes = Field(default=b"", exclude=True, repr=False)
+    reference_sheets: tuple[bytes, ...] = Field(default=(), exclude=True, repr=False)
 
     @property
     def found(self) -> tuple[Suspicion, ...]:
@@ -94,7 +97,10 @@ class Inspection(Result):
             headline = (
                 f"The run held against is too rough: {percent(rough)} of its images do not show what their label says."
             )
-            return Verdict(headline=headline, lines=("Nothing was tested. Look at both sheets.",), warnings=())
+            remedy = (
+                "Nothing was tested. Look at both sheets, or hold the run against three that are known to be right."
+            )
+            return Verdict(headline=headline, lines=(remedy,), warnings=())
         standing = [_sentence(entry) for entry in self.found]
         lost = [printable(entry.label) for entry in self.slices if entry.share == 0]
         return Verdict(
@@ -124,7 +130,7 @@ class Inspection(Result):
 
 def inspect(
     syn: Understudy,
-    against: Understudy | None = None,
+    against: Understudy | Sequence[Understudy] = (),
     *,
     images: int = LOOKED_AT,
     seed: int = 0,
@@ -134,53 +140,56 @@ def inspect(
 
     Args:
         syn: The understudy to be inspected.
-        against: One of the same kind of images that is known to be right.
+        against: One or several of the same kind of images that are known to be right. Those who look learn from the
+            first.
         images: How many images of each are looked at; twice as many others are learned from.
         seed: Fixes the samples and the students' randomness.
         progress: Who listens.
 
     Raises:
-        SettingError: The understudy makes no images, or the two make images of other shapes or classes.
+        SettingError: The understudy makes no images, or one of the others makes images of another shape or classes.
     """
-    schema = _schema_of(syn, against)
+    right = tuple(against) if isinstance(against, Sequence) else (against,)
+    schema = _schema_of(syn, right)
     if images < 1:
         raise SettingError("must be at least 1", field="images", remedy="leave it out")
     listener = progress or Silent()
     listener.stage("draw artificial images")
-    drawn = (against or syn).sample(3 * images, seed=seed)
-    lesson, others = drawn.take(slice(2 * images)), drawn.take(slice(2 * images, None))
-    inspected, reference = (syn.sample(images, seed=seed + 1), others) if against else (others, None)
+    first, *others = right or (syn,)
+    drawn = first.sample(3 * images, seed=seed)
+    lesson, rest = drawn.take(slice(2 * images)), drawn.take(slice(2 * images, None))
+    inspected = syn.sample(images, seed=seed + 1) if right else rest
+    of_right = [rest, *(other.sample(images, seed=seed) for other in others)] if right else []
     sets = Inspected(
         lesson=(lesson, codes_of(schema, lesson)),
         inspected=(inspected, codes_of(schema, inspected)),
-        reference=(reference, codes_of(schema, reference)) if reference is not None else None,
+        right=tuple((each, codes_of(schema, each)) for each in of_right),
         labels=() if schema.label is None else tuple(str(value) for value in schema.label.domain),
     )
     listener.stage("look for what is wrong")
     return Inspection(
         about=about(syn),
-        against=about(against) if against else None,
+        against=tuple(about(each) for each in right),
         images=images,
         seed=seed,
         suspicions=suspicions(sets, seed),
         slices=tuple(_slice(sets, code, label) for code, label in enumerate(sets.labels)),
-        notes=_notes(against is not None, len(lesson)),
+        notes=_notes(len(right), len(lesson)),
         versions=versions(),
         sheet=_sheet(inspected, schema, syn),
-        reference_sheet=_sheet(reference, schema, against) if against and reference is not None else b"",
+        reference_sheets=tuple(_sheet(each, schema, of) for each, of in zip(of_right, right, strict=True)),
     )
 
 
-def _schema_of(syn: Understudy, against: Understudy | None) -> ImageSchema:
-    schema, other = syn.schema, against.schema if against else None
+def _schema_of(syn: Understudy, right: Sequence[Understudy]) -> ImageSchema:
+    schema = syn.schema
     if not isinstance(schema, ImageSchema):
         remedy = "compare runs with `doublure compare`, or sample the run and look at its columns"
         raise SettingError(f"is of kind {schema.kind}; images can be inspected", field="run", remedy=remedy)
-    if other is None:
-        return schema
-    if not isinstance(other, ImageSchema) or (other.shape, _classes(other)) != (schema.shape, _classes(schema)):
-        remedy = "name a run with images of the same shape and labels"
-        raise SettingError("makes other images than the inspected run", field="against", remedy=remedy)
+    for other in (each.schema for each in right):
+        if not isinstance(other, ImageSchema) or (other.shape, _classes(other)) != (schema.shape, _classes(schema)):
+            remedy = "name runs with images of the same shape and labels"
+            raise SettingError("makes other images than the inspected run", field="against", remedy=remedy)
     return schema
 
 
@@ -190,17 +199,24 @@ def _classes(schema: ImageSchema) -> Sequence[object] | None:
 
 
 def _slice(sets: Inspected, code: int, label: str) -> Slice:
-    mine = {name: of == code for name, (_, of) in sets.seen.items()}
-    bright = {
-        name: float(sets.seen[name][0].images[rows].mean() / 255) if rows.any() else None for name, rows in mine.items()
-    }
+    share, brightness = _of_class([sets.inspected], code)
+    reference, reference_brightness = _of_class(sets.right, code)
     return Slice(
         label=label,
-        share=float(mine["inspected"].mean()),
-        reference=float(mine["reference"].mean()) if "reference" in mine else None,
-        brightness=bright["inspected"],
-        reference_brightness=bright.get("reference"),
+        share=share or 0.0,
+        reference=reference,
+        brightness=brightness,
+        reference_brightness=reference_brightness,
     )
+
+
+def _of_class(sets: Sequence[tuple[Images, Labels]], code: int) -> tuple[float | None, float | None]:
+    """Return the share of a class in some sets together, and how bright its images are."""
+    if not sets:
+        return None, None
+    which = np.concatenate([codes == code for _, codes in sets])
+    own = np.concatenate([images.images[codes == code] for images, codes in sets])
+    return float(which.mean()), float(own.mean() / 255) if len(own) else None
 
 
 def _sheet(images: Images, schema: ImageSchema, syn: Understudy) -> bytes:
@@ -213,17 +229,27 @@ def _sentence(entry: Suspicion) -> str:
     said = f"{percent(entry.share)} of the images {entry.clause}"
     if entry.p is None:
         return f"{said}."
-    return f"{said}; in the run held against, {percent(entry.reference)} ({p_value(entry.p, 'p')})."
+    whose = "the run held against" if len(entry.references) == 1 else "the worst run held against"
+    return f"{said}; in {whose}, {percent(entry.reference)} ({p_value(entry.p, 'p')})."
 
 
-def _notes(against: bool, taught: int) -> tuple[str, ...]:
-    if against:
+def _notes(right: int, taught: int) -> tuple[str, ...]:
+    points = f"{100 * MARGIN:.0f} points"
+    if right == 1:
         return (
             f"Students learned from {taught:,} images of the run held against, and looked at others.",
-            f"Two runs on the same data differ too. A difference counts beyond {100 * MARGIN:.0f} points, at p below "
-            f"{LEVEL:g} for all suspicions together; p speaks of these two generators and not of other fits.",
+            f"Two runs on the same data differ too. A difference counts beyond {points}, at p below {LEVEL:g} for all "
+            "suspicions together; p speaks of these two generators and not of other fits. What right runs differ by, "
+            "three of them show.",
             "Images so poor that they look like nothing can look like anything: nothing is tested where more than "
             f"{100 * ROUGH:.0f} in 100 images of the run held against do not show what their label says.",
+        )
+    if right:
+        return (
+            f"Students learned from {taught:,} images of the first run held against, and looked at others.",
+            "Shares stand beside those of the right run that looks most wrong. A difference counts beyond "
+            f"{points}, or beyond what right runs differ by among themselves where that is more, at p below "
+            f"{LEVEL:g} for all suspicions together; p speaks of these generators and not of other fits.",
         )
     return (
         f"Students learned from {taught:,} images of the same run, and looked at others: what a minority of a run's "

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from doublure.data.images import Images
 from doublure.encode.grids import Floats
 from doublure.evaluate.classification import Labels
 from doublure.seeding import of_32_bits
@@ -36,8 +37,6 @@ from doublure.seeding import of_32_bits
 if TYPE_CHECKING:
     import torch
     from torch import nn
-
-    from doublure.data.images import Images
 
 Student: TypeAlias = Literal["cnn", "resnet", "mlp", "logistic", "forest"]
 
@@ -83,6 +82,15 @@ def predict(student: Student, lesson: Images, classes: Labels, test: Images, n_c
         return chances
     chances[:, present] = _TEACH[student](lesson, codes.astype(np.int64), test, seed)
     return chances
+
+
+def predict_each(
+    student: Student, lesson: Images, classes: Labels, tests: Sequence[Images], n_classes: int, seed: int
+) -> list[Floats]:
+    """Teach one student and return what it makes of several sets of images, as :func:`predict` does of one."""
+    together = Images(images=np.concatenate([test.images for test in tests]))
+    chances = predict(student, lesson, classes, together, n_classes, seed)
+    return np.split(chances, np.cumsum([len(test) for test in tests])[:-1])
 
 
 def learning_curve(

@@ -1,9 +1,9 @@
-"""What may be wrong with artificial images, and how sure it is: shares of them, held against those of another run."""
+"""What may be wrong with artificial images, and how sure it is: shares of them, held against those of other runs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, TypeAlias
@@ -16,14 +16,14 @@ from doublure.evaluate.alterations import ALTERATIONS, alterations_of, looks
 from doublure.evaluate.classification import Labels
 from doublure.evaluate.divergence import nearest
 from doublure.evaluate.extractors import pixels
-from doublure.evaluate.students import predict
+from doublure.evaluate.students import predict_each
 from doublure.figures import Interval, Result, wilson
 
 MARGIN = 0.05
 """What two runs may differ by, in shares of images, before a difference counts."""
 
 RARER = 0.5
-"""A class is rarer if its share is below this part of the other run's."""
+"""A class is rarer if its share is below this part of another run's."""
 
 LEVEL = 1e-3
 """What p must be below, after Holm's correction for all suspicions."""
@@ -32,7 +32,7 @@ POINTED_AT = 0.1
 """Without another run, the share that is pointed at once the images surely pass it."""
 
 ROUGH = 0.4
-"""Where more of the other run's own images do not show what their label says, it is no measure for anybody's."""
+"""A single other run is no measure for anybody's images where more of its own do not show what their label says."""
 
 _FLAT = 0.02
 _SURE = 0.6
@@ -51,9 +51,10 @@ class Suspicion(Result):
         meaning: One sentence for a reader who meets it for the first time.
         share: Of the inspected images, those that are wrong in this way; for a class that may be too rare, its own.
         interval: Wilson's, 95 of 100, over the draw of images.
-        reference: The same share of the other run; null without one.
+        references: The same shares of the runs that are known to be right.
+        reference: The worst of these; null without one.
         p: How surprising such a difference would be if it were within the margin, after Holm's correction; null without
-            another run, or where that is too rough.
+            another run, or where a single one is too rough.
         found: Whether it stands out.
         classes: Label -> the share of its images; empty without labels.
     """
@@ -63,6 +64,7 @@ class Suspicion(Result):
     meaning: str
     share: float
     interval: Interval | None
+    references: tuple[float, ...] = ()
     reference: float | None = None
     p: float | None = None
     found: bool
@@ -74,40 +76,51 @@ class Inspected:
     """What is looked at, and what the students that look learn from; images and ``(N,)`` the class of each.
 
     Attributes:
-        lesson: Images of the run that is known to be right, or of the same run if there is none.
+        lesson: Images of the first run that is known to be right, or of the inspected one if there is none.
         inspected: Others of the run that is inspected.
-        reference: Others of the run that is known to be right.
+        right: Others of each run that is known to be right, the one that teaches first.
         labels: The classes; none where there are no labels.
     """
 
     lesson: tuple[Images, Labels]
     inspected: tuple[Images, Labels]
-    reference: tuple[Images, Labels] | None
+    right: tuple[tuple[Images, Labels], ...]
     labels: tuple[str, ...]
 
     @property
-    def seen(self) -> dict[str, tuple[Images, Labels]]:
-        """The sets that are looked at, by name."""
-        both = {"inspected": self.inspected, "reference": self.reference}
-        return {name: each for name, each in both.items() if each is not None}
+    def seen(self) -> tuple[tuple[Images, Labels], ...]:
+        """What is looked at: the inspected images first."""
+        return (self.inspected, *self.right)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Sign:
-    """Which images of each set show a sign."""
+    """Which images of each set that is looked at show a sign."""
 
     clause: str
     meaning: str
-    shown: Mapping[str, Mask]
+    shown: Sequence[Mask]
     of_one_class: bool = False
 
     @property
+    def shares(self) -> tuple[float, ...]:
+        """The share of each set."""
+        return tuple(float(each.mean()) for each in self.shown)
+
+    @property
+    def worst(self) -> int:
+        """Which set, of those of right runs, looks most as if it were wrong."""
+        places = range(1, len(self.shown))
+        return (min if self.of_one_class else max)(places, key=lambda place: self.shares[place])
+
+    @property
     def surprise(self) -> float:
-        """The p-value of: the other run shows as many, within the margin."""
-        inspected, reference = self.shown["inspected"], self.shown["reference"]
+        """The p-value of: the worst right run shows as many, within the margin and what right runs differ by."""
+        inspected, right = self.shown[0], self.shown[self.worst]
+        least, most = min(self.shares[1:]), max(self.shares[1:])
         if self.of_one_class:
-            return p_beyond(reference, inspected, part=RARER)
-        return p_beyond(inspected, reference, margin=MARGIN)
+            return p_beyond(right, inspected, part=min(RARER, least / most if most else 1.0))
+        return p_beyond(inspected, right, margin=max(MARGIN, most - least))
 
 
 def suspicions(sets: Inspected, seed: int) -> tuple[Suspicion, ...]:
@@ -118,38 +131,39 @@ def suspicions(sets: Inspected, seed: int) -> tuple[Suspicion, ...]:
         seed: Fixes the students' randomness.
     """
     signs = _altered(sets, seed) | _flat(sets) | _labelled(sets, seed) | _unlike(sets)
-    found = tuple(_judged(key, sign, None, sets) for key, sign in signs.items())
-    if sets.reference is None:
-        return found
-    if roughness(found) is not None:
-        return tuple(each.model_copy(update={"found": False}) for each in found)
-    corrected = holm({key: sign.surprise for key, sign in signs.items()})
-    return tuple(_judged(key, sign, corrected[key], sets) for key, sign in signs.items())
+    tested = bool(sets.right) and not (_LABEL in signs and _rough(signs[_LABEL].shares[1:]))
+    corrected = holm({key: sign.surprise for key, sign in signs.items()}) if tested else {}
+    return tuple(_judged(key, sign, corrected.get(key), sets) for key, sign in signs.items())
 
 
 def roughness(found: Iterable[Suspicion]) -> float | None:
-    """Return how many images of the other run do not show what their label says, if too many to hold others against it.
+    """Return how many images of the only other run do not show what their label says, if too many to test by it.
 
-    Two fits whose images look like nothing differ from each other in every way, whether or not something is wrong.
+    Two fits whose images look like nothing differ from each other in every way, whether or not something is wrong;
+    how much, only more than two can show.
     """
-    shares = [each.reference for each in found if each.key == _LABEL and each.reference is not None]
-    return next((share for share in shares if share > ROUGH), None)
+    return next((each.references[0] for each in found if each.key == _LABEL and _rough(each.references)), None)
+
+
+def _rough(mislabelled: Sequence[float]) -> bool:
+    return len(mislabelled) == 1 and mislabelled[0] > ROUGH
 
 
 def _judged(key: str, sign: _Sign, p: float | None, sets: Inspected) -> Suspicion:
-    shown, codes = sign.shown["inspected"], sets.inspected[1]
+    shown, codes = sign.shown[0], sets.inspected[1]
     interval = wilson(int(shown.sum()), len(shown))
-    sure = interval is not None and interval[0] > POINTED_AT
+    pointed_at = not sets.right and interval is not None and interval[0] > POINTED_AT
     present = [code for code in range(len(sets.labels)) if np.any(codes == code)] if not sign.of_one_class else []
     return Suspicion(
         key=key,
         clause=sign.clause,
         meaning=sign.meaning,
-        share=float(shown.mean()),
+        share=sign.shares[0],
         interval=interval,
-        reference=float(sign.shown["reference"].mean()) if sets.reference is not None else None,
+        references=sign.shares[1:],
+        reference=sign.shares[sign.worst] if sets.right else None,
         p=p,
-        found=sure if p is None else p < LEVEL,
+        found=pointed_at if p is None else p < LEVEL,
         classes={sets.labels[code]: float(shown[codes == code].mean()) for code in present},
     )
 
@@ -159,23 +173,23 @@ def _judged(key: str, sign: _Sign, p: float | None, sets: Inspected) -> Suspicio
 
 def _altered(sets: Inspected, seed: int) -> dict[str, _Sign]:
     # Alone, images that look the same after an alteration would be called altered half of the time.
-    least = 0.0 if sets.reference else _SURE
-    looked = {
-        name: np.where(each.max(1) > least, each.argmax(1), 0)
-        for name, each in looks(*sets.lesson, sets.seen, seed).items()
-    }
+    least = 0.0 if sets.right else _SURE
+    looked = [
+        np.where(each.max(1) > least, each.argmax(1), 0)
+        for each in looks(*sets.lesson, sets.seen, max(len(sets.labels), 1), seed)
+    ]
     return {
         name.replace(" ", "_"): _Sign(
             clause=f"look {name}",
             meaning=f"They look like the others after {ALTERATIONS[name].meaning}.",
-            shown={each: chosen == code for each, chosen in looked.items()},
+            shown=[each == code for each in looked],
         )
         for code, name in enumerate(alterations_of(sets.lesson[0]), start=1)
     }
 
 
 def _flat(sets: Inspected) -> dict[str, _Sign]:
-    shown = {name: images.images.std(axis=(1, 2, 3)) < _FLAT * 255 for name, (images, _) in sets.seen.items()}
+    shown = [images.images.std(axis=(1, 2, 3)) < _FLAT * 255 for images, _ in sets.seen]
     return {"flat": _Sign(clause="are flat", meaning="They have one intensity, or nearly.", shown=shown)}
 
 
@@ -184,24 +198,22 @@ def _labelled(sets: Inspected, seed: int) -> dict[str, _Sign]:
     lesson, codes = sets.lesson
     if len(np.unique(codes)) < 2:
         return {}
-    told = {
-        name: predict("cnn", lesson, codes, images, len(sets.labels), seed).argmax(1)
-        for name, (images, _) in sets.seen.items()
-    }
+    chances = predict_each("cnn", lesson, codes, [images for images, _ in sets.seen], len(sets.labels), seed)
+    told = [each.argmax(1) for each in chances]
     found = {
         _LABEL: _Sign(
             clause="do not show what their label says",
             meaning="A student sees another class in them than their label's.",
-            shown={name: told[name] != of for name, (_, of) in sets.seen.items()},
+            shown=[seen != of for seen, (_, of) in zip(told, sets.seen, strict=True)],
         )
     }
-    if sets.reference is None:
+    if not sets.right:
         return found
     return found | {
         f"rare_{code}": _Sign(
             clause=f"are taken for {printable(label)}",
-            meaning="A class that was lost: fewer than half as many as in the run held against.",
-            shown={name: seen == code for name, seen in told.items()},
+            meaning="A class that was lost: fewer than half as many as in any run held against.",
+            shown=[seen == code for seen in told],
             of_one_class=True,
         )
         for code, label in enumerate(sets.labels)
@@ -209,17 +221,17 @@ def _labelled(sets: Inspected, seed: int) -> dict[str, _Sign]:
 
 
 def _unlike(sets: Inspected) -> dict[str, _Sign]:
-    if sets.reference is None:
+    if not sets.right:
         return {}
     see = pixels().see
     known = see(sets.lesson[0])
-    distance = {name: nearest(known, see(images), 1)[0][:, 0] for name, (images, _) in sets.seen.items()}
-    usual = np.quantile(distance["reference"], 1 - _UNUSUAL)
+    distance = [nearest(known, see(images), 1)[0][:, 0] for images, _ in sets.seen]
+    usual = np.quantile(distance[1], 1 - _UNUSUAL)
     return {
         "unlike": _Sign(
             clause="are unlike any",
-            meaning="They are further from all images of the run held against than 99 in 100 of its own are.",
-            shown={name: found > usual for name, found in distance.items()},
+            meaning="They are further from the images that taught than 99 in 100 of a right run are.",
+            shown=[found > usual for found in distance],
         )
     }
 

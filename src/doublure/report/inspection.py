@@ -22,21 +22,21 @@ def inspection_page(found: Inspection) -> str:
 
 def context(found: Inspection) -> dict[str, Any]:
     """Return what the template names."""
-    claims = [("inspected", found.about), *([("held against", found.against)] if found.against else [])]
+    claims = [("inspected", found.about), *(("held against", each) for each in found.against)]
     listed = _listed(found.suspicions)
     return {
         "title": "Is something wrong with these images?",
         "about": found.about,
-        "against": found.against is not None,
+        "against": len(found.against),
         "loud": None if all(claim.guarantee_kind in _PROTECTED for _, claim in claims) else _NO_GUARANTEE,
         "claims": claims,
         "verdict": found.verdict,
         "images": found.images,
         "sheet": page.inline_png(found.sheet),
-        "reference_sheet": page.inline_png(found.reference_sheet) if found.reference_sheet else None,
+        "reference_sheets": [page.inline_png(sheet) for sheet in found.reference_sheets],
         "entries": [_entry(entry) for entry in found.suspicions],
         "listed": [entry.clause for entry in listed],
-        "slices": [_row(each, listed, found.against is not None) for each in found.slices],
+        "slices": [_row(each, listed, bool(found.against)) for each in found.slices],
         "notes": found.notes,
         "seed": found.seed,
         "versions": found.versions,
