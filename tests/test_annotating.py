@@ -244,6 +244,7 @@ def test_a_claim_rests_on_the_public_images_too() -> None:
         syn, shades(20), db.Schema.parse(PUBLIC), 4, provenance=PROVENANCE | {"shared_people": "none"}
     )
     assert nobody.about["guarantee"].endswith("internal reports.")
+    assert "and that no person of the public labelling set is among the private records." in nobody.about["guarantee"]
     assert "labelling set" not in syn.guarantee.sentence
 
 

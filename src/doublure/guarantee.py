@@ -33,6 +33,7 @@ BAYESIAN_ASSUMPTIONS = (
 PUBLIC_GENERATOR = "the public generator"
 PUBLIC_LABELS = "the public labelling set"
 NO_SHARED_PEOPLE = "no person of its public data is among the private records"
+NO_SHARED_PEOPLE_IN_LABELS = f"no person of {PUBLIC_LABELS} is among the private records"
 SHARED_PEOPLE = "what the public data itself tells about people who are in both"
 """What a claim that leans on public data rests on, and what it leaves out; its sentence says so too."""
 
@@ -142,8 +143,9 @@ class Guarantee(BaseModel):
             shared_people: Whether people of the public data may be among the private records.
         """
         made = f"{PUBLIC_LABELS} was made without the private records"
+        said = (made,) if shared_people else (made, NO_SHARED_PEOPLE_IN_LABELS)
         left = (SHARED_PEOPLE,) if shared_people and SHARED_PEOPLE not in self.excluded else ()
-        return self.model_copy(update={"assumptions": (*self.assumptions, made), "excluded": (*self.excluded, *left)})
+        return self.model_copy(update={"assumptions": (*self.assumptions, *said), "excluded": (*self.excluded, *left)})
 
     def estimated(self, *, mu: float, gamma: float, basis: str) -> Guarantee:
         """Return an ``empirical`` claim that states an estimate, in place of an earlier one if there was one.
@@ -264,7 +266,7 @@ def _dp(guarantee: Guarantee) -> str:
 
 def _given_public(guarantee: Guarantee) -> str:
     """Return what a claim assumes of public data that it leans on; nothing where it leans on none."""
-    known = (PUBLIC_GENERATOR, PUBLIC_LABELS, NO_SHARED_PEOPLE)
+    known = (PUBLIC_GENERATOR, PUBLIC_LABELS, NO_SHARED_PEOPLE, NO_SHARED_PEOPLE_IN_LABELS)
     return " and that ".join(said for said in guarantee.assumptions if said.startswith(known))
 
 

@@ -178,6 +178,9 @@ def check_a_claim_through_a_public_generator_says_so():
     labelled = base.with_public_labels(shared_people=True)
     assert f", and that {words.PUBLIC_LABELS} was made without the private records. Not covered: " in labelled.sentence
     assert labelled.sentence.endswith(f"internal reports, {words.SHARED_PEOPLE}.")
+    apart = base.with_public_labels(shared_people=False)
+    assert f" and that {words.NO_SHARED_PEOPLE_IN_LABELS}. Not covered: " in apart.sentence
+    assert apart.sentence.endswith("internal reports.")
 
 
 def test_a_claim_through_a_public_generator_says_so():
