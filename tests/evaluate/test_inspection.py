@@ -18,7 +18,7 @@ from doublure.errors import SettingError
 from doublure.evaluate import alterations, inspect, suspicions
 from doublure.evaluate.alterations import ALTERATIONS, alterations_of, altered
 from doublure.evaluate.suspicions import Inspected, holm, p_beyond
-from doublure.evaluate.words import p_value
+from doublure.evaluate.words import p_value, span
 from doublure.report import inspection_page
 from doublure.schema import Schema
 
@@ -206,6 +206,7 @@ def test_what_rough_runs_differ_by_is_not_flagged_and_what_is_beyond_it_is(schem
 def test_of_several_right_runs_the_worst_is_the_measure_and_all_are_shown(schema, right):
     found = inspect(right, [right, Pretended(schema, altering("negative", 0.5)), right], images=SEEN)
     entries = {entry.key: entry for entry in found.suspicions}
+    shares = entries["negative"].references
     assert entries["negative"].reference == max(entries["negative"].references) > 0.3
     assert entries["rare_0"].reference == min(entries["rare_0"].references)
     assert entries["unlike"].references[0] == pytest.approx(0.01)  # of its own images, one in a hundred is unusual
@@ -214,6 +215,7 @@ def test_of_several_right_runs_the_worst_is_the_measure_and_all_are_shown(schema
     html = inspection_page(found)
     assert html.count("data:image/png") == 4
     assert "Held against (1, which taught)" in html
+    assert f"<small>{span((min(shares), max(shares)), shares=True)}</small>" in html
     assert found.slices[0].reference == pytest.approx(1 / 3, abs=0.1)
 
 

@@ -49,12 +49,14 @@ def _listed(suspicions: Sequence[Suspicion]) -> list[Suspicion]:
 
 
 def _entry(entry: Suspicion) -> dict[str, Any]:
+    right = entry.references
     return {
         "clause": entry.clause,
         "meaning": entry.meaning,
         "share": percent(entry.share),
         "interval": span(entry.interval, shares=True),
         "reference": percent(entry.reference),
+        "references": span((min(right), max(right)), shares=True) if len(right) > 1 else "",
         "p": "" if entry.p is None else p_value(entry.p),
         "found": entry.found,
     }
