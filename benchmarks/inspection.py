@@ -7,7 +7,8 @@
 Fits from a seed on, each with a noise of its own: ``--right`` of them on the training images as they are, and one on
 images of which a quarter were turned left at random before the fit. Each right one is held against all the others, the
 turned one against as many, and both are inspected alone. A bug is found if "look turned left" stands out; nothing may
-stand out where nothing is wrong. Resumable; contact sheets and pages lie beside the results.
+stand out where nothing is wrong. Right fits of neighbouring seeds are the same ones. Resumable; contact sheets and
+pages lie beside the results.
 """
 
 from __future__ import annotations
@@ -78,6 +79,7 @@ def figures(found: Inspection) -> dict[str, Any]:
         "interval": turned.interval,
         "reference": turned.reference,
         "references": turned.references,
+        "usual": turned.usual,
         "p": turned.p,
         "found": turned.found,
         "stands_out": [entry.key for entry in found.found],
@@ -104,17 +106,27 @@ def fitted(options: argparse.Namespace, seed: int, role: str) -> db.Synthesizer:
 
 def table() -> None:
     """Print the results as Markdown."""
-    print("| data | method | ε | seed | inspected | look turned left | held against | p | found | also stands out |")
-    print("|---|---|--:|--:|---|--:|--:|--:|---|---|")
+    print("| data | method | ε | seed | right | inspected | turned left | held against | p | found | also stands out |")
+    print("|---|---|--:|--:|--:|---|--:|--:|--:|---|---|")
     for entry in finished("inspection"):
-        data, method, epsilon, seed = entry["cell"][:4]
+        data, method, epsilon, seed, _, *right = entry["cell"]
+        of = right[0] if right else "2"
         for name, found in entry["inspections"].items():
             share = f"{percent(found['share'])} ({span(found['interval'], shares=True)})"
             against = percent(found["reference"])
             p = "–" if found["p"] is None else p_value(found["p"])
             others = ", ".join(key for key in found["stands_out"] if key != BUG.replace(" ", "_")) or "–"
             said = "yes" if found["found"] else "no"
-            print("|", " | ".join(map(str, (data, method, epsilon, seed, name, share, against, p, said, others))), "|")
+            print(
+                "|",
+                " | ".join(
+                    map(
+                        str,
+                        (data, method, epsilon, seed, of.removesuffix(" right"), name, share, against, p, said, others),
+                    )
+                ),
+                "|",
+            )
 
 
 def main() -> None:
@@ -134,6 +146,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.verb == "table":
         return table()
+    if options.right < 2:
+        parser.error("--right: one is held against another; take at least 2")
     torch.set_num_threads(options.threads)
     return measure("inspection", cases(options))
 

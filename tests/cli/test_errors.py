@@ -281,7 +281,6 @@ BAD_FLAGS = {
     "a table to inspect": ["inspect", "{made}"],
     "nothing to inspect": ["inspect", "nowhere"],
     "nothing to hold it against": ["inspect", "{made}", "--against", "nowhere"],
-    "held against one run twice": ["inspect", "{made}", "--against", "{made}", "--against", "{made}"],
     "no ledger to show": ["budget", "show", "nowhere"],
     "no ledger to verify": ["budget", "verify", "nowhere"],
     "a cap of nothing": ["budget", "init", "new.ledger", "--dataset", "people", "--epsilon", "0", "--delta", "1e-4"],

@@ -84,7 +84,7 @@ def test_evaluate_from_the_command_line(tmp_path, private, ledger, monkeypatch, 
     assert "INTERNAL" in (tmp_path / "page.html").read_text()
 
 
-def test_inspect_against_several_runs_from_the_command_line(tmp_path, private, ledger, monkeypatch, doublure):
+def test_inspect_against_several_runs_from_the_command_line(tmp_path, private, ledger, monkeypatch, run, doublure):
     monkeypatch.setattr("doublure.evaluate.students.EPOCHS", 1)
     monkeypatch.setattr("doublure.evaluate.alterations.FEWEST", 100)
     for name in ("run", "last", "north"):
@@ -98,6 +98,17 @@ def test_inspect_against_several_runs_from_the_command_line(tmp_path, private, l
         assert {len(entry["references"]) for entry in found["suspicions"]} == {others}
         assert (tmp_path / "page.html").read_text().count("data:image/png") == 1 + others
         assert json.loads((tmp_path / "page.json").read_text()) == found
+    (tmp_path / "again").symlink_to(tmp_path / "last")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    for names, said in (
+        (("last", "again"), "names a run twice"),
+        (("run",), "names a run twice"),
+        (("loop",), "run folder"),
+    ):
+        words = [word for name in names for word in ("--against", tmp_path / name)]
+        code, refused = run("inspect", tmp_path / "run", *words)
+        assert code == 2
+        assert said in refused["error"]["message"] + refused["error"]["code"].replace("_", " ")
 
 
 def test_images_are_compared_in_the_features_that_are_named(tmp_path, private, ledger, monkeypatch, doublure, run):

@@ -18,7 +18,7 @@ from doublure.errors import SettingError
 from doublure.evaluate import alterations, inspect, suspicions
 from doublure.evaluate.alterations import ALTERATIONS, alterations_of, altered
 from doublure.evaluate.suspicions import Inspected, holm, p_beyond
-from doublure.evaluate.words import p_value, span
+from doublure.evaluate.words import p_value, percent
 from doublure.report import inspection_page
 from doublure.schema import Schema
 
@@ -176,7 +176,7 @@ def test_a_run_too_rough_to_be_held_against_flags_nobody(schema):
     assert found.found == ()
     assert all(entry.p is None and entry.reference is not None for entry in found.suspicions)
     assert found.verdict.headline.startswith("The run held against is too rough: 6")
-    assert "Nothing was tested. Look at both sheets, or hold the run against three" in inspection_page(found)
+    assert "Nothing was tested. Look at both sheets, or hold the run against several" in inspection_page(found)
 
 
 def own_way(turn):
@@ -189,24 +189,110 @@ def own_way(turn):
     return broken
 
 
-def test_what_rough_runs_differ_by_is_not_flagged_and_what_is_beyond_it_is(schema):
+def test_what_is_usual_among_rough_runs_is_not_flagged(schema):
     right = [Pretended(schema, own_way(turn)) for turn in (1, 3, 2, 0)]
-    one = inspect(right[0], right[1], images=SEEN)
+    one = inspect(right[1], right[3], images=SEEN)
     assert one.verdict.headline.startswith("The run held against is too rough")
-    for place, each in enumerate(right):
-        others = [other for other in right if other is not each]
-        found = inspect(each, others, images=SEEN)
-        assert found.found == (), place
-        assert all(entry.p is not None and len(entry.references) == 3 for entry in found.suspicions)
-    turned = inspect(Pretended(schema, both(own_way(2), altering("turned left", 0.5))), right[1:], images=SEEN)
+    for others in (right[2:], [right[0], *right[2:]]):
+        found = inspect(right[1], others, images=SEEN)
+        assert found.found == ()
+        assert all(entry.p is not None and len(entry.references) == len(others) for entry in found.suspicions)
+        (turned,) = (entry for entry in found.suspicions if entry.key == "upside_down")
+        assert max(turned.references) < turned.share < turned.usual
+
+
+def test_what_goes_beyond_the_usual_is_found_among_rough_runs(schema):
+    right = [Pretended(schema, own_way(turn)) for turn in (3, 2, 0)]
+    turned = inspect(Pretended(schema, both(own_way(2), altering("turned left", 0.5))), right, images=SEEN)
     assert "turned_left" in [entry.key for entry in turned.found]
-    assert "in the worst run held against" in turned.verdict.headline
+    assert "in the worst of 3 runs held against" in turned.verdict.headline
+
+
+def shown(*shares, of_one_class=False):
+    """Return a sign that such shares of 2,000 images show, the inspected run's first."""
+    masks = [np.arange(2_000) < 2_000 * share for share in shares]
+    return suspicions._Sign(clause="", meaning="", shown=masks, of_one_class=of_one_class)
+
+
+@pytest.mark.parametrize(
+    ("shares", "usual"),
+    [
+        ((0.3, 0.0, 0.002, 0.014), 0.0662),
+        ((0.3, 0.1, 0.2, 0.3), 1.0),
+        ((0.3, 0.05, 0.06), 0.33),
+        ((0.3, 0.25, 0.25, 0.25), 0.25),
+        ((0.3, 0.25), None),
+    ],
+)
+def test_the_usual_is_where_one_more_right_run_would_lie(shares, usual):
+    """The end of a normal prediction interval: mean and Student's quantile times the spread, for one more."""
+    sign = shown(*shares)
+    assert sign.usual == (None if usual is None else pytest.approx(usual, abs=2e-3))
+    assert sign.unusual == (usual is None or shares[0] > usual)
+    mirrored = shown(*(1 - share for share in shares), of_one_class=True)
+    assert mirrored.usual == (None if usual is None else pytest.approx(1 - usual, abs=2e-3))
+    assert mirrored.unusual == sign.unusual
+
+
+def test_one_right_run_in_a_hundred_goes_beyond_the_usual():
+    rng = np.random.default_rng(3)
+    for right in (2, 3, 5):
+        shares = np.clip(rng.normal(0.4, 0.05, (1_500, right + 1)), 0, 1)
+        beyond = np.mean([shown(*each).unusual for each in shares])
+        assert 0.003 < beyond < 0.02
+
+
+def test_the_worst_right_run_is_the_measure():
+    for shares, of_one_class, worst in (((0.2, 0.05, 0.19, 0.1), False, 2), ((0.03, 0.12, 0.1, 0.05), True, 3)):
+        sign = shown(*shares, of_one_class=of_one_class)
+        assert sign.worst == worst
+        assert sign.surprise > 0.1
+        assert shown(*shares[:2], of_one_class=of_one_class).surprise < 1e-3
+
+
+def test_a_difference_has_to_be_both_surprising_and_unusual(monkeypatch):
+    images = Images(images=np.zeros((2_000, 4, 4, 1), dtype=np.uint8))
+    one = (images, np.zeros(2_000, dtype=np.int64))
+    for shares, surprising, found in (
+        ((0.3, 0.1, 0.12, 0.11), True, True),
+        ((0.3, 0.01, 0.2, 0.1), True, False),
+        ((0.14, 0.1, 0.1, 0.1), False, False),
+    ):
+        sign = shown(*shares)
+        monkeypatch.setattr(suspicions, "_flat", lambda sets, sign=sign: {"flat": sign})
+        for name in ("_altered", "_labelled", "_unlike"):
+            monkeypatch.setattr(suspicions, name, lambda *_: {})
+        (judged,) = suspicions.suspicions(Inspected(lesson=one, inspected=one, right=(one,) * 3, labels=()), 0)
+        assert (judged.p < 1e-3) == surprising
+        assert judged.found == found
+        assert judged.references == shares[1:]
+
+
+def test_a_run_is_never_looked_at_in_what_it_taught(schema, right):
+    asked = []
+
+    @dataclass(frozen=True)
+    class Watched(Pretended):
+        def sample(self, n, *, seed=None):
+            asked.append(seed)
+            return super().sample(n, seed=seed)
+
+    inspect(Watched(schema), [Watched(schema)] * 3, images=30)
+    assert len(set(asked)) == len(asked) == 4
+
+
+def test_one_label_in_the_lesson_is_said_to_hide_the_classes(schema, right):
+    def collapsed(pixels, codes, rng):
+        return pixels, np.zeros_like(codes)
+
+    found = inspect(right, [Pretended(schema, collapsed), right], images=SEEN)
+    assert "label" not in {entry.key for entry in found.suspicions}
+    assert found.verdict.warnings == ("Classes were not looked for: the images that taught have one label.",)
 
 
 def test_of_several_right_runs_the_worst_is_the_measure_and_all_are_shown(schema, right):
     found = inspect(right, [right, Pretended(schema, altering("negative", 0.5)), right], images=SEEN)
     entries = {entry.key: entry for entry in found.suspicions}
-    shares = entries["negative"].references
     assert entries["negative"].reference == max(entries["negative"].references) > 0.3
     assert entries["rare_0"].reference == min(entries["rare_0"].references)
     assert entries["unlike"].references[0] == pytest.approx(0.01)  # of its own images, one in a hundred is unusual
@@ -215,7 +301,7 @@ def test_of_several_right_runs_the_worst_is_the_measure_and_all_are_shown(schema
     html = inspection_page(found)
     assert html.count("data:image/png") == 4
     assert "Held against (1, which taught)" in html
-    assert f"<small>{span((min(shares), max(shares)), shares=True)}</small>" in html
+    assert f"<small>usual: up to {percent(entries['negative'].usual)}</small>" in html
     assert found.slices[0].reference == pytest.approx(1 / 3, abs=0.1)
 
 
@@ -317,6 +403,11 @@ def test_what_cannot_be_inspected_is_refused(schema, right):
     other = Schema.parse(TEXT.replace("[F, L, T]", "[F, L, X]")).resolve({})
     with pytest.raises(SettingError, match="other images"):
         inspect(right, Pretended(other))
+    with pytest.raises(SettingError, match="number 2 makes other images"):
+        inspect(right, [right, Pretended(other)])
+    for odd in ("run", [None], 3):
+        with pytest.raises(SettingError, match="makes other images"):
+            inspect(right, odd)
     with pytest.raises(SettingError, match="at least 1"):
         inspect(right, images=0)
 

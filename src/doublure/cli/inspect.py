@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -22,7 +23,7 @@ def inspect(
     run: Annotated[Path, typer.Argument(help="A run folder of images.")],
     against: Annotated[
         list[Path] | None,
-        typer.Option(help="A run folder that is known to be right; three say what such runs differ by."),
+        typer.Option(help="A run folder that is known to be right; several say what is usual."),
     ] = None,
     images: Annotated[int, typer.Option(help="How many images of each are looked at.")] = 2_000,
     seed: Annotated[int, typer.Option(help="Fixes the samples.")] = 0,
@@ -35,9 +36,9 @@ def inspect(
     from doublure.report import check_places
     from doublure.run_folder import load
 
-    places = [place.resolve() for place in against or []]
+    places = [os.path.realpath(place) for place in (run, *(against or []))]
     if len(set(places)) < len(places):
-        raise SettingError("names a run twice", field="against", remedy="name each run once")
+        raise SettingError("names a run twice", field="against", remedy="name runs that are others, each once")
     syn, right = load(run), [load(place) for place in against or []]
     page = out or run / "internal" / "inspection.html"
     figures = page.with_name(f"{page.stem}.json") if page.name else page

@@ -7,9 +7,9 @@ shows it. No real record is read here: an inspection is post-processing, and who
 Each suspicion is a share of the images, held against the same share of other runs that are known to be right: older
 ones, or from other sites. Runs on the same data differ too, by the noise of their fits. So a difference counts once it
 is beyond a margin of five points, at p < 0.001 after Holm's correction for all suspicions. Of several right runs the
-one that looks most wrong is the measure, and what they differ by among themselves is the margin where that is more. By
-a single one whose images do not show what their labels say, nothing is tested. Without any, nothing is tested either,
-and a share is pointed at once it surely passes one in ten.
+one that looks most wrong is the measure, and the difference has to be beyond where 99 in 100 right runs would lie, too
+(a normal prediction interval). By a single one whose images do not show what their labels say, nothing is tested.
+Without any, nothing is tested either, and a share is pointed at once it surely passes one in ten.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
 from doublure.errors import SettingError, printable
 from doublure.evaluate.classification import Labels
 from doublure.evaluate.extractors import codes_of
-from doublure.evaluate.suspicions import LEVEL, MARGIN, ROUGH, Inspected, Suspicion, roughness, suspicions
+from doublure.evaluate.suspicions import LABEL, LEVEL, MARGIN, ROUGH, USUAL, Inspected, Suspicion, roughness, suspicions
 from doublure.evaluate.table import versions
 from doublure.evaluate.understudy import About, Understudy, about
 from doublure.evaluate.words import Verdict, p_value, percent
@@ -97,16 +97,17 @@ class Inspection(Result):
             headline = (
                 f"The run held against is too rough: {percent(rough)} of its images do not show what their label says."
             )
-            remedy = (
-                "Nothing was tested. Look at both sheets, or hold the run against three that are known to be right."
-            )
+            remedy = "Nothing was tested. Look at both sheets, or hold the run against several right ones."
             return Verdict(headline=headline, lines=(remedy,), warnings=())
         standing = [_sentence(entry) for entry in self.found]
         lost = [printable(entry.label) for entry in self.slices if entry.share == 0]
+        warnings = [f"No image has the label {', '.join(lost)}."] if lost else []
+        if self.slices and not any(entry.key == LABEL for entry in self.suspicions):
+            warnings.append("Classes were not looked for: the images that taught have one label.")
         return Verdict(
             headline=standing[0] if standing else f"Nothing stands out in {self.images:,} artificial images.",
             lines=tuple(standing[1:]),
-            warnings=(f"No image has the label {', '.join(lost)}.",) if lost else (),
+            warnings=tuple(warnings),
         )
 
     def save(self, html: str | Path, json: str | Path | None = None) -> None:
@@ -130,7 +131,7 @@ class Inspection(Result):
 
 def inspect(
     syn: Understudy,
-    against: Understudy | Sequence[Understudy] = (),
+    against: Understudy | Sequence[Understudy] | None = None,
     *,
     images: int = LOOKED_AT,
     seed: int = 0,
@@ -140,8 +141,8 @@ def inspect(
 
     Args:
         syn: The understudy to be inspected.
-        against: One or several of the same kind of images that are known to be right. Those who look learn from the
-            first.
+        against: One or several of the same kind of images that are known to be right; five say best what is usual.
+            Those who look learn from the first.
         images: How many images of each are looked at; twice as many others are learned from.
         seed: Fixes the samples and the students' randomness.
         progress: Who listens.
@@ -149,7 +150,7 @@ def inspect(
     Raises:
         SettingError: The understudy makes no images, or one of the others makes images of another shape or classes.
     """
-    right = tuple(against) if isinstance(against, Sequence) else (against,)
+    right = tuple(against) if isinstance(against, Sequence) else () if against is None else (against,)
     schema = _schema_of(syn, right)
     if images < 1:
         raise SettingError("must be at least 1", field="images", remedy="leave it out")
@@ -159,7 +160,9 @@ def inspect(
     drawn = first.sample(3 * images, seed=seed)
     lesson, rest = drawn.take(slice(2 * images)), drawn.take(slice(2 * images, None))
     inspected = syn.sample(images, seed=seed + 1) if right else rest
-    of_right = [rest, *(other.sample(images, seed=seed) for other in others)] if right else []
+    of_right = [rest, *(other.sample(images, seed=seed + 2 + place) for place, other in enumerate(others))][
+        : len(right)
+    ]
     sets = Inspected(
         lesson=(lesson, codes_of(schema, lesson)),
         inspected=(inspected, codes_of(schema, inspected)),
@@ -186,10 +189,11 @@ def _schema_of(syn: Understudy, right: Sequence[Understudy]) -> ImageSchema:
     if not isinstance(schema, ImageSchema):
         remedy = "compare runs with `doublure compare`, or sample the run and look at its columns"
         raise SettingError(f"is of kind {schema.kind}; images can be inspected", field="run", remedy=remedy)
-    for other in (each.schema for each in right):
+    for place, other in enumerate((getattr(each, "schema", None) for each in right), start=1):
         if not isinstance(other, ImageSchema) or (other.shape, _classes(other)) != (schema.shape, _classes(schema)):
+            which = f"number {place} " if len(right) > 1 else ""
             remedy = "name runs with images of the same shape and labels"
-            raise SettingError("makes other images than the inspected run", field="against", remedy=remedy)
+            raise SettingError(f"{which}makes other images than the inspected run", field="against", remedy=remedy)
     return schema
 
 
@@ -229,7 +233,8 @@ def _sentence(entry: Suspicion) -> str:
     said = f"{percent(entry.share)} of the images {entry.clause}"
     if entry.p is None:
         return f"{said}."
-    whose = "the run held against" if len(entry.references) == 1 else "the worst run held against"
+    several = len(entry.references) > 1
+    whose = f"the worst of {len(entry.references)} runs held against" if several else "the run held against"
     return f"{said}; in {whose}, {percent(entry.reference)} ({p_value(entry.p, 'p')})."
 
 
@@ -239,17 +244,18 @@ def _notes(right: int, taught: int) -> tuple[str, ...]:
         return (
             f"Students learned from {taught:,} images of the run held against, and looked at others.",
             f"Two runs on the same data differ too. A difference counts beyond {points}, at p below {LEVEL:g} for all "
-            "suspicions together; p speaks of these two generators and not of other fits. What right runs differ by, "
-            "three of them show.",
+            "suspicions together; p speaks of these two generators and not of other fits. What is usual among right "
+            "runs, several of them say: name five.",
             "Images so poor that they look like nothing can look like anything: nothing is tested where more than "
             f"{100 * ROUGH:.0f} in 100 images of the run held against do not show what their label says.",
         )
     if right:
         return (
             f"Students learned from {taught:,} images of the first run held against, and looked at others.",
-            "Shares stand beside those of the right run that looks most wrong. A difference counts beyond "
-            f"{points}, or beyond what right runs differ by among themselves where that is more, at p below "
-            f"{LEVEL:g} for all suspicions together; p speaks of these generators and not of other fits.",
+            f"Shares stand beside those of the right run that looks most wrong. A difference counts beyond {points}, "
+            f"at p below {LEVEL:g} for all suspicions together; p speaks of these generators and not of other fits.",
+            f"It has to lie beyond the usual, too: where {100 * USUAL:.0f} in 100 right runs would lie if they spread "
+            f"normally, as {right} of them say. Right runs that differ much, or few of them, make that wide.",
         )
     return (
         f"Students learned from {taught:,} images of the same run, and looked at others: what a minority of a run's "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
+from statistics import NormalDist, mean, stdev
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -34,10 +34,14 @@ POINTED_AT = 0.1
 ROUGH = 0.4
 """A single other run is no measure for anybody's images where more of its own do not show what their label says."""
 
+USUAL = 0.99
+"""Of right runs, how many lie where several of them say that right runs lie, if their shares spread normally."""
+
 _FLAT = 0.02
 _SURE = 0.6
 _UNUSUAL = 0.01
-_LABEL = "label"
+LABEL = "label"
+"""The key of the suspicion that images do not show what their label says."""
 
 Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 
@@ -53,6 +57,7 @@ class Suspicion(Result):
         interval: Wilson's, 95 of 100, over the draw of images.
         references: The same shares of the runs that are known to be right.
         reference: The worst of these; null without one.
+        usual: How far 99 in 100 right runs would go, as several say; null where there is one or none.
         p: How surprising such a difference would be if it were within the margin, after Holm's correction; null without
             another run, or where a single one is too rough.
         found: Whether it stands out.
@@ -66,6 +71,7 @@ class Suspicion(Result):
     interval: Interval | None
     references: tuple[float, ...] = ()
     reference: float | None = None
+    usual: float | None = None
     p: float | None = None
     found: bool
     classes: Mapping[str, float] = {}
@@ -115,12 +121,29 @@ class _Sign:
 
     @property
     def surprise(self) -> float:
-        """The p-value of: the worst right run shows as many, within the margin and what right runs differ by."""
+        """The p-value of: the worst right run shows as many, within the margin."""
         inspected, right = self.shown[0], self.shown[self.worst]
-        least, most = min(self.shares[1:]), max(self.shares[1:])
         if self.of_one_class:
-            return p_beyond(right, inspected, part=min(RARER, least / most if most else 1.0))
-        return p_beyond(inspected, right, margin=max(MARGIN, most - least))
+            return p_beyond(right, inspected, part=RARER)
+        return p_beyond(inspected, right, margin=MARGIN)
+
+    @property
+    def usual(self) -> float | None:
+        """How far right runs go: the end of a normal prediction interval for one more of them."""
+        from scipy.stats import t as student_t
+
+        right = self.shares[1:]
+        if len(right) < 2:
+            return None
+        reach = float(student_t.ppf(USUAL, len(right) - 1)) * stdev(right) * math.sqrt(1 + 1 / len(right))
+        return max(0.0, mean(right) - reach) if self.of_one_class else min(1.0, mean(right) + reach)
+
+    @property
+    def unusual(self) -> bool:
+        """Whether the inspected run goes further than that; of a single right run it is not known."""
+        if self.usual is None:
+            return True
+        return self.shares[0] < self.usual if self.of_one_class else self.shares[0] > self.usual
 
 
 def suspicions(sets: Inspected, seed: int) -> tuple[Suspicion, ...]:
@@ -131,7 +154,7 @@ def suspicions(sets: Inspected, seed: int) -> tuple[Suspicion, ...]:
         seed: Fixes the students' randomness.
     """
     signs = _altered(sets, seed) | _flat(sets) | _labelled(sets, seed) | _unlike(sets)
-    tested = bool(sets.right) and not (_LABEL in signs and _rough(signs[_LABEL].shares[1:]))
+    tested = bool(sets.right) and not (LABEL in signs and _rough(signs[LABEL].shares[1:]))
     corrected = holm({key: sign.surprise for key, sign in signs.items()}) if tested else {}
     return tuple(_judged(key, sign, corrected.get(key), sets) for key, sign in signs.items())
 
@@ -142,7 +165,7 @@ def roughness(found: Iterable[Suspicion]) -> float | None:
     Two fits whose images look like nothing differ from each other in every way, whether or not something is wrong;
     how much, only more than two can show.
     """
-    return next((each.references[0] for each in found if each.key == _LABEL and _rough(each.references)), None)
+    return next((each.references[0] for each in found if each.key == LABEL and _rough(each.references)), None)
 
 
 def _rough(mislabelled: Sequence[float]) -> bool:
@@ -162,8 +185,9 @@ def _judged(key: str, sign: _Sign, p: float | None, sets: Inspected) -> Suspicio
         interval=interval,
         references=sign.shares[1:],
         reference=sign.shares[sign.worst] if sets.right else None,
+        usual=sign.usual,
         p=p,
-        found=pointed_at if p is None else p < LEVEL,
+        found=pointed_at if p is None else p < LEVEL and sign.unusual,
         classes={sets.labels[code]: float(shown[codes == code].mean()) for code in present},
     )
 
@@ -201,7 +225,7 @@ def _labelled(sets: Inspected, seed: int) -> dict[str, _Sign]:
     chances = predict_each("cnn", lesson, codes, [images for images, _ in sets.seen], len(sets.labels), seed)
     told = [each.argmax(1) for each in chances]
     found = {
-        _LABEL: _Sign(
+        LABEL: _Sign(
             clause="do not show what their label says",
             meaning="A student sees another class in them than their label's.",
             shown=[seen != of for seen, (_, of) in zip(told, sets.seen, strict=True)],

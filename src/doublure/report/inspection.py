@@ -49,17 +49,22 @@ def _listed(suspicions: Sequence[Suspicion]) -> list[Suspicion]:
 
 
 def _entry(entry: Suspicion) -> dict[str, Any]:
-    right = entry.references
     return {
         "clause": entry.clause,
         "meaning": entry.meaning,
         "share": percent(entry.share),
         "interval": span(entry.interval, shares=True),
         "reference": percent(entry.reference),
-        "references": span((min(right), max(right)), shares=True) if len(right) > 1 else "",
+        "usual": _usual(entry),
         "p": "" if entry.p is None else p_value(entry.p),
         "found": entry.found,
     }
+
+
+def _usual(entry: Suspicion) -> str:
+    if entry.usual is None or entry.reference is None:
+        return ""
+    return f"usual: {'from' if entry.usual < entry.reference else 'up to'} {percent(entry.usual)}"
 
 
 def _row(each: Slice, listed: Sequence[Suspicion], against: bool) -> dict[str, Any]:
