@@ -208,10 +208,10 @@ def test_what_goes_beyond_the_usual_is_found_among_rough_runs(schema):
     assert "in the worst of 3 runs held against" in turned.verdict.headline
 
 
-def shown(*shares, of_one_class=False):
+def shown(*shares, fewer=False):
     """Return a sign that such shares of 2,000 images show, the inspected run's first."""
     masks = [np.arange(2_000) < 2_000 * share for share in shares]
-    return suspicions._Sign(clause="", meaning="", shown=masks, of_one_class=of_one_class)
+    return suspicions._Sign(clause="", meaning="", shown=masks, fewer=fewer)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_the_usual_is_where_one_more_right_run_would_lie(shares, usual):
     sign = shown(*shares)
     assert sign.usual == (None if usual is None else pytest.approx(usual, abs=2e-3))
     assert sign.unusual == (usual is None or shares[0] > usual)
-    mirrored = shown(*(1 - share for share in shares), of_one_class=True)
+    mirrored = shown(*(1 - share for share in shares), fewer=True)
     assert mirrored.usual == (None if usual is None else pytest.approx(1 - usual, abs=2e-3))
     assert mirrored.unusual == sign.unusual
 
@@ -243,11 +243,11 @@ def test_one_right_run_in_a_hundred_goes_beyond_the_usual():
 
 
 def test_the_worst_right_run_is_the_measure():
-    for shares, of_one_class, worst in (((0.2, 0.05, 0.19, 0.1), False, 2), ((0.03, 0.12, 0.1, 0.05), True, 3)):
-        sign = shown(*shares, of_one_class=of_one_class)
+    for shares, fewer, worst in (((0.2, 0.05, 0.19, 0.1), False, 2), ((0.03, 0.12, 0.1, 0.05), True, 3)):
+        sign = shown(*shares, fewer=fewer)
         assert sign.worst == worst
         assert sign.surprise > 0.1
-        assert shown(*shares[:2], of_one_class=of_one_class).surprise < 1e-3
+        assert shown(*shares[:2], fewer=fewer).surprise < 1e-3
 
 
 def test_a_difference_has_to_be_both_surprising_and_unusual(monkeypatch):
@@ -265,7 +265,31 @@ def test_a_difference_has_to_be_both_surprising_and_unusual(monkeypatch):
         (judged,) = suspicions.suspicions(Inspected(lesson=one, inspected=one, right=(one,) * 3, labels=()), 0)
         assert (judged.p < 1e-3) == surprising
         assert judged.found == found
+        assert judged.open == (surprising and not found)
         assert judged.references == shares[1:]
+
+
+def test_who_taught_says_nothing_of_what_is_usual_where_two_others_do():
+    masks = shown(0.3, 0.01, 0.2, 0.21, 0.19).shown
+    sign = suspicions._Sign(clause="", meaning="", shown=masks, learned=True)
+    assert sign.usual == pytest.approx(0.28, abs=0.01)
+    assert shown(0.3, 0.01, 0.2, 0.21, 0.19).usual > 0.6
+    two = suspicions._Sign(clause="", meaning="", shown=masks[:3], learned=True)
+    assert two.usual == shown(0.3, 0.01, 0.2).usual == 1
+
+
+def test_what_cannot_be_told_is_said_to_be(schema):
+    right = [Pretended(schema, own_way(turn)) for turn in (0, 2)]
+    found = inspect(Pretended(schema, altering("upside down", 1.0)), right, images=SEEN)
+    assert found.found == ()
+    assert found.verdict.headline.startswith("Nothing surely stands out in")
+    (warning,) = found.verdict.warnings
+    assert warning.startswith("Right runs differ too much to tell whether this is usual: ")
+    assert "% look upside down" in warning
+    html = inspection_page(found)
+    assert "cannot be told" in html
+    assert "usual: up to 100.0" in html
+    assert "usual: from " in html
 
 
 def test_a_run_is_never_looked_at_in_what_it_taught(schema, right):

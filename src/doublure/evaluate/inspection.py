@@ -14,7 +14,7 @@ Without any, nothing is tested either, and a share is pointed at once it surely 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -98,17 +98,24 @@ class Inspection(Result):
                 f"The run held against is too rough: {percent(rough)} of its images do not show what their label says."
             )
             remedy = "Nothing was tested. Look at both sheets, or hold the run against several right ones."
-            return Verdict(headline=headline, lines=(remedy,), warnings=())
+            return Verdict(headline=headline, lines=(remedy,), warnings=tuple(self._warnings()))
         standing = [_sentence(entry) for entry in self.found]
-        lost = [printable(entry.label) for entry in self.slices if entry.share == 0]
-        warnings = [f"No image has the label {', '.join(lost)}."] if lost else []
-        if self.slices and not any(entry.key == LABEL for entry in self.suspicions):
-            warnings.append("Classes were not looked for: the images that taught have one label.")
+        surely = "surely " if any(entry.open for entry in self.suspicions) else ""
         return Verdict(
-            headline=standing[0] if standing else f"Nothing stands out in {self.images:,} artificial images.",
+            headline=standing[0] if standing else f"Nothing {surely}stands out in {self.images:,} artificial images.",
             lines=tuple(standing[1:]),
-            warnings=tuple(warnings),
+            warnings=tuple(self._warnings()),
         )
+
+    def _warnings(self) -> Iterator[str]:
+        lost = [printable(entry.label) for entry in self.slices if entry.share == 0]
+        if lost:
+            yield f"No image has the label {', '.join(lost)}."
+        if self.slices and not any(entry.key == LABEL for entry in self.suspicions):
+            yield "Classes were not looked for: the images that taught have one label."
+        untold = "; ".join(f"{percent(entry.share)} {entry.clause}" for entry in self.suspicions if entry.open)
+        if untold:
+            yield f"Right runs differ too much to tell whether this is usual: {untold}. More of them would tell."
 
     def save(self, html: str | Path, json: str | Path | None = None) -> None:
         """Write the page, and its figures as JSON if asked.
@@ -148,7 +155,8 @@ def inspect(
         progress: Who listens.
 
     Raises:
-        SettingError: The understudy makes no images, or one of the others makes images of another shape or classes.
+        SettingError: The understudy makes no images, or one of the others is none, or makes images of another shape or
+            classes.
     """
     right = tuple(against) if isinstance(against, Sequence) else () if against is None else (against,)
     schema = _schema_of(syn, right)
@@ -255,7 +263,9 @@ def _notes(right: int, taught: int) -> tuple[str, ...]:
             f"Shares stand beside those of the right run that looks most wrong. A difference counts beyond {points}, "
             f"at p below {LEVEL:g} for all suspicions together; p speaks of these generators and not of other fits.",
             f"It has to lie beyond the usual, too: where {100 * USUAL:.0f} in 100 right runs would lie if they spread "
-            f"normally, as {right} of them say. Right runs that differ much, or few of them, make that wide.",
+            "normally, as these say, in each suspicion by itself. Few that differ make that wide; skewed shares make "
+            "it too narrow. Whom students learned from looks better to them, and does not say what is usual of labels "
+            "and likeness where two others do.",
         )
     return (
         f"Students learned from {taught:,} images of the same run, and looked at others: what a minority of a run's "

@@ -54,6 +54,7 @@ class Suspicion(Result):
         clause: What these images do, after "some of the images".
         meaning: One sentence for a reader who meets it for the first time.
         share: Of the inspected images, those that are wrong in this way; for a class that may be too rare, its own.
+        fewer: Whether fewer than usual would be wrong, as of a class; otherwise more.
         interval: Wilson's, 95 of 100, over the draw of images.
         references: The same shares of the runs that are known to be right.
         reference: The worst of these; null without one.
@@ -68,6 +69,7 @@ class Suspicion(Result):
     clause: str
     meaning: str
     share: float
+    fewer: bool = False
     interval: Interval | None
     references: tuple[float, ...] = ()
     reference: float | None = None
@@ -75,6 +77,11 @@ class Suspicion(Result):
     p: float | None = None
     found: bool
     classes: Mapping[str, float] = {}
+
+    @property
+    def open(self) -> bool:
+        """Whether it would stand out, if right runs did not differ so much, or more of them said what is usual."""
+        return self.p is not None and self.p < LEVEL and not self.found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +113,8 @@ class _Sign:
     clause: str
     meaning: str
     shown: Sequence[Mask]
-    of_one_class: bool = False
+    fewer: bool = False
+    learned: bool = False  # of images like the first right run's, whose own look better for it
 
     @property
     def shares(self) -> tuple[float, ...]:
@@ -117,13 +125,13 @@ class _Sign:
     def worst(self) -> int:
         """Which set, of those of right runs, looks most as if it were wrong."""
         places = range(1, len(self.shown))
-        return (min if self.of_one_class else max)(places, key=lambda place: self.shares[place])
+        return (min if self.fewer else max)(places, key=lambda place: self.shares[place])
 
     @property
     def surprise(self) -> float:
         """The p-value of: the worst right run shows as many, within the margin."""
         inspected, right = self.shown[0], self.shown[self.worst]
-        if self.of_one_class:
+        if self.fewer:
             return p_beyond(right, inspected, part=RARER)
         return p_beyond(inspected, right, margin=MARGIN)
 
@@ -135,15 +143,17 @@ class _Sign:
         right = self.shares[1:]
         if len(right) < 2:
             return None
+        if self.learned and len(right) > 2:
+            right = right[1:]
         reach = float(student_t.ppf(USUAL, len(right) - 1)) * stdev(right) * math.sqrt(1 + 1 / len(right))
-        return max(0.0, mean(right) - reach) if self.of_one_class else min(1.0, mean(right) + reach)
+        return max(0.0, mean(right) - reach) if self.fewer else min(1.0, mean(right) + reach)
 
     @property
     def unusual(self) -> bool:
         """Whether the inspected run goes further than that; of a single right run it is not known."""
         if self.usual is None:
             return True
-        return self.shares[0] < self.usual if self.of_one_class else self.shares[0] > self.usual
+        return self.shares[0] < self.usual if self.fewer else self.shares[0] > self.usual
 
 
 def suspicions(sets: Inspected, seed: int) -> tuple[Suspicion, ...]:
@@ -176,12 +186,13 @@ def _judged(key: str, sign: _Sign, p: float | None, sets: Inspected) -> Suspicio
     shown, codes = sign.shown[0], sets.inspected[1]
     interval = wilson(int(shown.sum()), len(shown))
     pointed_at = not sets.right and interval is not None and interval[0] > POINTED_AT
-    present = [code for code in range(len(sets.labels)) if np.any(codes == code)] if not sign.of_one_class else []
+    present = [code for code in range(len(sets.labels)) if np.any(codes == code)] if not sign.fewer else []
     return Suspicion(
         key=key,
         clause=sign.clause,
         meaning=sign.meaning,
         share=sign.shares[0],
+        fewer=sign.fewer,
         interval=interval,
         references=sign.shares[1:],
         reference=sign.shares[sign.worst] if sets.right else None,
@@ -229,6 +240,7 @@ def _labelled(sets: Inspected, seed: int) -> dict[str, _Sign]:
             clause="do not show what their label says",
             meaning="A student sees another class in them than their label's.",
             shown=[seen != of for seen, (_, of) in zip(told, sets.seen, strict=True)],
+            learned=True,
         )
     }
     if not sets.right:
@@ -238,7 +250,7 @@ def _labelled(sets: Inspected, seed: int) -> dict[str, _Sign]:
             clause=f"are taken for {printable(label)}",
             meaning="A class that was lost: fewer than half as many as in any run held against.",
             shown=[seen == code for seen in told],
-            of_one_class=True,
+            fewer=True,
         )
         for code, label in enumerate(sets.labels)
     }
@@ -256,6 +268,7 @@ def _unlike(sets: Inspected) -> dict[str, _Sign]:
             clause="are unlike any",
             meaning="They are further from the images that taught than 99 in 100 of a right run are.",
             shown=[found > usual for found in distance],
+            learned=True,
         )
     }
 

@@ -58,13 +58,12 @@ def _entry(entry: Suspicion) -> dict[str, Any]:
         "usual": _usual(entry),
         "p": "" if entry.p is None else p_value(entry.p),
         "found": entry.found,
+        "open": entry.open,
     }
 
 
 def _usual(entry: Suspicion) -> str:
-    if entry.usual is None or entry.reference is None:
-        return ""
-    return f"usual: {'from' if entry.usual < entry.reference else 'up to'} {percent(entry.usual)}"
+    return "" if entry.usual is None else f"usual: {'from' if entry.fewer else 'up to'} {percent(entry.usual)}"
 
 
 def _row(each: Slice, listed: Sequence[Suspicion], against: bool) -> dict[str, Any]:
