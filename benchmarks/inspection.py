@@ -6,7 +6,7 @@
 
 Fits from a seed on, each with a noise of its own: ``--right`` of them on the training images as they are, and one on
 images of which a quarter were turned left at random before the fit. Each right one is held against all the others, the
-turned one against as many, and both are inspected alone. A bug is found if "look turned left" stands out; nothing may
+turned one against all, and both are inspected alone. A bug is found if "look turned left" stands out; nothing may
 stand out where nothing is wrong. Right fits of neighbouring seeds are the same ones. Resumable; contact sheets and
 pages lie beside the results.
 """
@@ -39,9 +39,7 @@ BUG, SHARE = "turned left", 0.25
 def cases(options: argparse.Namespace) -> Iterator[Case]:
     """Yield what is asked for."""
     for seed in options.seeds:
-        cell: tuple[object, ...] = (options.data, options.method, options.epsilon, seed, " ".join(options.set))
-        if options.right > 2:
-            cell = (*cell, f"{options.right} right")
+        cell = (options.data, options.method, options.epsilon, seed, " ".join(options.set), f"{options.right} right")
         yield {"cell": cell}, partial(one, options, seed)
 
 
@@ -54,7 +52,7 @@ def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
         f"right {number}": inspect(each, [other for other in right if other is not each], seed=seed)
         for number, each in enumerate(right, start=1)
     }
-    inspections["turned"] = inspect(turned, right[:-1], seed=seed)
+    inspections["turned"] = inspect(turned, right, seed=seed)
     inspections["right 1, alone"] = inspect(right[0], seed=seed)
     inspections["turned, alone"] = inspect(turned, seed=seed)
     for name, found in inspections.items():
@@ -110,7 +108,7 @@ def table() -> None:
     print("|---|---|--:|--:|--:|---|--:|--:|--:|---|---|")
     for entry in finished("inspection"):
         data, method, epsilon, seed, _, *right = entry["cell"]
-        of = right[0] if right else "2"
+        of = right[0] if right else "2 right"
         for name, found in entry["inspections"].items():
             share = f"{percent(found['share'])} ({span(found['interval'], shares=True)})"
             against = percent(found["reference"])
