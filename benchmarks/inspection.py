@@ -108,23 +108,15 @@ def table() -> None:
     print("|---|---|--:|--:|--:|---|--:|--:|--:|---|---|")
     for entry in finished("inspection"):
         data, method, epsilon, seed, _, *right = entry["cell"]
-        of = right[0] if right else "2 right"
+        of = right[0].removesuffix(" right") if right else 2
         for name, found in entry["inspections"].items():
             share = f"{percent(found['share'])} ({span(found['interval'], shares=True)})"
             against = percent(found["reference"])
             p = "–" if found["p"] is None else p_value(found["p"])
             others = ", ".join(key for key in found["stands_out"] if key != BUG.replace(" ", "_")) or "–"
             said = "yes" if found["found"] else "no"
-            print(
-                "|",
-                " | ".join(
-                    map(
-                        str,
-                        (data, method, epsilon, seed, of.removesuffix(" right"), name, share, against, p, said, others),
-                    )
-                ),
-                "|",
-            )
+            cells = (data, method, epsilon, seed, of, name, share, against, p, said, others)
+            print("|", " | ".join(map(str, cells)), "|")
 
 
 def main() -> None:
