@@ -167,10 +167,10 @@ def inspect(
     first, *others = right or (syn,)
     drawn = first.sample(3 * images, seed=seed)
     lesson, rest = drawn.take(slice(2 * images)), drawn.take(slice(2 * images, None))
-    inspected = syn.sample(images, seed=seed + 1) if right else rest
-    of_right = [rest, *(other.sample(images, seed=seed + 2 + place) for place, other in enumerate(others))][
-        : len(right)
-    ]
+    inspected, of_right = rest, []
+    if right:
+        inspected = syn.sample(images, seed=seed + 1)
+        of_right = [rest, *(other.sample(images, seed=seed + 2 + place) for place, other in enumerate(others))]
     sets = Inspected(
         lesson=(lesson, codes_of(schema, lesson)),
         inspected=(inspected, codes_of(schema, inspected)),

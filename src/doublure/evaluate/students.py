@@ -88,8 +88,7 @@ def predict_each(
     student: Student, lesson: Images, classes: Labels, tests: Sequence[Images], n_classes: int, seed: int
 ) -> list[Floats]:
     """Teach one student and return what it makes of several sets of images, as :func:`predict` does of one."""
-    together = Images(images=np.concatenate([test.images for test in tests]))
-    chances = predict(student, lesson, classes, together, n_classes, seed)
+    chances = predict(student, lesson, classes, Images.joined(tests), n_classes, seed)
     return np.split(chances, np.cumsum([len(test) for test in tests])[:-1])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import NormalDist, mean, stdev
 from typing import Any, TypeAlias
 
@@ -116,7 +117,7 @@ class _Sign:
     fewer: bool = False
     learned: bool = False  # of images like the first right run's, whose own look better for it
 
-    @property
+    @cached_property
     def shares(self) -> tuple[float, ...]:
         """The share of each set."""
         return tuple(float(each.mean()) for each in self.shown)
@@ -135,7 +136,7 @@ class _Sign:
             return p_beyond(right, inspected, part=RARER)
         return p_beyond(inspected, right, margin=MARGIN)
 
-    @property
+    @cached_property
     def usual(self) -> float | None:
         """How far right runs go: the end of a normal prediction interval for one more of them."""
         from scipy.stats import t as student_t
@@ -173,7 +174,7 @@ def roughness(found: Iterable[Suspicion]) -> float | None:
     """Return how many images of the only other run do not show what their label says, if too many to test by it.
 
     Two fits whose images look like nothing differ from each other in every way, whether or not something is wrong;
-    how much, only more than two can show.
+    how much, several of them say.
     """
     return next((each.references[0] for each in found if each.key == LABEL and _rough(each.references)), None)
 

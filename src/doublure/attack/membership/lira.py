@@ -70,16 +70,19 @@ def _half(unit: np.ndarray[Any, Any], rng: np.random.Generator) -> np.ndarray[An
 def _sure(world: World, lesson: Any, targets: list[Records]) -> list[Floats]:
     """Return for each side ``(N,)`` the log odds that a student of the lesson gives each record's true class."""
     from doublure.evaluate.extractors import codes_of
-    from doublure.evaluate.students import predict
+    from doublure.evaluate.students import predict_each
 
     schema = world.schema
     if not isinstance(schema, ImageSchema) or schema.label is None:
         raise TypeError("there is no label to be sure of")
-    both = type(lesson).joined([side.content for side in targets])
-    codes = codes_of(schema, both)
-    chances = predict("cnn", lesson, codes_of(schema, lesson), both, len(schema.label.domain), world.seed)
-    own = np.clip(chances[np.arange(len(both)), codes], _TINY, 1 - _TINY)
-    return np.split(np.log(own) - np.log1p(-own), [len(targets[0])])
+    sides = [side.content for side in targets]
+    chances = predict_each("cnn", lesson, codes_of(schema, lesson), sides, len(schema.label.domain), world.seed)
+    return [_log_odds(each, codes_of(schema, side)) for each, side in zip(chances, sides, strict=True)]
+
+
+def _log_odds(chances: Floats, codes: np.ndarray[Any, Any]) -> Floats:
+    own = np.clip(chances[np.arange(len(codes)), codes], _TINY, 1 - _TINY)
+    return np.asarray(np.log(own) - np.log1p(-own))
 
 
 def _ratios(seen: Floats, known: Floats, inside: np.ndarray[Any, Any]) -> Floats:
