@@ -51,7 +51,8 @@ def wilson(successes: float, n: int, *, level: float = LEVEL) -> Interval | None
     z, share = quantile(level), successes / n
     middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    return max(0.0, middle - half), min(1.0, middle + half)
+    low = 0.0 if successes == 0 else max(0.0, middle - half)  # exactly, where rounding would leave 1e-19
+    return low, 1.0 if successes == n else min(1.0, middle + half)
 
 
 def paired_difference(only_first: int, only_second: int, n: int, *, level: float = LEVEL) -> Interval | None:

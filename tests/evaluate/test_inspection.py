@@ -95,6 +95,12 @@ def strangers(pixels, codes, rng):
     return pixels, codes
 
 
+def few(pixels, codes, rng):
+    """Return what a collapsed generator makes: the same few images, and a little noise."""
+    again = rng.integers(20, size=len(codes))
+    return np.clip(pixels[again] + rng.integers(-3, 4, pixels.shape), 0, 255).astype(np.uint8), codes[again]
+
+
 def blanks(pixels, codes, rng):
     which = rng.random(len(pixels)) < 0.2
     pixels[which] = 7
@@ -136,7 +142,7 @@ def test_a_run_that_is_right_is_not_flagged(schema, right):
     found = held(schema, right, nothing)
     assert found.found == ()
     assert found.verdict.headline == f"Nothing stands out in {SEEN} artificial images."
-    assert {"rare_0", "label", "flat", "unlike", *(name.replace(" ", "_") for name in ALTERATIONS)} <= {
+    assert {"rare_0", "label", "flat", "unlike", "alike", *(name.replace(" ", "_") for name in ALTERATIONS)} <= {
         entry.key for entry in found.suspicions
     }
 
@@ -147,8 +153,9 @@ def test_a_run_that_is_right_is_not_flagged(schema, right):
         (both(altering("upside down"), altering("negative")), {"upside_down", "negative"}),
         (both(a_class_lost, shifted_labels), {"rare_1", "label"}),
         (both(strangers, blanks), {"unlike", "flat"}),
+        (few, {"alike"}),
     ],
-    ids=["altered twice", "classes", "other images"],
+    ids=["altered twice", "classes", "other images", "collapsed"],
 )
 def test_what_is_broken_is_found_in_samples(schema, right, broken, keys):
     found = held(schema, right, broken)
@@ -260,7 +267,7 @@ def test_a_difference_has_to_be_both_surprising_and_unusual(monkeypatch):
     ):
         sign = shown(*shares)
         monkeypatch.setattr(suspicions, "_flat", lambda sets, sign=sign: {"flat": sign})
-        for name in ("_altered", "_labelled", "_unlike"):
+        for name in ("_altered", "_labelled", "_unlike", "_alike"):
             monkeypatch.setattr(suspicions, name, lambda *_: {})
         (judged,) = suspicions.suspicions(Inspected(lesson=one, inspected=one, right=(one,) * 3, labels=()), 0)
         assert (judged.p < 1e-3) == surprising
@@ -483,3 +490,22 @@ def test_what_is_unlike_any_is_further_than_the_slow_way_says_is_usual():
     assert inspected_shown.tolist() == (far[0] > usual).tolist()
     assert reference_shown.tolist() == (far[1] > usual).tolist()
     assert inspected_shown[:2].tolist() == [False, True]
+
+
+def test_what_is_alike_is_nearer_than_the_slow_way_says_is_usual():
+    rng = np.random.default_rng(2)
+    lesson, inspected, reference = (
+        Images(images=rng.integers(0, 256, (90, 3, 3, 1), dtype=np.uint8)) for _ in range(3)
+    )
+    inspected.images[:3] = inspected.images[3]
+    codes = np.zeros(90, dtype=np.int64)
+    points = [each.images.reshape(90, -1) / 255 for each in (inspected, reference)]
+    apart = [np.linalg.norm(each[:, None] - each[None], axis=2) + 1e9 * np.eye(90) for each in points]
+    near = [each.min(1) for each in apart]
+    usual = np.quantile(near[1], 0.01)
+    sets = Inspected(lesson=(lesson, codes), inspected=(inspected, codes), right=((reference, codes),), labels=())
+    inspected_shown, reference_shown = suspicions._alike(sets)["alike"].shown
+    assert inspected_shown.tolist() == (near[0] < usual).tolist()
+    assert reference_shown.tolist() == (near[1] < usual).tolist()
+    assert inspected_shown[:4].all()
+    assert suspicions._alike(Inspected(lesson=(lesson, codes), inspected=(inspected, codes), right=(), labels=())) == {}

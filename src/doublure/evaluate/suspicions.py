@@ -164,7 +164,7 @@ def suspicions(sets: Inspected, seed: int) -> tuple[Suspicion, ...]:
         sets: The images.
         seed: Fixes the students' randomness.
     """
-    signs = _altered(sets, seed) | _flat(sets) | _labelled(sets, seed) | _unlike(sets)
+    signs = _altered(sets, seed) | _flat(sets) | _labelled(sets, seed) | _unlike(sets) | _alike(sets)
     tested = bool(sets.right) and not (LABEL in signs and _rough(signs[LABEL].shares[1:]))
     corrected = holm({key: sign.surprise for key, sign in signs.items()}) if tested else {}
     return tuple(_judged(key, sign, corrected.get(key), sets) for key, sign in signs.items())
@@ -269,6 +269,24 @@ def _unlike(sets: Inspected) -> dict[str, _Sign]:
             clause="are unlike any",
             meaning="They are further from the images that taught than 99 in 100 of a right run are.",
             shown=[found > usual for found in distance],
+            learned=True,
+        )
+    }
+
+
+def _alike(sets: Inspected) -> dict[str, _Sign]:
+    """Return which images have a near double in their own set (sets of one size: among more, the nearest is nearer)."""
+    if not sets.right:
+        return {}
+    see = pixels().see
+    points = [see(images) for images, _ in sets.seen]
+    distance = [nearest(own, own, 2)[0][:, 1] for own in points]
+    usual = np.quantile(distance[1], _UNUSUAL)
+    return {
+        "alike": _Sign(
+            clause="are nearly the same as another",
+            meaning="They are nearer to another of their own than 99 in 100 of a right run are: the fit collapsed.",
+            shown=[found < usual for found in distance],
             learned=True,
         )
     }

@@ -12,7 +12,7 @@ from doublure.report import page
 
 _NO_GUARANTEE = "No privacy guarantee. Do not publish."
 _PROTECTED = frozenset({"dp", "bayesian-dp"})
-_SLICED = ("label", "unlike")
+_SLICED = ("label", "unlike", "alike")
 
 
 def inspection_page(found: Inspection) -> str:
