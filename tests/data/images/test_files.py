@@ -128,6 +128,8 @@ SMALL = "doublure: 1\nkind: images\nunits: 2\nimages: {shape: [6, 5, 1]}\n"
 
 MADE = {
     "cut off": lambda good: good[:-30],
+    "cut off at its very end": lambda good: good[:-1],
+    "a JPEG cut off at its very end": lambda good: encoded(Image.new("L", (5, 6), 200), "JPEG")[:-1],
     "no picture": lambda good: b"GIF89a and more",
     "nothing": lambda good: b"",
     "a bomb": lambda good: encoded(Image.new("1", (9000, 9000))),

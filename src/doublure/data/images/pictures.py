@@ -38,6 +38,7 @@ LARGEST_FILE = 200_000_000
 FORMATS = ("PNG", "JPEG")
 _MODES = {1: "L", 3: "RGB"}
 _PNG, _DEPTH = b"\x89PNG\r\n\x1a\n", 24  # where the bits of a sample stand
+_PNG_END = b"IEND\xaeB`\x82"
 
 UNREADABLE = "cannot be read as PNG or JPEG, or are cut off"
 HUGE = "have more than 50 million pixels"
@@ -95,6 +96,8 @@ class Reader:
         """Return one picture ``(H, W, C)``; a blank one, and a fault noted, if the rule refuses it."""
         if content is None or len(content) > LARGEST_FILE:
             return self._refused(UNREADABLE if content is None else HUGE, number)
+        if content.startswith(_PNG) and _PNG_END not in content:  # Pillow takes it once its pixels are there
+            return self._refused(UNREADABLE, number)
         from PIL import Image
 
         try:
