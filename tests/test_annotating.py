@@ -51,9 +51,9 @@ def lines(task: Path) -> list[list[str]]:
         return list(csv.reader(file))
 
 
-def write(task: Path, rows: list[list[str]], **how: object) -> None:
-    with (task / "labels.csv").open("w", newline="", **how) as file:  # type: ignore[call-overload]
-        csv.writer(file).writerows(rows)
+def write(task: Path, rows: list[list[str]], *, delimiter: str = ",", encoding: str = "utf-8") -> None:
+    with (task / "labels.csv").open("w", newline="", encoding=encoding) as file:
+        csv.writer(file, delimiter=delimiter).writerows(rows)
 
 
 def fill(task: Path, labels: list[str]) -> None:
@@ -92,7 +92,31 @@ def test_what_is_said_of_the_images_is_what_was_handed_out(task: Path) -> None:
     fill(task, ["cat", "dog", "", "dog", "", "cat", "cat"])
     said = json.loads((task / "about.json").read_text())
     (task / "about.json").write_text(json.dumps(said | {"images": "mine", "licence": "all"}))
-    assert read_back(task).about == said
+    assert read_back(task).about == {key: said[key] for key in ("doublure", "watermark", "guarantee")}
+
+
+@pytest.mark.parametrize("change", [{"watermark": None}, {"guarantee": 3}, {"sha256": None}, {"sha256": {"a": 1}}])
+def test_a_task_that_does_not_say_what_the_images_are_is_refused(task: Path, change: dict[str, object]) -> None:
+    fill(task, ["cat"] * 7)
+    (task / "about.json").write_text(json.dumps(json.loads((task / "about.json").read_text()) | change))
+    with pytest.raises(InputError, match="does not say what the images are; put back the file"):
+        read_back(task)
+
+
+def test_nothing_is_claimed_of_a_picture_that_was_not_handed_out(task: Path) -> None:
+    """A private one that found its way into the folder would carry the run's guarantee."""
+    first, second = (task / "images" / f"{number:06d}.png" for number in (1, 2))
+    theirs = second.read_bytes()
+    (task / "images" / "patient.png").write_bytes(theirs)
+    write(task, [*lines(task), ["patient.png", "cat"]])
+    with pytest.raises(DataError, match="line 9: names no picture of the task"):
+        read_back(task)
+    write(task, [["file", "label"], [first.name, "cat"], [second.name, ""]])
+    first.write_bytes(theirs)
+    with pytest.raises(DataError, match=r"000001\.png: is not the picture that was handed out"):
+        read_back(task)
+    write(task, [["file", "label"], [first.name, ""], [second.name, "cat"]])
+    assert read_back(task).left == 6  # lines that are missing have no label either
 
 
 def test_labels_come_back_in_the_schemas_own_values(task: Path, understudies: dict[bool, Synthesizer]) -> None:
@@ -108,11 +132,12 @@ def test_labels_come_back_in_the_schemas_own_values(task: Path, understudies: di
 
 
 def test_a_spreadsheet_may_have_saved_it(task: Path) -> None:
-    """A byte-order mark, another order, an empty line, a further column."""
+    """A byte-order mark, another order, an empty line, a further column, semicolons between cells."""
     head, *rows = lines(task)
     filled = [[*head, "note"], *([name, "cat", "sure"] for name, _ in reversed(rows)), ["", "", ""]]
-    write(task, filled, encoding="utf-8-sig")
-    assert read_back(task).images.labels.tolist() == ["cat"] * 7  # type: ignore[union-attr]
+    for delimiter in ",;":
+        write(task, filled, delimiter=delimiter, encoding="utf-8-sig")
+        assert read_back(task).images.labels.tolist() == ["cat"] * 7  # type: ignore[union-attr]
 
 
 def test_what_is_labelled_can_be_saved_and_learned_from(task: Path, tmp_path: Path) -> None:
@@ -144,7 +169,7 @@ def test_classes_that_nobody_declared_are_the_labellers_own(understudies, tmp_pa
         (lambda rows: [*rows, ["../schema.yaml", "cat"]], "labels.csv line 9"),
         (lambda rows: [*rows, ["0" * 5000, "cat"]], "labels.csv line 9"),
         (lambda rows: [*rows, [rows[2][0], "cat"]], "labels.csv line 9"),
-        (lambda rows: [rows[0], [rows[1][0], "horse"]], "label"),
+        (lambda rows: [*rows[:4], [rows[4][0], "horse"]], "labels.csv line 5"),
     ],
     ids=["no header", "no label", "no picture", "a path", "a long name", "twice", "no class"],
 )
@@ -160,8 +185,8 @@ def test_what_cannot_be_read_is_refused_in_one_line(task: Path, edit, field: str
 
 def test_a_picture_that_is_damaged_is_refused(task: Path) -> None:
     fill(task, ["cat"] * 7)
-    (task / "images" / "000003.png").write_bytes(b"no picture")
-    with pytest.raises(DataError, match="cannot be read as PNG"):
+    (task / "images" / "000003.png").unlink()
+    with pytest.raises(DataError, match=r"000003\.png: is not the picture"):
         read_back(task)
     (task / "labels.csv").write_bytes(b"file,label\n\xff\xfe,cat\n")
     with pytest.raises(DataError, match="cannot be read as CSV"):

@@ -5,11 +5,12 @@
     task/
       schema.yaml     shape and classes, as the run knows them
       labels.csv      file,label: to be filled in; a line left empty is an image left out
-      about.json      what these images are, and what may be claimed of them
+      about.json      what these images are, what may be claimed of them, and the SHA-256 of each picture
       images/         the pictures, with their watermark, in an order that says nothing
 
 Whoever labels sees artificial images alone, and what comes of it is post-processing: it costs nothing, and the run's
-guarantee covers it. The labels that a method gave the images are not handed out.
+guarantee covers it. The labels that a method gave the images are not handed out. What comes back is what was handed
+out: of a picture that was added or changed nothing may be claimed.
 
 Nor does it cost anything to have a classifier label them that was taught on labelled public images (Chen et al. 2021,
 section III-C, whose own labelling set is private, and then has no guarantee). What is claimed then rests on those
@@ -19,8 +20,11 @@ images' being public, which whoever gives them vouches for, as for a public gene
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+import hashlib
+import io
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -46,7 +50,7 @@ if TYPE_CHECKING:
 
 _SCHEMA, _LABELS, _ABOUT, _PICTURES = "schema.yaml", "labels.csv", "about.json", "images"
 _HEADER = ["file", "label"]
-_SAID = ("doublure", "watermark", "guarantee")
+_SAID, _SUMS = ("doublure", "watermark", "guarantee"), "sha256"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,18 +99,19 @@ def hand_out(syn: Synthesizer, folder: str | Path, n: SupportsIndex, *, seed: Su
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InputError("is not empty", field=target, remedy="choose another -o")
     about = syn.guarantee.about
-    names: list[str] = []
+    sums: dict[str, str] = {}
     with files.whole_folder(target) as staging:
         (staging / _PICTURES).mkdir(parents=True)
         for chunk in syn.sample_chunks(n, seed=seed):
             for pixels in chunk.images:
-                names.append(f"{len(names) + 1:06d}.png")
-                (staging / _PICTURES / names[-1]).write_bytes(png(picture_of(pixels), about))
+                name, content = f"{len(sums) + 1:06d}.png", png(picture_of(pixels), about)
+                (staging / _PICTURES / name).write_bytes(content)
+                sums[name] = hashlib.sha256(content).hexdigest()
         (staging / _SCHEMA).write_text(schema.to_yaml(), encoding="utf-8")
-        files.write_json(staging / _ABOUT, about)
+        files.write_json(staging / _ABOUT, {**about, _SUMS: sums})
         with (staging / _LABELS).open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file).writerows([_HEADER, *([name, ""] for name in names)])
-    return len(names)
+            csv.writer(file).writerows([_HEADER, *([name, ""] for name in sums)])
+    return len(sums)
 
 
 def read_back(folder: str | Path) -> Labelled:
@@ -117,23 +122,24 @@ def read_back(folder: str | Path) -> Labelled:
 
     Raises:
         DataError: A line of ``labels.csv`` names no picture, or one twice, or a label that the schema does not list;
-            or nothing was labelled.
+            a picture is not the one that was handed out; or nothing was labelled.
         InputError: The folder is none that was handed out.
     """
     path = Path(folder)
     schema = _schema(path)
-    given = _filled_in(path / _LABELS)
-    named = {name: label for name, label in given.items() if label}
-    if not named:
+    about, sums = _handed_out(path)
+    given = _filled_in(path / _LABELS, sums, schema)
+    if not given:
         raise DataError("has no label yet", field=_LABELS, remedy="fill in its second column")
     reader = Reader(schema.images, schema.shape)
-    pixels = [reader.decode(_content(path / _PICTURES / name), place + 1) for place, name in enumerate(named)]
+    contents = (_unchanged(path / _PICTURES / name, sums[name]) for name in given)
+    pixels = [reader.decode(content, place) for place, content in enumerate(contents, start=1)]
     reader.faults.refuse(_PICTURES)
     return Labelled(
-        images=Images(images=np.stack(pixels), labels=_labels(list(named.values()), schema)),
-        left=len(given) - len(named),
+        images=Images(images=np.stack(pixels), labels=_labels(list(given.values()), schema)),
+        left=len(sums) - len(given),
         schema=schema,
-        about=_about(path),
+        about=about,
     )
 
 
@@ -219,12 +225,6 @@ def _refuse_unseen_classes(schema: ImageSchema, codes: Labels) -> None:
         raise DataError(what, field=LABEL, remedy="list the classes that the public images show, at least two")
 
 
-def _about(path: Path) -> dict[str, str]:
-    """Return what was handed out beside the images, and nothing that was added since."""
-    given = files.read_json(path / _ABOUT, "labelling task")
-    return {key: str(given[key]) for key in _SAID if key in given}
-
-
 def _schema(path: Path) -> ImageSchema:
     if not (path / _SCHEMA).is_file() or not (path / _LABELS).is_file():
         raise InputError("is no labelling task", field=path, remedy="give the folder that doublure label out made")
@@ -234,26 +234,51 @@ def _schema(path: Path) -> ImageSchema:
     return schema
 
 
-def _filled_in(path: Path) -> dict[str, str]:
-    """Return each file's label, empty where there is none yet."""
+def _handed_out(path: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Return what was said of the images, without what was added since, and each picture's SHA-256."""
+    given = files.read_json(path / _ABOUT, "labelling task")
+    said, sums = {key: given.get(key) for key in _SAID}, given.get(_SUMS)
+    if not isinstance(sums, dict) or not all(isinstance(value, str) for value in (*said.values(), *sums.values())):
+        remedy = "put back the file that was handed out"
+        raise InputError("does not say what the images are", field=path / _ABOUT, remedy=remedy)
+    return said, sums
+
+
+def _filled_in(path: Path, handed_out: Collection[str], schema: ImageSchema) -> dict[str, str]:
+    """Return the label of each file that has one."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = [[cell.strip() for cell in row] for row in csv.reader(file)]
+        text = path.read_bytes().decode("utf-8-sig")
+        # Where a comma stands in numbers, spreadsheets put semicolons between cells.
+        delimiter = ";" if text.lower().startswith(";".join(_HEADER)) else ","
+        rows = [
+            [cell.strip() for cell in row] for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+        ]
     except (OSError, ValueError, csv.Error):
         raise DataError("cannot be read as CSV in UTF-8", field=_LABELS, remedy="save it as such") from None
     if not rows or [cell.lower() for cell in rows[0][:2]] != _HEADER:
         raise DataError("does not begin with file,label", field=_LABELS, remedy="put back its first line")
-    handed_out = {file.name for file in (path.parent / _PICTURES).glob("*") if file.is_file()}
     found: dict[str, str] = {}
+    listed = cache(partial(_is_listed, schema))
     for number, row in enumerate(rows[1:], start=2):
         if not any(row):
             continue
-        name = row[0]
+        name, label, line = row[0], row[1] if len(row) > 1 else "", f"{_LABELS} line {number}"
         if name not in handed_out or name in found:
             what = "names a picture twice" if name in found else "names no picture of the task"
-            raise DataError(what, field=f"{_LABELS} line {number}", remedy="leave the first column as it was")
-        found[name] = row[1] if len(row) > 1 else ""
-    return found
+            raise DataError(what, field=line, remedy="leave the first column as it was")
+        if label and not listed(label):
+            remedy = f"write one of the labels that {_SCHEMA} lists, or leave it empty"
+            raise DataError("has a label that is not listed", field=line, remedy=remedy)
+        found[name] = label
+    return {name: label for name, label in found.items() if label}
+
+
+def _is_listed(schema: ImageSchema, label: str) -> bool:
+    try:
+        _labels([label], schema)
+    except DataError:
+        return False
+    return True
 
 
 def _labels(given: list[str], schema: ImageSchema) -> pd.Series[Any]:
@@ -265,8 +290,13 @@ def _labels(given: list[str], schema: ImageSchema) -> pd.Series[Any]:
     return encoding.restore(encoding.compact(cells.canonical(column, schema.label, LABEL)), None)
 
 
-def _content(path: Path) -> bytes | None:
+def _unchanged(path: Path, sha256: str) -> bytes:
+    """Return a picture's bytes, if they are those that were handed out."""
     try:
-        return path.read_bytes()
+        content = path.read_bytes()
     except OSError:
-        return None
+        content = b""
+    if hashlib.sha256(content).hexdigest() != sha256:
+        remedy = "put back the picture as it was, or leave its label empty"
+        raise DataError("is not the picture that was handed out", field=path.name, remedy=remedy)
+    return content

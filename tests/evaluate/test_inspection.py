@@ -505,7 +505,13 @@ def test_what_is_alike_is_nearer_than_the_slow_way_says_is_usual():
     usual = np.quantile(near[1], 0.01)
     sets = Inspected(lesson=(lesson, codes), inspected=(inspected, codes), right=((reference, codes),), labels=())
     inspected_shown, reference_shown = suspicions._alike(sets)["alike"].shown
-    assert inspected_shown.tolist() == (near[0] < usual).tolist()
-    assert reference_shown.tolist() == (near[1] < usual).tolist()
+    assert inspected_shown.tolist() == (near[0] <= usual).tolist()
+    assert reference_shown.tolist() == (near[1] <= usual).tolist()
     assert inspected_shown[:4].all()
     assert suspicions._alike(Inspected(lesson=(lesson, codes), inspected=(inspected, codes), right=(), labels=())) == {}
+
+
+def test_one_image_alone_can_be_inspected(schema, right):
+    keys = {entry.key for entry in inspect(Pretended(schema), right, images=1).suspicions}
+    assert "unlike" in keys
+    assert "alike" not in keys

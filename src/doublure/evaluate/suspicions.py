@@ -276,7 +276,7 @@ def _unlike(sets: Inspected) -> dict[str, _Sign]:
 
 def _alike(sets: Inspected) -> dict[str, _Sign]:
     """Return which images have a near double in their own set (sets of one size: among more, the nearest is nearer)."""
-    if not sets.right:
+    if min(len(images) for images, _ in sets.seen) < 2 or not sets.right:
         return {}
     see = pixels().see
     points = [see(images) for images, _ in sets.seen]
@@ -286,7 +286,7 @@ def _alike(sets: Inspected) -> dict[str, _Sign]:
         "alike": _Sign(
             clause="are nearly the same as another",
             meaning="They are nearer to another of their own than 99 in 100 of a right run are: the fit collapsed.",
-            shown=[found < usual for found in distance],
+            shown=[found <= usual for found in distance],  # of doubles it is 0
             learned=True,
         )
     }
