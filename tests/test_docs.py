@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,6 +72,10 @@ def test_the_example_runs(page, tmp_path, monkeypatch, capsys):
     printed = capsys.readouterr().out
     assert all(line in printed for line in page.printed)
     assert page.left()
+    for commands in page.blocks("sh"):
+        script = commands.replace("doublure ", f"{sys.executable} -m doublure ")
+        done = subprocess.run(["sh", "-e", "-c", script], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
 
 
 @PAGES

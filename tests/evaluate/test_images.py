@@ -213,6 +213,18 @@ def test_without_labels_or_with_few_images_nothing_is_taught(schema):
     assert "fewer than 20" in few.students_skipped
 
 
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (30, 4, 1), (30, 30, 19)])
+def test_of_few_images_no_features_are_compared(schema, sizes):
+    """A single one has no covariance."""
+    unlabelled = Schema.parse(TEXT.partition("label")[0])
+    sets = [made(size, seed) for seed, size in enumerate(sizes)]
+    bare = [Images(images=each.images) for each in sets]
+    for about, given in ((schema, sets), (unlabelled, bare)):
+        found = evaluate_images(about, *given, extractor=extractors.pixels())
+        assert found.resemblance == ()
+        assert "no features were compared: a set has fewer than 20 images" in found.verdict.headline
+
+
 def test_a_lost_class_is_said(schema):
     only = made(120, 1).take(np.flatnonzero(np.arange(120) % 3 != 2))
     found = evaluate_images(schema, only, made(60, 2), made(60, 3), students=())

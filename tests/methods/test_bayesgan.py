@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from doublure.methods.bayesgan import ImageBayesganSettings
 from doublure.methods.bayesian_settings import bayesian
 from doublure.methods.dpgan import DpganSettings, ImageDpganSettings
 from doublure.networks.labelled import LabelledGenerator
+from doublure.networks.sizes import seed_sides
 from doublure.planning import plan
 from doublure.private.bayesian import BayesianAccountant, log_moment
 from doublure.schema import Schema
@@ -105,6 +107,7 @@ def test_the_papers_settings_have_a_name(digits):
     assert (own.critic_lr, own.generator_lr, own.activation, own.loss) == (1e-4, 1e-4, "selu", "wgan")
     assert (own.max_grad_norm, own.clipping, own.noise_multiplier) == (0.5, "batch", 0.01)
     assert own.max_grad_norm * 2 * own.noise_multiplier == 0.01  # the standard deviation on the mean
+    assert own.channels[0] * math.prod(seed_sides((1, 28, 28), len(own.channels))) == 4096  # behind the linear layer
     schema = Schema.parse(digits.TEXT)
     settled = METHOD.settle(schema, own)
     assert settled.steps == -(-400 * 1797 // 64)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 
 from doublure.errors import SettingError
 from doublure.networks import sizes
-from doublure.networks.conv import ConvCritic, ConvGenerator
+from doublure.networks.conv import ConvCritic, ConvGenerator, activation
 from doublure.private.clipping import clipped_sum
 from doublure.private.gradients import CriticLoss, RecordGradients, Records, per_record_reference, refuse_cross_record
 
@@ -50,6 +52,13 @@ def test_any_size(shape, classes):
 def test_any_depth(channels):
     assert critic((1, 28, 28), channels=channels)(torch.zeros(2, 1, 28, 28), labels(2)).shape == (2,)
     assert generator((1, 28, 28), channels=channels)(torch.zeros(2, 7), labels(2)).shape == (2, 1, 28, 28)
+
+
+def test_activations_are_the_papers():
+    """SELU, or a leaky ReLU with the slope that published GANs have."""
+    found = {name: activation(name)(torch.tensor([-1.0, 2.0])).tolist() for name in ("selu", "leaky_relu")}
+    assert found["leaky_relu"] == pytest.approx([-0.2, 2.0])
+    assert found["selu"] == pytest.approx([1.0507 * 1.67326 * (math.exp(-1) - 1), 2 * 1.0507], rel=1e-4)
 
 
 @pytest.mark.parametrize("name", ["selu", "leaky_relu"])

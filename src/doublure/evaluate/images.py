@@ -113,6 +113,11 @@ class _Sets:
     classes: Mapping[str, Labels]
     labels: tuple[str, ...]
 
+    @property
+    def enough(self) -> bool:
+        """Whether there are enough of each to say anything of what they show."""
+        return min(map(len, self.images.values())) >= _FEWEST_IMAGES
+
 
 def evaluate_images(
     schema: ImageSchema,
@@ -202,10 +207,10 @@ def _sample(n: int, rng: np.random.Generator) -> Labels:
 
 
 def _skipped(schema: ImageSchema, sets: _Sets) -> str | None:
+    if not sets.enough:
+        return f"No student was taught and no features were compared: a set has fewer than {_FEWEST_IMAGES} images."
     if schema.label is None:
         return "The schema names no label, so there was nothing to teach."
-    if min(len(images) for images in sets.images.values()) < _FEWEST_IMAGES:
-        return f"No student was taught: a set has fewer than {_FEWEST_IMAGES} images."
     if len(np.unique(sets.classes["real"])) < 2:
         return "No student was taught: the real images have one and the same label."
     return None
@@ -278,7 +283,7 @@ def _resemblance(
 ) -> tuple[Score, ...]:
     picked = {name: images.take(lessons[name]) for name, images in sets.images.items()}
     if not labelled:
-        return () if extractor is None else resemblance(extractor, picked)
+        return () if extractor is None or not sets.enough else resemblance(extractor, picked)
     half = len(picked["real"]) // 2
     codes = sets.classes["real"][lessons["real"]]
     # One half teaches, so that the other is as new to the student as all else that it looks at.
