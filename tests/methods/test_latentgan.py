@@ -14,6 +14,7 @@ import torch
 import doublure as db
 from doublure import public
 from doublure.errors import InputError, RunFolderError, SchemaError, SettingError
+from doublure.guarantee import NO_SHARED_PEOPLE, SHARED_PEOPLE
 from doublure.methods import latent_moments, table
 from doublure.methods.latent_moments import Moments, cells_of, factors_of, moment_vectors, settled_covariances
 from doublure.networks.fixed_features import LatentEmbedding
@@ -165,7 +166,7 @@ def test_fit_refuses_another_public_generator_before_anything_is_charged(letters
     assert "plan" in str(letters.refusal(RunFolderError, act))
     shutil.rmtree(folder)
     gone = letters.refusal(RunFolderError, act)
-    assert (gone.field, "put back" in gone.remedy) == ("public/generator.safetensors", True)
+    assert (gone.field, f"at {folder}," in gone.remedy) == ("public/generator.safetensors", True)
     assert [entry.kind for entry in book.entries if entry.kind == "reserve"] == []
     assert not (tmp_path / "run").exists()
 
@@ -177,6 +178,17 @@ def test_a_provenance_of_ones_own_words_is_refused_before_anything_is_charged(le
     with pytest.raises(RunFolderError, match="says something else of the public generator than the plan does"):
         db.fit(letters.private, plan, ledger=book, out=tmp_path / "run")
     assert [entry.kind for entry in book.entries if entry.kind == "reserve"] == []
+
+
+def test_a_claim_names_that_nobody_of_the_public_data_is_private_if_it_rests_on_that(letters, tmp_path):
+    for shared, named in (("none", True), ("possible", False)):
+        folder = tmp_path / shared
+        schema = db.Schema.parse(letters.PUBLIC)
+        said = letters.PROVENANCE | {"shared_people": shared}
+        public.fit(letters.public, schema, provenance=said, out=folder, seed=1, **letters.NETWORKS | {"steps": 2})
+        sentence = letters.plan(public=str(folder)).guarantee.sentence
+        assert (NO_SHARED_PEOPLE in sentence) == named
+        assert (SHARED_PEOPLE in sentence) != named
 
 
 def test_a_plan_whose_public_facts_were_edited_is_refused(letters):

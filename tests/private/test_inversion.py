@@ -48,10 +48,13 @@ def test_it_finds_the_latents(generator, records):
     assert (found - latents).abs().mean() < 0.05
 
 
-def test_it_stays_within_the_ball_of_its_beginning(generator):
+@pytest.mark.parametrize(("seed", "within"), [(0, False), (1, True)])
+def test_it_stays_within_the_ball_of_its_beginning(generator, seed, within):
+    """And within √d: of the two balls each is the smaller one once."""
     far = generator(torch.full((3, WIDTH), 5.0))
-    inversion = Inversion(generator, WIDTH, InversionSettings(steps=60, restarts=1, rate=0.5, batch=4))
+    inversion = Inversion(generator, WIDTH, InversionSettings(steps=60, restarts=1, rate=0.5, batch=4, seed=seed))
     found, radius = inversion(far), float(inversion.starts[0].norm())
+    assert (radius < math.sqrt(WIDTH)) == within
     assert (found.norm(dim=1) <= min(radius, math.sqrt(WIDTH)) * (1 + 1e-5)).all()
     assert (found.norm(dim=1) > min(radius, math.sqrt(WIDTH)) * 0.9).all()  # it had reason to leave
 

@@ -99,8 +99,30 @@ def test_a_table_is_made_without_its_conditions(letters, tmp_path):
     }
     for said, text in others.items():
         assert said in str(letters.refusal(SettingError, lambda text=text: facts.refuse_unfit(db.Schema.parse(text))))
+    age, job = (line for line in ROWS.splitlines(keepends=True) if "age" in line or "job" in line)
+    turned = db.Schema.parse(ROWS.replace(age + job, job + age))
+    assert "another order" in str(letters.refusal(SettingError, lambda: facts.refuse_unfit(turned)))
+    learned = db.Schema.parse(ROWS.replace("kind: table", "kind: table\nunits: 90").replace("[0, 100]", "{learn: 0.1}"))
+    asked = {"method": "latentgan", "epsilon": 5.0, "delta": 1e-4, "public": str(tmp_path / "rows")}
+    error = letters.refusal(SchemaError, lambda: db.plan(learned, **asked))
+    assert (error.field, error.message) == ("columns.age.bounds", "cannot be learned here")
     images = db.Schema.parse("doublure: 1\nkind: images\nimages: {shape: [8, 8, 1]}\n")
     assert "table" in str(letters.refusal(SettingError, lambda: facts.refuse_unfit(images)))
+
+
+def test_a_table_is_made_by_a_gan_too(letters, tmp_path):
+    draw = np.random.default_rng(2)
+    frame = pd.DataFrame({"age": draw.integers(20, 40, 90), "job": ["cook"] * 90, "place": ["hill"] * 90})
+    facts = public.fit(
+        frame, db.Schema.parse(ROWS), provenance=letters.PROVENANCE, out=tmp_path / "rows", seed=1,
+        objective="wgan-gp", noise_width=3, steps=10, proposer_steps=5, width=8, bins=8, critic_width=8,
+    )  # fmt: skip
+    assert (facts.objective, facts.latent) == ("wgan-gp", 3)
+    assert facts.encoder_sha256 is not None
+    weights, own = tmp_path / "rows/generator.safetensors", {"noise_width": 3, "width": 8}
+    given = {"provenance": letters.PROVENANCE, "out": tmp_path / "adopted"}
+    wrong = letters.refusal(RunFolderError, lambda: public.adopt(weights, db.Schema.parse(ROWS), **given, **own))
+    assert wrong.remedy.endswith("noise_width, width, depth, bins and numerics")
 
 
 def test_a_shape_that_differs_is_refused(letters):
@@ -169,6 +191,38 @@ def test_one_that_is_cut_off_goes_on(letters, tmp_path, monkeypatch, objective, 
     letters.refusal(RunFolderError, lambda: public.fit(letters.public, schema, resume=True, **common, **own))
 
 
+def test_who_is_resumed_by_another_process_stops(letters, tmp_path):
+    """Two that finished in one folder would each vouch for weights of which one's are gone."""
+    own = letters.NETWORKS | {"objective": "autoencoder", "steps": 20}
+    given = (letters.public, db.Schema.parse(letters.PUBLIC))
+    common = {"provenance": letters.PROVENANCE, "out": tmp_path / "twice"}
+    other = []
+
+    class Resumes:
+        """Listens; once the first has begun, another process goes on with its fit."""
+
+        def stage(self, name, total=None):
+            if name == "teach the autoencoder" and not other:
+                other.append(None)
+                other[0] = public.fit(*given, resume=True, **common, **own)
+
+        def at(self, done): ...
+
+    error = letters.refusal(RunFolderError, lambda: public.fit(*given, seed=4, progress=Resumes(), **common, **own))
+    assert error.message == "was resumed by another process"
+    assert public.load(tmp_path / "twice") == other[0]
+
+
+def test_a_damaged_checkpoint_cannot_be_gone_on_with(letters, tmp_path):
+    folder = PublicFolder.begun(tmp_path / "cut", {"seed": 1}, resume=False)
+    folder.save(3, {"a": torch.ones(3)})
+    (tmp_path / "cut/checkpoint.safetensors").write_bytes(b"cut")
+    assert letters.refusal(RunFolderError, folder.load).remedy == "fit into a new folder"
+    (tmp_path / "cut/begun.json").write_text("{")
+    error = letters.refusal(RunFolderError, lambda: PublicFolder.begun(tmp_path / "cut", {"seed": 1}, resume=True))
+    assert (error.message, error.remedy) == ("holds nothing to go on with", "choose another -o")
+
+
 @pytest.mark.parametrize("begun", [None, '{"adopted": true}', "[]", '{"seed": "many"}'])
 def test_there_has_to_be_something_to_go_on_with(letters, tmp_path, begun):
     if begun is not None:
@@ -228,6 +282,7 @@ def test_weights_that_somebody_else_has_taught(letters, tmp_path):
         ({"data": "faces", "people": "nobody", "licence": "none", "who\nelse": 1}, "is not known"),
         ({"data": "faces", "people": "nobody", "licence": "none", "shared_people": "perhaps"}, "shared_people"),
         ("just words", "no such file"),
+        ({"data": 12345, "people": "nobody", "licence": "none"}, "data is no text; put it in quotes"),
         (["a"], "mapping"),
     ],
 )

@@ -93,4 +93,5 @@ def public(
     found.save(out)
     said = f"Wrote {len(found.images)} images to {out}, labelled by {found.about['labelled_by']}"
     text = f"{said}\n{found.about['guarantee']}"
-    return Outcome(data={"path": str(out), "images": len(found.images)}, text=text)
+    said_of = {key: found.about[key] for key in ("guarantee", "labelled_by")}
+    return Outcome(data={"path": str(out), "images": len(found.images), **said_of}, text=text)

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from doublure import seeding
 from doublure.data.images import ImageSource
 from doublure.data.opening import Given, open_data
-from doublure.errors import SchemaError, SettingError
+from doublure.errors import DataError, SchemaError, SettingError
 from doublure.evaluate.divergence import nearest
 from doublure.schema import Schema
 from doublure.schema.images import ImageSchema, LabelColumn
@@ -59,7 +61,7 @@ class Overlap:
         )
 
 
-def overlap(public: Given, private: Given, schema: Schema, *, seed: int = 0) -> Overlap:
+def overlap(public: Given, private: Given, schema: Schema | str | Path, *, seed: int = 0) -> Overlap:
     """Look for private records among public ones.
 
     Args:
@@ -71,11 +73,11 @@ def overlap(public: Given, private: Given, schema: Schema, *, seed: int = 0) -> 
     Raises:
         InputError: Data and schema do not fit, or the schema leaves a fact open.
     """
-    plain = _undescribed(schema)
-    (theirs, public_marks), (ours, marks) = (_read(data, plain) for data in (public, private))
+    plain = _undescribed(schema if isinstance(schema, Schema) else Schema.load(schema))
+    draw = np.random.default_rng(seeding.chosen(seed))
+    (theirs, public_marks), (ours, marks) = _read(public, plain, "public"), _read(private, plain, "private")
     known = set(public_marks)
     same = np.array([mark in known for mark in marks], dtype=bool)
-    draw = np.random.default_rng(seed)
     few = draw.permutation(len(ours))[:_SEEN]
     beside = theirs[draw.permutation(len(theirs))[: _SEEN * 10]]
     far = nearest(beside.numpy(), ours[few].numpy(), 1)[0][:, 0]
@@ -103,8 +105,16 @@ def _digest(content: bytes) -> bytes:
     return hashlib.blake2b(content, digest_size=16).digest()
 
 
-def _read(data: Given, schema: Schema) -> tuple[Tensor, list[bytes]]:
+def _read(data: Given, schema: Schema, whose: str) -> tuple[Tensor, list[bytes]]:
     """Return records as networks could see them ``(N, D)``, numbers unbinned, and a mark of each one's own values."""
+    try:
+        return _seen(data, schema)
+    except DataError as error:
+        where = f"{whose} data" if error.field is None else f"{whose} data, {error.field}"
+        raise DataError(error.message, field=where, remedy=error.remedy) from None
+
+
+def _seen(data: Given, schema: Schema) -> tuple[Tensor, list[bytes]]:
     source = open_data(data, schema.kind)
     if isinstance(schema, ImageSchema) and isinstance(source, ImageSource):  # a folder a class has labels of any kind
         schema = schema.model_copy(update={"label": _ANY if source.labelled else None})

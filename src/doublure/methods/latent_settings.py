@@ -118,8 +118,8 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
         """
         own = self.with_public_facts()
         facts = own.facts
-        facts.refuse_unfit(schema)
         self._refuse_questions(schema)
+        facts.refuse_unfit(schema)
         proposed = facts.encoder_sha256 is not None
         width = own.noise_width or max(1, facts.latent // 2)
         if own.teacher == "mixture":

@@ -76,6 +76,8 @@ class Provenance(Frozen):
             remedy = "say what data, whose people, which licence; see docs/latent.md"
             if said == "cannot be read":
                 remedy = _ALLOWED.get(key, remedy)
+            if first["type"] == "string_type":
+                said, remedy = "is no text", "put it in quotes"
             raise SettingError(f"{key} {said}", field=named, remedy=remedy) from None
 
 

@@ -29,6 +29,16 @@ if TYPE_CHECKING:
     from doublure.networks.latent import PublicNetworks
 
 
+_GENERATORS = {
+    "images": "noise_width, channels, activation and normalisation",
+    "table": "noise_width, width, depth, bins and numerics",
+}
+_ENCODERS = {
+    "images": "noise_width, encoder_channels, encoder_features and activation",
+    "table": "noise_width, width, depth, bins and numerics",
+}
+
+
 def fit(
     data: Given,
     schema: Schema | str | Path,
@@ -124,8 +134,10 @@ def adopt(
     said, resolved = Provenance.read(provenance), _resolved(schema)
     own = read(resolved.kind, settings)
     shapes = encoder_of(resolved, own)
-    network, found = _fitting(Path(weights), lambda: generator_of(shapes, own))
-    proposer, beside = (None, None) if encoder is None else _fitting(Path(encoder), lambda: proposer_of(shapes, own))
+    network, found = _fitting(Path(weights), lambda: generator_of(shapes, own), _GENERATORS[resolved.kind])
+    proposer, beside = None, None
+    if encoder is not None:
+        proposer, beside = _fitting(Path(encoder), lambda: proposer_of(shapes, own), _ENCODERS[resolved.kind])
     _refuse_unfit_to_invert(network, own.noise_width, proposer, shapes.body_shape)
     folder = PublicFolder.begun(out, {"adopted": True}, resume=False)
     try:
@@ -159,7 +171,7 @@ def proposer_of(encoder: Encoder, settings: PublicSettings) -> nn.Module:
     return settings.encoder(encoder, torch.Generator().manual_seed(0))
 
 
-def _fitting(path: Path, build: Callable[[], nn.Module]) -> tuple[nn.Module, dict[str, Any]]:
+def _fitting(path: Path, build: Callable[[], nn.Module], settings: str) -> tuple[nn.Module, dict[str, Any]]:
     """Return a network with a file's weights, and the weights, once it is sure that they are those of this network."""
     try:
         found = read_weights(path)
@@ -174,7 +186,7 @@ def _fitting(path: Path, build: Callable[[], nn.Module]) -> tuple[nn.Module, dic
     try:
         network.load_state_dict(found)
     except RuntimeError:
-        remedy = "give the settings that it was made with, such as noise_width and channels"
+        remedy = f"give the settings that it was made with: {settings}"
         raise RunFolderError("does not fit the settings' networks", field=path, remedy=remedy) from None
     return network.eval(), found
 

@@ -8,7 +8,7 @@
       encoder.safetensors     optional: a record -> where its inversion begins
       detail.safetensors      optional: what the generator leaves out of images, as a covariance
       checkpoint.safetensors  only while it is being fitted
-      begun.json              likewise: what is being fitted
+      begun.json              likewise: what is being fitted, and by which session: who is not the last one stops
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from doublure import files
-from doublure.errors import InputError, RunFolderError, SettingError
+from doublure.errors import InputError, RunFolderError, SettingError, escaped
 from doublure.public.facts import VERSION, PublicFacts, parsed
 from doublure.run_folder import all_finite, read_tensors, sha256_of
 
@@ -31,7 +32,7 @@ FACTS, GENERATOR = "public.json", "generator.safetensors"
 ENCODER, DETAIL = "encoder.safetensors", "detail.safetensors"
 _FILES = (GENERATOR, ENCODER, DETAIL)
 _HASHES = ("generator_sha256", "encoder_sha256", "detail_sha256")
-_CHECKPOINT, _BEGUN = "checkpoint.safetensors", "begun.json"
+_CHECKPOINT, _BEGUN, _SESSION = "checkpoint.safetensors", "begun.json", "session"
 _FIT = "make it with doublure public fit"
 
 
@@ -58,6 +59,7 @@ class PublicFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self._session: str | None = None
 
     # -- making --------------------------------------------------------------------------------------------------
 
@@ -80,24 +82,48 @@ class PublicFolder:
                 raise RunFolderError("is finished", field=folder.path, remedy="use it, or choose another -o")
             begun = folder.reads_begun()
             if begun is None:
-                raise RunFolderError("holds nothing to go on with", field=folder.path, remedy="leave out --resume")
+                remedy = "choose another -o" if folder._holds_anything else "leave out --resume"
+                raise RunFolderError("holds nothing to go on with", field=folder.path, remedy=remedy)
             other = [name for name in wanted if begun.get(name) != wanted[name]]
             if other:
                 named = {"schema_sha256": "schema"}.get(other[0], other[0])
                 remedy = f"give the same {named}, or choose another -o"
                 raise RunFolderError(f"was begun with another {named}", field=folder.path, remedy=remedy)
             files.sweep(folder.path)
+            folder._begin(begun)
             return folder
         try:
-            if folder.path.exists() and (not folder.path.is_dir() or any(folder.path.iterdir())):
+            if folder._holds_anything:
                 cut = not (folder.path / FACTS).is_file() and "provenance" in (folder.reads_begun() or {})
                 remedy = "choose another -o" + (", or go on with public fit --resume" if cut else "")
                 raise RunFolderError("is not empty", field=folder.path, remedy=remedy)
             folder.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise files.Unwritable(folder.path, error) from None
-        files.write_json(folder.path / _BEGUN, wanted)
+        folder._begin(wanted)
         return folder
+
+    @property
+    def _holds_anything(self) -> bool:
+        return self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir()))
+
+    def _begin(self, fitting: dict[str, Any]) -> None:
+        self._session = secrets.token_hex(16)
+        files.write_json(self.path / _BEGUN, {**fitting, _SESSION: self._session})
+
+    @property
+    def _is_ours(self) -> bool:
+        return (self.reads_begun() or {}).get(_SESSION) == self._session
+
+    def _refuse_if_resumed(self) -> None:
+        """Refuse to write where another process has taken up the fit: two would hand out two generators as one.
+
+        Raises:
+            RunFolderError: It has.
+        """
+        if not self._is_ours:
+            remedy = "leave the folder to it, or choose another -o"
+            raise RunFolderError("was resumed by another process", field=self.path, remedy=remedy)
 
     def reads_begun(self) -> dict[str, Any] | None:
         """Return what was begun here; None for nothing."""
@@ -115,6 +141,7 @@ class PublicFolder:
         Raises:
             RunFolderError: They are other ones.
         """
+        self._refuse_if_resumed()
         begun = self.reads_begun() or {}
         if begun.setdefault("records_sha256", fingerprint) != fingerprint:
             remedy = "give the same public data, or choose another -o"
@@ -123,13 +150,18 @@ class PublicFolder:
 
     def discard(self) -> None:
         """Remove the folder of a fit that has kept nothing, so that it does not stand in the way of another try."""
-        if not (self.path / _CHECKPOINT).is_file():
+        if self._is_ours and not (self.path / _CHECKPOINT).is_file():
             with contextlib.suppress(OSError):
                 (self.path / _BEGUN).unlink(missing_ok=True)
                 self.path.rmdir()
 
     def finish(self, facts: dict[str, Any], weights: PublicWeights) -> PublicFacts:
-        """Write the weights, then the facts with their hashes; then what only a fit needs goes."""
+        """Write the weights, then the facts with their hashes; then what only a fit needs goes.
+
+        Raises:
+            RunFolderError: Another process has taken up the fit.
+        """
+        self._refuse_if_resumed()
         found = dict(facts)
         for name, key, tensors in zip(_FILES, _HASHES, weights, strict=True):
             found[key] = None if tensors is None else self._write(name, tensors)
@@ -153,18 +185,27 @@ class PublicFolder:
 
         Raises:
             SettingError: It has run away, and nothing would bring it back.
+            RunFolderError: Another process has taken up the fit.
         """
         from safetensors.torch import save
 
         if not all_finite(tensors):
             raise SettingError("diverged", field="public fit", remedy="give smaller learning rates, or fewer steps")
+        self._refuse_if_resumed()
         content = save(tensors, {"step": str(step)})
         files.write_atomic(self.path / _CHECKPOINT, lambda file: file.write(content))
 
     def load(self) -> dict[str, Tensor] | None:
-        """Return the kept state, if there is one."""
+        """Return the kept state, if there is one.
+
+        Raises:
+            RunFolderError: It is damaged.
+        """
         path = self.path / _CHECKPOINT
-        return read_weights(path) if path.is_file() else None
+        try:
+            return read_weights(path) if path.is_file() else None
+        except RunFolderError as error:
+            raise RunFolderError(error.message, field=path, remedy="fit into a new folder") from None
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -207,7 +248,8 @@ class PublicFolder:
         Raises:
             RunFolderError: A file is missing, its hash is another, or what is known of them is.
         """
-        remedy = "put back the folder that the plan was made with, or make the plan again"
+        where = escaped(str(self.path.absolute()))  # the plan's path may be relative, and this another folder than its
+        remedy = f"put the plan's public generator at {where}, or make the plan again"
         for name, sha256 in _pins(pinned):
             if sha256 is not None and not (self.path / name).is_file():
                 raise RunFolderError("is not there", field=self._named(name), remedy=remedy)
@@ -236,7 +278,7 @@ def load(path: str | Path) -> PublicFacts:
     facts = folder.facts
     for name, sha256 in _pins(facts):
         if sha256 is not None and sha256_of(folder.path / name) != sha256:
-            raise RunFolderError("is not what public.json says", field=f"{folder.path.name}/{name}", remedy=_FIT)
+            raise RunFolderError("is not what public.json says", field=folder._named(name), remedy=_FIT)
     return facts
 
 
