@@ -1,4 +1,4 @@
-"""The examples of the pages in docs/ run as they stand, and every command that a page shows exists."""
+"""The examples of the pages in docs/ run, as do blocks marked sh; every command that a page shows exists."""
 
 from __future__ import annotations
 
