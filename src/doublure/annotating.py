@@ -96,7 +96,7 @@ def hand_out(syn: Synthesizer, folder: str | Path, n: SupportsIndex, *, seed: Su
 
     schema = _image_schema(syn)
     target = Path(folder)
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+    if files.holds_anything(target):
         raise InputError("is not empty", field=target, remedy="choose another -o")
     about = syn.guarantee.about
     sums: dict[str, str] = {}

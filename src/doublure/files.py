@@ -234,6 +234,11 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
+def holds_anything(path: Path) -> bool:
+    """Whether something is there that a new folder would have to take the place of; an empty folder is not."""
+    return path.exists() and (not path.is_dir() or any(path.iterdir()))
+
+
 def read_json(path: Path, what: str) -> Any:
     """Read a JSON object.
 

@@ -120,7 +120,7 @@ def release(
 def _check_arguments(
     target: Path, n: SupportsIndex, formats: Sequence[str] | None, known: Sequence[str]
 ) -> tuple[int, list[str]]:
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+    if files.holds_anything(target):
         raise InputError("is not empty", field=target, remedy="choose another -o")
     try:
         rows = operator.index(n)

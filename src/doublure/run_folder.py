@@ -69,7 +69,7 @@ class RunFolder:
         """
         folder = cls(path)
         try:
-            if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            if files.holds_anything(path):
                 raise folder._taken()
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.chmod(0o700)

@@ -24,6 +24,7 @@ Words: TypeAlias = Annotated[StrictStr, StringConstraints(strip_whitespace=True,
 Sha256: TypeAlias = Annotated[StrictStr, StringConstraints(pattern="^[0-9a-f]{64}$")]
 _KEYS = "data, people, licence, shared_people"
 _WORDS = "give 3 to 500 characters"
+_SAY_ALL = "say what data, whose people, which licence; see docs/latent.md"
 _ALLOWED = {"shared_people": "say possible or none"} | dict.fromkeys(("data", "people", "licence", "source"), _WORDS)
 
 
@@ -72,12 +73,9 @@ class Provenance(Frozen):
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             key = printable(".".join(str(part) for part in first["loc"]))
-            said = {"missing": "is missing", "extra_forbidden": "is not known"}.get(first["type"], "cannot be read")
-            remedy = "say what data, whose people, which licence; see docs/latent.md"
-            if said == "cannot be read":
-                remedy = _ALLOWED.get(key, remedy)
-            if first["type"] == "string_type":
-                said, remedy = "is no text", "put it in quotes"
+            kinds = {"missing": "is missing", "extra_forbidden": "is not known", "string_type": "is no text"}
+            said, remedy = kinds.get(first["type"], "cannot be read"), _SAY_ALL
+            remedy = {"cannot be read": _ALLOWED.get(key, remedy), "is no text": "put it in quotes"}.get(said, remedy)
             raise SettingError(f"{key} {said}", field=named, remedy=remedy) from None
 
 

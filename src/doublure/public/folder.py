@@ -82,7 +82,7 @@ class PublicFolder:
                 raise RunFolderError("is finished", field=folder.path, remedy="use it, or choose another -o")
             begun = folder.reads_begun()
             if begun is None:
-                remedy = "choose another -o" if folder._holds_anything else "leave out --resume"
+                remedy = "choose another -o" if files.holds_anything(folder.path) else "leave out --resume"
                 raise RunFolderError("holds nothing to go on with", field=folder.path, remedy=remedy)
             other = [name for name in wanted if begun.get(name) != wanted[name]]
             if other:
@@ -93,7 +93,7 @@ class PublicFolder:
             folder._begin(begun)
             return folder
         try:
-            if folder._holds_anything:
+            if files.holds_anything(folder.path):
                 cut = not (folder.path / FACTS).is_file() and "provenance" in (folder.reads_begun() or {})
                 remedy = "choose another -o" + (", or go on with public fit --resume" if cut else "")
                 raise RunFolderError("is not empty", field=folder.path, remedy=remedy)
@@ -102,10 +102,6 @@ class PublicFolder:
             raise files.Unwritable(folder.path, error) from None
         folder._begin(wanted)
         return folder
-
-    @property
-    def _holds_anything(self) -> bool:
-        return self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir()))
 
     def _begin(self, fitting: dict[str, Any]) -> None:
         self._session = secrets.token_hex(16)

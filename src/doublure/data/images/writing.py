@@ -68,7 +68,7 @@ def check_ending(path: Path, n: int) -> None:
         raise SettingError(f"holds at most {MOST_ON_A_SHEET} images", field=path.name, remedy="write .npz or a folder")
     if path.suffix:
         files.refuse_unwritable(path)
-    elif path.exists() and (not path.is_dir() or any(path.iterdir())):
+    elif files.holds_anything(path):
         raise SettingError("is not empty", field=path, remedy="choose another -o")
 
 
