@@ -23,6 +23,9 @@ LARGEST = 32 * 2**30
 DAMAGED = (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, KeyError, RuntimeError)
 """What reading a damaged, encrypted or hostile file raises."""
 
+LONGEST_TEXT = 10_000
+"""The most bytes that one text of an array takes: every text takes as many as the longest."""
+
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -73,7 +76,7 @@ def read_header(file: IO[bytes]) -> Header:
 
 
 def refuse_objects(name: str, header: Header) -> None:
-    """Refuse an array of a file that would have to be unpickled, or taken apart.
+    """Refuse an array of a file that would have to be unpickled, or taken apart, or whose texts fill the memory.
 
     Raises:
         DataError: Naming it.
@@ -81,6 +84,8 @@ def refuse_objects(name: str, header: Header) -> None:
     if header.dtype.kind == "O":
         remedy = "save it as numbers or texts"
         raise DataError("holds Python objects, which are never unpickled", field=name, remedy=remedy)
+    if header.dtype.kind in "US" and header.dtype.itemsize > LONGEST_TEXT:
+        raise DataError(f"holds texts of more than {LONGEST_TEXT:,} bytes", field=name, remedy="shorten them")
     refuse_fields(name, header)
 
 

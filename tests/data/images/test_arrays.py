@@ -288,6 +288,11 @@ def test_a_pickle_is_never_loaded(tmp_path, schema, pixels):
         assert "Python objects" in refusal(tmp_path / "a.npz", schema)
 
 
+def test_texts_that_would_fill_the_memory_are_refused_by_their_header(tmp_path, schema, pixels):
+    np.savez_compressed(tmp_path / "a.npz", images=pixels, labels=np.array(["0"] * 12, "U20000"))
+    assert "texts of more than 10,000 bytes" in refusal(tmp_path / "a.npz", schema)
+
+
 def test_a_bomb_is_refused_by_its_header(tmp_path, schema):
     """A few kilobytes that would unpack to 40 GB."""
     unlabelled = Schema.parse(schema.to_yaml().partition("label")[0])

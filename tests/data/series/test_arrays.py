@@ -187,6 +187,11 @@ def test_a_pickle_is_never_loaded(world, tmp_path, schema, values, labels):
         assert "Python objects" in world.refusal(tmp_path / "a.npz", schema)
 
 
+def test_texts_that_would_fill_the_memory_are_refused_by_their_header(world, tmp_path, schema, values):
+    np.savez_compressed(tmp_path / "a.npz", a=values, w=np.array(["x"] * 8, "U20000"))
+    assert "texts of more than 10,000 bytes" in world.refusal(tmp_path / "a.npz", schema)
+
+
 def test_data_of_another_kind_is_refused(schema, tmp_path):
     table = Schema.parse("doublure: 1\nkind: table\nunits: 9\ncolumns: {a: {type: boolean, missing: false}}")
     with pytest.raises(DataError, match="does not describe series"):
