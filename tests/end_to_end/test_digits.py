@@ -106,6 +106,7 @@ def test_what_only_sampling_asks_can_be_changed_for_nothing(tmp_path, digits, bo
     assert np.array_equal(syn.sample(50, seed=3).images, usual)
     assert np.array_equal(wide.sampling_with(sampled_spread=1.5, sampled_warp=2).sample(50, seed=3).images, usual)
     assert wide.guarantee == syn.guarantee
+    assert not np.array_equal(syn.sampling_with(label_margin=100).sample(50, seed=3).images, usual)
     wide.save(tmp_path / "wide")
     assert np.array_equal(db.load(tmp_path / "wide").sample(50, seed=3).images, drawn)
     words = ["--set", "sampled_spread=3", "--set", "sampled_warp=0", "--seed", 3]

@@ -227,6 +227,22 @@ def test_the_run_folder_holds_both_networks(letters, tmp_path, more):
     assert letters.PROVENANCE["people"] in page
 
 
+def test_how_sure_the_labeller_has_to_be_can_be_changed_after_the_fit(letters, tmp_path):
+    syn = fitted(letters, letters.plan(teacher="mixture", splits=0, **LABELLER), tmp_path)
+    usual = syn.sample(200, seed=1)
+    own = syn.sampling_with(label_margin=100)
+    drawn = own.sample(200, seed=1)
+    assert own.guarantee == syn.guarantee
+    assert drawn.labels.tolist() == usual.labels.tolist()  # what is asked for stays, whatever is seen
+    changed = (drawn.images != usual.images).any(axis=(1, 2, 3))
+    assert changed.any()
+    own.save(tmp_path / "own")
+    assert np.array_equal(db.load(tmp_path / "own").sample(200, seed=1).images, drawn.images)
+    (tmp_path / "alone").mkdir()
+    alone = fitted(letters, letters.plan(teacher="mixture", splits=0, labeller_share=0), tmp_path / "alone")
+    assert "label_margin" in str(letters.refusal(SettingError, lambda: alone.sampling_with(label_margin=1)))
+
+
 def test_a_table_whose_public_part_has_the_same_columns_but_no_condition(letters, tmp_path):
     text = """
 doublure: 1

@@ -29,8 +29,8 @@ class Reader(nn.Module):
         return torch.stack([first, second, torch.zeros_like(first)], dim=1)
 
 
-def made(tries=TRIES):
-    return LabelledGenerator(Plain(), Reader(), noise_width=WIDTH, tries=tries)
+def made(tries=TRIES, margin=0.0):
+    return LabelledGenerator(Plain(), Reader(), noise_width=WIDTH, tries=tries, margin=margin)
 
 
 def noise(size, seed=0, tries=TRIES):
@@ -41,12 +41,14 @@ def labels(size):
     return torch.eye(CLASSES)[torch.arange(size) % CLASSES]
 
 
-def slowly(noise, wanted, tries=TRIES):
+def slowly(noise, wanted, tries=TRIES, margin=0.0):
     """Who gets which draw, written out: his own if it will do, else one with his label, else what is left."""
     draws = noise.reshape(len(noise), tries, WIDTH)
     given, best, left = {}, {}, list(range(len(noise)))
     for number in range(tries):
         scores = {row: [float(draws[row, number, 0]), float(draws[row, number, 1]), 0.0] for row in left}
+        for row in left:
+            scores[row][wanted[row]] += margin
         seen = {row: scores[row].index(max(scores[row])) for row in left}
         got = {row: row for row in left if seen[row] == wanted[row]}
         for drawer in [row for row in left if row not in got.values()]:
@@ -81,6 +83,26 @@ def test_each_has_an_image_with_his_label_or_the_best_that_was_left_to_him(tries
         assert len(agreed) > 60
         assert any(row != place for place, (row, _) in enumerate(places))  # some have what another drew
         assert tries > 1 or len(agreed) < size
+
+
+@pytest.mark.parametrize("margin", [0.5, 1.5])
+def test_an_image_keeps_what_it_was_drawn_for_unless_another_label_is_surer(margin):
+    own, wanted = noise(90), labels(90)
+    images = made(margin=margin)(own, wanted).reshape(-1, WIDTH)
+    places, _ = slowly(own, wanted.argmax(1).tolist(), margin=margin)
+    for image, (row, number) in zip(images, places, strict=True):
+        assert torch.equal(image, own[row].reshape(TRIES, WIDTH)[number])
+    kept = (images == own[:, :WIDTH]).all(dim=1)
+    scores = Reader()(own[:, :WIDTH])
+    behind = scores.amax(1) - scores.gather(1, wanted.argmax(1, keepdim=True)).squeeze(1)
+    assert kept[behind < margin].all()
+    assert not kept[behind > margin].all()
+    assert (behind[kept] > 0).any()
+
+
+def test_a_wide_margin_asks_the_labeller_for_nothing():
+    own, wanted = noise(90), labels(90)
+    assert torch.equal(made(margin=100.0)(own, wanted).reshape(-1, WIDTH), own[:, :WIDTH])
 
 
 @pytest.mark.parametrize("tries", [1, 2, TRIES])

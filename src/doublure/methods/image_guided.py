@@ -20,7 +20,7 @@ from doublure.methods.dpgan import ImageDpganSettings
 from doublure.methods.guided_settings import GuidedSettings
 from doublure.methods.image_settings import Channels
 from doublure.methods.image_statistics import ImageStatisticsSettings
-from doublure.methods.labeller_settings import LabellerSettings
+from doublure.methods.labeller_settings import CheckingSettings
 from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
 from doublure.schema.images import LABEL, ImageSchema
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from doublure.networks.upsampling import UpsamplingGenerator
 
 
-class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings, LabellerSettings):
+class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings, CheckingSettings):
     """The settings of ``guided`` on images.
 
     Attributes:
@@ -52,8 +52,8 @@ class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings, LabellerSetti
 
     @property
     def only_sampling(self) -> frozenset[str]:
-        """How images are varied for the labeller to name; without a labeller they are not."""
-        return frozenset({"sampled_warp", "sampled_spread"} if self.labeller_share else ())
+        """How images are varied for the labeller to name, and how sure it has to be; without one they are not."""
+        return frozenset({"sampled_warp", "sampled_spread", "label_margin"} if self.labeller_share else ())
 
     @property
     def shares(self) -> tuple[float, ...]:
@@ -151,4 +151,6 @@ class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings, LabellerSetti
         from doublure.networks.labelled import LabelledGenerator
 
         generator.warp, generator.spread = self.sampled_warp, self.sampled_spread
-        return LabelledGenerator(generator, labeller, noise_width=self.image_noise, tries=self.tries)
+        return LabelledGenerator(
+            generator, labeller, noise_width=self.image_noise, tries=self.tries, margin=self.label_margin
+        )

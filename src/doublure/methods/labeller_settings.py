@@ -45,3 +45,14 @@ class LabellerSettings(MethodSettings):
         flops += 4.0 * records * self.labeller_steps * self.view_width * max(1, classes_of(schema))
         held = 2 * records * self.view_width + _BYTES * (self.view_images * seen + 4 * seen**2 + matrices)
         return flops, held
+
+
+class CheckingSettings(LabellerSettings):
+    """How a labeller checks images that were drawn for a label.
+
+    Attributes:
+        label_margin: By how much more, as a logarithm of the odds, the labeller has to see another label before an
+            image loses the one that it was drawn for.
+    """
+
+    label_margin: float = Field(default=0.0, ge=0, le=100)

@@ -15,7 +15,7 @@ from doublure.methods.adversarial_settings import PerceptronSettings
 from doublure.methods.base import Work
 from doublure.methods.guided_settings import none_or_some
 from doublure.methods.image_settings import classes_of
-from doublure.methods.labeller_settings import LabellerSettings
+from doublure.methods.labeller_settings import CheckingSettings
 from doublure.methods.private_settings import Norm, PrivateSettings, event_of_share
 from doublure.methods.public_part import PublicPart
 from doublure.networks.sizes import detail_noise, generator_work, perceptron_weights
@@ -294,7 +294,7 @@ class TableLatentSettings(LatentSettings):
         return own.model_copy(update=made)
 
 
-class ImageLatentSettings(LatentSettings, LabellerSettings):
+class ImageLatentSettings(LatentSettings, CheckingSettings):
     """The settings of ``latentgan`` on images.
 
     Attributes:
@@ -308,6 +308,11 @@ class ImageLatentSettings(LatentSettings, LabellerSettings):
     detail: float | None = Field(default=None, ge=0, le=4)
 
     _none_or_some = field_validator("labeller_share")(none_or_some)
+
+    @property
+    def only_sampling(self) -> frozenset[str]:
+        """How sure the labeller has to be, where there is one."""
+        return frozenset({"label_margin"} if self.labeller_share else ())
 
     @property
     def later_share(self) -> float:
@@ -384,4 +389,5 @@ class ImageLatentSettings(LatentSettings, LabellerSettings):
         """Return a generator whose images a labeller checks before they are handed out."""
         from doublure.networks.labelled import LabelledGenerator
 
-        return LabelledGenerator(generator, labeller, noise_width=self.image_noise, tries=self.tries)  # type: ignore[arg-type]
+        noise, tries, margin = self.image_noise, self.tries, self.label_margin
+        return LabelledGenerator(generator, labeller, noise_width=noise, tries=tries, margin=margin)  # type: ignore[arg-type]

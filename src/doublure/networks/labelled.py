@@ -46,14 +46,19 @@ class LabelledGenerator(nn.Module):
         labeller: What sees labels.
         noise_width: Z.
         tries: How often images are drawn, at most; who is still left has the best of those that were left to him.
+        margin: By how much an image's score for another label has to pass that of the label it was drawn for, before it
+            is seen as the other.
     """
 
-    def __init__(self, generator: nn.Module, labeller: Labeller, *, noise_width: int, tries: int) -> None:
+    def __init__(
+        self, generator: nn.Module, labeller: Labeller, *, noise_width: int, tries: int, margin: float = 0.0
+    ) -> None:
         super().__init__()
         self.generator = generator
         self.labeller = labeller
         self._width = noise_width
         self._tries = tries
+        self._margin = margin
 
     def forward(self, noise: Tensor, condition: Tensor) -> Tensor:
         """Return images ``(B, C, H, W)`` for noise ``(B, tries * Z)`` and labels ``(B, K)``."""
@@ -62,7 +67,7 @@ class LabelledGenerator(nn.Module):
         images, best = torch.empty(0), torch.empty(0)
         for start in range(0, self._tries * self._width, self._width):
             drawn: Tensor = self.generator(noise[left, start : start + self._width], condition[left])
-            scores = self.labeller(drawn)
+            scores = self.labeller(drawn) + self._margin * condition[left]
             seen = scores.argmax(dim=1)
             dealt = _dealt(wanted[left], seen)
             drawn, lead, agreed = drawn[dealt], _lead(scores[dealt], wanted[left]), seen[dealt] == wanted[left]
