@@ -23,9 +23,7 @@ LARGEST = 32 * 2**30
 DAMAGED = (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, KeyError, RuntimeError)
 """What reading a damaged, encrypted or hostile file raises."""
 
-LONGEST_TEXT = 10_000
-"""The most bytes that one text of an array takes: every text takes as many as the longest."""
-
+_LONGEST_TEXT = 10_000  # bytes; each text of an array takes as many as the longest
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -84,8 +82,8 @@ def refuse_objects(name: str, header: Header) -> None:
     if header.dtype.kind == "O":
         remedy = "save it as numbers or texts"
         raise DataError("holds Python objects, which are never unpickled", field=name, remedy=remedy)
-    if header.dtype.kind in "US" and header.dtype.itemsize > LONGEST_TEXT:
-        raise DataError(f"holds texts of more than {LONGEST_TEXT:,} bytes", field=name, remedy="shorten them")
+    if header.dtype.kind in "US" and header.dtype.itemsize > _LONGEST_TEXT:
+        raise DataError(f"holds texts of more than {_LONGEST_TEXT:,} bytes", field=name, remedy="shorten them")
     refuse_fields(name, header)
 
 

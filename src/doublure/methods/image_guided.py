@@ -148,9 +148,5 @@ class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings, CheckingSetti
         )
 
     def _checked(self, generator: UpsamplingGenerator, labeller: Labeller) -> nn.Module:
-        from doublure.networks.labelled import LabelledGenerator
-
         generator.warp, generator.spread = self.sampled_warp, self.sampled_spread
-        return LabelledGenerator(
-            generator, labeller, noise_width=self.image_noise, tries=self.tries, margin=self.label_margin
-        )
+        return self.checked(generator, labeller, self.image_noise)

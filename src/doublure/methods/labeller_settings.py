@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pydantic import Field
 
 from doublure.methods.base import MethodSettings
@@ -9,6 +11,11 @@ from doublure.methods.image_settings import classes_of
 from doublure.methods.private_settings import Norm
 from doublure.networks.sizes import paths, places, scattering_work
 from doublure.schema.images import ImageSchema
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from doublure.networks.labelled import Labeller
 
 _BYTES = 4
 
@@ -56,3 +63,17 @@ class CheckingSettings(LabellerSettings):
     """
 
     label_margin: float = Field(default=0.0, ge=0, le=100)
+
+    def checked(self, generator: nn.Module, labeller: Labeller, noise_width: int) -> nn.Module:
+        """Return a generator whose images a labeller checks before they are handed out.
+
+        Args:
+            generator: Of images.
+            labeller: Of their labels.
+            noise_width: Z, how much noise an image is made of.
+        """
+        from doublure.networks.labelled import LabelledGenerator
+
+        return LabelledGenerator(
+            generator, labeller, noise_width=noise_width, tries=self.tries, margin=self.label_margin
+        )

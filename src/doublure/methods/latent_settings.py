@@ -377,17 +377,10 @@ class ImageLatentSettings(LatentSettings, CheckingSettings):
             generator = self.detailed(generator, Detail(shape))
         if not self.labeller_share:
             return generator
-        return self.checked(generator, Labeller(shape, classes=encoder.condition_width))
+        return self.checked(generator, Labeller(shape, classes=encoder.condition_width), self.image_noise)
 
     def detailed(self, generator: nn.Module, detail: nn.Module) -> nn.Module:
         """Return a generator whose images get detail."""
         from doublure.networks.detail import Detailed
 
         return Detailed(generator, detail, noise_width=self.noise_width, strength=self.detail or 0.0)  # type: ignore[arg-type]
-
-    def checked(self, generator: nn.Module, labeller: nn.Module) -> nn.Module:
-        """Return a generator whose images a labeller checks before they are handed out."""
-        from doublure.networks.labelled import LabelledGenerator
-
-        noise, tries, margin = self.image_noise, self.tries, self.label_margin
-        return LabelledGenerator(generator, labeller, noise_width=noise, tries=tries, margin=margin)  # type: ignore[arg-type]

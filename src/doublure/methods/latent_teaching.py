@@ -192,4 +192,5 @@ def _labelled(job: Job, settings: ImageLatentSettings, generator: nn.Module) -> 
     stage = job.stage("labeller", after=settings.latent_steps)
     event = settings.labeller_event(job.noise_multiplier or 0.0)
     sums = planned_sums(stage, [event], settings.noise_source)
-    return settings.checked(generator, labelled(stage, settings, generator, settings.image_noise, sums))
+    width = settings.image_noise
+    return settings.checked(generator, labelled(stage, settings, generator, width, sums), width)

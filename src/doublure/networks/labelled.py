@@ -66,11 +66,12 @@ class LabelledGenerator(nn.Module):
         left = torch.arange(len(noise), device=noise.device)
         images, best = torch.empty(0), torch.empty(0)
         for start in range(0, self._tries * self._width, self._width):
-            drawn: Tensor = self.generator(noise[left, start : start + self._width], condition[left])
-            scores = self.labeller(drawn) + self._margin * condition[left]
+            asked, own = condition[left], wanted[left]
+            drawn: Tensor = self.generator(noise[left, start : start + self._width], asked)
+            scores = self.labeller(drawn) + self._margin * asked
             seen = scores.argmax(dim=1)
-            dealt = _dealt(wanted[left], seen)
-            drawn, lead, agreed = drawn[dealt], _lead(scores[dealt], wanted[left]), seen[dealt] == wanted[left]
+            dealt = _dealt(own, seen)
+            drawn, lead, agreed = drawn[dealt], _lead(scores[dealt], own), seen[dealt] == own
             if not start:
                 images, best = drawn, lead
             better = agreed | (lead > best[left])
