@@ -31,11 +31,11 @@ def demo(
     """
     import doublure as db
     from doublure.errors import GateFailed, InputError
-    from doublure.files import check_output
+    from doublure.files import check_output, holds_anything
     from doublure.releasing import verify
 
     check_output(out)
-    if out.exists() and any(out.iterdir()):
+    if holds_anything(out):
         raise InputError("is not empty", field=out, remedy="choose another folder with -o, or remove it")
     out.mkdir(parents=True, exist_ok=True)
     screen = console(stderr=True)
