@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,13 +13,32 @@ from doublure.data.images.sheets import contact_sheet
 from results import OUT, finished
 
 Entries: TypeAlias = "list[dict[str, Any]]"
+Lines: TypeAlias = "dict[str, dict[float | None, tuple[float, float, float]]]"
 SCORES = ("accuracy", "precision", "recall", "f1")
 PICTURES = ("classifier_score", "frechet", "frechet_by_label")
 METHODS = ("real", "gan", "inversion", "latentgan", "dpgan", "xie")
+FIGURES = Path(__file__).parent.parent / "docs" / "figures"
 _PANELS, _ROW = OUT / "panels", 20
-_COLOURS = {"latentgan": "#0b6e8f", "dpgan": "#c8553d", "xie": "#b58a1b"}
-_DASHES = ("-", "--", ":", "-.")
-_TITLES = {"f1": "macro F1", "classifier_score": "classifier score", "frechet_by_label": "Fréchet distance, by label"}
+_TITLES = {
+    "accuracy": "accuracy",
+    "f1": "macro F1",
+    "classifier_score": "classifier score",
+    "frechet_by_label": "Fréchet distance, by label",
+}
+_LOOKS = {
+    "real": {"color": "grey", "linestyle": "-"},
+    "gan": {"color": "grey", "linestyle": "--"},
+    "inversion": {"color": "grey", "linestyle": ":"},
+    "latentgan": {"color": "#0b6e8f"},
+    "dpgan": {"color": "#c8553d"},
+    "xie": {"color": "#b58a1b"},
+}
+_NAMES = {
+    "real": "private records",
+    "gan": "gan, no privacy",
+    "inversion": "inversion, no privacy",
+    "xie": "Xie et al.",
+}
 
 
 def cells() -> dict[tuple[Any, ...], Entries]:
@@ -61,72 +81,77 @@ def _place(cell: tuple[tuple[Any, ...], Entries]) -> tuple[Any, ...]:
 
 
 def curves() -> None:
-    """Draw a picture of each task: figures over ε with their range over seeds; what has no ε is a band."""
+    """Draw a picture of each task, and accuracy on all tasks of images beside each other, as the documentation has it.
+
+    Each method is one line over ε with the range of its seeds, by its defaults; what has no ε is a band.
+    """
+    usual = {key: entries for key, entries in cells().items() if _usual(key)}
+    tasks = {task: _lines(usual, task) for task in sorted({key[0] for key in usual})}
+    for task, lines in tasks.items():
+        panes = [(title, lines[name]) for name, title in _TITLES.items() if lines[name]]
+        _draw(panes, f"{task}, δ = 1e-5, mean and range of the seeds", OUT / f"latent-{task}.png")
+    panes = [(task, lines["accuracy"]) for task, lines in tasks.items() if lines["frechet_by_label"]]
+    if panes:
+        title = "accuracy on real test images, δ = 1e-5, mean and range of the seeds"
+        _draw(panes, title, FIGURES / "latent-accuracy.svg")
+
+
+def _lines(usual: dict[tuple[Any, ...], Entries], task: str) -> dict[str, Lines]:
+    """Return each figure's lines of a task: method to ε to least, mean and most over seeds."""
+    found: dict[str, Lines] = {name: {} for name in _TITLES}
+    for (of, method, epsilon, *_), entries in usual.items():
+        for name in _TITLES if of == task else ():
+            if values := values_of(entries, name):
+                found[name].setdefault(method, {})[epsilon] = min(values), statistics.mean(values), max(values)
+    return found
+
+
+def _draw(panes: list[tuple[str, Lines]], title: str, path: Path) -> None:
     import matplotlib as mpl
 
     mpl.use("Agg")
+    mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": path.name})
     from matplotlib import pyplot as plt
 
-    measured = {key: entries for key, entries in cells().items() if not _held_out(key)}
-    for task in dict.fromkeys(key[0] for key in measured):
-        own = {key[1:]: entries for key, entries in measured.items() if key[0] == task}
-        names = [name for name in ("accuracy", *_TITLES) if any(values_of(entries, name) for entries in own.values())]
-        figure, panes = plt.subplots(
-            1, len(names), figsize=(3.6 * len(names), 3.9), layout="constrained", squeeze=False
-        )
-        looks = _looks(own)
-        for pane, name in zip(panes[0], names, strict=True):
-            for line, points in _lines(own, name).items():
-                if None in points:
-                    low, middle, high = points[None]
-                    pane.axhline(middle, **looks[line])
-                    pane.axhspan(low, high, alpha=0.1, color="grey", linewidth=0)
-                else:
-                    at = sorted(points)
-                    lows, middles, highs = np.array([points[epsilon] for epsilon in at]).T
-                    pane.errorbar(
-                        at,
-                        middles,
-                        yerr=(middles - lows, highs - middles),
-                        marker="o",
-                        markersize=4,
-                        capsize=3,
-                        **looks[line],
-                    )
-            pane.set(xscale="log", xlabel="ε", title=_TITLES.get(name, name))
-            budgets = sorted({epsilon for _, epsilon, *_ in own if epsilon is not None})
-            pane.set_xticks(budgets, [f"{epsilon:g}" for epsilon in budgets], minor=False)
-            pane.minorticks_off()
-            pane.spines[["top", "right"]].set_visible(False)
-        shown = {
-            label: handle for pane in panes[0] for handle, label in zip(*pane.get_legend_handles_labels(), strict=True)
-        }
-        figure.legend(shown.values(), shown.keys(), loc="outside lower center", frameon=False, ncols=min(len(shown), 6))
-        figure.suptitle(f"{task}, δ = 1e-5, mean and range of the seeds", x=0.01, ha="left", fontsize=11)
-        OUT.mkdir(exist_ok=True)
-        path = OUT / f"latent-{task}.png"
-        figure.savefig(path, dpi=110)
-        plt.close(figure)
-        print(path)
+    figure, axes = plt.subplots(1, len(panes), figsize=(3.6 * len(panes), 3.9), layout="constrained", squeeze=False)
+    shown: dict[str, Any] = {}
+    for pane, (name, lines) in zip(axes[0], panes, strict=True):
+        for method in (method for method in METHODS if method in lines):
+            points = lines[method]
+            if None in points:
+                low, middle, high = points[None]
+                shown[method] = pane.axhline(middle, **_LOOKS[method])
+                pane.axhspan(low, high, alpha=0.1, color="grey", linewidth=0)
+            else:
+                at = sorted(epsilon for epsilon in points if epsilon is not None)
+                lows, middles, highs = np.array([points[epsilon] for epsilon in at]).T
+                spread = (middles - lows, highs - middles)
+                look = {"marker": "o", "markersize": 4, "capsize": 3, **_LOOKS[method]}
+                shown[method] = pane.errorbar(at, middles, yerr=spread, **look)
+        budgets = sorted({epsilon for points in lines.values() for epsilon in points if epsilon is not None})
+        pane.set(xscale="log", xlabel="ε", title=name)
+        pane.set_xticks(budgets, [f"{epsilon:g}" for epsilon in budgets], minor=False)
+        pane.minorticks_off()
+        pane.spines[["top", "right"]].set_visible(False)
+    names = [method for method in METHODS if method in shown]
+    labels = [_NAMES.get(name, name) for name in names]
+    figure.legend([shown[name] for name in names], labels, loc="outside lower center", frameon=False, ncols=len(names))
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110, metadata={"Date": None} if path.suffix == ".svg" else None)
+    plt.close(figure)
+    print(path)
+
+
+def _usual(key: tuple[Any, ...]) -> bool:
+    """Return whether a cell is an official figure of a method with its defaults, labels part of the record."""
+    _, _, _, _, _, _, chosen, _, *others = key
+    return not _held_out(key) and chosen == "[]" and not others
 
 
 def _held_out(key: tuple[Any, ...]) -> bool:
     """Return whether a cell was tested on training data that was kept aside, as settings are chosen."""
     return bool(key[5])
-
-
-def _looks(own: dict[tuple[Any, ...], Entries]) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """Return how each line is drawn, in every pane alike: a colour a method, a dash for each of its settings."""
-    found: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for method, epsilon, *rest in own:
-        line = (method, *rest)
-        alike = [other for other in found if other[0] == method]
-        if line not in found:
-            colour = "grey" if epsilon is None else _COLOURS[method]
-            dash = _DASHES[(len(alike) + (METHODS.index(method) if epsilon is None else 0)) % len(_DASHES)]
-            label = f"{method} {_told(rest[3:])}".translate(str.maketrans("", "", "[]'")).strip()
-            found[line] = {"color": colour, "linestyle": dash, "label": label}
-    return found
 
 
 def keep(
@@ -160,17 +185,6 @@ def panels() -> None:
         drawn = _PANELS / f"{task}.png"
         contact_sheet(rows, f"{task}: artificial images (δ = 1e-5 where there is an ε), and real ones").save(drawn)
         print(drawn)
-
-
-def _lines(
-    own: dict[tuple[Any, ...], Entries], name: str
-) -> dict[tuple[Any, ...], dict[Any, tuple[float, float, float]]]:
-    """Return each line's points: ε to least, mean and most over seeds."""
-    found: dict[tuple[Any, ...], dict[Any, tuple[float, float, float]]] = {}
-    for (method, epsilon, *rest), entries in own.items():
-        if values := values_of(entries, name):
-            found.setdefault((method, *rest), {})[epsilon] = min(values), statistics.mean(values), max(values)
-    return found
 
 
 def _mean_and_range(values: list[float], scale: float, digits: int) -> str:

@@ -118,9 +118,9 @@ def test_a_cell_tells_the_public_generators_seed_where_it_matters(part, monkeypa
     assert other == (*one, "public seed 3") if told else other == one
 
 
-def row(seed, accuracy, *, epsilon=1.0, tune=False, **more):
+def row(seed, accuracy, *, epsilon=1.0, tune=False, told=("[]", "[]"), **more):
     figures = {"accuracy": accuracy, "precision": accuracy, "recall": accuracy, "f1": accuracy}
-    cell = ["emnist-mnist", "latentgan", epsilon, seed, 30000, 10, tune, "[]", "[]"]
+    cell = ["emnist-mnist", "latentgan", epsilon, seed, 30000, 10, tune, *told]
     return {"cell": cell, "scores": figures, "seconds": 9, "cpu_seconds": 5 + seed, **more}
 
 
@@ -145,16 +145,33 @@ def test_a_figure_that_one_seed_cannot_give_is_no_mean_of_the_others(part):
     assert report.values_of(rows, "accuracy") == [0.9] * 3
 
 
-def test_curves_are_of_official_figures_alone(part, monkeypatch, tmp_path, capsys):
+def test_curves_are_of_official_figures_of_defaults_alone(part, monkeypatch, tmp_path, capsys):
     report = part("latent_report")
     rows = [row(0, 0.9), row(1, 0.94), row(0, 0.97, epsilon=10.0), row(0, 0.2, tune=True)]
+    rows += [row(0, 0.3, told=("['tries=1']", "[]")), row(0, 0.3, told=("[]", "[]", "paper"))]
     monkeypatch.setattr(report, "finished", lambda name: rows)
     monkeypatch.setattr(report, "OUT", tmp_path)
     report.curves()
     assert capsys.readouterr().out.split() == [str(tmp_path / "latent-emnist-mnist.png")]
-    own = {key[1:]: entries for key, entries in report.cells().items() if not report._held_out(key)}
-    (points,) = report._lines(own, "accuracy").values()
+    usual = {key: entries for key, entries in report.cells().items() if report._usual(key)}
+    (points,) = report._lines(usual, "emnist-mnist")["accuracy"].values()
     assert points == {1.0: (0.9, pytest.approx(0.92), 0.94), 10.0: (0.97, 0.97, 0.97)}
+
+
+def test_tasks_of_images_stand_beside_each_other_the_same_each_time(part, monkeypatch, tmp_path):
+    report = part("latent_report")
+    rows = [row(seed, 0.9, epsilon=epsilon, frechet_by_label=3.0) for seed in (0, 1) for epsilon in (1.0, 10.0)]
+    rows += [{**own, "cell": ["diabetes", *own["cell"][1:]], "frechet_by_label": None} for own in rows]
+    monkeypatch.setattr(report, "finished", lambda name: rows)
+    drawn = []
+    for folder in ("one", "other"):
+        monkeypatch.setattr(report, "OUT", tmp_path)
+        monkeypatch.setattr(report, "FIGURES", tmp_path / folder)
+        report.curves()
+        drawn.append((tmp_path / folder / "latent-accuracy.svg").read_text())
+    assert drawn[0] == drawn[1]
+    assert "emnist-mnist" in drawn[0]
+    assert "diabetes" not in drawn[0]
 
 
 def test_a_panels_row_of_unusual_settings_does_not_replace_a_usual_one(part, monkeypatch, tmp_path):
