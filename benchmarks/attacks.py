@@ -201,7 +201,7 @@ def digits(noise: float | None, steps: int, seed: int) -> dict[str, Any]:
         run = fitted(Path(folder), schema, taught, seed, method="noisecritic", **asked)
         syn = db.load(run)
     lesson = syn.sample(10_000, seed=seed)
-    loss = of_understudy(syn, private, Rule(pairs=200, features="student", artificial=2000), seed=seed)
+    loss = of_understudy(syn, private, Rule(pairs=200, features="student", artificial=2000, seed=seed))
     return {"mu": loss.mu, **inverted_digits(lesson, schema, (test, truth), own, seed)}
 
 

@@ -169,10 +169,10 @@ def losses(
     """Return the expected loss in each space of features; null where there is none."""
     found: dict[str, dict[str, Any]] = {}
     for name in options.expected_loss:
-        rule = Rule(pairs=options.pairs, features=name)
+        rule = Rule(pairs=options.pairs, features=name, seed=seed)
         start = time.process_time()
         try:
-            estimate = of_understudy(understudy, images, rule, seed=seed)
+            estimate = of_understudy(understudy, images, rule)
             found[name] = json.loads(estimate.model_dump_json()) | {"cpu_seconds": round(time.process_time() - start)}
             print(*estimate.lines, sep="\n", flush=True)
         except db.errors.DataError as error:

@@ -50,7 +50,7 @@ ATTACKS = Page(
     commands=6,
 )
 IMAGES = Page(
-    name="images.md", printed=("(100, 8, 8, 1) uint8 100",), left=bundle("digits.ledger", files=3), commands=12
+    name="images.md", printed=("(100, 8, 8, 1) uint8 100",), left=bundle("digits.ledger", files=3), commands=13
 )
 LATENT = Page(
     name="latent.md",

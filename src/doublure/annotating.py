@@ -114,31 +114,35 @@ def hand_out(syn: Synthesizer, folder: str | Path, n: SupportsIndex, *, seed: Su
     return len(sums)
 
 
-def read_back(folder: str | Path) -> Labelled:
+def read_back(folder: str | Path, schema: Schema | str | Path | None = None) -> Labelled:
     """Read the labels that somebody filled in, and the images that have one.
 
     Args:
         folder: What :func:`hand_out` wrote, with ``labels.csv`` filled in.
+        schema: Which labels there are, of images of the same shape; None: those of the run, or whatever was filled in
+            where it lists none.
 
     Raises:
+        SchemaError: The schema describes other images, or no label with its values.
         DataError: A line of ``labels.csv`` names no picture, or one twice, or a label that the schema does not list;
             a picture is not the one that was handed out; or nothing was labelled.
         InputError: The folder is none that was handed out.
     """
     path = Path(folder)
-    schema = _schema(path)
+    known = _schema(path)
+    known = known if schema is None else _labelled_schema(known, schema)
     about, sums = _handed_out(path)
-    given = _filled_in(path / _LABELS, sums, schema)
+    given = _filled_in(path / _LABELS, sums, known)
     if not given:
         raise DataError("has no label yet", field=_LABELS, remedy="fill in its second column")
-    reader = Reader(schema.images, schema.shape)
+    reader = Reader(known.images, known.shape)
     contents = (_unchanged(path / _PICTURES / name, sums[name]) for name in given)
     pixels = [reader.decode(content, place) for place, content in enumerate(contents, start=1)]
     reader.faults.refuse(_PICTURES)
     return Labelled(
-        images=Images(images=np.stack(pixels), labels=_labels(list(given.values()), schema)),
+        images=Images(images=np.stack(pixels), labels=_labels(list(given.values()), known)),
         left=len(sums) - len(given),
-        schema=schema,
+        schema=known,
         about=about,
     )
 
@@ -203,15 +207,15 @@ def _image_schema(syn: Synthesizer) -> ImageSchema:
 
 
 def _labelled_schema(made: ImageSchema, schema: Schema | str | Path) -> ImageSchema:
-    """Return what is known of labelled public images, of the same shape as those that were made."""
+    """Return what is known of labelled images, of the same shape as those that were made."""
     theirs = schema if isinstance(schema, Schema) else Schema.load(schema)
     if not isinstance(theirs, ImageSchema) or theirs.images.shape != made.shape:
         message = f"does not describe images of shape {list(made.shape)}, which the run makes"
-        raise SchemaError(message, field="schema", remedy="give public images of that shape")
+        raise SchemaError(message, field="schema", remedy="give that of images of the same shape")
     label = None if theirs.label is None else theirs.label.model_copy(update={"shares": None})  # whatever is in it
     bare = theirs.model_copy(update={"units": 1, "unit": Unit(name="image"), "label": label})
     if label is None or bare.undeclared or bare.questions:
-        remedy = "add label: {values: [...]} to the public images' schema"
+        remedy = "add label: {values: [...]} to the images' schema"
         raise SchemaError("is not declared with its values", field=LABEL, remedy=remedy)
     return bare.resolve({})  # type: ignore[return-value]
 
@@ -267,7 +271,7 @@ def _filled_in(path: Path, handed_out: Collection[str], schema: ImageSchema) -> 
             what = "names a picture twice" if name in found else "names no picture of the task"
             raise DataError(what, field=line, remedy="leave the first column as it was")
         if label and not listed(label):
-            remedy = f"write one of the labels that {_SCHEMA} lists, or leave it empty"
+            remedy = "write one of the labels that the schema lists, or leave it empty"
             raise DataError("has a label that is not listed", field=line, remedy=remedy)
         found[name] = label
     return {name: label for name, label in found.items() if label}

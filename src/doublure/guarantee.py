@@ -37,7 +37,10 @@ NO_SHARED_PEOPLE_IN_LABELS = f"no person of {PUBLIC_LABELS} is among the private
 SHARED_PEOPLE = "what the public data itself tells about people who are in both"
 """What a claim that leans on public data rests on, and what it leaves out; its sentence says so too."""
 
-_CHOICE_OF_KIND = "that an estimate from private gradients decided which of its two claims is made"
+CHOICE_OF_KIND = "that an estimate from private gradients decided which of its two claims is made"
+BAYESIAN_EXCLUDED = ("what ε_μ itself tells, which the worst case does not count", CHOICE_OF_KIND)
+"""What a Bayesian claim leaves out, beside what every claim does; a worst case that is left of it, the choice alone."""
+
 
 _FIGURES_OF: dict[Kind, frozenset[str]] = {
     "dp": frozenset({"epsilon", "delta"}),
@@ -177,7 +180,7 @@ class Guarantee(BaseModel):
             return self
         own = {"kind", "epsilon_mu", "delta_mu", "gamma", "distances", "bound", "assumptions", "excluded"}
         assumptions = tuple(entry for entry in self.assumptions if entry not in BAYESIAN_ASSUMPTIONS)
-        excluded = (*self.excluded, _CHOICE_OF_KIND)
+        excluded = (*(entry for entry in self.excluded if entry not in BAYESIAN_EXCLUDED), CHOICE_OF_KIND)
         return Guarantee(kind="dp", assumptions=assumptions, excluded=excluded, **self.model_dump(exclude=own))
 
     def to_json(self) -> dict[str, Any]:

@@ -48,6 +48,10 @@ class Estimate(Protocol):
         """On how many artificial records."""
 
     @property
+    def seed(self) -> int:
+        """What fixed all draws."""
+
+    @property
     def mu(self) -> float:
         """μ, at least 0."""
 
@@ -170,9 +174,11 @@ class Synthesizer:
             remedy = "see the report for why"
             raise SettingError("there is no estimate to state", field="claim", remedy=remedy)
         own: Any = self.plan.settings
-        planned = (own.estimate_pairs, own.estimate_features, own.estimate_artificial)
-        if planned != (estimate.pairs, estimate.features, estimate.artificial):
-            remedy = "estimate it from {} pairs in the features {} on {} artificial records".format(*planned)
+        planned = (own.estimate_pairs, own.estimate_features, own.estimate_artificial, own.estimate_seed)
+        if planned != (estimate.pairs, estimate.features, estimate.artificial, estimate.seed):
+            remedy = "estimate it from {} pairs in the features {} on {} artificial records, with seed {}".format(
+                *planned
+            )
             raise SettingError("was made otherwise than the plan says", field="estimate", remedy=remedy)
         stated = self.guarantee.estimated(mu=estimate.mu, gamma=estimate.gamma, basis=estimate.basis)
         return replace(self, guarantee=stated)

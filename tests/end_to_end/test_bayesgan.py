@@ -137,6 +137,17 @@ def test_labelling_by_hand(world, run, doublure):
         assert arrays["labels"].tolist() == ["cat"] * 6
         assert "Bayesian" in str(arrays["watermark"])
     (world / "public.yaml").write_text(TEXT)
+    code, said = run("label", "curve", world / "task", "--real", world / "d.npz")
+    assert (code, said["error"]["field"]) == (2, "label")  # the run's schema lists no classes
+    code, said = run("label", "read", world / "task", "--schema", world / "public.yaml", "-o", world / "other.npz")
+    assert (code, said["error"]["message"]) == (2, "has a label that is not listed")
+    filled[1:] = [[name, "abc"[number % 3]] for number, (name, _) in enumerate(rows[1:])]
+    with (world / "task" / "labels.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(filled)
+    words = ["--schema", world / "public.yaml", "--student", "logistic"]
+    learned = doublure("label", "curve", world / "task", "--real", world / "d.npz", *words)
+    assert [each["labels"] for each in learned["points"]] == [10, 12]
+    assert learned["internal"].startswith("computed on real data")
     (world / "p.yaml").write_text("data: stripes of nobody\npeople: nobody at all\nlicence: CC0\n")
     words = ["--schema", world / "public.yaml", "--provenance", world / "p.yaml", "-n", 8, "--seed", 2]
     made = doublure("label", "public", world / "run", world / "d.npz", *words, "-o", world / "seen.npz")

@@ -370,7 +370,9 @@ def test_a_class_without_images_is_said_to_be(schema, right):
         return some[again], classes[again]
 
     found = held(schema, right, none_of)
-    assert found.verdict.warnings == ("No image has the label L.",)
+    lost_label, one_measure = found.verdict.warnings
+    assert lost_label == "No image has the label L."
+    assert one_measure.startswith("Two right runs can differ so")
     assert found.slices[1].share == 0
     assert found.slices[1].brightness is None
     assert "rare_1" in {entry.key for entry in found.found}
@@ -425,6 +427,7 @@ def test_images_without_labels_are_inspected(right):
     assert "negative" in {entry.key for entry in found.found}
     assert found.slices == ()
     assert {"label", "rare_0"}.isdisjoint(entry.key for entry in found.suspicions)
+    assert any("without labels that is not noticed" in note for note in found.notes)
 
 
 def test_what_cannot_be_inspected_is_refused(schema, right):

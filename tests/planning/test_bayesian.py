@@ -208,6 +208,7 @@ def test_the_worst_case_says_why_it_stands_alone(plain: db.Plan) -> None:
     assert "differentially private for one image" in left.sentence
     assert "μ" not in left.sentence
     assert left.excluded[-1].startswith("that an estimate from private gradients decided")
+    assert not any("ε_μ itself" in words for words in left.excluded)
     assert not any("ε_μ" in entry for entry in left.assumptions)
     assert any("ε_μ is itself computed from private gradients" in entry for entry in plain.guarantee.assumptions)
 

@@ -1,4 +1,4 @@
-"""``doublure label out|read|public``."""
+"""``doublure label out|read|curve|public``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ import typer
 from doublure.cli.options import Config, Json, Seed, Threads
 from doublure.cli.terminal import Outcome, TerminalProgress
 
+_Task = Annotated[Path, typer.Argument(help="A task's folder, labels.csv filled in.")]
+_Classes = Annotated[
+    Path | None, typer.Option("--schema", help="A schema that lists the labels; needed where the run's lists none.")
+]
 _Labelled = Annotated[
     Path, typer.Option("-o", "--out", help="Where to write them: .npz, a folder by class, or a contact sheet .png.")
 ]
@@ -24,6 +28,7 @@ def register(app: typer.Typer) -> None:
     )
     group.command("out")(out)
     group.command("read")(read)
+    group.command("curve")(curve)
     group.command("public")(public)
     app.add_typer(group, name="label")
 
@@ -48,8 +53,9 @@ def out(
 
 
 def read(
-    task: Annotated[Path, typer.Argument(help="A task's folder, labels.csv filled in.")],
+    task: _Task,
     out: _Labelled,
+    schema: _Classes = None,
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
@@ -58,11 +64,35 @@ def read(
     from doublure.files import check_output
 
     check_output(out)
-    found = read_back(task)
+    found = read_back(task, schema)
     found.save(out)
     said = f"Wrote {len(found.images)} labelled images to {out}"
     left = f"; {found.left} have no label yet." if found.left else "."
     return Outcome(data={"path": str(out), "images": len(found.images), "left": found.left}, text=said + left)
+
+
+def curve(
+    task: _Task,
+    real: Annotated[Path, typer.Option(help="Labelled real images, best of those kept aside: half of them test.")],
+    schema: _Classes = None,
+    student: Annotated[str, typer.Option(help="Who learns: cnn, resnet, mlp, logistic or forest.")] = "cnn",
+    seed: Seed = None,
+    threads: Threads = None,
+    as_json: Json = False,
+    config: Config = None,
+) -> Outcome:
+    """Say how far so many labels get a student on real images, beside as many real ones. Internal."""
+    from doublure.annotating import read_back
+    from doublure.evaluate.label_curve import label_curve, student_named
+    from doublure.fitting import use_threads
+
+    who = student_named(student)
+    if threads is not None:
+        use_threads(threads)
+    found = read_back(task, schema)
+    with TerminalProgress() as progress:
+        learned = label_curve(found.images, found.schema, real, student=who, seed=seed or 0, progress=progress)
+    return Outcome(data=learned.model_dump(mode="json"), text=str(learned))
 
 
 def public(

@@ -60,11 +60,13 @@ class Rule(Result):
         pairs: N, how many real records are drawn.
         features: The extractor's name.
         artificial: How many artificial records are drawn.
+        seed: Fixes the artificial records and which real ones are drawn.
     """
 
     pairs: int = Field(default=1000, ge=2, le=1_000_000)
     features: str = "student"
     artificial: int = Field(default=5000, ge=20, le=20_000)
+    seed: int = Field(default=0, ge=0, lt=2**31)
 
     @property
     def trials(self) -> int:
@@ -85,6 +87,7 @@ class ExpectedLoss(Result):
         width: How many numbers they are.
         artificial: Artificial records.
         pairs: N.
+        seed: What fixed all draws.
         k: Neighbours that were taken away for each record.
         k_reached: Whether removing k changes as much as the rule asks; otherwise k is the largest that is allowed.
         divergence: Estimated divergence of the real records from the artificial ones, by which k was chosen.
@@ -92,7 +95,8 @@ class ExpectedLoss(Result):
         upper_deviation: σ₊, the root of their upper semi-variance.
         gamma: γ, which is 1/(N + 1).
         mu: μ at γ by Saw, Yang and Mo (1984), who know neither mean nor variance beforehand.
-        interval: Where μ falls in 95 of 100 resamples of the pairs.
+        interval: Where μ falls in 95 of 100 resamples of the pairs, the artificial records and k being as they are;
+            what other draws of these would change is not in it, and may be more.
         mu_chebyshev: μ at γ by Chebyshev with the upper semi-variance, as if mean and variance were known.
         mu_paper: The same at the paper's γ of 1e-5.
         interval_paper: Where that falls in 95 of 100 resamples.
@@ -104,6 +108,7 @@ class ExpectedLoss(Result):
     width: int
     artificial: int
     pairs: int
+    seed: int
     k: int
     k_reached: bool
     divergence: float
@@ -121,9 +126,9 @@ class ExpectedLoss(Result):
         """What μ was computed from, in words; no figure of the data."""
         return (
             f"μ is estimated from {self.pairs} pairs: {self.artificial} artificial records, and those that are left "
-            f"without the nearest to a real one, by distances in the features {self.features}; their number by the "
-            "rule of thumb of Triastcyn & Faltings (2019), but never more than a tenth of them, the bound by Saw, Yang "
-            "and Mo (1984)"
+            "without the nearest to a record of the data that their owner names as the fit's, by distances in the "
+            f"features {self.features}; their number by the rule of thumb of Triastcyn & Faltings (2019), but never "
+            "more than a tenth of them, the bound by Saw, Yang and Mo (1984)"
         )
 
     @property
@@ -132,9 +137,9 @@ class ExpectedLoss(Result):
         low, high = self.interval
         reached = "" if self.k_reached else " (the largest allowed: the rule asks for more)"
         return (
-            f"Empirical estimate for this data set only: expected privacy loss μ={self.mu:.4g} (95 %: {low:.4g} to "
-            f"{high:.4g}) at γ={self.gamma:.3g}, the least that {self.pairs} pairs can show. This is not ε and bounds "
-            "no individual's risk.",
+            f"Empirical estimate for this data set only: expected privacy loss μ={self.mu:.4g} (95 % over "
+            f"the pairs alone: {low:.4g} to {high:.4g}) at γ={self.gamma:.3g}, the least that {self.pairs} pairs can "
+            "show. This is not ε and bounds no individual's risk.",
             f"It rests on distances in the features {self.features} ({self.width} numbers), {self.artificial:,} "
             f"artificial records, k={self.k}{reached}; mean loss {self.mean:.4g}, upper deviation "
             f"{self.upper_deviation:.4g}. By the paper’s formula, as if these two were known, "
@@ -215,14 +220,13 @@ def choose_k(near: Neighbourhood, trials: Rows, wanted: float) -> tuple[int, boo
     return most, False
 
 
-def estimate(artificial: Floats, real: Floats, rule: Rule, seed: int = 0) -> ExpectedLoss:
+def estimate(artificial: Floats, real: Floats, rule: Rule) -> ExpectedLoss:
     """Estimate the expected privacy loss.
 
     Args:
         artificial: ``(n, d)`` features of artificial records.
         real: ``(R, d)`` features of the real records that they were learned from.
         rule: What was fixed beforehand.
-        seed: Fixes which real records are drawn.
 
     Raises:
         DataError: There are too few records, or too many equal ones.
@@ -231,7 +235,7 @@ def estimate(artificial: Floats, real: Floats, rule: Rule, seed: int = 0) -> Exp
     if len(real) < needed:
         remedy = f"give {needed}, or plan with fewer pairs"
         raise DataError("has too few records for the pairs that were planned", field="the real data", remedy=remedy)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(rule.seed)
     most = max(1, int(_LARGEST_SHARE * len(artificial)))
     near = Neighbourhood(artificial, most)
     drawn = rng.permutation(len(real))
@@ -260,6 +264,7 @@ def _summed_up(
         width=shape[1],
         artificial=shape[0],
         pairs=len(losses),
+        seed=rule.seed,
         k=chosen[0],
         k_reached=chosen[1],
         divergence=apart,
@@ -294,7 +299,7 @@ class Sampled(Protocol):
 
 
 def of_understudy(
-    syn: Sampled, real: Any, rule: Rule, *, seed: int = 0, extractor: extractors.Extractor | None = None
+    syn: Sampled, real: Any, rule: Rule, *, extractor: extractors.Extractor | None = None
 ) -> ExpectedLoss:
     """Estimate the expected privacy loss of an understudy's records. The result is internal.
 
@@ -302,7 +307,6 @@ def of_understudy(
         syn: The understudy.
         real: The records that it was fitted on, as its schema's source loads them.
         rule: What was fixed beforehand.
-        seed: Fixes the artificial records and which real ones are drawn.
         extractor: One that no rule can name, such as :func:`doublure.evaluate.extractors.inception_v3`; its name takes
             the place of the rule's.
 
@@ -310,14 +314,14 @@ def of_understudy(
         DataError: There are too few records, or too many equal ones.
         SettingError: The extractor is not here.
     """
-    artificial = syn.sample(rule.artificial, seed=seed + 1)
+    artificial = syn.sample(rule.artificial, seed=rule.seed + 1)
     if not isinstance(syn.schema, ImageSchema):
         coder = Coder(schema=syn.schema)
         drawn = of_table(coder, coder.read(artificial, "the artificial table")).values
-        return estimate(drawn, of_table(coder, coder.read(real, "the real table")).values, rule, seed)
+        return estimate(drawn, of_table(coder, coder.read(real, "the real table")).values, rule)
     if extractor is None:
         # A student learns from other artificial images than those that are measured: it would know these by heart.
-        lesson = syn.sample(rule.artificial, seed=seed + 2)
-        extractor = extractors.named(rule.features, lesson, extractors.codes_of(syn.schema, lesson), seed)
+        lesson = syn.sample(rule.artificial, seed=rule.seed + 2)
+        extractor = extractors.named(rule.features, lesson, extractors.codes_of(syn.schema, lesson), rule.seed)
     named = rule.model_copy(update={"features": extractor.name})
-    return estimate(extractor.see(artificial), extractor.see(real), named, seed)
+    return estimate(extractor.see(artificial), extractor.see(real), named)

@@ -113,6 +113,11 @@ class Inspection(Result):
             yield f"No image has the label {', '.join(lost)}."
         if self.slices and not any(entry.key == LABEL for entry in self.suspicions):
             yield "Classes were not looked for: the images that taught have one label."
+        if len(self.against) == 1 and self.found:
+            yield (
+                "Two right runs can differ so, rough ones in every way: whether something is wrong, several of them "
+                "would tell."
+            )
         untold = "; ".join(f"{percent(entry.share)} {entry.clause}" for entry in self.suspicions if entry.open)
         if untold:
             yield f"Right runs differ too much to tell whether this is usual: {untold}. More of them would tell."
@@ -185,7 +190,7 @@ def inspect(
         seed=seed,
         suspicions=suspicions(sets, seed),
         slices=tuple(_slice(sets, code, label) for code, label in enumerate(sets.labels)),
-        notes=_notes(len(right), len(lesson)),
+        notes=_notes(len(right), len(lesson), labelled=schema.label is not None),
         versions=versions(),
         sheet=_sheet(inspected, schema, syn),
         reference_sheets=tuple(_sheet(each, schema, of) for each, of in zip(of_right, right, strict=True)),
@@ -246,7 +251,7 @@ def _sentence(entry: Suspicion) -> str:
     return f"{said}; in {whose}, {percent(entry.reference)} ({p_value(entry.p, 'p')})."
 
 
-def _notes(right: int, taught: int) -> tuple[str, ...]:
+def _notes(right: int, taught: int, *, labelled: bool) -> tuple[str, ...]:
     points = f"{100 * MARGIN:.0f} points"
     if right == 1:
         return (
@@ -254,8 +259,13 @@ def _notes(right: int, taught: int) -> tuple[str, ...]:
             f"Two runs on the same data differ too. A difference counts beyond {points}, at p below {LEVEL:g} for all "
             "suspicions together; p speaks of these two generators and not of other fits. What is usual among right "
             "runs, several of them say: name five.",
-            "Images so poor that they look like nothing can look like anything: nothing is tested where more than "
-            f"{100 * ROUGH:.0f} in 100 images of the run held against do not show what their label says.",
+            "Images so poor that they look like nothing can look like anything: "
+            + (
+                f"nothing is tested where more than {100 * ROUGH:.0f} in 100 images of the run held against do not "
+                "show what their label says."
+                if labelled
+                else "without labels that is not noticed, and one run held against says little."
+            ),
         )
     if right:
         return (

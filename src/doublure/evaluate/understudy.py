@@ -267,7 +267,7 @@ def report(
     artificial = syn.sample(wanted, seed=seed)
     listener.stage("compare")
     chosen = (rule or _planned(syn)) if loss else None
-    lost, skipped = _expected_loss(syn, train.content, chosen, extractor, seed, listener)
+    lost, skipped = _expected_loss(syn, train.content, chosen, extractor, listener)
     found, why = _attacked(syn, (artificial, wanted), train, aside, seed, listener)
     common: dict[str, Any] = {
         "about": about(syn),
@@ -321,11 +321,16 @@ def _planned(syn: Understudy) -> Rule | None:
     if syn.guarantee.kind != "empirical":
         return None
     own = syn.plan.settings
-    return Rule(pairs=own.estimate_pairs, features=own.estimate_features, artificial=own.estimate_artificial)
+    return Rule(
+        pairs=own.estimate_pairs,
+        features=own.estimate_features,
+        artificial=own.estimate_artificial,
+        seed=own.estimate_seed,
+    )
 
 
 def _expected_loss(
-    syn: Understudy, real: Any, rule: Rule | None, extractor: Extractor | None, seed: int, progress: Progress
+    syn: Understudy, real: Any, rule: Rule | None, extractor: Extractor | None, progress: Progress
 ) -> tuple[ExpectedLoss | None, str | None]:
     """Return the estimate, or why there is none."""
     if rule is None:
@@ -333,7 +338,7 @@ def _expected_loss(
     progress.stage("estimate the expected privacy loss")
     try:
         meant = extractor if extractor is not None and extractor.name == rule.features else None
-        return of_understudy(syn, real, rule, seed=seed, extractor=meant), None
+        return of_understudy(syn, real, rule, extractor=meant), None
     except (DataError, SettingError) as error:  # a package that the plan's features need may not be here
         return None, f"{error.field} {error.message}" + ("" if error.remedy is None else f" ({error.remedy})")
 

@@ -54,6 +54,7 @@ class NoiseLayerSettings(AdversarialSettings):
             half of the public number of units.
         estimate_artificial: How many artificial records it is estimated on: the more, the less one real record is seen
             to change them.
+        estimate_seed: Fixes which records these are, real and artificial.
     """
 
     features: int = Field(default=64, ge=1, le=4096)
@@ -62,6 +63,7 @@ class NoiseLayerSettings(AdversarialSettings):
     noise_source: Literal["os-keyed", "chacha20"] = "os-keyed"
     estimate_pairs: int | None = Field(default=None, ge=2, le=1_000_000)
     estimate_artificial: int = Field(default=5000, ge=20, le=20_000)
+    estimate_seed: int = Field(default=0, ge=0, lt=2**31)
 
     def noisy(self, body: nn.Module, initial: torch.Generator) -> nn.Module:
         """Return a critic that scores a body's features through the noise layer."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from doublure.access import Access
 from doublure.errors import SettingError
-from doublure.guarantee import BAYESIAN_ASSUMPTIONS, Guarantee, rounded_up
+from doublure.guarantee import BAYESIAN_ASSUMPTIONS, BAYESIAN_EXCLUDED, Guarantee, rounded_up
 from doublure.methods.base import Method, MethodSettings
 from doublure.methods.bayesian_settings import BayesianSettings, bayesian
 from doublure.planning.budget import Budget, events, learned_facts
@@ -164,6 +164,7 @@ def guarantee(worst: Guarantee, settings: MethodSettings, budget: Budget) -> Gua
             "delta_mu": budget.delta,
             "gamma": float(f"{own.gamma_share * (budget.delta or 0.0):.6g}"),
             "assumptions": (*worst.assumptions, *BAYESIAN_ASSUMPTIONS),
+            "excluded": (*worst.excluded, *BAYESIAN_EXCLUDED),
             "distances": own.distances,
             "bound": {"student-t": "Student-t", "bernstein": "empirical Bernstein"}[own.bound],
         }

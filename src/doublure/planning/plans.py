@@ -36,6 +36,7 @@ from doublure.schema import Schema
 VERSION = 1
 
 _LARGE_EPSILON = 10.0
+_BEYOND_USE = math.log(1e6)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -366,9 +367,11 @@ def _warnings(schema: Schema, budget: Budget, learned: tuple[Access, ...], claim
     if claim.delta is not None and claim.delta > customary:
         found.append(f"delta {claim.delta:g} is above a tenth of 1/units; {customary:.0e} is customary")
     if epsilon is not None and epsilon > _LARGE_EPSILON:
-        odds = math.exp(min(epsilon, 700))
+        odds = (
+            f"{math.exp(epsilon):.3g}" if epsilon < _BEYOND_USE else "more than a million: it protects hardly anybody"
+        )
         named = "epsilon" if claim.kind == "dp" else "worst-case epsilon"
-        found.append(f"{named} {epsilon:g} bounds an attacker's odds by a factor of {odds:.3g}")
+        found.append(f"{named} {epsilon:g} lets an attacker's odds grow by a factor of {odds}")
     facts = sum(access.epsilon or 0.0 for access in learned)
     if budget.epsilon is not None and facts > budget.epsilon / 2:
         found.append(f"the facts to be learned cost {facts:g}, more than half of epsilon; declare more of them")
