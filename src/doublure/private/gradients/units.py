@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -16,6 +17,9 @@ from doublure.private.gradients.terms import Term, Units
 _ROUNDING = 2.0**-20
 # Below this, a weight times a factor may leave float32's range although the product with the other factor does not.
 _SMALL_WEIGHT = 2.0**-60
+# Of a unit whose summands are larger than their sum by more than this, a float32 sum over the lot would keep the steps
+# of its summands' size: too coarse for the other units, whose part in it has to be the same whoever else is in the lot.
+_CANCELLING = 2.0**6
 
 
 def _full_products() -> bool:
@@ -42,6 +46,15 @@ class UnitGradients:
     membership: Units
     parameters: Sequence[Tensor]
 
+    @cached_property
+    def _measured(self) -> Tensor:
+        """Norms, and sizes of what is added up to make them, (2, G) float64."""
+        if not self.terms:
+            return torch.zeros((2, len(self.units)), dtype=torch.float64, device=self.units.device)
+        measured = [one for term in self.terms for one in term.measure(self.membership)]
+        # Sums over the terms of squares; cancellation may leave less than nothing.
+        return torch.stack(measured).view(len(self.terms), 2, -1).sum(0).clamp_(min=0).sqrt_()
+
     @torch.no_grad()
     def norms(self) -> Tensor:
         """Return for each unit a bound on the norm of its summed gradient, (G,) float64.
@@ -50,11 +63,7 @@ class UnitGradients:
         add to their float32 sum: some 1e-6 of the norm, more only where a gradient is a small difference of large
         terms. NaN or infinite for a unit with any gradient that is not finite.
         """
-        if not self.terms:
-            return torch.zeros(len(self.units), dtype=torch.float64, device=self.units.device)
-        measured = [one for term in self.terms for one in term.measure(self.membership)]
-        # Sums over the terms of squared norms and of squared sizes, (2, G); cancellation may leave less than nothing.
-        norms, sizes = torch.stack(measured).view(len(self.terms), 2, -1).sum(0).clamp_(min=0).sqrt_()
+        norms, sizes = self._measured
         return torch.add(norms, sizes, alpha=_ROUNDING)
 
     @torch.no_grad()
@@ -67,8 +76,10 @@ class UnitGradients:
         Returns:
             Flat, (P,), in the order of ``critic.parameters()``.
         """
-        weights = self.membership.spread(weights.double())
-        plain = weights >= _SMALL_WEIGHT
+        norms, sizes = self._measured
+        weights = weights.double()
+        plain = self.membership.spread((weights >= _SMALL_WEIGHT) & (sizes <= _CANCELLING * norms))
+        weights = self.membership.spread(weights)
         precision = self.parameters[0].dtype
         if not _full_products():
             # A product in TF32 or bfloat16 rounds more than norms() allows for.
@@ -76,10 +87,10 @@ class UnitGradients:
         if plain.all():
             return self._weighted(self.terms, weights, precision).to(self.parameters[0].dtype)
         total = self._some(plain, weights, precision)
-        # Huge gradients: the weights are tiny, and only float64 holds the steps between.
-        tiny = (weights > 0) & ~plain
-        if tiny.any():
-            total = total + self._some(tiny, weights, torch.float64)
+        # Huge gradients, whose weights are tiny, and those that cancel: only float64 holds the steps between.
+        rest = (weights > 0) & ~plain
+        if rest.any():
+            total = total + self._some(rest, weights, torch.float64)
         return total.to(self.parameters[0].dtype)
 
     def _some(self, chosen: Tensor, weights: Tensor, precision: torch.dtype) -> Tensor:
