@@ -62,7 +62,6 @@ from results import OUT, Case, measure
 
 DELTA = 1e-5
 FREE = ("real", "gan", "inversion")
-THROUGH_PUBLIC = ("inversion", "latentgan")
 XIE = {
     "loss": "wgan", "weight_clip": 0.02, "n_critic": 5, "critic_optimizer": "rmsprop", "critic_lr": 5e-5,
     "generator_lr": 5e-5, "lot_size": 64, "steps": 15_000,
@@ -78,9 +77,9 @@ def cases(options: argparse.Namespace) -> Iterator[Case]:
         for epsilon in [None] if method in FREE else options.epsilon:
             for seed in options.seeds:
                 told = [str(options.set if method not in ("real", "inversion") else [])]
-                told += [str(options.public_set if method in THROUGH_PUBLIC else [])]
+                told += [str(options.public_set if method in latent_report.THROUGH_PUBLIC else [])]
                 told += [] if task.labelling is None else ["paper"]
-                if options.public_seed and (method in THROUGH_PUBLIC or task.labelling is not None):
+                if options.public_seed and (method in latent_report.THROUGH_PUBLIC or task.labelling is not None):
                     told += [f"public seed {options.public_seed}"]
                 cell = (options.task, method, epsilon, seed, options.samples, options.epochs, options.tune, *told)
                 yield {"cell": cell}, partial(one, options, task, method, epsilon, seed)

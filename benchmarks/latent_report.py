@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -16,6 +17,7 @@ Entries: TypeAlias = "list[dict[str, Any]]"
 Lines: TypeAlias = "dict[str, dict[float | None, tuple[float, float, float]]]"
 SCORES = ("accuracy", "precision", "recall", "f1")
 PICTURES = ("classifier_score", "frechet", "frechet_by_label")
+THROUGH_PUBLIC = ("inversion", "latentgan")
 METHODS = ("real", "gan", "inversion", "latentgan", "dpgan", "xie")
 FIGURES = Path(__file__).parent.parent / "docs" / "figures"
 _PANELS, _ROW = OUT / "panels", 20
@@ -97,10 +99,18 @@ def curves() -> None:
 
 
 def _lines(usual: dict[tuple[Any, ...], Entries], task: str) -> dict[str, Lines]:
-    """Return each figure's lines of a task: method to ε to least, mean and most over seeds."""
+    """Return each figure's lines of a task: method to ε to least, mean and most over seeds.
+
+    What goes through a public generator goes through the one that most of the task's cells have.
+    """
     found: dict[str, Lines] = {name: {} for name in _TITLES}
-    for (of, method, epsilon, *_), entries in usual.items():
-        for name in _TITLES if of == task else ():
+    own = {key: entries for key, entries in usual.items() if key[0] == task}
+    generators = Counter(key[7] for key in own if key[1] in THROUGH_PUBLIC)
+    through = max(generators, key=lambda each: generators[each], default="[]")
+    for (_, method, epsilon, _, _, _, _, public), entries in own.items():
+        if method in THROUGH_PUBLIC and public != through:
+            continue
+        for name in _TITLES:
             if values := values_of(entries, name):
                 found[name].setdefault(method, {})[epsilon] = min(values), statistics.mean(values), max(values)
     return found
@@ -145,7 +155,7 @@ def _draw(panes: list[tuple[str, Lines]], title: str, path: Path) -> None:
 
 def _usual(key: tuple[Any, ...]) -> bool:
     """Return whether a cell is an official figure of a method with its defaults, labels part of the record."""
-    _, _, _, _, _, _, chosen, _, *others = key
+    chosen, _, *others = key[6:]
     return not _held_out(key) and chosen == "[]" and not others
 
 

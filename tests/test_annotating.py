@@ -15,6 +15,7 @@ import doublure as db
 from doublure.annotating import Labelled, by_classifier, hand_out, read_back
 from doublure.data.images import open_images
 from doublure.errors import DataError, InputError, SchemaError, SettingError
+from doublure.evaluate.students import learning_curve
 from doublure.synthesizer import Synthesizer
 
 TEXT = "doublure: 1\nkind: images\nunits: 300\nimages: {shape: [6, 5, 3]}\nlabel: {values: [cat, dog]}\n"
@@ -79,6 +80,9 @@ def test_labels_come_back_as_numbers_where_the_schema_lists_numbers(tmp_path: Pa
     assert found.images.labels is not None
     assert found.images.labels.tolist() == [0, 1, 0, 1, 1]
     assert found.images.labels.dtype == own.sample(2, seed=1).labels.dtype
+    classes = found.images.labels.to_numpy().astype(np.int64)
+    curve = learning_curve("logistic", found.images, classes, found.images, classes, [5], seed=0)
+    assert curve[5] > 0.5
     found.save(tmp_path / "back.npz")
     with np.load(tmp_path / "back.npz") as arrays:
         assert arrays["labels"].dtype.kind == "i"

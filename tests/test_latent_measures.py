@@ -158,6 +158,16 @@ def test_curves_are_of_official_figures_of_defaults_alone(part, monkeypatch, tmp
     assert points == {1.0: (0.9, pytest.approx(0.92), 0.94), 10.0: (0.97, 0.97, 0.97)}
 
 
+def test_one_public_generator_is_drawn_whatever_order_they_were_measured_in(part, monkeypatch):
+    report = part("latent_report")
+    wide = "['noise_width=128']"
+    rows = [row(0, 0.9, told=("[]", wide)), row(0, 0.95, epsilon=10.0, told=("[]", wide)), row(0, 0.5)]
+    for order in (rows, rows[::-1]):
+        monkeypatch.setattr(report, "finished", lambda name, order=order: order)
+        (points,) = report._lines(report.cells(), "emnist-mnist")["accuracy"].values()
+        assert points == {1.0: (0.9, 0.9, 0.9), 10.0: (0.95, 0.95, 0.95)}
+
+
 def test_tasks_of_images_stand_beside_each_other_the_same_each_time(part, monkeypatch, tmp_path):
     report = part("latent_report")
     rows = [row(seed, 0.9, epsilon=epsilon, frechet_by_label=3.0) for seed in (0, 1) for epsilon in (1.0, 10.0)]
