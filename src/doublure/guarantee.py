@@ -5,6 +5,7 @@ Four kinds that never add up with one another: ``dp``, ``bayesian-dp``, ``empiri
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any, Literal, Self, TypeAlias
 
@@ -41,6 +42,8 @@ CHOICE_OF_KIND = "that an estimate from private gradients decided which of its t
 BAYESIAN_EXCLUDED = ("what ε_μ itself tells, which the worst case does not count", CHOICE_OF_KIND)
 """What a Bayesian claim leaves out, beside what every claim does; a worst case that is left of it, the choice alone."""
 
+BEYOND_USE = math.log(1e6)
+"""Above this ε a worst case protects hardly anybody."""
 
 _FIGURES_OF: dict[Kind, frozenset[str]] = {
     "dp": frozenset({"epsilon", "delta"}),

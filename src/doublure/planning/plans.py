@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from doublure.access import Access
 from doublure.errors import SettingError, printable
-from doublure.guarantee import Guarantee
+from doublure.guarantee import BEYOND_USE, Guarantee
 from doublure.methods import choice, table
 from doublure.methods.base import Method, MethodSettings, settings_of
 from doublure.planning import bayesian, loudness
@@ -36,7 +36,6 @@ from doublure.schema import Schema
 VERSION = 1
 
 _LARGE_EPSILON = 10.0
-_BEYOND_USE = math.log(1e6)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -368,7 +367,7 @@ def _warnings(schema: Schema, budget: Budget, learned: tuple[Access, ...], claim
         found.append(f"delta {claim.delta:g} is above a tenth of 1/units; {customary:.0e} is customary")
     if epsilon is not None and epsilon > _LARGE_EPSILON:
         odds = (
-            f"{math.exp(epsilon):.3g}" if epsilon < _BEYOND_USE else "more than a million: it protects hardly anybody"
+            f"{math.exp(epsilon):.3g}" if epsilon <= BEYOND_USE else "more than a million: it protects hardly anybody"
         )
         named = "epsilon" if claim.kind == "dp" else "worst-case epsilon"
         found.append(f"{named} {epsilon:g} lets an attacker's odds grow by a factor of {odds}")

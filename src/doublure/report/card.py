@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from doublure.guarantee import figure
+from doublure.guarantee import BEYOND_USE, figure
 from doublure.report import page
 
 _TITLE = "Artificial data"
@@ -152,7 +152,7 @@ def _factor(epsilon: object) -> str:
     """Return e^ε in words."""
     if not isinstance(epsilon, (int, float)):
         return "e to the ε"
-    if epsilon > math.log(1e6):
+    if epsilon > BEYOND_USE:
         return "more than a million, which protects hardly anybody"
     factor, digits = math.exp(epsilon), 2 if epsilon < math.log(100) else 0
     rounded_up = math.ceil(factor * 10**digits) / 10**digits
