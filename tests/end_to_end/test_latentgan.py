@@ -7,6 +7,7 @@ import stat
 
 import numpy as np
 import pytest
+import torch
 
 import doublure as db
 from doublure.errors import DataError, Interrupted
@@ -121,6 +122,18 @@ def test_latents_that_are_damaged_or_of_other_settings_are_found_again(letters, 
     else:
         folder = RunFolder(out)
         folder.keep("latents", read_tensors(work)[1], "another key")
+    db.fit(letters.private, plan, ledger=book, out=out, resume=True)
+    assert len(seen) == whole
+
+
+@pytest.mark.parametrize("change", ["threads", "torch"])
+def test_latents_that_were_computed_otherwise_are_found_again(letters, stopped, monkeypatch, change):
+    """Their last digits would be others than those of the latents beside them."""
+    plan, book, out, seen, whole = stopped
+    if change == "threads":
+        monkeypatch.setattr(torch, "get_num_threads", lambda: 7)
+    else:
+        monkeypatch.setattr(torch, "__version__", "9.9.9")
     db.fit(letters.private, plan, ledger=book, out=out, resume=True)
     assert len(seen) == whole
 

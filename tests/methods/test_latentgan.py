@@ -283,6 +283,20 @@ columns:
     assert ages["coast"] - ages["hill"] > 15  # 40 apart in truth
 
 
+def test_an_embedding_of_several_conditions_is_refused_before_anything_is_charged(letters, tmp_path):
+    """It would learn what each value of either is like, and no combination of them."""
+    fact = "type: category, values: [a, b], missing: false, roles: [condition], shares: {a: 0.5, b: 0.5}"
+    plain = "doublure: 1\nkind: table\nunits: 400\ncolumns:\n  age: {type: integer, bounds: [20, 79], missing: false}\n"
+    text = plain + "".join(f"  {name}: {{{fact}}}\n" for name in "pq")
+    rows = pd.DataFrame({"age": np.arange(20, 80)})
+    provenance = {"data": "made up", "people": "nobody", "licence": "none"}
+    public.fit(rows, db.Schema.parse(plain), provenance=provenance, out=tmp_path / "p", steps=2, noise_width=4)
+    own = {"method": "latentgan", "epsilon": 8.0, "delta": 1e-4, "accountant": "rdp", "public": str(tmp_path / "p")}
+    schema = db.Schema.parse(text)
+    assert "combination" in str(letters.refusal(SettingError, lambda: db.plan(schema, teacher="embedding", **own)))
+    assert db.plan(schema, teacher="mixture", **own).settings.teacher == "mixture"
+
+
 # -- the mixture -------------------------------------------------------------------------------------------------------
 
 

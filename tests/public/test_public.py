@@ -301,6 +301,11 @@ def test_facts_that_would_have_to_be_learned_are_refused(letters, tmp_path):
     assert error.field == "columns.age.bounds"
 
 
+def test_a_gan_is_taught_by_the_loss_that_its_facts_name(letters, tmp_path):
+    error = letters.refusal(SettingError, lambda: letters.made(tmp_path / "p", objective="wgan-gp", loss="hinge"))
+    assert "loss" in str(error)
+
+
 def test_series_and_unknown_settings_are_refused(letters, tmp_path):
     series = db.Schema.parse(
         "doublure: 1\nkind: series\nunits: 3\nseries: {length: 4}\nchannels: {a: {type: real, bounds: [0, 1],"
@@ -332,7 +337,8 @@ def test_a_damaged_folder_is_one_line(letters, tmp_path, name, damage):
     [
         {"version": 2}, {"latent": 0}, {"latent": 7},
         {"provenance": {}}, {"generator_sha256": "../../etc/passwd"}, {"more": 1},
-        {"kind": "series"}, {"settings": []},
+        {"kind": "series"}, {"settings": []}, {"settings": {"noise_width": 6, "chanels": [8]}},
+        {"settings": {"noise_width": 6, "channels": "wide"}},
     ],
 )  # fmt: skip
 def test_edited_facts_are_refused(letters, tmp_path, edit):

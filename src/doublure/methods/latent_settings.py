@@ -131,6 +131,9 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
         elif width >= facts.latent > 1:
             remedy = f"give at most {facts.latent - 1}"
             raise SettingError("must be below the public generator's latents", field="noise_width", remedy=remedy)
+        if own.teacher == "embedding" and len(schema.with_role("condition")) > 1:
+            remedy = "use teacher=mixture or teacher=critic, or leave one condition"
+            raise SettingError("learns no combinations of conditions", field="teacher embedding", remedy=remedy)
         steps, restarts = own.inversion_steps, own.inversion_restarts
         if steps == 0 and not proposed:
             raise SettingError("needs an encoder", field="inversion_steps", remedy="take steps, or fit an encoder")
@@ -306,6 +309,7 @@ class ImageLatentSettings(LatentSettings, CheckingSettings):
 
     labeller_share: float | None = Field(default=None, ge=0, le=0.98)
     detail: float | None = Field(default=None, ge=0, le=4)
+    label_margin: float = Field(default=4.0, ge=0, le=100)
 
     _none_or_some = field_validator("labeller_share")(none_or_some)
 

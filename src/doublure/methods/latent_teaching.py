@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from doublure.private.records import PrivateRecords
 
 _WORK = "latents"
-_ORDER = "places by content"  # of latents that are kept half-way
+_ORDER = "places by content, within the public radius"  # of latents that are kept half-way
 _BATCHES = {"images": 32, "table": 256}  # what is quick on a processor; stopping waits for one
 _KEPT_EVERY = 30.0  # seconds
 
@@ -88,9 +88,15 @@ def inverted(job: Job, settings: LatentSettings, generator: nn.Module, proposer:
 def latents_key(job: Job, settings: LatentSettings) -> str:
     """Return what latents follow from, as one name: latents of other data must never stand beside this data's labels.
 
-    One record would then count in two places.
+    One record would then count in two places. Where and with what a latent is computed is part of it: its last digits
+    follow from them, and a long descent makes those large, so that one half of the records would be inverted otherwise
+    than the other.
     """
-    told = [_ORDER, settings.facts.model_dump(mode="json"), asdict(_how(settings)), job.records.fingerprint]
+    import torch
+
+    computed = [job.device, torch.get_num_threads(), torch.__version__]
+    facts = settings.facts.model_dump(mode="json")
+    told = [_ORDER, facts, asdict(_how(settings)), job.records.fingerprint, computed]
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
 
 Objective: TypeAlias = Literal["wgan-gp", "autoencoder"]
-Loss: TypeAlias = Literal["wgan-gp", "wgan", "logistic", "hinge"]
 
 
 class PublicSettings(AdversarialSettings):
@@ -69,7 +68,7 @@ class PublicImageSettings(ImageGanSettings, PublicSettings):
         encoder_features: Units of its last hidden layer.
     """
 
-    loss: Loss = "wgan-gp"
+    loss: Literal["wgan-gp"] = "wgan-gp"
     n_critic: int = Field(default=5, ge=1, le=1000)
     noise_width: int = Field(default=32, ge=1, le=4096)
     encoder_channels: tuple[int, ...] = Field(default=(32, 64, 64), min_length=1, max_length=6)
@@ -84,6 +83,7 @@ class PublicImageSettings(ImageGanSettings, PublicSettings):
 class PublicTableSettings(GanSettings, PublicSettings):
     """A public generator of rows."""
 
+    loss: Literal["wgan-gp"] = "wgan-gp"
     n_critic: int = Field(default=5, ge=1, le=1000)
     critic_lr: LearningRate = 5e-4
     noise_width: int = Field(default=32, ge=1, le=4096)

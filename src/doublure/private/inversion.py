@@ -23,7 +23,8 @@ a place in a batch                    what a product of matrices makes of a row 
                                       place, and a long descent makes that large: a record's place follows from its own
                                       content (``PrivateRecords.mapped`` with ``apart``), not from who stands before it
 other data when a run is resumed      latents that were kept are taken up only where the records are the same ones
-normalising over the data set         latents are kept within the public radius √d, and are not shifted or scaled
+normalising over the data set         latents are kept within ‖z₀‖ and the public radius √d, whichever is smaller, from
+                                      the first step on, and are not shifted or scaled
 a record that is not finite           its latent is zero
 ====================================  ================================================================================
 """
@@ -117,15 +118,15 @@ class Inversion:
         best = torch.zeros(len(records), self.width, device=records.device)
         least = torch.full((len(records),), math.inf, device=records.device)
         for number, start in enumerate(self.starts.to(records.device)):
-            radius = start.norm()
-            latents = start.expand(len(records), -1)
+            radius = start.norm().clamp(max=math.sqrt(self.width))
+            latents = bounded(start.expand(len(records), -1), radius)
             if self._proposer is not None and number == 0:
                 with torch.no_grad():
                     latents = bounded(self._proposer(records), radius)
             latents, errors = self._descended(records, latents.clone(), radius)
             better = errors < least  # never true of what is not finite
             best[better], least[better] = latents[better], errors[better]
-        return bounded(best, math.sqrt(self.width))
+        return best
 
     def _descended(self, records: Tensor, latents: Tensor, radius: Tensor) -> tuple[Tensor, Tensor]:
         """Return each record's latent after all steps, and its error; Adam's moments are each number's own."""

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from doublure import files
 from doublure.errors import InputError, RunFolderError, SettingError, escaped
+from doublure.methods.public_settings import read as read_settings
 from doublure.public.facts import VERSION, PublicFacts, parsed
 from doublure.run_folder import all_finite, read_tensors, sha256_of
 
@@ -224,9 +225,11 @@ class PublicFolder:
         if data.get("version") != VERSION:
             raise RunFolderError("is of another version", field=self._named(FACTS), remedy="fit it again")
         try:
-            return parsed(data)
-        except ValueError:
+            found = parsed(data)
+            read_settings(found.kind, found.settings)
+        except (ValueError, SettingError):
             raise RunFolderError("is damaged or was edited", field=self._named(FACTS), remedy="fit it again") from None
+        return found
 
     def weights(self, pinned: PublicFacts) -> PublicWeights:
         """Return the weights.
