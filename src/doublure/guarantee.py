@@ -42,8 +42,9 @@ CHOICE_OF_KIND = "that an estimate from private gradients decided which of its t
 BAYESIAN_EXCLUDED = ("what ε_μ itself tells, which the worst case does not count", CHOICE_OF_KIND)
 """What a Bayesian claim leaves out, beside what every claim does; a worst case that is left of it, the choice alone."""
 
-BEYOND_USE = math.log(1e6)
-"""Above this ε a worst case protects hardly anybody."""
+LARGE_EPSILON = 10.0
+"""Above this ε whoever plans is told what it means."""
+_BEYOND_USE = math.log(1e6)
 
 _FIGURES_OF: dict[Kind, frozenset[str]] = {
     "dp": frozenset({"epsilon", "delta"}),
@@ -232,6 +233,19 @@ def figure(value: float | None) -> str:
         ('1', '1e-05', '2.997')
     """
     return "unknown" if value is None else f"{rounded_up(value, 4):g}"
+
+
+def odds_factor(epsilon: float) -> str:
+    """Return by what factor an attacker's odds may grow, in words: e^ε, rounded up.
+
+    Example:
+        >>> odds_factor(1.0), odds_factor(7.0), odds_factor(700.0)
+        ('2.72', '1,097', 'more than a million, which protects hardly anybody')
+    """
+    if epsilon > _BEYOND_USE:
+        return "more than a million, which protects hardly anybody"
+    factor, digits = math.exp(epsilon), 2 if epsilon < math.log(100) else 0
+    return f"{math.ceil(factor * 10**digits) / 10**digits:,.{digits}f}"
 
 
 def rounded_up(value: float, digits: int) -> float:

@@ -81,6 +81,15 @@ def test_it_takes_no_budget(budget):
         db.plan(Schema.parse(IMAGES), method="noisecritic", **budget)
 
 
+@pytest.mark.parametrize(("epsilon", "said"), [(10.0, ""), (12.0, "by a factor of 162,755"), (30.0, "hardly anybody")])
+def test_a_large_price_of_labels_is_said(epsilon, said):
+    own = {"labels": "votes", "label_epsilon": epsilon, "label_delta": 1e-6}
+    warnings = db.plan(Schema.parse(IMAGES), method="noisecritic", **own).warnings
+    more = [warning for warning in warnings if "label_epsilon" in warning]
+    assert len(more) == (1 if said else 0)
+    assert all(f"label_epsilon {epsilon:g} " in warning and said in warning for warning in more)
+
+
 def test_a_plan_claims_an_estimate_that_is_still_to_be_made(tmp_path):
     plan = db.plan(Schema.parse(IMAGES), method="noisecritic")
     assert (plan.guarantee.kind, plan.epsilon, plan.delta, plan.guarantee.mu) == ("empirical", None, None, None)

@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 
 from doublure.access import Access
 from doublure.errors import SchemaError, SettingError
-from doublure.guarantee import Kind, figure
+from doublure.guarantee import LARGE_EPSILON, Kind, figure, odds_factor
 from doublure.methods.adversarial_settings import AdversarialSettings
 from doublure.methods.base import Job, LearningRate, MethodSettings, Work, refuse_loose_delta
 from doublure.methods.gan import Gan, GanSettings, ImageGanSettings
@@ -196,11 +196,16 @@ class Noisecritic(Gan):
         return Work(flops=work.flops + flops, steps=work.steps + 1, memory_bytes=work.memory_bytes + held)
 
     def warnings(self, schema: Schema, settings: MethodSettings) -> tuple[str, ...]:
-        """Say what the noise layer does not do."""
-        return (
+        """Say what the noise layer does not do, and what a large ε₂ means."""
+        found = (
             "noisecritic has no guarantee: the noise layer protects no gradient, so what it trains is estimated "
             "afterwards, on average over this data set; use dpgan, statistics or guided for a guarantee",
         )
+        epsilon = getattr(settings, "label_epsilon", None)
+        if epsilon is None or epsilon <= LARGE_EPSILON:
+            return found
+        grow = f"lets an attacker's odds about a label grow by a factor of {odds_factor(epsilon)}"
+        return (*found, f"label_epsilon {epsilon:g} {grow}")
 
     def train(self, job: Job) -> nn.Module:
         """Train the critic on plain gradients, after the vote if labels are voted on."""

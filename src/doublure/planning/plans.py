@@ -7,7 +7,6 @@ depends on the data: it can be shown, signed and published before the data is op
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any, Literal
 
 from doublure.access import Access
 from doublure.errors import SettingError, printable
-from doublure.guarantee import BEYOND_USE, Guarantee
+from doublure.guarantee import LARGE_EPSILON, Guarantee, odds_factor
 from doublure.methods import choice, table
 from doublure.methods.base import Method, MethodSettings, settings_of
 from doublure.planning import bayesian, loudness
@@ -34,8 +33,6 @@ from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
 
 VERSION = 1
-
-_LARGE_EPSILON = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -365,12 +362,9 @@ def _warnings(schema: Schema, budget: Budget, learned: tuple[Access, ...], claim
     customary = 0.1 / schema.public_units
     if claim.delta is not None and claim.delta > customary:
         found.append(f"delta {claim.delta:g} is above a tenth of 1/units; {customary:.0e} is customary")
-    if epsilon is not None and epsilon > _LARGE_EPSILON:
-        odds = (
-            f"{math.exp(epsilon):.3g}" if epsilon <= BEYOND_USE else "more than a million: it protects hardly anybody"
-        )
+    if epsilon is not None and epsilon > LARGE_EPSILON:
         named = "epsilon" if claim.kind == "dp" else "worst-case epsilon"
-        found.append(f"{named} {epsilon:g} lets an attacker's odds grow by a factor of {odds}")
+        found.append(f"{named} {epsilon:g} lets an attacker's odds grow by a factor of {odds_factor(epsilon)}")
     facts = sum(access.epsilon or 0.0 for access in learned)
     if budget.epsilon is not None and facts > budget.epsilon / 2:
         found.append(f"the facts to be learned cost {facts:g}, more than half of epsilon; declare more of them")

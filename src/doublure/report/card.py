@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from doublure.guarantee import BEYOND_USE, figure
+from doublure.guarantee import figure, odds_factor
 from doublure.report import page
 
 _TITLE = "Artificial data"
@@ -152,11 +151,7 @@ def _factor(epsilon: object) -> str:
     """Return e^ε in words."""
     if not isinstance(epsilon, (int, float)):
         return "e to the ε"
-    if epsilon > BEYOND_USE:
-        return "more than a million, which protects hardly anybody"
-    factor, digits = math.exp(epsilon), 2 if epsilon < math.log(100) else 0
-    rounded_up = math.ceil(factor * 10**digits) / 10**digits
-    return f"{rounded_up:,.{digits}f} (e^ε for ε = {figure(epsilon)})"
+    return f"{odds_factor(epsilon)} (e^ε for ε = {figure(epsilon)})"
 
 
 def _slack(delta: object) -> str:
