@@ -186,6 +186,9 @@ def test_what_cannot_be_read_is_refused_in_one_line(task: Path, edit, field: str
 def test_a_picture_that_is_damaged_is_refused(task: Path) -> None:
     fill(task, ["cat"] * 7)
     (task / "images" / "000003.png").unlink()
+    with pytest.raises(DataError, match=r"000003\.png: is missing"):
+        read_back(task)
+    (task / "images" / "000003.png").write_bytes(b"another")
     with pytest.raises(DataError, match=r"000003\.png: is not the picture"):
         read_back(task)
     (task / "labels.csv").write_bytes(b"file,label\n\xff\xfe,cat\n")

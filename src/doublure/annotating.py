@@ -298,6 +298,9 @@ def _unchanged(path: Path, sha256: str) -> bytes:
     """Return a picture's bytes, if they are those that were handed out."""
     try:
         content = path.read_bytes()
+    except FileNotFoundError:
+        remedy = "put the picture back, or leave its label empty"
+        raise DataError("is missing", field=path.name, remedy=remedy) from None
     except OSError:
         content = b""
     if hashlib.sha256(content).hexdigest() != sha256:

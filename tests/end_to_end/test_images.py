@@ -117,7 +117,12 @@ def test_images_are_compared_in_the_features_that_are_named(tmp_path, private, l
     db.fit(private, plan("gan"), ledger=ledger, out=tmp_path / "run", seed=1)
     asked = ["evaluate", tmp_path / "run", "--real", tmp_path / "d.npz", "--features"]
     found = doublure(*asked, "pixels", "-o", tmp_path / "page.html")["report"]["images"]["resemblance"]
-    assert [score["name"].partition(" (")[2] for score in found] == ["pixels)", "student)", "pixels)", "pixels)"]
+    assert [score["name"].partition(" (")[2] for score in found] == [
+        "pixels)",
+        "student of real images)",
+        "pixels)",
+        "pixels)",
+    ]
     assert "Recall (pixels)" in (tmp_path / "page.html").read_text()
     for words in ("eyes", "inception-v3", "pixels=x"):
         code, said = run(*asked, words)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import torch
 
 import doublure as db
 from doublure.errors import DataError, Interrupted
+from doublure.methods import latent_teaching
 from doublure.private.inversion import Inversion
 from doublure.run_folder import RunFolder, read_tensors
 
@@ -126,14 +128,18 @@ def test_latents_that_are_damaged_or_of_other_settings_are_found_again(letters, 
     assert len(seen) == whole
 
 
-@pytest.mark.parametrize("change", ["threads", "torch"])
+@pytest.mark.parametrize("change", ["threads", "torch", "device"])
 def test_latents_that_were_computed_otherwise_are_found_again(letters, stopped, monkeypatch, change):
     """Their last digits would be others than those of the latents beside them."""
     plan, book, out, seen, whole = stopped
     if change == "threads":
         monkeypatch.setattr(torch, "get_num_threads", lambda: 7)
-    else:
+    elif change == "torch":
         monkeypatch.setattr(torch, "__version__", "9.9.9")
+    else:
+        kept = latent_teaching.latents_key
+        elsewhere = lambda job, settings: kept(replace(job, device="cuda"), settings)  # noqa: E731
+        monkeypatch.setattr(latent_teaching, "latents_key", elsewhere)
     db.fit(letters.private, plan, ledger=book, out=out, resume=True)
     assert len(seen) == whole
 

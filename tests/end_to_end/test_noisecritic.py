@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import doublure as db
+from doublure.cli import budget
 from doublure.errors import RunFolderError, SettingError
 from doublure.evaluate import expected_loss, extractors
 from doublure.guarantee import rounded_up
@@ -128,6 +129,10 @@ def test_a_vote_is_in_the_ledger_and_the_release_stays_empirical(tmp_path, priva
     card = doublure("release", out, "-n", 10, "-o", tmp_path / "bundle")["card"]
     assert card["guarantee"]["kind"] == "empirical"
     assert card["guarantee"]["epsilon"] is None
+    assert "together" not in budget.show(book).text
+    plan = db.plan(db.Schema.parse(TEXT), method="noisecritic", **(TINY | VOTES))
+    db.fit(private, plan, ledger=book, out=tmp_path / "again")  # the same labels are voted on once more
+    assert f"these 2 together, added up: ε = {2 * votes['epsilon']:g}, δ = 0.0002" in budget.show(book).text
     assert card["touches"][0]["purpose"] == votes["purpose"]
     assert doublure("verify", tmp_path / "bundle", "--ledger", book)["ledger"]
 

@@ -178,6 +178,29 @@ def test_it_claims_what_it_is_and_no_more(found):
     assert f"k={found.k}" not in found.basis
 
 
+def test_a_k_that_is_not_what_the_rule_asks_for_is_in_the_claim(found):
+    """What a bad generator makes is so far from real records that no k accounts for it; its μ is then small."""
+    assert found.k_reached
+    assert "too low" not in found.basis
+    artificial, real = clouds()
+    far = estimate(artificial, real + 40, RULE)
+    assert not far.k_reached
+    assert "the rule asks for more, so that μ may be far too low" in far.basis
+
+
+def test_k_is_chosen_by_as_many_real_records_as_artificial_ones(monkeypatch):
+    """More of them would lie closer together, and seem further from the artificial ones."""
+    compared = []
+
+    def divergence(real, artificial):
+        compared.append((len(real), len(artificial)))
+        return 0.1
+
+    monkeypatch.setattr(expected_loss, "divergence", divergence)
+    estimate(*clouds(n=300, real=900), RULE)
+    assert compared == [(300, 300)]
+
+
 # -- of an understudy --------------------------------------------------------------------------------------------------
 
 
@@ -188,11 +211,7 @@ class Painter:
         "doublure: 1\nkind: images\nunits: 90\nimages: {shape: [8, 8, 1]}\nlabel: {values: [left, right]}\n"
     )
 
-    def __init__(self):
-        self.seeds = []
-
     def sample(self, n, *, seed=None):
-        self.seeds.append(seed)
         rng = np.random.default_rng(seed)
         codes = rng.integers(0, 2, n)
         pixels = 40 * rng.standard_normal((n, 8, 8, 1)) + 60
@@ -205,12 +224,16 @@ class Painter:
 @pytest.mark.parametrize(("features", "width"), [("pixels", 64), ("student", 64)])
 def test_of_images(monkeypatch, features, width):
     monkeypatch.setattr("doublure.evaluate.students.EPOCHS", 1)
-    painter = Painter()
+    painter, made = Painter(), extractors.named
+    monkeypatch.setattr(extractors, "named", lambda name, *given: lessons.append(given[0]) or made(name, *given))
+    lessons = []
     found = expected_loss.of_understudy(
         painter, painter.sample(80, seed=9), Rule(pairs=30, features=features, artificial=200)
     )
+    (lesson,) = lessons
     assert (found.features, found.width, found.pairs) == (features, width, 30)
-    assert len(set(painter.seeds)) == len(painter.seeds)  # a student learns from other images than those measured
+    # A student learns from other images than those that are measured.
+    assert [np.array_equal(lesson.images, Painter().sample(200, seed=seed).images) for seed in (1, 2)] == [False, True]
 
 
 def test_an_extractor_of_ones_own_names_itself():

@@ -114,7 +114,7 @@ def test_distances_stand_between_their_comparisons(evaluation):
 
 def test_resemblance_is_measured_in_a_named_space(schema, evaluation):
     scores = {score.key: score for score in evaluation.resemblance}
-    assert all(score.name.endswith("(student)") for score in scores.values())
+    assert all(score.name.endswith("(student of real images)") for score in scores.values())
     inverted = Images(images=255 - made(150, 1).images, labels=made(150, 1).labels)
     others = evaluate_images(schema, inverted, made(150, 2), made(60, 3), students=("logistic",)).resemblance
     assert scores["frechet"].value < next(score.value for score in others if score.key == "frechet") / 2
@@ -129,7 +129,8 @@ def test_resemblance_is_measured_in_any_features(schema):
     sets = [made(60, 1), made(80, 2), made(60, 3)]
     found = {score.key: score for score in evaluate_images(schema, *sets, students=(), extractor=means).resemblance}
     assert [score.name for score in found.values()] == [
-        "Fréchet distance (row means)", "Inception score (student)", "Precision (row means)", "Recall (row means)",
+        "Fréchet distance (row means)", "Inception score (student of real images)",
+        "Precision (row means)", "Recall (row means)",
     ]  # fmt: skip
     artificial, test = (means.see(sets[place]) for place in (0, 2))
     assert found["frechet"].value == pytest.approx(frechet_distance(artificial, test))

@@ -358,6 +358,7 @@ def test_a_minority_stands_out_against_the_rest_of_its_own_run(schema, monkeypat
     assert [entry.key for entry in found.found] == ["negative"]
     assert found.against == ()
     assert all(entry.p is None and entry.reference is None for entry in found.suspicions)
+    assert inspect(Pretended(schema, nothing), images=SEEN).verdict.headline.startswith("Nothing was tested, and ")
 
 
 def test_a_class_without_images_is_said_to_be(schema, right):

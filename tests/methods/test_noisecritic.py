@@ -58,6 +58,7 @@ def test_the_papers_settings_are_the_defaults():
         1,
         1.5,
     )
+    assert (own.activation, own.normalisation) == ("selu", "none")
     assert NoisecriticSettings().penalty == 10.0
 
 
@@ -112,6 +113,15 @@ def test_votes_are_priced_for_labels_alone(tmp_path):
     assert plan.settings.label_groups == 600
     plan.save(tmp_path / "plan.json")
     assert db.Plan.load(tmp_path / "plan.json") == plan
+
+
+def test_a_plan_words_votes_as_votes_and_says_when_noise_drowns_them():
+    """Of 100 that vote in a group, noise of more than 25 makes another label win often."""
+    for epsilon, drowned in ((2.0, False), (0.05, True)):
+        plan = db.plan(Schema.parse(IMAGES), method="noisecritic", **VOTES | {"label_epsilon": epsilon})
+        assert any("100 vote in a group: many labels will be wrong" in said for said in plan.warnings) == drowned
+        assert "in each count of votes" in plan.explain()
+        assert "tables" not in plan.explain()
 
 
 @pytest.mark.parametrize("missing", ["labels", "label_epsilon", "label_delta"])

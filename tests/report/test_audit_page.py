@@ -57,6 +57,14 @@ def test_what_several_say_stands_once(report):
     assert neighbours["notes"] == []
 
 
+def test_a_bound_is_spoken_of_where_one_is_claimed(report):
+    made = [entry for entry in report.attacks if entry.skipped is None]
+    bare = Claim(kind="none", sentence="nothing is claimed")
+    for claim, said in ((report.claim, True), (bare, False)):
+        (membership, _) = sections_of([entry.model_copy(update={"claim": claim}) for entry in made])
+        assert ("dashed line" in membership["lead"]) == said
+
+
 def test_nothing_is_written_as_nan(report):
     assert "NaN" not in report.to_json()
     assert report.lower_bound == 2.0

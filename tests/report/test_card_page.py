@@ -78,6 +78,7 @@ def test_no_epsilon_is_printed_where_there_is_none(card, parse, kind):
     if kind == "empirical":
         assert "expected privacy loss (not ε)" in text
         assert "limits the risk of no individual person" in text
+        assert "γ, share of such records whose loss may be above μ 0.05" in text
 
 
 def test_a_card_says_whether_anything_was_measured(card, parse):
@@ -95,11 +96,13 @@ def test_a_bayesian_card_names_its_worst_case(card, parse):
         "delta": 1e-5,
         "epsilon_mu": 0.5,
         "delta_mu": 1e-10,
+        "gamma": 1e-11,
         "unit": "meter",
     }
     text = text_of(with_guarantee(card, **facts), parse)
     assert "ε, worst case 2" in text
     assert "ε_μ (Bayesian, estimated) 0.5" in text
+    assert "γ, chance that the estimate of ε_μ is too low 1e-11" in text
     assert "only the worst case counts: a factor of 7.39" in text
 
 

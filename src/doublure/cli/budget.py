@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -63,11 +63,24 @@ def show(ledger: LedgerPath, as_json: Json = False, config: Config = None) -> Ou
             f"        in no total: {printable(each['purpose'])}: ε = {each['epsilon']:g}, δ = {each['delta']:g}"
             for each in run["apart"]
         ]
+    lines += _together([each for run in shown for each in run["apart"]])
     if folded := len(summary["runs"]) - len(shown):
         attempts = "1 attempt" if folded == 1 else f"{folded} attempts"
         lines.append(f"  and {attempts} that drew no noise and cost nothing (--json lists them)")
     lines.append(book.coverage)
     return Outcome(data=summary, text="\n".join(lines))
+
+
+def _together(apart: list[dict[str, Any]]) -> list[str]:
+    """Return what several releases that are in no total cost whom they speak of, added up."""
+    found = []
+    for purpose in dict.fromkeys(each["purpose"] for each in apart):
+        own = [each for each in apart if each["purpose"] == purpose]
+        if len(own) > 1:
+            epsilon, delta = (sum(each[key] for each in own) for key in ("epsilon", "delta"))
+            lines = f"these {len(own)} together, added up: ε = {epsilon:g}, δ = {delta:g}"
+            found.append(f"  in no total, {printable(purpose)}: {lines}")
+    return found
 
 
 def verify(ledger: LedgerPath, as_json: Json = False, config: Config = None) -> Outcome:

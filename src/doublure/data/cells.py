@@ -103,13 +103,17 @@ def concatenate(frames: list[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
 
 
 def unwrapped(raw: pd.Series[Any]) -> pd.Series[Any]:
-    """Return Arrow-backed and sparse columns as numpy's, pandas' nullable or object ones."""
+    """Return Arrow-backed, sparse and foreign columns as numpy's of this machine, pandas' nullable or object ones."""
     if isinstance(raw.dtype, pd.ArrowDtype):
         import pyarrow as pa
 
         plain: pd.Series[Any] = pa.array(raw.array).to_pandas(integer_object_nulls=True, date_as_object=False)
         return plain
-    return pd.Series(np.asarray(raw)) if isinstance(raw.dtype, pd.SparseDtype) else raw
+    if isinstance(raw.dtype, pd.SparseDtype):
+        return pd.Series(np.asarray(raw))
+    if isinstance(raw.dtype, np.dtype) and not raw.dtype.isnative:  # pandas counts none in another byte order
+        return raw.astype(raw.dtype.newbyteorder("="))
+    return raw
 
 
 def distinct(raw: pd.Series[Any]) -> tuple[np.ndarray[Any, np.dtype[np.int64]], list[object]]:

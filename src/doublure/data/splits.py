@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from doublure.errors import DataError, printable
@@ -16,14 +16,26 @@ def split_off(path: Path) -> tuple[Path, str | None]:
     return path.with_name(name) if name else path, split or None
 
 
-def named(names: Iterable[str], known: tuple[str, ...], split: str | None) -> dict[str, str]:
-    """Return the names that hold one thing: split -> name, "" for a name without one."""
-    found: dict[str, str] = {}
+def named(names: Iterable[str], known: tuple[str, ...], split: str | None) -> dict[str, list[str]]:
+    """Return the names that may hold one thing: split -> names, "" for names without one."""
+    found: dict[str, list[str]] = {}
     for name in names:
         stem, _, behind = name.partition("_")
         if stem.lower() in known and (split is None or behind == split):
-            found.setdefault(behind, name)
+            found.setdefault(behind, []).append(name)
     return found
+
+
+def only(names: Sequence[str], container: str) -> str:
+    """Return the one name that holds a thing.
+
+    Raises:
+        DataError: Several could be meant, and nobody could tell which.
+    """
+    if len(names) > 1:
+        both = " and ".join(printable(name) for name in names[:2])
+        raise DataError(f"holds {both}, either of which could be meant", field=container, remedy="rename one")
+    return names[0]
 
 
 def several(name: str, splits: Iterable[str], what: str) -> DataError:

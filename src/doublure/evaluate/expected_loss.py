@@ -122,13 +122,19 @@ class ExpectedLoss(Result):
     interval_paper: Interval
 
     @property
+    def space(self) -> str:
+        """In what distances were measured, in words."""
+        return extractors.STUDENT_OF_ARTIFICIAL if self.features == "student" else self.features
+
+    @property
     def basis(self) -> str:
-        """What μ was computed from, in words; no figure of the data."""
+        """What μ was computed from, in words; no figure of the data, but whether k is what the rule asks for."""
+        short = "" if self.k_reached else "; here the rule asks for more, so that μ may be far too low"
         return (
             f"μ is estimated from {self.pairs} pairs: {self.artificial} artificial records, and those that are left "
             "without the nearest to a record of the data that their owner names as the fit's, by distances in the "
-            f"features {self.features}; their number by the rule of thumb of Triastcyn & Faltings (2019), but never "
-            "more than a tenth of them, the bound by Saw, Yang and Mo (1984)"
+            f"features {self.space}; their number by the rule of thumb of Triastcyn & Faltings (2019), but never "
+            f"more than a tenth of them{short}; the bound by Saw, Yang and Mo (1984)"
         )
 
     @property
@@ -140,7 +146,7 @@ class ExpectedLoss(Result):
             f"Empirical estimate for this data set only: expected privacy loss μ={self.mu:.4g} (95 % over "
             f"the pairs alone: {low:.4g} to {high:.4g}) at γ={self.gamma:.3g}, the least that {self.pairs} pairs can "
             "show. This is not ε and bounds no individual's risk.",
-            f"It rests on distances in the features {self.features} ({self.width} numbers), {self.artificial:,} "
+            f"It rests on distances in the features {self.space} ({self.width} numbers), {self.artificial:,} "
             f"artificial records, k={self.k}{reached}; mean loss {self.mean:.4g}, upper deviation "
             f"{self.upper_deviation:.4g}. By the paper’s formula, as if these two were known, "
             f"μ={self.mu_chebyshev:.4g} at γ={self.gamma:.3g}, {self.mu_paper:.4g} at γ={PAPER_GAMMA:g}.",

@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 
     from doublure.data.images import Images
 
+STUDENT_OF_REAL = "student of real images"
+"""The space of an evaluation, when no other is asked for."""
+STUDENT_OF_ARTIFICIAL = "student of the understudy's own images"
+"""The space that a rule of expected loss calls ``student``; each understudy has one of its own."""
+
 _BATCH = 50
 _LITE0 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
 

@@ -19,7 +19,7 @@ from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
 from doublure.errors import printable
 from doublure.evaluate.classification import Labels
 from doublure.evaluate.divergence import nearest
-from doublure.evaluate.extractors import Extractor, codes_of, pixels
+from doublure.evaluate.extractors import STUDENT_OF_REAL, Extractor, codes_of, pixels
 from doublure.evaluate.holdout import SEEN, Rows, sides
 from doublure.evaluate.resemblance import resemblance
 from doublure.evaluate.scores import Score, distance_score, rate_score
@@ -288,7 +288,7 @@ def _resemblance(
     codes = sets.classes["real"][lessons["real"]]
     # One half teaches, so that the other is as new to the student as all else that it looks at.
     own = sight(picked["real"].take(slice(half)), codes[:half], seed)
-    seen = extractor or Extractor(name="student", see=own.features)
+    seen = extractor or Extractor(name=STUDENT_OF_REAL, see=own.features)
     others = picked | {"real": picked["real"].take(slice(half, None))}
     return resemblance(seen, others, own.chances, len(sets.labels))
 

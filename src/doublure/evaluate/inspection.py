@@ -101,8 +101,11 @@ class Inspection(Result):
             return Verdict(headline=headline, lines=(remedy,), warnings=tuple(self._warnings()))
         standing = [_sentence(entry) for entry in self.found]
         surely = "surely " if any(entry.open for entry in self.suspicions) else ""
+        nothing = f"Nothing {surely}stands out in {self.images:,} artificial images."
+        if not self.against:
+            nothing = f"Nothing was tested, and nothing stands out among these {self.images:,} images themselves."
         return Verdict(
-            headline=standing[0] if standing else f"Nothing {surely}stands out in {self.images:,} artificial images.",
+            headline=standing[0] if standing else nothing,
             lines=tuple(standing[1:]),
             warnings=tuple(self._warnings()),
         )

@@ -11,7 +11,7 @@ import numpy as np
 
 from doublure.data.images import Images
 from doublure.encode.grids import Floats
-from doublure.evaluate.extractors import Extractor
+from doublure.evaluate.extractors import STUDENT_OF_REAL, Extractor
 from doublure.evaluate.scores import Score
 
 NEIGHBOURS = 3
@@ -51,7 +51,7 @@ def resemblance(
     found = [Score(key="frechet", name=name, goal="low", range=low, meaning=_FAR, **far)]
     if chances is not None:
         sharp = {role: inception_score(chances(images[role])) for role in roles}
-        name, high = "Inception score (student)", (1.0, float(n_classes))
+        name, high = f"Inception score ({STUDENT_OF_REAL})", (1.0, float(n_classes))
         found.append(Score(key="inception_score", name=name, goal="near", range=high, meaning=_SHARP, **sharp))
     for key, figures in among:
         name = f"{key.capitalize()} ({seen.name})"

@@ -133,7 +133,7 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
             raise SettingError("must be below the public generator's latents", field="noise_width", remedy=remedy)
         if own.teacher == "embedding" and len(schema.with_role("condition")) > 1:
             remedy = "use teacher=mixture or teacher=critic, or leave one condition"
-            raise SettingError("learns no combinations of conditions", field="teacher embedding", remedy=remedy)
+            raise SettingError("learns no combinations of conditions", field="teacher", remedy=remedy)
         steps, restarts = own.inversion_steps, own.inversion_restarts
         if steps == 0 and not proposed:
             raise SettingError("needs an encoder", field="inversion_steps", remedy="take steps, or fit an encoder")

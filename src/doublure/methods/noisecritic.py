@@ -39,6 +39,8 @@ _VOTERS = 100  # images in a group, on average
 _MOST_GROUPS = 1000
 _PASSES = 4  # over the images: three to find the groups, one to put each into its own
 _BYTES = 4
+_LOUD = 0.25
+"""More noise than this share of a group's votes often lets another label win."""
 _VOTES = "vote on labels: ε and δ are for the labels alone, images held fixed"
 
 
@@ -196,16 +198,22 @@ class Noisecritic(Gan):
         return Work(flops=work.flops + flops, steps=work.steps + 1, memory_bytes=work.memory_bytes + held)
 
     def warnings(self, schema: Schema, settings: MethodSettings) -> tuple[str, ...]:
-        """Say what the noise layer does not do, and what a large ε₂ means."""
-        found = (
+        """Say what the noise layer does not do, and what a very large or small ε₂ means."""
+        found = [
             "noisecritic has no guarantee: the noise layer protects no gradient, so what it trains is estimated "
-            "afterwards, on average over this data set; use dpgan, statistics or guided for a guarantee",
-        )
-        epsilon = getattr(settings, "label_epsilon", None)
-        if epsilon is None or epsilon <= LARGE_EPSILON:
-            return found
-        grow = f"lets an attacker's odds about a label grow by a factor of {odds_factor(epsilon)}"
-        return (*found, f"label_epsilon {epsilon:g} {grow}")
+            "afterwards, on average over this data set; use dpgan, statistics or guided for a guarantee"
+        ]
+        if not isinstance(settings, ImageNoisecriticSettings) or not settings.votes:
+            return tuple(found)
+        epsilon, scale = settings.label_epsilon or 0.0, _event(settings).scale
+        voters = schema.public_units * schema.unit.max_records / (settings.label_groups or 1)
+        if epsilon > LARGE_EPSILON:
+            grow = f"lets an attacker's odds about a label grow by a factor of {odds_factor(epsilon)}"
+            found.append(f"label_epsilon {epsilon:g} {grow}")
+        if scale > _LOUD * voters:
+            heard = f"the noise on a count of votes is {scale:.3g}, and {voters:.3g} vote in a group"
+            found.append(f"{heard}: many labels will be wrong; give more label_epsilon or fewer label_groups")
+        return tuple(found)
 
     def train(self, job: Job) -> nn.Module:
         """Train the critic on plain gradients, after the vote if labels are voted on."""

@@ -100,7 +100,8 @@ def _noise(made: Plan) -> list[str]:
             figures = ", ".join(f"{name} = {value:.4g}" for name, value in parts.items() if value is not None)
             found.append((access.purpose, figures))
         elif isinstance(event, DiscreteGaussianEvent):
-            cells = f"each cell of {event.tables} tables of counts"
+            apart = made.epsilon is None  # nothing else of such a run has a price: votes, of which one moves two
+            cells = "each count of votes" if apart else f"each cell of {event.tables} tables of counts"
             found.append((access.purpose, f"standard deviation {event.scale:.4g} in {cells}"))
     return [f"Noise: {said}" if len(found) == 1 else f"Noise to {purpose}: {said}" for purpose, said in found]
 

@@ -227,7 +227,10 @@ class PublicFolder:
         try:
             found = parsed(data)
             read_settings(found.kind, found.settings)
-        except (ValueError, SettingError):
+        except SettingError as error:
+            what = f"has a setting that cannot be read ({error.field})"
+            raise RunFolderError(what, field=self._named(FACTS), remedy="fit it again") from None
+        except ValueError:
             raise RunFolderError("is damaged or was edited", field=self._named(FACTS), remedy="fit it again") from None
         return found
 

@@ -16,8 +16,7 @@ _TITLES: Mapping[Family, tuple[str, str]] = {
     "membership": (
         "Was a record in?",
         "Each attacker gives every target a score, and members should not have higher ones than strangers. On "
-        "logarithmic axes, left is where an accusation is hardly ever false. No attacker may come above the dashed "
-        "line if the claim holds; the grey line is guessing.",
+        "logarithmic axes, left is where an accusation is hardly ever false; the grey line is guessing.",
     ),
     "linkage": (
         "Singling out, linking, inferring",
@@ -38,6 +37,8 @@ _TITLES: Mapping[Family, tuple[str, str]] = {
         "Not a privacy measure. It shows copies, where there are some.",
     ),
 }
+
+_BOUNDED = "No attacker may come above the dashed line if the claim holds."
 
 
 def audit_context(report: AttackReport) -> dict[str, Any]:
@@ -73,6 +74,8 @@ def sections_of(made: Sequence[AttackResult]) -> list[dict[str, Any]]:
     for family, (title, lead) in _TITLES.items():
         own = [entry for entry in made if entry.story.family == family]
         if own:
+            bounded = family == "membership" and any(entry.claim.epsilon is not None for entry in own)
+            lead = f"{lead} {_BOUNDED}" if bounded else lead
             shown = {"attacks": [_shown(entry) for entry in own], "notes": _notes(own)}
             found.append({"family": family, "title": title, "lead": lead, **shown})
     return found

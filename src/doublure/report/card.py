@@ -23,7 +23,7 @@ _FIGURES = {
     "epsilon_mu": "ε_μ (Bayesian, estimated)",
     "delta_mu": "δ_μ (Bayesian, estimated)",
     "mu": "μ, expected privacy loss (not ε)",
-    "gamma": "γ, chance that the estimate is too low",
+    "gamma": "γ, share of such records whose loss may be above μ",
     "unit": "unit of privacy",
     "max_records": "records used of each unit, at most",
     "relation": "neighbouring data sets",
@@ -32,6 +32,11 @@ _FIGURES = {
     "noise_multiplier": "noise multiplier σ",
     "steps": "noisy steps",
     "noise_source": "source of the noise",
+}
+_BAYESIAN = {
+    "epsilon": "ε, worst case",
+    "delta": "δ, worst case",
+    "gamma": "γ, chance that the estimate of ε_μ is too low",
 }
 
 _AVERAGE = "What was measured is an average over this data set, computed from real records without noise."
@@ -106,7 +111,7 @@ def _watermark(written: object, kind: str) -> str:
 def _figures(guarantee: Mapping[str, Any], kind: str) -> list[tuple[str, str]]:
     # Without a guarantee nobody is protected, and no figure may look as if somebody were.
     banned = {"epsilon", "delta", "unit", "max_records", "relation"} if kind in ("none", "empirical") else set()
-    names = _FIGURES | ({"epsilon": "ε, worst case", "delta": "δ, worst case"} if kind == "bayesian-dp" else {})
+    names = _FIGURES | (_BAYESIAN if kind == "bayesian-dp" else {})
     known = {key: guarantee[key] for key in names if key not in banned and guarantee.get(key) is not None}
     return [(names[key], _claim(value) if key in _CLAIMS else _text(value)) for key, value in known.items()]
 

@@ -233,11 +233,14 @@ def _container(schema: Schema, data: Any) -> Iterator[Finding]:
             message = error.message if error.remedy is None else f"{error.message}; {error.remedy}"
             yield Finding(kind="absent", path=error.field or source.name, message=message)
     low, high = source.usual_range
-    if isinstance(schema, ImageSchema) and schema.images.range == (0, 255) and high != schema.images.range[1]:
-        message = (
-            f"the data holds numbers of type {source.stored}; mind that they go from 0 to 255, not {low} to {high}"
-        )
-        yield Finding(kind="note", path="images.range", message=message)
+    if isinstance(schema, ImageSchema):
+        given, type_ = schema.images.range, f"the data holds numbers of type {source.stored}"
+        if given == (0, 255) and high != given[1]:
+            message = f"{type_}; mind that they go from 0 to 255, not {low} to {high}"
+            yield Finding(kind="note", path="images.range", message=message)
+        elif given == (0, 1) and source.stored.kind == "f":
+            message = f"{type_}; mind that they go from 0 to 1: what lies outside becomes black or white"
+            yield Finding(kind="note", path="images.range", message=message)
     if source.labelled and LABEL not in schema.columns:
         yield Finding(kind="ignored", path=LABEL, message="the data has labels and the schema does not")
 

@@ -59,7 +59,8 @@ _IMAGES_HEAD = """\
 # because you saw it in this one. `doublure schema check` lists what is still missing; docs/images.md has every key.
 """
 _IMAGES = """\
-# range: the numbers that stand for black and for full intensity in arrays. on_mismatch: what becomes of an image of
+# range: the numbers that stand for black and for full intensity in arrays. What stands here is usual for numbers of
+# this type, and nobody has looked: what lies outside becomes black or white. on_mismatch: what becomes of an image of
 # another size or other colours: refuse the data, or resize the image.
 """
 _SERIES_HEAD = """\

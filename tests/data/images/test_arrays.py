@@ -39,6 +39,21 @@ def test_npz_by_its_names(tmp_path, schema, pixels, labels, names):
     assert repr(found) == "ImageSet(private)"
 
 
+@pytest.mark.parametrize("kind", [">i4", ">u2", ">i8"])
+def test_labels_in_another_byte_order_are_read(schema, pixels, kind):
+    whole = Schema.parse(schema.to_yaml().replace("values: [cat, dog, 3]", "values: [0, 1, 2]"))
+    numbers = np.arange(12) % 3
+    found = open_images({"images": pixels, "labels": numbers.astype(kind)}).load(whole)
+    assert found.frame["label"].astype(int).tolist() == numbers.tolist()
+
+
+def test_two_arrays_that_could_be_meant_are_refused(schema, pixels, labels):
+    for more in ({"x": pixels}, {"y": labels}):
+        said = refusal({"images": pixels, "labels": labels} | more, schema)
+        assert "either of which could be meant" in said
+        assert next(iter(more)) in said
+
+
 def test_a_split_is_named_behind_the_path(tmp_path, schema, pixels, labels):
     path = tmp_path / "a.npz"
     np.savez(path, x_train=pixels, y_train=labels, x_test=pixels[:3], y_test=labels[:3])
@@ -77,7 +92,7 @@ def test_the_range_is_the_schemas(schema, labels):
     found = open_images({"x": tenths, "y": labels}).load(scaled).content.images[:, 0, 0, 0]
     assert np.array_equal(found, np.rint(255 * np.clip(tenths[:, 0, 0, 0], 0, 1)).astype(np.uint8))
     tenths[4] = np.nan
-    assert "1 hold numbers that are not finite (the first is number 5)" in refusal({"x": tenths, "y": labels}, scaled)
+    assert "1 holds numbers that are not finite (the first is number 5)" in refusal({"x": tenths, "y": labels}, scaled)
 
 
 def test_another_size_is_refused_before_loading_or_resized(schema, resizing, labels):

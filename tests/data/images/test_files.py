@@ -72,10 +72,10 @@ def test_folders_that_do_not_fit_are_refused_before_a_picture_is_opened(folder, 
     (folder / "secret patient").mkdir()
     (folder / "secret patient" / "a.png").write_bytes(b"x")
     said = refusal(folder, schema)
-    assert "1 folders that are no class" in said
+    assert "folders that are no class of the schema: 1" in said
     assert "secret" not in said
     (folder / "cat" / "list.txt").write_text("x")
-    assert "1 files or folders" in refusal(folder, schema)
+    assert "files or folders that are neither .png nor .jpg: 1" in refusal(folder, schema)
     (folder / "loose.png").write_bytes(b"x")
     assert "beside the folders" in refusal(folder, schema)
     (tmp_path / "empty").mkdir()
@@ -120,7 +120,7 @@ def test_a_folder_that_is_no_escape_is_no_other_class(tmp_path, pictures):
     for place in ("100%41", "b"):
         (tmp_path / "set" / place).mkdir(parents=True)
         (tmp_path / "set" / place / "a.png").write_bytes(pictures[0])
-    assert "1 folders that are no class" in refusal(tmp_path / "set", schema)
+    assert "folders that are no class of the schema: 1" in refusal(tmp_path / "set", schema)
 
 
 SMALL = "doublure: 1\nkind: images\nunits: 2\nimages: {shape: [6, 5, 1]}\n"
@@ -203,6 +203,14 @@ def test_parquet_with_bytes(tmp_path, schema, pictures, pixels, labels, form):
     assert open_images(path).load(several).unit.tolist() == [0, 0, 1, 1]
 
 
+def test_two_columns_of_pictures_that_could_be_meant_are_refused(tmp_path, schema, pictures, labels):
+    path = tmp_path / "a.parquet"
+    pd.DataFrame({"image": pictures, "x": pictures, "label": labels}).to_parquet(path)
+    assert "holds image and x, either of which could be meant" in refusal(path, schema)
+    pd.DataFrame({"image": pictures, "image_small": pictures, "label": labels, "label_name": labels}).to_parquet(path)
+    assert len(open_images(path).load(schema).content) == 12
+
+
 def test_parquet_with_each_picture_once(tmp_path, schema, pictures, pixels, labels):
     path = tmp_path / "a.parquet"
     columns = [pa.array(part).dictionary_encode() for part in (pictures, list(labels))]
@@ -237,7 +245,7 @@ def test_sixteen_bits_of_colour_are_not_halved_in_silence(tmp_path):
     (tmp_path / "b.png").write_bytes(encoded(Image.new("RGB", (5, 6), (200, 200, 200))))
     text = "doublure: 1\nkind: images\nunits: 2\nimages: {shape: [6, 5, 3]RULE}\n"
     said = refusal(tmp_path, Schema.parse(text.replace("RULE", "")))
-    assert "1 have other colours than the schema's shape: grey, a palette, transparency or 16 bits" in said
+    assert "1 has other colours than the schema's shape: grey, a palette, transparency or 16 bits" in said
     found = open_images(tmp_path).load(Schema.parse(text.replace("RULE", ", on_mismatch: resize"))).content.images
     assert np.abs(found[0].astype(int) - 200).max() <= 1
 

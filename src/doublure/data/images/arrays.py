@@ -17,7 +17,7 @@ from doublure.data.images.pictures import Reader
 from doublure.data.images.records import Pixels
 from doublure.data.images.sources import LABEL_NAMES, PIXEL_NAMES, ImageSource, other_length
 from doublure.data.npz import DAMAGED, Header, array, headers, read_header, refuse_fields, refuse_objects
-from doublure.data.splits import named, several
+from doublure.data.splits import named, only, several
 from doublure.errors import DataError
 from doublure.schema.images import LABEL, ImageSchema
 
@@ -159,7 +159,8 @@ def _pair(name: str, names: list[str], split: str | None) -> tuple[str, str | No
     if len(found) > 1:
         raise several(name, found, "images")
     ((behind, pixels),) = found.items()
-    return pixels, named(names, LABEL_NAMES, behind).get(behind)
+    labels = named(names, LABEL_NAMES, behind).get(behind, [])
+    return only(pixels, name), only(labels, name) if labels else None
 
 
 # -- NPZ -------------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import numpy as np
 from doublure.data.images.pictures import LARGEST_FILE, Reader
 from doublure.data.images.records import Pixels
 from doublure.data.images.sources import LABEL_NAMES, PIXEL_NAMES, ImageSource
-from doublure.data.splits import named
+from doublure.data.splits import named, only
 from doublure.errors import DataError
 from doublure.schema.columns import label
 from doublure.schema.images import ImageSchema
@@ -49,7 +49,7 @@ class FolderSource(ImageSource):
         self._files = [file for group in groups for file in group] if self._classes else loose
         strange = sum(not file.is_file() or file.suffix.lower() not in ENDINGS for file in self._files)
         if strange:
-            found = f"holds {strange} files or folders that are neither .png nor .jpg"
+            found = f"holds files or folders that are neither .png nor .jpg: {strange}"
             raise DataError(found, field=name, remedy="move them elsewhere: each picture must be read, or none")
         if not self._files:
             remedy = "give a folder of .png and .jpg files, one folder a class"
@@ -68,7 +68,7 @@ class FolderSource(ImageSource):
         unknown = sum(class_of(folder.name, known) not in known for folder in self._classes)
         if known and unknown and schema.label.other is None:
             remedy = "add them to label.values, name an other, or give the right folder"
-            raise DataError(f"has {unknown} folders that are no class of the schema", field=self.name, remedy=remedy)
+            raise DataError(f"has folders that are no class of the schema: {unknown}", field=self.name, remedy=remedy)
 
     def blocks(self, reader: Reader) -> Iterator[Pixels]:
         """Yield the images, a block at a time."""
@@ -151,16 +151,16 @@ class ParquetSource(ImageSource):
             raise self._unreadable() from None
         self._columns = [str(name) for name in schema.names]
         self._pixels_name = self._find(schema)
-        self._label = next(iter(named(self._columns, LABEL_NAMES, None).values()), None)
+        self._label = _column(self._columns, LABEL_NAMES, path.name)
         super().__init__(path.name, rows, labelled=self._label is not None)
 
     def _find(self, schema: Any) -> str:
         held = [str(field.name) for field in schema if picture_bytes(field.type)]
-        found = list(named(held, PIXEL_NAMES, None).values()) or held
-        if len(found) != 1:
+        found = _column(held, PIXEL_NAMES, self._path.name)
+        if found is None and len(held) != 1:
             remedy = "name one column image; it must hold the bytes of PNG or JPEG files"
             raise DataError("holds no column of pictures, or several", field=self._path.name, remedy=remedy)
-        return found[0]
+        return found or held[0]
 
     def check_more(self, schema: ImageSchema) -> None:
         """Compare names and lengths with the schema."""
@@ -221,3 +221,10 @@ def picture_bytes(kind: Any) -> bool:
     if pa.types.is_struct(kind):
         return kind.get_field_index(_BYTES) >= 0 and plain(kind.field(_BYTES).type)
     return plain(kind)
+
+
+def _column(columns: list[str], known: tuple[str, ...], container: str) -> str | None:
+    """Return the column of one of the known names, else one whose name begins so; None where there is none."""
+    found = named(columns, known, None)
+    candidates = found.get("") or [name for each in found.values() for name in each]
+    return only(candidates, container) if candidates else None

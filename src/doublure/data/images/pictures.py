@@ -69,10 +69,17 @@ class Faults:
         """
         if not self._counts:
             return
-        said = "; ".join(f"{count} {fault}" for fault, count in sorted(self._counts.items()))
+        said = "; ".join(f"{count} {_of(count, fault)}" for fault, count in sorted(self._counts.items()))
         mended = set(self._counts) <= _MENDED_BY_RESIZING
         remedy = "mend or remove them" + (", or declare on_mismatch: resize" if mended else "")
         raise DataError(f"of the images {said} (the first is number {self._first})", field=name, remedy=remedy)
+
+
+def _of(count: int, fault: str) -> str:
+    """Return a fault of so many pictures."""
+    if count > 1:
+        return fault
+    return fault.replace("have ", "has ", 1).replace("hold ", "holds ", 1).replace("or are cut", "or is cut")
 
 
 class Reader:

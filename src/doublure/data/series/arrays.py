@@ -28,7 +28,7 @@ from doublure.data.series.clock import Whole
 from doublure.data.series.held import held, moments_column, readable
 from doublure.data.series.records import Values
 from doublure.data.series.sources import Cut, SeriesSource
-from doublure.data.splits import named, several
+from doublure.data.splits import named, only, several
 from doublure.errors import DataError
 from doublure.schema.columns import Column
 from doublure.schema.series import SERIES, VALUES, SeriesSchema
@@ -119,11 +119,11 @@ class ArraySource(SeriesSource):
         found = {}
         for split in self._splits(schema):
             each = tuple(f"{name}_{split}" if split else name for name in schema.channels)
-            together = named(self._headers, VALUE_NAMES, split).get(split)
+            together = named(self._headers, VALUE_NAMES, split).get(split, [])
             if all(name in self._headers for name in each):
                 found[split] = each
-            elif together is not None:
-                found[split] = (together,)
+            elif together:
+                found[split] = (only(together, self.name),)
         if not found:
             shown = " or ".join([*list(schema.channels)[:1], VALUES])
             remedy = f"name the array of values {shown}" if self._split is None else "name a split that is there"
