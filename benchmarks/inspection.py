@@ -2,13 +2,14 @@
 
     python benchmarks/inspection.py run --method guided --epsilon 1 --seeds 0
     python benchmarks/inspection.py run --method bayesgan --epsilon 2 --delta 1e-10 --right 4
+    python benchmarks/inspection.py picture --method guided --epsilon 1 --seeds 1 --right 3
     python benchmarks/inspection.py table
 
 Fits from a seed on, each with a noise of its own: ``--right`` of them on the training images as they are, and one on
 images of which a quarter were turned left at random before the fit. Each right one is held against all the others, the
 turned one against all, and both are inspected alone. A bug is found if "look turned left" stands out; nothing may
-stand out where nothing is wrong. Right fits of neighbouring seeds are the same ones. Resumable; contact sheets and
-pages lie beside the results.
+stand out where nothing is wrong. Right fits of neighbouring seeds are the same ones. Resumable; pages
+lie beside the results. ``picture`` draws what a right fit and the turned one make, for the documentation.
 """
 
 from __future__ import annotations
@@ -25,15 +26,17 @@ import torch
 
 import doublure as db
 from doublure.cli.options import settings
+from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
 from doublure.evaluate import Inspection, inspect
 from doublure.evaluate.alterations import altered
 from doublure.evaluate.words import p_value, percent, span
 from fits import kept
 from images import DELTA, schema_of
 from real_images import images_of
-from results import OUT, Case, finished, measure
+from results import FIGURES, OUT, Case, finished, measure
 
 BUG, SHARE = "turned left", 0.25
+_A_SIDE, _DRAWN = 9, 1_000  # images of a class in the picture, and how many are drawn to have so many of each
 
 
 def cases(options: argparse.Namespace) -> Iterator[Case]:
@@ -102,6 +105,25 @@ def fitted(options: argparse.Namespace, seed: int, role: str) -> db.Synthesizer:
     return kept(plan, {"images": images, "labels": labels}, cell, seed)[0]
 
 
+def picture(options: argparse.Namespace) -> None:
+    """Draw what a right fit and the turned one make, beside each other."""
+    seed, sides = options.seeds[0], []
+    for place, role in ((0, "right"), (options.right, "turned")):
+        syn = fitted(options, seed + place, role)
+        made = examples(syn.sample(_DRAWN, seed=seed), syn.schema, _A_SIDE)
+        sides.append(rows_of(made, syn.schema.label.domain))
+    rows = [
+        (name, np.concatenate([own, np.full_like(own[:1], 255), other]))
+        for (name, own), (_, other) in zip(*sides, strict=True)
+    ]
+    fit = f"artificial images of {options.method}, ε = {options.epsilon:g}, δ = {options.delta:g}"
+    title = f"Two fits, {fit}: on {options.data} as it is, and after a quarter of it was turned left"
+    path = FIGURES / f"rotation-{options.method}.png"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(png(contact_sheet(rows, title)))
+    print(path)
+
+
 def table() -> None:
     """Print the results as Markdown."""
     print("| data | method | ε | seed | right | inspected | turned left | held against | p | found | also stands out |")
@@ -123,7 +145,19 @@ def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     verbs = parser.add_subparsers(dest="verb", required=True)
-    running = verbs.add_parser("run")
+    for running in (verbs.add_parser("run"), verbs.add_parser("picture")):
+        _chosen(running)
+    verbs.add_parser("table")
+    options = parser.parse_args()
+    if options.verb == "table":
+        return table()
+    if options.right < 2:
+        parser.error("--right: one is held against another; take at least 2")
+    torch.set_num_threads(options.threads)
+    return picture(options) if options.verb == "picture" else measure("inspection", cases(options))
+
+
+def _chosen(running: argparse.ArgumentParser) -> None:
     running.add_argument("--data", default="mnist")
     running.add_argument("--method", default="guided")
     running.add_argument("--epsilon", type=float, default=1.0)
@@ -132,14 +166,6 @@ def main() -> None:
     running.add_argument("--right", type=int, default=2, help="fits on the images as they are")
     running.add_argument("--set", nargs="*", default=[], help="settings of the method, as name=JSON")
     running.add_argument("--threads", type=int, default=2)
-    verbs.add_parser("table")
-    options = parser.parse_args()
-    if options.verb == "table":
-        return table()
-    if options.right < 2:
-        parser.error("--right: one is held against another; take at least 2")
-    torch.set_num_threads(options.threads)
-    return measure("inspection", cases(options))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from doublure.data.images.sheets import contact_sheet
-from results import OUT, finished
+from results import FIGURES, OUT, finished
 
 Entries: TypeAlias = "list[dict[str, Any]]"
 Lines: TypeAlias = "dict[str, dict[float | None, tuple[float, float, float]]]"
@@ -19,7 +19,6 @@ SCORES = ("accuracy", "precision", "recall", "f1")
 PICTURES = ("classifier_score", "frechet", "frechet_by_label")
 THROUGH_PUBLIC = ("inversion", "latentgan")
 METHODS = ("real", "gan", "inversion", "latentgan", "dpgan", "xie")
-FIGURES = Path(__file__).parent.parent / "docs" / "figures"
 _PANELS, _ROW = OUT / "panels", 20
 _TITLES = {
     "accuracy": "accuracy",

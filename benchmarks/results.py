@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 from scipy.stats import t as student_t
 
 OUT = Path(__file__).parent / "out"
+FIGURES = Path(__file__).parent.parent / "docs" / "figures"
 MEASURED = Path(__file__).parent / "measured"
 
 Case: TypeAlias = "tuple[Mapping[str, Any], Callable[[], Mapping[str, Any]]]"
