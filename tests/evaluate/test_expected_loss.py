@@ -245,6 +245,21 @@ def test_an_extractor_of_ones_own_names_itself():
     assert (found.features, found.width) == ("means", 8)
 
 
+def test_an_extractor_sees_no_more_real_images_than_are_used():
+    seen = []
+
+    def see(images):
+        seen.append(len(images))
+        return images.images.mean(axis=(1, 3)).astype(float)
+
+    painter, rule = Painter(), Rule(pairs=30, features="pixels", artificial=200)
+    real = painter.sample(900, seed=9)
+    found = expected_loss.of_understudy(painter, real, rule, extractor=extractors.Extractor(name="means", see=see))
+    assert seen == [200, 200]
+    whole = estimate(see(painter.sample(200, seed=rule.seed + 1)), see(real), rule)
+    assert found.model_copy(update={"features": "pixels"}) == whole
+
+
 def test_of_a_table():
     text = (
         "doublure: 1\nkind: table\nunits: 90\ncolumns:\n  a: {type: real, bounds: [0, 1], missing: true}\n"

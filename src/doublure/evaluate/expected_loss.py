@@ -237,18 +237,29 @@ def estimate(artificial: Floats, real: Floats, rule: Rule) -> ExpectedLoss:
     Raises:
         DataError: There are too few records, or too many equal ones.
     """
+    rng = np.random.default_rng(rule.seed)
+    return _of_drawn(artificial, real[_drawn(len(real), len(artificial), rule, rng)], rule, rng)
+
+
+def _drawn(real: int, artificial: int, rule: Rule, rng: np.random.Generator) -> Rows:
+    """Return the places of the real records that are looked at, in the order of their use.
+
+    Raises:
+        DataError: There are too few.
+    """
     needed = rule.pairs + rule.trials
-    if len(real) < needed:
+    if real < needed:
         remedy = f"give {needed}, or plan with fewer pairs"
         raise DataError("has too few records for the pairs that were planned", field="the real data", remedy=remedy)
-    rng = np.random.default_rng(rule.seed)
+    return rng.permutation(real)[: max(needed, artificial)]
+
+
+def _of_drawn(artificial: Floats, sample: Floats, rule: Rule, rng: np.random.Generator) -> ExpectedLoss:
     most = max(1, int(_LARGEST_SHARE * len(artificial)))
     near = Neighbourhood(artificial, most)
-    drawn = rng.permutation(len(real))
-    sample = real[drawn[: max(needed, len(artificial))]]
     apart = divergence(sample, artificial)
-    k, reached = choose_k(near, near.nearest(real[drawn[rule.pairs : needed]], most), apart)
-    holes = near.nearest(real[drawn[: rule.pairs]], k)
+    k, reached = choose_k(near, near.nearest(sample[rule.pairs : rule.pairs + rule.trials], most), apart)
+    holes = near.nearest(sample[: rule.pairs], k)
     losses = np.array([near.loss(removed) for removed in holes])
     return _summed_up(losses, rule, artificial.shape, apart, (k, reached), rng)
 
@@ -329,5 +340,6 @@ def of_understudy(
         # A student learns from other artificial images than those that are measured: it would know these by heart.
         lesson = syn.sample(rule.artificial, seed=rule.seed + 2)
         extractor = extractors.named(rule.features, lesson, extractors.codes_of(syn.schema, lesson), rule.seed)
-    named = rule.model_copy(update={"features": extractor.name})
-    return estimate(extractor.see(artificial), extractor.see(real), named)
+    named, rng = rule.model_copy(update={"features": extractor.name}), np.random.default_rng(rule.seed)
+    drawn = real.take(_drawn(len(real), len(artificial), rule, rng))  # a large extractor need not see the others
+    return _of_drawn(extractor.see(artificial), extractor.see(drawn), named, rng)
