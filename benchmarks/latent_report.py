@@ -34,6 +34,12 @@ _LOOKS = {
     "dpgan": {"color": "#c8553d"},
     "xie": {"color": "#b58a1b"},
 }
+_TASKS = {
+    "cifar10": "CIFAR-10's other classes",
+    "emnist-mnist": "EMNIST letters to MNIST",
+    "fashion": "Fashion-MNIST, odd to even",
+    "mnist-odd-even": "MNIST, odd to even",
+}
 _NAMES = {
     "real": "private records",
     "gan": "gan, no privacy",
@@ -90,8 +96,8 @@ def curves() -> None:
     tasks = {task: _lines(usual, task) for task in sorted({key[0] for key in usual})}
     for task, lines in tasks.items():
         panes = [(title, lines[name]) for name, title in _TITLES.items() if lines[name]]
-        _draw(panes, f"{task}, δ = 1e-5, mean and range of the seeds", OUT / f"latent-{task}.png")
-    panes = [(task, lines["accuracy"]) for task, lines in tasks.items() if lines["frechet_by_label"]]
+        _draw(panes, f"{_TASKS.get(task, task)}, δ = 1e-5, mean and range of the seeds", OUT / f"latent-{task}.png")
+    panes = [(_TASKS.get(task, task), lines["accuracy"]) for task, lines in tasks.items() if lines["frechet_by_label"]]
     if panes:
         title = "accuracy on real test images, δ = 1e-5, mean and range of the seeds"
         _draw(panes, title, FIGURES / "latent-accuracy.svg")
