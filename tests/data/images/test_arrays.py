@@ -48,10 +48,22 @@ def test_labels_in_another_byte_order_are_read(schema, pixels, kind):
 
 
 def test_two_arrays_that_could_be_meant_are_refused(schema, pixels, labels):
-    for more in ({"x": pixels}, {"y": labels}):
-        said = refusal({"images": pixels, "labels": labels} | more, schema)
+    for more in ({"x": pixels}, {"label": labels}, {"Class": labels}):
+        given = {"images": pixels, "labels": labels} | more
+        said = refusal(given, schema)
         assert "either of which could be meant" in said
         assert next(iter(more)) in said
+    bare = Schema.parse(schema.to_yaml().split("label:", maxsplit=1)[0])
+    assert len(open_images(given).load(bare).content) == 12  # which labels were meant is no matter here
+
+
+def test_an_array_of_another_thing_stands_in_nobodys_way(schema, pixels, labels):
+    coordinates = {"x": np.arange(12.0), "y": np.arange(12.0)}
+    found = open_images({"images": pixels, "labels": labels} | coordinates).load(schema)
+    assert found.frame["label"].tolist() == labels.tolist()
+    several = Schema.parse(schema.to_yaml().replace("id: null, max_records: 1", "id: image_id, max_records: 2"))
+    given = {"images": pixels, "labels": labels, "image_id": np.repeat(np.arange(6), 2)}
+    assert open_images(given).load(several).unit.tolist() == np.repeat(np.arange(6), 2).tolist()
 
 
 def test_a_split_is_named_behind_the_path(tmp_path, schema, pixels, labels):
@@ -60,6 +72,21 @@ def test_a_split_is_named_behind_the_path(tmp_path, schema, pixels, labels):
     assert "a.npz#train, a.npz#test" in refusal(path, schema)
     assert len(open_images(f"{path}#test").load(schema).content) == 3
     assert "no array" in refusal(f"{path}#other", schema)
+    np.savez(path, x=pixels, y=labels, x_test=pixels[:3], y_test=labels[:3])
+    assert "name one: a.npz#, a.npz#test" in refusal(path, schema)
+    assert len(open_images(f"{path}#").load(schema).content) == 12
+
+
+def test_a_split_may_stand_before_the_names(tmp_path, schema, pixels, labels):
+    path = tmp_path / "a.npz"
+    several = Schema.parse(schema.to_yaml().replace("id: null, max_records: 1", "id: who, max_records: 12"))
+    who = {"train_who": np.arange(12), "val_who": np.zeros(4)}
+    both = {"train_images": pixels, "train_labels": labels, "val_images": pixels[:4], "val_labels": labels[:4]}
+    np.savez(path, **both, **who)
+    assert "a.npz#train, a.npz#val" in refusal(path, schema)
+    found = open_images(f"{path}#val").load(several)
+    assert found.frame["label"].tolist() == labels[:4].tolist()
+    assert found.n_units == 1
 
 
 def test_arrays_in_memory_and_images_themselves(schema, pixels, labels):

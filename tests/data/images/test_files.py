@@ -211,6 +211,16 @@ def test_two_columns_of_pictures_that_could_be_meant_are_refused(tmp_path, schem
     assert len(open_images(path).load(schema).content) == 12
 
 
+def test_two_columns_of_labels_are_refused_where_a_label_is_asked_for(tmp_path, schema, pictures, labels):
+    path, beside = tmp_path / "a.parquet", {"x": range(12), "y": range(12)}
+    pd.DataFrame({"image": pictures, "label": labels} | beside).to_parquet(path)
+    assert open_images(path).load(schema).frame["label"].tolist() == labels.tolist()
+    pd.DataFrame({"image": pictures, "label": labels, "class": labels}).to_parquet(path)
+    assert "holds label and class, either of which could be meant" in refusal(path, schema)
+    bare = Schema.parse(schema.to_yaml().split("label:", maxsplit=1)[0])
+    assert len(open_images(path).load(bare).content) == 12
+
+
 def test_parquet_with_each_picture_once(tmp_path, schema, pictures, pixels, labels):
     path = tmp_path / "a.parquet"
     columns = [pa.array(part).dictionary_encode() for part in (pictures, list(labels))]

@@ -9,7 +9,7 @@ import zipfile
 from abc import abstractmethod
 from collections.abc import Collection, Container, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -17,11 +17,12 @@ from doublure.data.images.pictures import Reader
 from doublure.data.images.records import Pixels
 from doublure.data.images.sources import LABEL_NAMES, PIXEL_NAMES, ImageSource, other_length
 from doublure.data.npz import DAMAGED, Header, array, headers, read_header, refuse_fields, refuse_objects
-from doublure.data.splits import named, only, several
+from doublure.data.splits import beside, named, only, several, spelt_out
 from doublure.errors import DataError
 from doublure.schema.images import LABEL, ImageSchema
 
 _BLOCK_BYTES = 8_000_000
+_FEWEST_AXES = 3
 
 
 def _images_in(shape: tuple[int, ...]) -> tuple[int, int, int] | None:
@@ -63,12 +64,26 @@ class _ArraySource(ImageSource):
         return max(1, _BLOCK_BYTES // max(1, math.prod(self._header.shape[1:]) * self._header.dtype.itemsize))
 
 
+class _Names(NamedTuple):
+    """Where a set of images stands among named arrays.
+
+    Attributes:
+        pixels: The array of images.
+        labels: Those that could hold their labels.
+        split: Which split these are of, "" for none.
+    """
+
+    pixels: str
+    labels: list[str]
+    split: str
+
+
 class _NamedSource(_ArraySource):
     """Arrays with names: the images, and beside them labels and ids, one plain value an image."""
 
-    def __init__(self, name: str, pixels: str, labels: str | None) -> None:
-        super().__init__(name, self._header_of(pixels), labelled=labels is not None)
-        self._labels, self._split = labels, pixels.partition("_")[2]
+    def __init__(self, name: str, found: _Names) -> None:
+        super().__init__(name, self._header_of(found.pixels), labelled=bool(found.labels))
+        self._found = found
 
     @abstractmethod
     def _names(self) -> Container[str]:
@@ -84,11 +99,10 @@ class _NamedSource(_ArraySource):
 
     def check_more(self, schema: ImageSchema) -> None:
         """Look at the labels and ids that the schema asks for, by their headers alone."""
-        beside = [self._labels] if schema.label is not None else []
-        beside += [] if schema.unit.id is None else [self._ids_name(schema.unit.id)]
-        for name in beside:
-            if name is not None:
-                self._refuse_other_than_one_each(name)
+        if schema.label is not None:
+            self._refuse_other_than_one_each(self._labels_name())
+        if schema.unit.id is not None:
+            self._refuse_other_than_one_each(self._ids_name(schema.unit.id))
 
     def _refuse_other_than_one_each(self, name: str) -> None:
         header = self._header_of(name)
@@ -101,14 +115,18 @@ class _NamedSource(_ArraySource):
 
     def labels(self, known: Collection[str] = ()) -> Any:
         """Return the labels as they stand there."""
-        return self._array(self._labels or "").reshape(-1)
+        return self._array(self._labels_name()).reshape(-1)
 
     def ids(self, name: str) -> Any:
         """Return the units' ids as they stand there."""
         return self._array(self._ids_name(name)).reshape(-1)
 
+    def _labels_name(self) -> str:
+        """Return the name of the labels; which one is meant matters only to a schema with a label."""
+        return only(spelt_out(self._found.labels), self.name)
+
     def _ids_name(self, name: str) -> str:
-        for found in (f"{name}_{self._split}", name):
+        for found in beside(name, self._found.split):
             if found in self._names():
                 return found
         raise DataError("is not there, and unit.id names it", field=name, remedy="add the array, or mend the schema")
@@ -118,10 +136,10 @@ class _NamedSource(_ArraySource):
 
 
 class _MappingSource(_NamedSource):
-    def __init__(self, name: str, arrays: Mapping[str, Any], pixels: str, labels: str | None) -> None:
+    def __init__(self, name: str, arrays: Mapping[str, Any], found: _Names) -> None:
         self._arrays = arrays
-        super().__init__(name, pixels, labels)
-        self._images = self._array(pixels)
+        super().__init__(name, found)
+        self._images = self._array(found.pixels)
 
     def _names(self) -> Container[str]:
         return self._arrays.keys()
@@ -146,30 +164,37 @@ class _MappingSource(_NamedSource):
 
 def open_mapping(arrays: Mapping[str, Any], name: str, split: str | None) -> ImageSource:
     """Look at arrays in memory."""
-    pixels, labels = _pair(name, [str(key) for key in arrays], split)
-    return _MappingSource(name, arrays, pixels, labels)
+    return _MappingSource(name, arrays, _names(name, {str(key): _axes(arrays[key]) for key in arrays}, split))
 
 
-def _pair(name: str, names: list[str], split: str | None) -> tuple[str, str | None]:
-    """Return the names of the images and of their labels."""
-    found = named(names, PIXEL_NAMES, split)
+def _axes(given: Any) -> int:
+    """Return how many axes an array has; none if it is no array."""
+    try:
+        return np.ndim(given)
+    except (TypeError, ValueError):
+        return 0
+
+
+def _names(name: str, axes: Mapping[str, int], split: str | None) -> _Names:
+    """Return where images and their labels stand; a name with other than an image's axes is another thing's."""
+    pictures = named([each for each, number in axes.items() if number >= _FEWEST_AXES], PIXEL_NAMES, split)
+    found = pictures or named(axes, PIXEL_NAMES, split)
     if not found:
         remedy = "name the array images or x" if split is None else "name a split that is there"
         raise DataError("holds no array of images", field=name, remedy=remedy)
     if len(found) > 1:
         raise several(name, found, "images")
-    ((behind, pixels),) = found.items()
-    labels = named(names, LABEL_NAMES, behind).get(behind, [])
-    return only(pixels, name), only(labels, name) if labels else None
+    ((of, pixels),) = found.items()
+    return _Names(only(pixels, name), named(axes, LABEL_NAMES, of).get(of, []), of)
 
 
 # -- NPZ -------------------------------------------------------------------------------------------------------------
 
 
 class _NpzSource(_NamedSource):
-    def __init__(self, path: Path, headers: dict[str, Header], pixels: str, labels: str | None) -> None:
-        self._path, self._headers, self._pixels_name = path, headers, pixels
-        super().__init__(path.name, pixels, labels)
+    def __init__(self, path: Path, headers: dict[str, Header], found: _Names) -> None:
+        self._path, self._headers, self._pixels_name = path, headers, found.pixels
+        super().__init__(path.name, found)
 
     def _names(self) -> Container[str]:
         return self._headers
@@ -209,9 +234,9 @@ class _NpzSource(_NamedSource):
 def open_npz(path: Path, split: str | None) -> ImageSource:
     """Look at an NPZ file's headers."""
     found = headers(path)
-    pixels, labels = _pair(path.name, list(found), split)
-    refuse_objects(pixels, found[pixels])
-    return _NpzSource(path, found, pixels, labels)
+    names = _names(path.name, {name: len(header.shape) for name, header in found.items()}, split)
+    refuse_objects(names.pixels, found[names.pixels])
+    return _NpzSource(path, found, names)
 
 
 # -- IDX -------------------------------------------------------------------------------------------------------------

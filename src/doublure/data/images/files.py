@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from doublure.data.images.pictures import LARGEST_FILE, Reader
 from doublure.data.images.records import Pixels
 from doublure.data.images.sources import LABEL_NAMES, PIXEL_NAMES, ImageSource
-from doublure.data.splits import named, only
+from doublure.data.splits import named, only, spelt_out
 from doublure.errors import DataError
 from doublure.schema.columns import label
 from doublure.schema.images import ImageSchema
@@ -151,19 +151,21 @@ class ParquetSource(ImageSource):
             raise self._unreadable() from None
         self._columns = [str(name) for name in schema.names]
         self._pixels_name = self._find(schema)
-        self._label = _column(self._columns, LABEL_NAMES, path.name)
-        super().__init__(path.name, rows, labelled=self._label is not None)
+        self._labels = spelt_out(_candidates(self._columns, LABEL_NAMES))
+        super().__init__(path.name, rows, labelled=bool(self._labels))
 
     def _find(self, schema: Any) -> str:
         held = [str(field.name) for field in schema if picture_bytes(field.type)]
-        found = _column(held, PIXEL_NAMES, self._path.name)
-        if found is None and len(held) != 1:
+        found = _candidates(held, PIXEL_NAMES) or held
+        if not found or (found is held and len(held) > 1):
             remedy = "name one column image; it must hold the bytes of PNG or JPEG files"
             raise DataError("holds no column of pictures, or several", field=self._path.name, remedy=remedy)
-        return found or held[0]
+        return only(found, self._path.name)
 
     def check_more(self, schema: ImageSchema) -> None:
         """Compare names and lengths with the schema."""
+        if schema.label is not None:
+            only(self._labels, self.name)
         if schema.unit.id is not None and schema.unit.id not in self._columns:
             remedy = "mend the schema or the file"
             raise DataError("is not a column of the data", field=schema.unit.id, remedy=remedy)
@@ -182,7 +184,7 @@ class ParquetSource(ImageSource):
 
     def labels(self, known: Collection[str] = ()) -> Any:
         """Return the labels as they stand there."""
-        return self._column_of(self._label or "")
+        return self._column_of(only(self._labels, self.name))
 
     def ids(self, name: str) -> Any:
         """Return the units' ids as they stand there."""
@@ -223,8 +225,7 @@ def picture_bytes(kind: Any) -> bool:
     return plain(kind)
 
 
-def _column(columns: list[str], known: tuple[str, ...], container: str) -> str | None:
-    """Return the column of one of the known names, else one whose name begins so; None where there is none."""
+def _candidates(columns: Sequence[str], known: tuple[str, ...]) -> Sequence[str]:
+    """Return the columns of the known names, else those whose names begin so."""
     found = named(columns, known, None)
-    candidates = found.get("") or [name for each in found.values() for name in each]
-    return only(candidates, container) if candidates else None
+    return found.get("") or [name for each in found.values() for name in each]

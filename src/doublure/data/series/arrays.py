@@ -28,7 +28,7 @@ from doublure.data.series.clock import Whole
 from doublure.data.series.held import held, moments_column, readable
 from doublure.data.series.records import Values
 from doublure.data.series.sources import Cut, SeriesSource
-from doublure.data.splits import named, only, several
+from doublure.data.splits import beside, named, only, several
 from doublure.errors import DataError
 from doublure.schema.columns import Column
 from doublure.schema.series import SERIES, VALUES, SeriesSchema
@@ -162,8 +162,7 @@ class ArraySource(SeriesSource):
         return shape[: -len(ends)]
 
     def _found(self, name: str, layout: _Layout) -> str | None:
-        candidates = (f"{name}_{layout.split}", name) if layout.split else (name,)
-        return next((each for each in candidates if each in self._headers), None)
+        return next((each for each in beside(name, layout.split) if each in self._headers), None)
 
     def _time(self, schema: SeriesSchema, layout: _Layout) -> str | None:
         time = schema.series.time
