@@ -26,7 +26,9 @@ _KEPT = "labels"
 
 
 def voted(job: Job, event: DiscreteGaussianEvent, groups: int) -> Job:
-    """Return the job on records whose labels were voted on; its first step is spent on the vote.
+    """Return the job on records whose labels were voted on, in an order that follows from the images alone.
+
+    Its first step is spent on the vote.
 
     Args:
         job: With images that have a label.
@@ -46,11 +48,11 @@ def voted(job: Job, event: DiscreteGaussianEvent, groups: int) -> Job:
         labels = _vote(vote, event, groups)
         vote.checkpoints.save(1, {_KEPT: labels})
     conditions = torch.eye(job.encoder.condition_width)[labels.long()]
-    return replace(job.stage("critic", after=1), records=job.records.with_conditions(conditions))
+    return replace(job.stage("critic", after=1), records=job.records.by_body().with_conditions(conditions))
 
 
 def _vote(job: Job, event: DiscreteGaussianEvent, groups: int) -> Tensor:
-    """Return each record's voted label ``(N,)``, in the order of the records."""
+    """Return each record's voted label ``(N,)``, in the order of their bodies."""
     job.progress.stage("let look-alikes vote on labels")
     channels, height, width = job.encoder.body_shape
     shape = (channels, height, width)

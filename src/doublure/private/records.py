@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 _HASHED = 10_000
+_FINENESS = 1000
 
 
 class Halfway(Protocol):
@@ -178,8 +179,29 @@ class PrivateRecords:
         order = np.argsort(batch, kind="stable")
         return torch.from_numpy(order), torch.from_numpy(places[order]), np.cumsum(np.bincount(batch)).tolist()
 
+    def by_body(self) -> PrivateRecords:
+        """Return the same records in an order that follows from their bodies alone, each a unit of its own.
+
+        Whoever may learn a body and not its condition must not be told it by the order: a folder by class is read class
+        by class, so that a label that changes moves its record.
+        """
+        digests = [
+            hashlib.blake2b(row.numpy().tobytes(), digest_size=16).digest()
+            for body, _ in self.expanded(_HASHED)
+            for row in (body * _FINENESS).round().to("cpu", torch.int32)  # the last digits are a processor's own
+        ]
+        order = sorted(range(len(digests)), key=digests.__getitem__)
+        numbered = torch.as_tensor(order, dtype=torch.int64, device=self._device)
+        return PrivateRecords(self._compact[numbered], np.arange(len(order)), len(order), self._expand, self._device)
+
     def with_conditions(self, conditions: Tensor) -> PrivateRecords:
-        """Return the same records with other conditions ``(N, K)``, in the order of :meth:`expanded`."""
+        """Return the same records with other conditions ``(N, K)``, in the order of :meth:`expanded`.
+
+        Raises:
+            ValueError: They are not one for each record.
+        """
+        if len(conditions) != len(self._compact):
+            raise ValueError("there has to be one condition for each record")
         numbered = torch.arange(len(self._compact))
 
         def expand(rows: Tensor) -> tuple[Tensor, Tensor | None]:

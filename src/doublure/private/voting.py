@@ -5,8 +5,9 @@ counts are released once with discrete Gaussian noise, and every image gets the 
 
 Guarantee, for the labels *alone*: with the images held fixed, changing one image's label takes a vote from one cell of
 the table and gives it to another, which moves the table by √2 in L2: what adding a record to two tables moves them by.
-An event with fewer tables is refused. Nothing protects the images: which group each is in follows from all of them, and
-stays in here.
+An event with fewer tables is refused. Images are ordered by what they show: groups follow from the order too, and in a
+folder by class a label that changes moves its image. Nothing protects the images: which group each is in follows from
+all of them, and stays in here.
 
 ==========================================  =========================================================
 edge case                                   what happens
@@ -84,7 +85,7 @@ class PrivateVotes:
             width: Of what is seen.
 
         Returns:
-            Each record's voted label ``(N,)``, int64, in the order of :meth:`PrivateRecords.expanded`.
+            Each record's voted label ``(N,)``, int64, in the order of :meth:`PrivateRecords.by_body`.
 
         Raises:
             SettingError: The vote is not the planned one.
@@ -93,7 +94,7 @@ class PrivateVotes:
         classes = _classes(self._records)
         if self._records.most_records > 1:
             raise SettingError("a unit has more records than planned", field="max_records", remedy="bound them first")
-        of_image, labels = self._grouped(see, width)
+        of_image, labels = self._grouped(self._records.by_body(), see, width)
         compact = torch.from_numpy(np.stack([of_image, labels], axis=1))
         ballots = PrivateRecords(compact, np.arange(len(compact)), len(compact), lambda rows: (rows, None))
         tables = PrivateTables(ballots, [self._event], authorise=self._authorise, taken=self._taken)
@@ -101,11 +102,13 @@ class PrivateVotes:
         self._taken = tables.taken
         return torch.from_numpy(votes.argmax(axis=1)[of_image])
 
-    def _grouped(self, see: Callable[[Tensor], Tensor], width: int) -> tuple[IntArray, IntArray]:
+    def _grouped(
+        self, records: PrivateRecords, see: Callable[[Tensor], Tensor], width: int
+    ) -> tuple[IntArray, IntArray]:
         """Return each image's group and its true label; groups follow from images and a public seed. Private."""
         from sklearn.cluster import MiniBatchKMeans
 
-        seen = self._records.mapped(see, width, rows=_CHUNK)
+        seen = records.mapped(see, width, rows=_CHUNK)
         labels = np.concatenate([labels for _, labels in _bodies(seen, _CHUNK)])
         groups = min(self._groups, len(labels))
         if not groups:
