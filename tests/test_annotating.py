@@ -279,7 +279,9 @@ def test_a_claim_rests_on_the_public_images_too() -> None:
 def test_a_bayesian_claim_rests_on_them_too() -> None:
     plan = db.plan(db.Schema.parse(TEXT), method="bayesgan", epsilon=3, delta=1e-8)
     claim = plan.guarantee.with_public_labels(shared_people=True)
-    assert claim.sentence.endswith("; given that the public labelling set was made without the private records.")
+    assert claim.sentence.endswith(
+        "; given that the public labelling set was made and chosen without the private records."
+    )
     assert claim.sentence.startswith(plan.guarantee.sentence.rstrip("."))
 
 

@@ -100,7 +100,7 @@ def fit(
         raise SettingError("is needed: it pays before the data is opened", field="ledger", remedy=remedy)
     _refuse_forged(plan)
     refuse_too_large(methods.method(plan.method), plan.schema, plan.settings)
-    plan.settings.ready()
+    plan.settings.ready(plan.schema)
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     public_seed = seeding.chosen(seed)
     check_device(device)

@@ -149,7 +149,7 @@ class Guarantee(BaseModel):
         Args:
             shared_people: Whether people of the public data may be among the private records.
         """
-        made = f"{PUBLIC_LABELS} was made without the private records"
+        made = f"{PUBLIC_LABELS} was made and chosen without the private records"
         said = (made,) if shared_people else (made, NO_SHARED_PEOPLE_IN_LABELS)
         left = (SHARED_PEOPLE,) if shared_people and SHARED_PEOPLE not in self.excluded else ()
         return self.model_copy(update={"assumptions": (*self.assumptions, *said), "excluded": (*self.excluded, *left)})

@@ -430,6 +430,8 @@ def sha256_of(path: Path) -> str:
         RunFolderError: It cannot be read.
     """
     try:
+        if not path.is_file():  # a pipe would be waited for
+            raise _damaged(path)
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import doublure as db
-from doublure.errors import DataError, Interrupted
+from doublure.errors import DataError, Interrupted, RunFolderError
 from doublure.methods import latent_teaching
 from doublure.private.inversion import Inversion
 from doublure.run_folder import RunFolder, read_tensors
@@ -48,7 +48,7 @@ def test_the_whole_way_from_the_command_line(letters, tmp_path, run, doublure):
     assert doublure("sample", tmp_path / "run", "-n", 12, "--given", "label=6", "-o", tmp_path / "a.npz")["rows"] == 12
     card = doublure("release", tmp_path / "run", "-n", 20, "-o", tmp_path / "bundle")["card"]
     sentence = card["guarantee"]["sentence"]
-    assert f"and that the public generator (SHA-256 {made['generator_sha256'][:12]}…) was made without" in sentence
+    assert f"and that the public generator (SHA-256 {made['generator_sha256'][:12]}…) was made and chosen without" in sentence
     assert sentence.endswith("internal reports, what the public data itself tells about people who are in both.")
     assert doublure("verify", tmp_path / "bundle", "--ledger", ledger)["files"] == 3
 
@@ -128,7 +128,7 @@ def test_latents_that_are_damaged_or_of_other_settings_are_found_again(letters, 
     assert len(seen) == whole
 
 
-@pytest.mark.parametrize("change", ["threads", "torch", "device"])
+@pytest.mark.parametrize("change", ["threads", "torch", "processor", "device"])
 def test_latents_that_were_computed_otherwise_are_found_again(letters, stopped, monkeypatch, change):
     """Their last digits would be others than those of the latents beside them."""
     plan, book, out, seen, whole = stopped
@@ -136,18 +136,24 @@ def test_latents_that_were_computed_otherwise_are_found_again(letters, stopped, 
         monkeypatch.setattr(torch, "get_num_threads", lambda: 7)
     elif change == "torch":
         monkeypatch.setattr(torch, "__version__", "9.9.9")
+    elif change == "processor":
+        monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "another")
     else:
         kept = latent_teaching.latents_key
-        elsewhere = lambda job, settings: kept(replace(job, device="cuda"), settings)  # noqa: E731
-        monkeypatch.setattr(latent_teaching, "latents_key", elsewhere)
+        monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "a large one")
+        monkeypatch.setattr(latent_teaching, "latents_key", lambda job: kept(replace(job, device="cuda")))
     db.fit(letters.private, plan, ledger=book, out=out, resume=True)
     assert len(seen) == whole
 
 
-def test_latents_of_other_data_are_found_again(letters, stopped):
+def test_latents_of_other_data_are_not_gone_on_with(letters, stopped):
     """A record that was among the first before and is among the last now would else count in two places."""
     plan, book, out, seen, whole = stopped
     turned = {name: values[::-1] for name, values in letters.private.items()}
+    with pytest.raises(RunFolderError, match="was begun with other records"):
+        db.fit(turned, plan, ledger=book, out=out, resume=True)
+    assert not seen
+    (out / "internal" / "records.sha256").unlink()  # latents know by themselves whose they are
     db.fit(turned, plan, ledger=book, out=out, resume=True)
     assert len(seen) == whole
 

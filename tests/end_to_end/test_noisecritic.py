@@ -13,7 +13,7 @@ import doublure as db
 from doublure.cli import budget
 from doublure.errors import RunFolderError, SettingError
 from doublure.evaluate import expected_loss, extractors
-from doublure.guarantee import rounded_up
+from doublure.guarantee import figure, rounded_up
 
 TEXT = """
 doublure: 1
@@ -132,7 +132,13 @@ def test_a_vote_is_in_the_ledger_and_the_release_stays_empirical(tmp_path, priva
     assert "together" not in budget.show(book).text
     plan = db.plan(db.Schema.parse(TEXT), method="noisecritic", **(TINY | VOTES))
     db.fit(private, plan, ledger=book, out=tmp_path / "again")  # the same labels are voted on once more
-    assert f"these 2 together, added up: ε = {2 * votes['epsilon']:g}, δ = 0.0002" in budget.show(book).text
+    shown = budget.show(book)
+    assert f"these 2 together, added up: ε = {figure(2 * votes['epsilon'])}, δ = 0.0002" in shown.text
+    (together,) = shown.data["apart"]
+    assert (together["times"], together["epsilon"]) == (2, 2 * votes["epsilon"])
+    page = (tmp_path / "bundle" / "card.html").read_text()
+    assert "on each count of votes; a label moves two" in page
+    assert "tables 2" not in page
     assert card["touches"][0]["purpose"] == votes["purpose"]
     assert doublure("verify", tmp_path / "bundle", "--ledger", book)["ledger"]
 
@@ -145,6 +151,8 @@ def test_a_claim_that_cannot_be_made_is_refused(tmp_path, private, run, doublure
     before = (out / "guarantee.json").read_bytes()
     code, said = run("evaluate", out, "--real", tmp_path / "few.npz", "--claim")
     assert (code, said["error"]["field"]) == (2, "claim")
+    assert "too few records for the pairs" in said["error"]["message"]
+    assert str(out / "internal" / "report.html") in said["error"]["remedy"]
     assert (out / "guarantee.json").read_bytes() == before
     assert "too few records for the pairs" in (out / "internal" / "report.json").read_text()
 
@@ -162,6 +170,16 @@ def test_an_edited_estimate_is_refused(tmp_path, private, doublure):
         (out / "guarantee.json").write_text(json.dumps(written | edit))
         with pytest.raises(RunFolderError):
             db.load(out)
+    (out / "guarantee.json").write_text(json.dumps(written))
+    doublure("evaluate", out, "--real", tmp_path / "d.npz", "--claim")
+    stated = json.loads((out / "guarantee.json").read_text())
+    assert stated["gamma"] == 1 / 61
+    db.load(out)
+    better = {"gamma": 1e-9, "sentence": stated["sentence"].replace(figure(1 / 61), "1e-09")}
+    assert better["sentence"] != stated["sentence"]
+    (out / "guarantee.json").write_text(json.dumps(stated | better))
+    with pytest.raises(RunFolderError, match="plan"):
+        db.load(out)
 
 
 def test_a_table_goes_the_same_way(small, tmp_path):

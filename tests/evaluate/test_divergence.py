@@ -84,9 +84,14 @@ def test_a_few_twins_are_borne_and_many_refused():
     assert np.isfinite(near.loss(near.nearest(records[:1], 10)[0]))
     assert np.isfinite(divergence(records, rng.standard_normal((500, 3))))
     records[:40] = records[40:80]
-    for measure in (lambda: Neighbourhood(records, 10), lambda: divergence(records, rng.standard_normal((500, 3)))):
-        with pytest.raises(DataError, match="no density"):
+    measures = {
+        "the artificial set": lambda: Neighbourhood(records, 10),
+        "the real data": lambda: divergence(records, rng.standard_normal((500, 3)), named="the real data"),
+    }
+    for named, measure in measures.items():
+        with pytest.raises(DataError, match="no density") as caught:
             measure()
+        assert caught.value.field == named
 
 
 def test_twins_by_the_dozen_keep_every_record_out_of_its_own_list():

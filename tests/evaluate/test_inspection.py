@@ -358,6 +358,7 @@ def test_a_minority_stands_out_against_the_rest_of_its_own_run(schema, monkeypat
     assert [entry.key for entry in found.found] == ["negative"]
     assert found.against == ()
     assert all(entry.p is None and entry.reference is None for entry in found.suspicions)
+    assert any(said.startswith("Nothing was tested: ") for said in found.verdict.warnings)
     assert inspect(Pretended(schema, nothing), images=SEEN).verdict.headline.startswith("Nothing was tested, and ")
 
 

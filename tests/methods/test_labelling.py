@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from doublure.methods.labelling import labelled
 from doublure.networks.fixed_features import LabelFeatures
 from doublure.private.accounting import GaussianEvent
 from doublure.private.noise import OsKeyedNoise
+from doublure.private.records import PrivateRecords
 from doublure.private.sums import PrivateSums
 
 LONGER = {"labeller_steps": 15, "view_images": 300, "view_width": 120, "fit_steps": 20}
@@ -49,6 +51,43 @@ def test_a_generator_that_makes_one_image_only_leaves_it_finite(digits):
 class Blank(torch.nn.Module):
     def forward(self, noise, condition):
         return torch.zeros(len(noise), 1, 8, 8)
+
+
+class Grey(torch.nn.Module):
+    def forward(self, noise, condition):
+        return 2 * torch.rand(len(noise), 1, 8, 8, generator=torch.Generator().manual_seed(len(noise))) - 1
+
+
+class Looked(Exception):
+    """Enough was seen."""
+
+
+def looked_at(digits, first):
+    """Return what is seen of the digits from one on, where what is seen follows a little from the place in a batch."""
+    job, found = digits.job(**LONGER), []
+    kept, count = job.records, 150 - first
+    job = replace(job, records=PrivateRecords(kept._compact[first:150], np.arange(count), count, kept._expand))
+
+    class Sums:
+        noise_multipliers, taken = (1.0,), 0
+
+        def see(self, records):
+            found.append(records)
+            raise Looked
+
+    with pytest.raises(Looked):
+        labelled(job, job.settings, Grey(), job.settings.image_noise, Sums())
+    return found[0].lot(np.arange(count))[0]
+
+
+def test_no_digit_in_front_changes_what_is_seen_of_another(digits, monkeypatch):
+    exact, mapped = LabelFeatures.forward, PrivateRecords.mapped
+    monkeypatch.setattr(LabelFeatures, "forward", lambda self, images: exact(self, images) + 0.1 * torch.arange(
+        len(images))[:, None])  # fmt: skip
+    assert torch.equal(looked_at(digits, 1), looked_at(digits, 0)[1:])
+    monkeypatch.setattr(PrivateRecords, "mapped", lambda self, *args, **named: mapped(self, *args, **(
+        named | {"apart": False})))  # fmt: skip
+    assert not torch.equal(looked_at(digits, 1), looked_at(digits, 0)[1:])
 
 
 @pytest.fixture

@@ -10,12 +10,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+import yaml
 
 import doublure as db
 from doublure import public
 from doublure.errors import InputError, RunFolderError, SchemaError, SettingError
 from doublure.guarantee import NO_SHARED_PEOPLE, SHARED_PEOPLE
-from doublure.methods import latent_moments, table
+from doublure.methods import latent_moments, latent_teaching, table
+from doublure.methods.base import encoder_for
 from doublure.methods.latent_moments import Moments, cells_of, factors_of, moment_vectors, settled_covariances
 from doublure.networks.fixed_features import LatentEmbedding
 from doublure.networks.latent import ThroughPublic, bounded
@@ -169,6 +171,41 @@ def test_fit_refuses_another_public_generator_before_anything_is_charged(letters
     assert (gone.field, f"at {folder}," in gone.remedy) == ("public/generator.safetensors", True)
     assert [entry.kind for entry in book.entries if entry.kind == "reserve"] == []
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("units", ["units: 900", "units: {learn: 0.1, magnitude: 900}"])
+def test_weights_that_do_not_fit_their_facts_are_refused_before_anything_is_charged(letters, tmp_path, units):
+    """Facts that are bought would be paid for, and their noise drawn, before the weights are looked at."""
+    folder = tmp_path / "public"
+    shutil.copytree(letters.folder, folder)
+    facts = json.loads((folder / "public.json").read_text())
+    facts["settings"]["channels"] = [10, 8]
+    (folder / "public.json").write_text(json.dumps(facts))
+    plan = letters.plan(letters.PRIVATE.replace("units: 900", units), public=str(folder))
+    book = db.Ledger.create(tmp_path / "l", dataset="even", epsilon=50.0, delta=1e-2)
+    with pytest.raises(RunFolderError, match="has weights of other networks than it says"):
+        db.fit(letters.private, plan, ledger=book, out=tmp_path / "run")
+    assert [entry.kind for entry in book.entries if entry.kind == "reserve"] == []
+    assert not (tmp_path / "run").exists()
+
+
+def test_weights_that_were_changed_since_they_were_looked_at_are_not_used(letters, tmp_path):
+    folder = tmp_path / "public"
+    shutil.copytree(letters.folder, folder)
+    plan = letters.plan(public=str(folder))
+    plan.settings.ready(plan.schema)
+    letters.made(tmp_path / "other", objective="autoencoder", steps=2)
+    shutil.copy(tmp_path / "other/generator.safetensors", folder)
+    with pytest.raises(RunFolderError, match="is not the public generator of the plan"):
+        latent_teaching.public_networks(encoder_for(db.Schema.parse(letters.PRIVATE).resolve({}), plan.settings),
+                                        plan.settings)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["2026", "2026-11-25"])
+def test_a_folder_may_be_named_as_a_number_is(letters, tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(letters.folder, tmp_path / name)
+    assert letters.plan(public=yaml.safe_load(name)).settings.public == name
 
 
 def test_a_provenance_of_ones_own_words_is_refused_before_anything_is_charged(letters, tmp_path):

@@ -119,7 +119,7 @@ def test_a_plan_words_votes_as_votes_and_says_when_noise_drowns_them():
     """Of 100 that vote in a group, noise of more than 25 makes another label win often."""
     for epsilon, drowned in ((2.0, False), (0.05, True)):
         plan = db.plan(Schema.parse(IMAGES), method="noisecritic", **VOTES | {"label_epsilon": epsilon})
-        assert any("100 vote in a group: many labels will be wrong" in said for said in plan.warnings) == drowned
+        assert any("100 vote in a group: labels will often be wrong" in said for said in plan.warnings) == drowned
         assert "in each count of votes" in plan.explain()
         assert "tables" not in plan.explain()
 
@@ -128,6 +128,24 @@ def test_a_plan_words_votes_as_votes_and_says_when_noise_drowns_them():
 def test_votes_and_their_price_go_together(missing):
     with pytest.raises(SettingError, match="go together"):
         db.plan(Schema.parse(IMAGES), method="noisecritic", **{key: VOTES[key] for key in VOTES if key != missing})
+
+
+def test_groups_are_for_votes():
+    with pytest.raises(SettingError, match="label_groups goes with labels=votes"):
+        db.plan(Schema.parse(IMAGES), method="noisecritic", label_groups=5)
+
+
+@pytest.mark.parametrize(("groups", "lost"), [(2, True), (3, False)])
+def test_fewer_groups_than_labels_are_said_to_lose_some(groups, lost):
+    plan = db.plan(Schema.parse(IMAGES), method="noisecritic", **VOTES, label_groups=groups)
+    said = f"{groups} groups vote, one label each, and there are 3: some will be lost"
+    assert any(said in warning for warning in plan.warnings) == lost
+
+
+def test_a_chance_too_small_to_be_priced_is_named_as_the_labels():
+    with pytest.raises(SettingError) as refused:
+        db.plan(Schema.parse(IMAGES), method="noisecritic", **(VOTES | {"label_delta": 1e-300}))
+    assert (refused.value.field, refused.value.remedy) == ("label_delta", "give a larger one")
 
 
 def test_a_chance_of_one_in_the_number_of_units_is_refused_for_labels_too():

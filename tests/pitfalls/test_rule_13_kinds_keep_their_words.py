@@ -166,7 +166,7 @@ def test_a_claim_names_everything_it_rests_on(plan):
 
 def check_a_claim_through_a_public_generator_says_so():
     base = KINDS["dp"]
-    rests = f"{words.PUBLIC_GENERATOR} (SHA-256 0123…) was made without the private records"
+    rests = f"{words.PUBLIC_GENERATOR} (SHA-256 0123…) was made and chosen without the private records"
     shared = base.model_copy(
         update={"assumptions": (*base.assumptions, rests), "excluded": (*base.excluded, words.SHARED_PEOPLE)}
     )
@@ -176,7 +176,10 @@ def check_a_claim_through_a_public_generator_says_so():
     assert f"and that {rests} and that {words.NO_SHARED_PEOPLE}. Not covered: " in apart.sentence
     assert "public" not in base.sentence
     labelled = base.with_public_labels(shared_people=True)
-    assert f", and that {words.PUBLIC_LABELS} was made without the private records. Not covered: " in labelled.sentence
+    assert (
+        f", and that {words.PUBLIC_LABELS} was made and chosen without the private records. Not covered: "
+        in labelled.sentence
+    )
     assert labelled.sentence.endswith(f"internal reports, {words.SHARED_PEOPLE}.")
     apart = base.with_public_labels(shared_people=False)
     assert f" and that {words.NO_SHARED_PEOPLE_IN_LABELS}. Not covered: " in apart.sentence

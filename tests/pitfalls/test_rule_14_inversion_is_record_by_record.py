@@ -75,11 +75,11 @@ def check_no_place_changes_a_latent(letters):
 
 @pytest.fixture
 def places_matter(monkeypatch):
-    """Make a row's error differ a little by its place in a batch, as products of matrices do on some processors."""
+    """Make an error differ a little by its place in a batch and the batch's size, as products of matrices do."""
     exact = Inversion._errors
 
     def errors(self, records, latents):
-        return exact(self, records, latents) + 1e-6 * torch.arange(len(latents)) * latents.sum(1)
+        return exact(self, records, latents) + 1e-6 * (torch.arange(len(latents)) + len(latents)) * latents.sum(1)
 
     monkeypatch.setattr(Inversion, "_errors", errors)
 
@@ -91,6 +91,12 @@ def test_no_record_in_front_changes_anothers_latent(letters):
 def test_a_place_that_follows_from_the_records_in_front_is_caught(lab, letters, places_matter):
     check_no_place_changes_a_latent(letters)
     lab.plant(latent_teaching, "inverted", ("apart=True", "apart=False"))
+    with lab.caught():
+        check_no_place_changes_a_latent(letters)
+
+
+def test_a_batch_that_is_as_large_as_it_has_to_be_is_caught(lab, letters, places_matter):
+    lab.plant(PrivateRecords, "mapped", ("new_zeros(rows,", "new_zeros(int(batches.place[batch].max()) + 1,"))
     with lab.caught():
         check_no_place_changes_a_latent(letters)
 

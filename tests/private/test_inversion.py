@@ -59,6 +59,21 @@ def test_it_stays_within_the_ball_of_its_beginning(generator, seed, within):
     assert (found.norm(dim=1) > min(radius, math.sqrt(WIDTH)) * 0.9).all()  # it had reason to leave
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_it_never_leaves_the_ball_on_its_way(generator, monkeypatch, seed):
+    """Where it went and came back from is no place that the paper's descent would have been at."""
+    far, tried = generator(torch.full((3, WIDTH), 5.0)), []
+    inversion = Inversion(generator, WIDTH, InversionSettings(steps=60, restarts=1, rate=0.5, batch=4, seed=seed))
+    errors = Inversion._errors
+    monkeypatch.setattr(
+        Inversion, "_errors", lambda self, records, latents: tried.append(latents) or errors(self, records, latents)
+    )
+    inversion(far)
+    radius = min(float(inversion.starts[0].norm()), math.sqrt(WIDTH))
+    assert len(tried) == 61
+    assert torch.cat(tried).norm(dim=1).max() <= radius * (1 + 1e-5)
+
+
 def test_without_steps_it_stays_within_the_ball_too(generator, records):
     def propose(images):
         return torch.full((len(images), WIDTH), 9.0)

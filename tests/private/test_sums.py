@@ -398,6 +398,19 @@ def test_a_records_place_in_its_batch_is_its_own():
         assert found.items() <= whole.items()
 
 
+def test_equal_records_are_computed_once_and_come_to_the_same():
+    rows = 1.0 + torch.arange(6.0 * (LEFT + RIGHT)).reshape(6, -1)
+    repeated = torch.arange(6).repeat(50)
+    calls = []
+    kept = records(rows[repeated], expand=split).mapped(
+        lambda body: calls.append(len(body)) or body * 2, RIGHT, rows=4, apart=True
+    )
+    assert len(calls) <= 6
+    ((found, labels),) = kept.expanded(1000)
+    assert torch.equal(found, 2 * rows[repeated, LEFT:])
+    assert torch.equal(labels, split(rows[repeated])[1])
+
+
 def test_what_was_mapped_is_taken_up_where_it_stopped():
     rows = 1.0 + torch.arange(20.0 * (LEFT + RIGHT)).reshape(20, -1) / 100
     whole = records(rows).mapped(lambda body: body * 2, RIGHT, rows=4, apart=True)

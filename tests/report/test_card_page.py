@@ -78,7 +78,7 @@ def test_no_epsilon_is_printed_where_there_is_none(card, parse, kind):
     if kind == "empirical":
         assert "expected privacy loss (not ε)" in text
         assert "limits the risk of no individual person" in text
-        assert "γ, share of such records whose loss may be above μ 0.05" in text
+        assert "γ, chance that the loss of one more record is above μ 0.05" in text
 
 
 def test_a_card_says_whether_anything_was_measured(card, parse):

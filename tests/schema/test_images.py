@@ -153,3 +153,5 @@ def test_a_check_compares_the_container(npz):
         assert any(finding.path == "images.range" for finding in check(without, real).findings)
     np.savez(real, images=np.zeros((5, 8, 9), dtype=np.uint8))
     assert not any(finding.path == "images.range" for finding in check(without, real).findings)
+    narrow = Schema.parse(without.to_yaml().replace("range: [0, 255]", "range: [0, 1]"))
+    assert any(finding.path == "images.range" for finding in check(narrow, real).findings)

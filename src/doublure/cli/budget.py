@@ -10,6 +10,7 @@ import typer
 from doublure.cli.options import Config, Json
 from doublure.cli.terminal import Outcome
 from doublure.errors import GateFailed, LedgerError, printable
+from doublure.guarantee import figure
 
 _CAME_TO_NOTHING = ("no-noise-drawn",)
 
@@ -59,11 +60,12 @@ def show(ledger: LedgerPath, as_json: Json = False, config: Config = None) -> Ou
         lines.append(
             f"  {run['sequence']:>4}  {run['utc']}  {run['method']:<12} {run['kind']:<12} {price}  {run['status']}"
         )
-        lines += [
-            f"        in no total: {printable(each['purpose'])}: ε = {each['epsilon']:g}, δ = {each['delta']:g}"
-            for each in run["apart"]
-        ]
-    lines += _together([each for run in shown for each in run["apart"]])
+        lines += [f"        in no total: {printable(each['purpose'])}: {_price(each)}" for each in run["apart"]]
+    lines += [
+        f"  in no total, {printable(each['purpose'])}: these {each['times']} together, added up: {_price(each)}"
+        for each in summary["apart"]
+        if each["times"] > 1
+    ]
     if folded := len(summary["runs"]) - len(shown):
         attempts = "1 attempt" if folded == 1 else f"{folded} attempts"
         lines.append(f"  and {attempts} that drew no noise and cost nothing (--json lists them)")
@@ -71,16 +73,8 @@ def show(ledger: LedgerPath, as_json: Json = False, config: Config = None) -> Ou
     return Outcome(data=summary, text="\n".join(lines))
 
 
-def _together(apart: list[dict[str, Any]]) -> list[str]:
-    """Return what several releases that are in no total cost whom they speak of, added up."""
-    found = []
-    for purpose in dict.fromkeys(each["purpose"] for each in apart):
-        own = [each for each in apart if each["purpose"] == purpose]
-        if len(own) > 1:
-            epsilon, delta = (sum(each[key] for each in own) for key in ("epsilon", "delta"))
-            lines = f"these {len(own)} together, added up: ε = {epsilon:g}, δ = {delta:g}"
-            found.append(f"  in no total, {printable(purpose)}: {lines}")
-    return found
+def _price(of: dict[str, Any]) -> str:
+    return f"ε = {figure(of['epsilon'])}, δ = {figure(of['delta'])}"
 
 
 def verify(ledger: LedgerPath, as_json: Json = False, config: Config = None) -> Outcome:

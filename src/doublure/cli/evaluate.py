@@ -10,6 +10,7 @@ import typer
 
 from doublure.cli.options import Config, Json
 from doublure.cli.terminal import Outcome, TerminalProgress
+from doublure.errors import SettingError, escaped
 
 
 def register(app: typer.Typer) -> None:
@@ -51,6 +52,9 @@ def evaluate(
         report = measures.report(syn, real, holdout, extractor=extractor, progress=progress)
     report.save(page, figures)
     text = f"{report}\nWrote {page} (internal: computed on real data, do not publish)."
+    if claim and report.expected_loss is None:
+        why = f"there is no estimate to state: {report.expected_loss_skipped}"
+        raise SettingError(why, field="claim", remedy=f"leave it out; the page is {escaped(str(page))}")
     if claim:
         stated = syn.stating(report.expected_loss)
         RunFolder.open(run).save_guarantee(stated.guarantee)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -64,8 +66,12 @@ def pairs(given: list[str] | None, flag: str) -> dict[str, str]:
     return found
 
 
-def settings(given: list[str] | None) -> dict[str, Any]:
+def settings(given: list[str] | None, of: Callable[..., Any] | None = None) -> dict[str, Any]:
     """Read settings, numbers and words as YAML reads them.
+
+    Args:
+        given: The words.
+        of: What takes them, beside arguments of its own.
 
     Raises:
         SettingError: A word is not KEY=VALUE, or names what has a flag of its own.
@@ -73,7 +79,11 @@ def settings(given: list[str] | None) -> dict[str, Any]:
     from doublure.schema import yaml_text
 
     found = pairs(given, "--set")
+    own = {} if of is None else inspect.signature(of).parameters
     for key in found:
+        if key in own and own[key].kind is not inspect.Parameter.VAR_KEYWORD:
+            remedy = "leave it out; what has a place or a flag of its own is no setting"
+            raise SettingError("is no setting", field=f"--set {key}", remedy=remedy)
         if key in _FLAGS:
             remedy = f"write {_FLAGS[key]}, or leave it out where there is none"
             raise SettingError("is no setting", field=f"--set {key}", remedy=remedy)

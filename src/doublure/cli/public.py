@@ -56,7 +56,7 @@ def fit(
             device=device,
             threads=threads,
             progress=progress,
-            **settings(set_),
+            **settings(set_, public.fit),
         )
     return _told(made, f"Wrote {out}. Plan with --method latentgan --set public={out}")
 
@@ -74,7 +74,9 @@ def adopt(
     """Take the weights of a public generator that somebody else has taught."""
     from doublure import public
 
-    made = public.adopt(weights, schema, provenance=provenance, out=out, encoder=encoder, **settings(set_))
+    made = public.adopt(
+        weights, schema, provenance=provenance, out=out, encoder=encoder, **settings(set_, public.adopt)
+    )
     return _told(made, f"Wrote {out}. Plan with --method latentgan --set public={out}")
 
 

@@ -53,7 +53,7 @@ def draft(
 
 def check(
     schema: Annotated[Path, typer.Argument(help="A schema file.")],
-    data: Annotated[Path | None, typer.Option(help="Compare with this table's header.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Compare with this data's header.")] = None,
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
@@ -77,4 +77,6 @@ def _gate(found: Check) -> GateFailed | None:
     more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
     message = "is undeclared" if wrong[0].kind == "undeclared" else wrong[0].message
     remedy = "without --json this command prints YAML to paste; see docs/schema.md"
+    if wrong[0].kind == "absent":
+        remedy = "see docs/schema.md"
     return GateFailed(f"{message}{more}", field=wrong[0].path, remedy=remedy)

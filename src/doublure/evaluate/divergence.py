@@ -20,22 +20,23 @@ _MOST_TWINS = 0.01
 _TINY = 1e-6  # of the median distance: below it two records are the same to rounding
 
 
-def divergence(first: Floats, second: Floats, order: int = 1) -> float:
+def divergence(first: Floats, second: Floats, order: int = 1, *, named: str = "the first records") -> float:
     """Return Pérez-Cruz's estimate of KL(P‖Q) in nats; it may be negative (2008, equation 14).
 
     Args:
         first: ``(n, d)`` draws from P.
         second: ``(m, d)`` other draws, from Q.
         order: k of the nearest-neighbour distances.
+        named: What the first are called in an error.
 
     Raises:
-        DataError: There are too few draws, or too many that are equal.
+        DataError: There are too few draws, or too many of the first that are equal.
     """
     if len(first) <= order or len(second) < order:
-        raise DataError("has too few records to compare", field="the artificial set", remedy="draw more")
+        raise DataError("has too few records to compare", field=named, remedy="give more")
     within = nearest(first, first, order + 1)[0][:, order]  # the first is the record itself
     across = nearest(second, first, order)[0][:, order - 1]
-    scale = _scale(within)
+    scale = _scale(within, named)
     ratios = np.log(_lifted(across, *scale) / _lifted(within, *scale))
     return float(first.shape[1] * ratios.mean() + math.log(len(second) / (len(first) - 1)))
 
@@ -58,7 +59,7 @@ class Neighbourhood:
         own[~own.any(axis=1), -1] = True  # among many twins a record may not be in its own list
         keep = (len(records), far.shape[1] - 1)
         self._far, self._who = far[~own].reshape(keep), who[~own].reshape(keep)
-        self._far = _lifted(self._far, *_scale(self._far[:, 0]))
+        self._far = _lifted(self._far, *_scale(self._far[:, 0], "the artificial set"))
 
     def nearest(self, real: Floats, k: int) -> Rows:
         """Return the ``(B, k)`` artificial records nearest to real ones ``(B, d)``, the nearest first."""
@@ -93,7 +94,7 @@ def nearest(points: Floats, queries: Floats, k: int) -> tuple[Floats, Rows]:
     return np.asarray(far, dtype=np.float64), np.asarray(who, dtype=np.int64)
 
 
-def _scale(nearest: Floats) -> tuple[float, float]:
+def _scale(nearest: Floats, named: str) -> tuple[float, float]:
     """Return below what a distance is zero but for rounding, and the smallest that is not; refuse where many are zero.
 
     Raises:
@@ -104,7 +105,7 @@ def _scale(nearest: Floats) -> tuple[float, float]:
     if len(apart) < (1 - _MOST_TWINS) * len(nearest):
         raise DataError(
             "has too many records that equal another, so that they have no density",
-            field="the artificial set",
+            field=named,
             remedy="no loss is estimated for such records",
         )
     return zero, float(apart.min())

@@ -257,7 +257,7 @@ def _drawn(real: int, artificial: int, rule: Rule, rng: np.random.Generator) -> 
 def _of_drawn(artificial: Floats, sample: Floats, rule: Rule, rng: np.random.Generator) -> ExpectedLoss:
     most = max(1, int(_LARGEST_SHARE * len(artificial)))
     near = Neighbourhood(artificial, most)
-    apart = divergence(sample, artificial)
+    apart = divergence(sample, artificial, named="the real data")
     k, reached = choose_k(near, near.nearest(sample[rule.pairs : rule.pairs + rule.trials], most), apart)
     holes = near.nearest(sample[: rule.pairs], k)
     losses = np.array([near.loss(removed) for removed in holes])

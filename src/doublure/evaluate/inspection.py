@@ -116,6 +116,11 @@ class Inspection(Result):
             yield f"No image has the label {', '.join(lost)}."
         if self.slices and not any(entry.key == LABEL for entry in self.suspicions):
             yield "Classes were not looked for: the images that taught have one label."
+        if not self.against and self.found:
+            yield (
+                "Nothing was tested: whether this is a bug, or what so few or such rough images look like anyway, "
+                "right runs held against it would tell (--against)."
+            )
         if len(self.against) == 1 and self.found:
             yield (
                 "Two right runs can differ so, rough ones in every way: whether something is wrong, several of them "

@@ -8,6 +8,7 @@ from doublure.errors import printable
 from doublure.ledger.account import Account, Run
 from doublure.ledger.amounts import Amount, Budget
 from doublure.ledger.request import CHARGED, KINDS
+from doublure.ledger.shapes import NO_NOISE
 
 
 def summary(account: Account) -> dict[str, Any]:
@@ -18,7 +19,8 @@ def summary(account: Account) -> dict[str, Any]:
         {runs, epsilon, delta} per kind, None where the kind has no ε; `runs` [{sequence, utc, run_id, method, kind,
         epsilon, delta, apart, status, steps, planned_steps}] with what each is charged now and the noisy steps it may
         have drawn, where `apart` lists {purpose, epsilon, delta} of an empirical run's accesses that have a price of
-        their own, such as a vote on labels: they are part of no total; `releases` [{sequence, utc, run_id, kind,
+        their own, such as a vote on labels: they are part of no total; `apart` [{purpose, times, epsilon, delta}], the
+        same added up over all runs that drew noise; `releases` [{sequence, utc, run_id, kind,
         head_sha256, files}]; `covers_all_releases`; `note`.
     """
     runs = list(account.runs.values())
@@ -28,6 +30,7 @@ def summary(account: Account) -> dict[str, Any]:
         "spent": _figures(account.spent.rounded_up()) | {"kinds": {kind: _total(kind, runs) for kind in KINDS}},
         "remaining": _figures((account.cap - account.spent).rounded_down()),
         "runs": [_run(run) for run in runs],
+        "apart": _together([each for run in runs if run.status != NO_NOISE for each in _apart(run)]),
         "releases": [
             {
                 "sequence": record.sequence,
@@ -81,6 +84,16 @@ def _apart(run: Run) -> list[dict[str, Any]]:
         return []
     priced = [touch for touch in run.plan["touches"] if touch.get("epsilon") is not None]
     return [{key: touch.get(key) for key in ("purpose", "epsilon", "delta")} for touch in priced]
+
+
+def _together(apart: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return what accesses that are in no total cost whom they speak of, added up by purpose."""
+    found = []
+    for purpose in dict.fromkeys(each["purpose"] for each in apart):
+        own = [each for each in apart if each["purpose"] == purpose]
+        sums = {key: sum(each[key] for each in own) for key in ("epsilon", "delta")}
+        found.append({"purpose": purpose, "times": len(own), **sums})
+    return found
 
 
 def _total(kind: str, runs: list[Run]) -> dict[str, Any]:

@@ -44,6 +44,11 @@ _WORDS = {
     "bool_type": "must be true or false",
     "bool_parsing": "must be true or false",
     "string_type": "must be a text",
+    "multiple_of": "must be a multiple of {multiple_of}",
+    "tuple_type": "must be a list",
+    "too_short": "must have at least {min_length}",
+    "too_long": "must have at most {max_length}",
+    "model_type": "is filled in by the plan; leave it out",
 }
 
 
@@ -116,8 +121,12 @@ class MethodSettings(BaseModel):
         """Return the settings as a plan is explained with."""
         return self.model_dump()
 
-    def ready(self) -> None:
-        """Look whether all that a fit needs beside the private data is there, before anything is charged."""
+    def ready(self, schema: Schema) -> None:
+        """Look whether all that a fit needs beside the private data is there, before anything is charged.
+
+        Args:
+            schema: Of the private data, as planned.
+        """
 
     @property
     def public_sources(self) -> tuple[str, ...]:

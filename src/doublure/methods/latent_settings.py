@@ -12,7 +12,7 @@ from doublure.access import Access
 from doublure.encode.columns import Numerics
 from doublure.errors import SchemaError, SettingError
 from doublure.methods.adversarial_settings import PerceptronSettings
-from doublure.methods.base import Work
+from doublure.methods.base import Work, encoder_for
 from doublure.methods.guided_settings import none_or_some
 from doublure.methods.image_settings import classes_of
 from doublure.methods.labeller_settings import CheckingSettings
@@ -20,6 +20,7 @@ from doublure.methods.private_settings import Norm, PrivateSettings, event_of_sh
 from doublure.methods.public_part import PublicPart
 from doublure.networks.sizes import detail_noise, generator_work, perceptron_weights
 from doublure.private.accounting import GaussianEvent
+from doublure.public.facts import schema_of
 from doublure.schema import Schema
 from doublure.schema.images import LABEL, ImageSchema
 from doublure.schema.schema import domain_of
@@ -144,6 +145,20 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
         }
         found: Self = super(LatentSettings, own.model_copy(update=update)).settled_for(schema, **sizes)
         return found
+
+    def ready(self, schema: Schema) -> None:
+        """Refuse a public generator that is not the plan's or cannot be inverted, before anything is charged.
+
+        Raises:
+            RunFolderError: The folder is not there, or its weights are others, or do not fit what it says of them.
+            SettingError: Records would meet in it.
+        """
+        super().ready(schema)
+        from doublure.methods.latent_teaching import inversion_of, public_networks
+
+        encoder = encoder_for(schema_of(schema), self)
+        generator, proposer, _ = public_networks(encoder, self)
+        inversion_of(encoder, self, generator, proposer)
 
     def _refuse_questions(self, schema: Schema) -> None:
         """Refuse a fact that would change what the public generator has to make once it is learned."""

@@ -6,7 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from doublure.encode.latent import LatentEncoder
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from doublure.private.records import PrivateRecords
 
 _WORK = "latents"
-_ORDER = "places by content, within the public radius"  # of latents that are kept half-way
+_ORDER = "places by content, each content once"  # of latents that are kept half-way
 _BATCHES = {"images": 32, "table": 256}  # what is quick on a processor; stopping waits for one
 _KEPT_EVERY = 30.0  # seconds
 
@@ -81,23 +81,24 @@ def inverted(job: Job, settings: LatentSettings, generator: nn.Module, proposer:
     inversion = inversion_of(job.encoder, settings, generator, proposer)
     job.progress.stage("invert the records", job.units)
     rows = inversion.settings.batch
-    halfway = _Halfway(job, latents_key(job, settings), rows)
+    halfway = _Halfway(job, latents_key(job), rows)
     return job.records.mapped(inversion, settings.latent, rows=rows, apart=True, halfway=halfway)
 
 
-def latents_key(job: Job, settings: LatentSettings) -> str:
-    """Return what latents follow from, as one name: latents of other data must never stand beside this data's labels.
+def latents_key(job: Job) -> str:
+    """Return what latents follow from beside the plan, as one name.
 
-    One record would then count in two places. Where and with what a latent is computed is part of it: its last digits
-    follow from them, and a long descent makes those large, so that one half of the records would be inverted otherwise
-    than the other.
+    Latents of other data must never stand beside this data's labels: one record would then count in two places. Where
+    and with what a latent is computed is part of it: its last digits follow from them, and a long descent makes those
+    large, so that one half of the records would be inverted otherwise than the other.
     """
     import torch
 
-    computed = [job.device, torch.get_num_threads(), torch.__version__]
-    facts = settings.facts.model_dump(mode="json")
-    told = [_ORDER, facts, asdict(_how(settings)), job.records.fingerprint, computed]
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    machine = torch.backends.cpu.get_cpu_capability()
+    if torch.device(job.device).type == "cuda":
+        machine = torch.cuda.get_device_name(job.device)
+    told = [_ORDER, job.records.fingerprint, job.device, machine, torch.get_num_threads(), torch.__version__]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
 def inversion_of(

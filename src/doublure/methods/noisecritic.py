@@ -122,6 +122,8 @@ class ImageNoisecriticSettings(ImageGanSettings, NoiseLayerSettings):
 
     @model_validator(mode="after")
     def _votes_have_a_price(self) -> Self:
+        if self.label_groups is not None and self.labels != "votes":
+            raise ValueError("label_groups goes with labels=votes; leave it out")
         prices = {"label_epsilon": self.label_epsilon, "label_delta": self.label_delta}
         for name, price in prices.items():
             if (price is not None) != (self.labels == "votes"):
@@ -212,7 +214,11 @@ class Noisecritic(Gan):
             found.append(f"label_epsilon {epsilon:g} {grow}")
         if scale > _LOUD * voters:
             heard = f"the noise on a count of votes is {scale:.3g}, and {voters:.3g} vote in a group"
-            found.append(f"{heard}: many labels will be wrong; give more label_epsilon or fewer label_groups")
+            found.append(f"{heard}: labels will often be wrong; give more label_epsilon or fewer label_groups")
+        groups, labels = settings.label_groups or 1, len(getattr(schema.columns.get(LABEL), "domain", ()))
+        if groups < labels:
+            few = f"{groups} groups vote, one label each, and there are {labels}"
+            found.append(f"{few}: some will be lost; give at least {labels} label_groups")
         return tuple(found)
 
     def train(self, job: Job) -> nn.Module:
@@ -239,7 +245,13 @@ def _calibrated(epsilon: float, delta: float) -> DiscreteGaussianEvent:
     def changed(scale: float) -> DiscreteGaussianEvent:
         return DiscreteGaussianEvent(scale=scale, tables=2)
 
-    return changed(accounting.calibrate(lambda scale: [changed(scale)], epsilon=epsilon, delta=delta))
+    try:
+        return changed(accounting.calibrate(lambda scale: [changed(scale)], epsilon=epsilon, delta=delta))
+    except SettingError as error:  # the accountant of a vote is no setting
+        fields = {"epsilon": "label_epsilon", "delta": "label_delta"}
+        raise SettingError(
+            error.message, field=fields.get(error.field or "", error.field), remedy="give a larger one"
+        ) from None
 
 
 def _groups(schema: Schema) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeAlias
 
@@ -14,8 +15,15 @@ from doublure.methods.public_settings import read as read_public
 from doublure.public.facts import PublicFacts
 from doublure.public.folder import PublicFolder
 from doublure.public.folder import load as load_public
+from doublure.schema import Schema
 
-_Place: TypeAlias = Annotated[str, BeforeValidator(lambda given: str(given) if isinstance(given, Path) else given)]
+
+def _as_text(given: object) -> object:
+    """Return a folder's name as text, one that YAML reads as a number or a day included."""
+    return str(given) if isinstance(given, (Path, int, datetime.date)) else given
+
+
+_Place: TypeAlias = Annotated[str, BeforeValidator(_as_text)]
 
 
 class PublicPart(MethodSettings):
@@ -79,12 +87,13 @@ class PublicPart(MethodSettings):
         """What it does not cover."""
         return self.facts.excluded
 
-    def ready(self) -> None:
+    def ready(self, schema: Schema) -> None:
         """Refuse another public generator than the plan's, before anything is charged.
 
         Raises:
             RunFolderError: The folder is not there, or its weights are others.
         """
+        del schema
         PublicFolder(self.public).refuse_another(self.facts)
 
     def shown(self) -> dict[str, Any]:

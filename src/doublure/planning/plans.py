@@ -103,7 +103,8 @@ class Plan:
         """Whether a run of this plan can end with a claim: the plan's, or for a Bayesian one what was estimated."""
         ceiling, found = self.guarantee.epsilon_mu, guarantee.epsilon_mu
         if ceiling is None or guarantee.kind != self.guarantee.kind:
-            return guarantee.unestimated == self.guarantee.worst_case
+            at = None if guarantee.mu is None else 1 / (getattr(self.settings, "estimate_pairs", 0) + 1)
+            return guarantee.unestimated == self.guarantee.worst_case and guarantee.gamma == at
         known = guarantee.model_copy(update={"epsilon_mu": ceiling})
         return known == self.guarantee and found is not None and 0 < found <= ceiling
 

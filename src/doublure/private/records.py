@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
 _HASHED = 10_000
+_EXPANDED = 256
 _FINENESS = 1000
 
 
@@ -26,6 +27,22 @@ class Halfway(Protocol):
 
     def save(self, rows: Tensor, batches: int, *, last: bool) -> None:
         """Take the rows that are finished so far, after so many batches; may raise to stop."""
+
+
+class _Batches(NamedTuple):
+    """In what batches something is computed of records.
+
+    Attributes:
+        first: ``(D,)`` where each record that it is computed of stands, batch by batch.
+        place: ``(D,)`` each one's place in its batch.
+        ends: Where batches end.
+        of: ``(N,)`` which of these each record is equal to.
+    """
+
+    first: Tensor
+    place: Tensor
+    ends: list[int]
+    of: Tensor
 
 
 class PrivateRecords:
@@ -125,59 +142,64 @@ class PrivateRecords:
             apart: Whether what a record comes to may not depend on others by its last digit either, as where a long
                 computation makes last digits large. What a product of matrices makes of a row differs by the row's
                 place; so batches are then all of one size, filled up with zeros, and a record's place in its batch
-                follows from the record itself, not from how many others stand before it.
+                follows from the record itself, not from how many others stand before it. Equal records come to the
+                same, and it is computed once.
             halfway: Where finished bodies are kept, if it takes long.
         """
         conditions = self._expand(self._compact[:0])[1]
         beside = 0 if conditions is None else conditions.shape[1]
         kept = torch.empty(len(self._compact), width + beside, dtype=torch.float16)
-        order, places, ends = self._placed(rows) if apart else self._in_order(rows)
-        found = torch.empty(len(kept), width, dtype=torch.float16)  # in the order in which they are computed
-        ready = None if halfway is None else halfway.load((len(kept), width))
+        batches = self._placed(rows) if apart else self._in_order(rows)
+        found = torch.empty(len(batches.first), width, dtype=torch.float16)
+        ready = None if halfway is None else halfway.load((len(found), width))
         done = 0 if ready is None else len(ready)
         if ready is not None:
             found[:done] = ready
-        for number, end in enumerate(ends):
-            batch = slice(ends[number - 1] if number else 0, end)
-            body, condition = self._expand(self._compact[order[batch].to(self._device)])
-            if condition is not None:
-                kept[order[batch], width:] = condition.cpu().half()
+        for number, end in enumerate(batches.ends):
             if end <= done:
                 continue
-            filled = body
+            batch = slice(batches.ends[number - 1] if number else 0, end)
+            filled, _ = self._expand(self._compact[batches.first[batch].to(self._device)])
             if apart:
-                filled = body.new_zeros(rows, *body.shape[1:])
-                filled[places[batch].to(self._device)] = body
-            found[batch] = function(filled)[places[batch]].cpu().half()
+                body, filled = filled, filled.new_zeros(rows, *filled.shape[1:])
+                filled[batches.place[batch].to(self._device)] = body
+            found[batch] = function(filled)[batches.place[batch]].cpu().half()
             if halfway is not None:
                 halfway.save(found[:end], number + 1, last=end == len(found))
-        kept[order, :width] = found
+        kept[:, :width] = found[batches.of]
+        if beside and len(kept):
+            kept[:, width:] = torch.cat([condition.cpu().half() for _, condition in self.expanded(rows)])  # type: ignore[union-attr]
 
         def expand(rows: Tensor) -> tuple[Tensor, Tensor | None]:
             return rows[:, :width].float(), rows[:, width:].float() if beside else None
 
         return PrivateRecords(kept, self._units, self.n_units, expand)
 
-    def _in_order(self, rows: int) -> tuple[Tensor, Tensor, list[int]]:
-        """Return the records as they stand, each one's place in its batch, and where batches end."""
-        order = torch.arange(len(self._compact))
-        return order, order % rows, [*range(rows, len(order), rows), len(order)] if len(order) else []
+    def _in_order(self, rows: int) -> _Batches:
+        """Return batches of the records as they stand."""
+        count = len(self._compact)
+        order = torch.arange(count)
+        return _Batches(order, order % rows, [*range(rows, count, rows), count] if count else [], order)
 
-    def _placed(self, rows: int) -> tuple[Tensor, Tensor, list[int]]:
-        """Return the records batch by batch, each one's place in its batch, and where batches end.
+    def _placed(self, rows: int) -> _Batches:
+        """Return batches in which a record's place is a hash of its content; what is equal is computed once.
 
-        A record's place is a hash of its content. Records of one place go to batches one after the other, in their
-        order, so that one record more changes in whose company others are, and nobody's place.
+        Records of one place go to batches one after the other, in their order, so that one record more changes in whose
+        company others are, and nobody's place.
         """
         content = (row.numpy().tobytes() for chunk in self.chunks(_HASHED) for row in chunk.contiguous())
-        hashed = (hashlib.blake2b(row, digest_size=8).digest() for row in content)
-        places = np.fromiter((int.from_bytes(digest, "big") % rows for digest in hashed), np.int64, len(self._compact))
+        digests = (hashlib.blake2b(row, digest_size=16).digest() for row in content)
+        known: dict[bytes, int] = {}
+        of = np.fromiter((known.setdefault(each, len(known)) for each in digests), np.int64, len(self._compact))
+        places = np.fromiter((int.from_bytes(digest[:8], "big") % rows for digest in known), np.int64, len(known))
         by_place = np.argsort(places, kind="stable")
         first = np.concatenate([[0], np.cumsum(np.bincount(places, minlength=rows))])
         batch = np.empty(len(places), dtype=np.int64)
         batch[by_place] = np.arange(len(places)) - first[places[by_place]]
         order = np.argsort(batch, kind="stable")
-        return torch.from_numpy(order), torch.from_numpy(places[order]), np.cumsum(np.bincount(batch)).tolist()
+        stands = np.unique(of, return_index=True)[1][order]
+        ends = np.cumsum(np.bincount(batch)).tolist()
+        return _Batches(*map(torch.from_numpy, (stands, places[order])), ends, torch.from_numpy(np.argsort(order)[of]))
 
     def by_body(self) -> PrivateRecords:
         """Return the same records in an order that follows from their bodies alone, each a unit of its own.
@@ -187,7 +209,7 @@ class PrivateRecords:
         """
         digests = [
             hashlib.blake2b(row.numpy().tobytes(), digest_size=16).digest()
-            for body, _ in self.expanded(_HASHED)
+            for body, _ in self.expanded(_EXPANDED)
             for row in (body * _FINENESS).round().to("cpu", torch.int32)  # the last digits are a processor's own
         ]
         order = sorted(range(len(digests)), key=digests.__getitem__)

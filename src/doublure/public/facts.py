@@ -9,21 +9,31 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import Field, StrictStr, StringConstraints, ValidationError, model_validator
+from pydantic import AfterValidator, Field, StrictStr, StringConstraints, ValidationError, model_validator
 
 from doublure._version import __version__
 from doublure.errors import SettingError, escaped, printable
 from doublure.guarantee import NO_SHARED_PEOPLE, PUBLIC_GENERATOR, SHARED_PEOPLE
-from doublure.schema import Schema, yaml_text
+from doublure.schema import ResolvedSchema, Schema, yaml_text
 from doublure.schema.facets import Frozen
 from doublure.schema.images import ImageSchema
 
 VERSION: Literal[1] = 1
 
-Words: TypeAlias = Annotated[StrictStr, StringConstraints(strip_whitespace=True, min_length=3, max_length=500)]
+
+def _said(words: str) -> str:
+    """Return words that say something; dots and blanks do not."""
+    if sum(letter.isalnum() for letter in words) < 3:
+        raise ValueError("too few letters")
+    return words
+
+
+Words: TypeAlias = Annotated[
+    StrictStr, StringConstraints(strip_whitespace=True, min_length=3, max_length=500), AfterValidator(_said)
+]
 Sha256: TypeAlias = Annotated[StrictStr, StringConstraints(pattern="^[0-9a-f]{64}$")]
 _KEYS = "data, people, licence, shared_people"
-_WORDS = "give 3 to 500 characters"
+_WORDS = "give 3 to 500 letters"
 _SAY_ALL = "say what data, whose people, which licence; see docs/latent.md"
 _ALLOWED = {"shared_people": "say possible or none"} | dict.fromkeys(("data", "people", "licence", "source"), _WORDS)
 
@@ -124,7 +134,8 @@ class PublicFacts(Frozen):
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What a claim rests on that was made through this generator."""
-        found = f"{PUBLIC_GENERATOR} (SHA-256 {self.generator_sha256[:12]}…) was made without the private records"
+        weights = f"SHA-256 {self.generator_sha256[:12]}…"
+        found = f"{PUBLIC_GENERATOR} ({weights}) was made and chosen without the private records"
         return (found, NO_SHARED_PEOPLE) if self.provenance.shared_people == "none" else (found,)
 
     @property
@@ -172,6 +183,19 @@ def made_of(schema: Schema) -> dict[str, Any]:
         for unmade in ("shares", "roles"):
             column.pop(unmade, None)
     return {"columns": columns, "constraints": plain.get("constraints") or []}
+
+
+def schema_of(schema: Schema) -> ResolvedSchema:
+    """Return the schema of what a generator makes, without conditions and with every fact declared, for its networks.
+
+    Args:
+        schema: Of private data that the generator fits (:meth:`PublicFacts.refuse_unfit`).
+    """
+    plain, made = schema.to_plain(), made_of(schema)
+    plain.pop("label", None)
+    if "columns" in made:
+        plain |= made
+    return Schema.from_plain(plain | {"units": 1}).resolve({})
 
 
 def parsed(data: dict[str, Any]) -> PublicFacts:

@@ -23,7 +23,7 @@ _FIGURES = {
     "epsilon_mu": "ε_μ (Bayesian, estimated)",
     "delta_mu": "δ_μ (Bayesian, estimated)",
     "mu": "μ, expected privacy loss (not ε)",
-    "gamma": "γ, share of such records whose loss may be above μ",
+    "gamma": "γ, chance that the loss of one more record is above μ",
     "unit": "unit of privacy",
     "max_records": "records used of each unit, at most",
     "relation": "neighbouring data sets",
@@ -73,8 +73,9 @@ def context(card: Mapping[str, Any], sheet: bytes | None = None, records: str = 
         "assumptions": _list(guarantee.get("assumptions")),
         "excluded": _list(guarantee.get("excluded")),
         "touches": [
-            {key: (_claim if key in _CLAIMS else _text)(touch.get(key)) for key in _TOUCHED}
+            {key: (_claim if key in _CLAIMS else _text)(touch.get(key)) for key in _TOUCHED} | votes
             for touch in card.get("touches") or ()
+            for votes in [_votes(touch.get("event")) if guarantee.get("kind") == "empirical" else {}]
         ],
         "about": [
             (name, _text(card[key]))
@@ -168,6 +169,13 @@ def _slack(delta: object) -> str:
 def _claim(value: object) -> str:
     """Return a figure of a claim, rounded up, so that it never claims less."""
     return figure(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else _text(value)
+
+
+def _votes(event: object) -> dict[str, str]:
+    """Return what an empirical run paid for in words: one table of votes, priced as what one label moves in it."""
+    if not isinstance(event, Mapping) or event.get("type") != "discrete-gaussian":
+        return {}
+    return {"event": f"discrete-gaussian: scale {_text(event.get('scale'))} on each count of votes; a label moves two"}
 
 
 def _text(value: object) -> str:
