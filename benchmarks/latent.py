@@ -156,7 +156,7 @@ class InvertedOnce:
 
     def __call__(self, job: Job, settings: LatentSettings, *networks: Any) -> PrivateRecords:
         """Return the records' latents."""
-        key = latent_teaching.latents_key(job, settings)
+        key = latent_teaching.latents_key(job)
         self.fresh = key not in self._made
         if self.fresh:
             self._made[key] = self._invert(job, settings, *networks)

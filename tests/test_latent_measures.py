@@ -180,7 +180,7 @@ def test_tasks_of_images_stand_beside_each_other_the_same_each_time(part, monkey
         report.curves()
         drawn.append((tmp_path / folder / "latent-accuracy.svg").read_text())
     assert drawn[0] == drawn[1]
-    assert "emnist-mnist" in drawn[0]
+    assert "EMNIST letters to MNIST" in drawn[0]
     assert "diabetes" not in drawn[0]
 
 
