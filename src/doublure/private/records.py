@@ -197,9 +197,12 @@ class PrivateRecords:
         batch = np.empty(len(places), dtype=np.int64)
         batch[by_place] = np.arange(len(places)) - first[places[by_place]]
         order = np.argsort(batch, kind="stable")
-        stands = np.unique(of, return_index=True)[1][order]
-        ends = np.cumsum(np.bincount(batch)).tolist()
-        return _Batches(*map(torch.from_numpy, (stands, places[order])), ends, torch.from_numpy(np.argsort(order)[of]))
+        return _Batches(
+            first=torch.from_numpy(np.unique(of, return_index=True)[1][order]),
+            place=torch.from_numpy(places[order]),
+            ends=np.cumsum(np.bincount(batch)).tolist(),
+            of=torch.from_numpy(np.argsort(order)[of]),
+        )
 
     def by_body(self) -> PrivateRecords:
         """Return the same records in an order that follows from their bodies alone, each a unit of its own.
