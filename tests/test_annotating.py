@@ -266,7 +266,7 @@ def test_a_claim_rests_on_the_public_images_too() -> None:
     syn = Synthesizer(schema=schema.resolve({}), plan=plan, guarantee=plan.guarantee, generator=Shades())
     found = by_classifier(syn, shades(20), db.Schema.parse(PUBLIC), 4, provenance=PROVENANCE)
     sentence = found.about["guarantee"]
-    assert "given the declared schema, and that the public labelling set was made without the private rec" in sentence
+    assert "given the declared schema, and that the public labelling set was made and chosen without" in sentence
     assert sentence.endswith("internal reports, what the public data itself tells about people who are in both.")
     nobody = by_classifier(
         syn, shades(20), db.Schema.parse(PUBLIC), 4, provenance=PROVENANCE | {"shared_people": "none"}

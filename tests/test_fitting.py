@@ -410,19 +410,6 @@ def test_bad_data_on_resuming_keeps_the_run(small, book, tmp_path, monkeypatch):
     assert status(tmp_path / "run") == "done"
 
 
-def test_other_data_on_resuming_is_refused_and_keeps_the_run(small, book, tmp_path, monkeypatch):
-    begun(small, small.plan, book, tmp_path, 4, monkeypatch)
-    (kept,) = (tmp_path / "run" / "internal").glob("records.*")
-    assert kept.stat().st_mode & 0o777 == 0o600
-    for other in (small.frame()[::-1], small.frame()[:-1]):
-        with pytest.raises(RunFolderError, match="other records") as caught:
-            db.fit(other, small.plan, ledger=book, out=tmp_path / "run", resume=True)
-        assert kept.read_text() not in str(caught.value)
-    db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run", resume=True)
-    assert status(tmp_path / "run") == "done"
-    assert not kept.exists()
-
-
 def test_of_two_copies_one_can_be_resumed(small, book, tmp_path, monkeypatch):
     begun(small, small.plan, book, tmp_path, 3, monkeypatch)
     shutil.copytree(tmp_path / "run", tmp_path / "copy")

@@ -165,7 +165,7 @@ def _finished(path: Path, ledger: Ledger) -> Synthesizer | None:
     for record in ledger.entries:
         if record.kind == "close" and record.body["id"] == reservation and record.body["status"] == "done":
             folder.sweep()
-            folder.done(record.body["artefact_sha256"])
+            folder.update_run(status="done", generator_sha256=record.body["artefact_sha256"])
             return folder.synthesizer()
     return None
 
@@ -306,7 +306,6 @@ class _Run:
             lambda rows: encoder.split(encoder.expand(rows)),
             device,
         )
-        self._folder.refuse_other_records(records.fingerprint)
         job = Job(
             encoder=encoder,
             records=records,
@@ -337,7 +336,7 @@ class _Run:
         sha256 = self._folder.save_generator(generator, schema, plan, claim)
         self._folder.save_guarantee(claim)
         self._reservation.close("done", steps=self._reservation.authorised, artefact_sha256=sha256)
-        self._folder.done(sha256)
+        self._folder.update_run(status="done", generator_sha256=sha256)
         return self._folder.synthesizer()
 
     def _measure(self, estimate: BayesianAccountant) -> None:

@@ -12,8 +12,7 @@
       internal/               never read by sample and release
         checkpoint.safetensors
         estimate.json         what a Bayesian claim came to, whether it was made or not
-        records.sha256        of the private records: a run goes on with no others; only until it is finished
-        work-*.safetensors    private numbers that take long to compute; likewise
+        work-*.safetensors    private numbers that take long to compute; only until the run is finished
 """
 
 from __future__ import annotations
@@ -45,7 +44,6 @@ _LARGEST_WEIGHTS = 20_000_000_000
 _FILES = ("run.json", "plan.json", "schema.yaml", "guarantee.json", "generator.safetensors", "log.jsonl")
 _CHECKPOINT = "checkpoint.safetensors"
 _ESTIMATE = "estimate.json"
-_RECORDS = "records.sha256"
 _WORK = "work-{name}.safetensors"
 
 
@@ -112,7 +110,7 @@ class RunFolder:
             self.sweep()
             for name in _FILES:
                 (self.path / name).unlink(missing_ok=True)
-            for path in (*(self.internal / name for name in (_CHECKPOINT, _ESTIMATE, _RECORDS)), *self._works):
+            for path in (self.internal / _CHECKPOINT, self.internal / _ESTIMATE, *self._works):
                 path.unlink(missing_ok=True)
             self.internal.rmdir()
             self.path.rmdir()
@@ -277,27 +275,6 @@ class RunFolder:
         if not (step.isascii() and step.isdigit()):
             raise _damaged(path)
         return int(step)
-
-    def refuse_other_records(self, fingerprint: str) -> None:
-        """Refuse to go on with other records than those that the run was begun with.
-
-        Args:
-            fingerprint: Of the private records.
-
-        Raises:
-            RunFolderError: They are other ones; the run stays as it is.
-        """
-        path = self.internal / _RECORDS
-        if not path.is_file():
-            files.write_atomic(path, lambda file: file.write(fingerprint.encode()), mode=0o600)
-        elif path.read_bytes() != fingerprint.encode():
-            remedy = "give the same data in the same order, or fit into a new folder"
-            raise RunFolderError("was begun with other records", field=self.path, remedy=remedy)
-
-    def done(self, generator_sha256: str) -> None:
-        """Say that the run is finished, and forget what only an unfinished one needs."""
-        (self.internal / _RECORDS).unlink(missing_ok=True)
-        self.update_run(status="done", generator_sha256=generator_sha256)
 
     # -- private work (methods.base.Workspace) -----------------------------------------------------------------------
 

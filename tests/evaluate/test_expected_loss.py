@@ -192,8 +192,9 @@ def test_k_is_chosen_by_as_many_real_records_as_artificial_ones(monkeypatch):
     """More of them would lie closer together, and seem further from the artificial ones."""
     compared = []
 
-    def divergence(real, artificial):
+    def divergence(real, artificial, *, named):
         compared.append((len(real), len(artificial)))
+        assert named == "the real data"
         return 0.1
 
     monkeypatch.setattr(expected_loss, "divergence", divergence)

@@ -320,6 +320,7 @@ def test_show_is_plain_json_with_the_agreed_keys(ledger, make_plan):
         "spent",
         "remaining",
         "runs",
+        "apart",
         "releases",
         "covers_all_releases",
         "note",

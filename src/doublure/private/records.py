@@ -148,27 +148,27 @@ class PrivateRecords:
         """
         conditions = self._expand(self._compact[:0])[1]
         beside = 0 if conditions is None else conditions.shape[1]
-        kept = torch.empty(len(self._compact), width + beside, dtype=torch.float16)
         batches = self._placed(rows) if apart else self._in_order(rows)
         found = torch.empty(len(batches.first), width, dtype=torch.float16)
         ready = None if halfway is None else halfway.load((len(found), width))
         done = 0 if ready is None else len(ready)
         if ready is not None:
             found[:done] = ready
+        labels = torch.empty(len(found), beside, dtype=torch.float16)
         for number, end in enumerate(batches.ends):
+            batch = slice(batches.ends[number - 1] if number else 0, end)
+            filled, condition = self._expand(self._compact[batches.first[batch].to(self._device)])
+            if condition is not None:
+                labels[batch] = condition.cpu().half()
             if end <= done:
                 continue
-            batch = slice(batches.ends[number - 1] if number else 0, end)
-            filled, _ = self._expand(self._compact[batches.first[batch].to(self._device)])
             if apart:
                 body, filled = filled, filled.new_zeros(rows, *filled.shape[1:])
                 filled[batches.place[batch].to(self._device)] = body
             found[batch] = function(filled)[batches.place[batch]].cpu().half()
             if halfway is not None:
                 halfway.save(found[:end], number + 1, last=end == len(found))
-        kept[:, :width] = found[batches.of]
-        if beside and len(kept):
-            kept[:, width:] = torch.cat([condition.cpu().half() for _, condition in self.expanded(rows)])  # type: ignore[union-attr]
+        kept = torch.cat([found, labels], dim=1)[batches.of]
 
         def expand(rows: Tensor) -> tuple[Tensor, Tensor | None]:
             return rows[:, :width].float(), rows[:, width:].float() if beside else None
