@@ -156,7 +156,8 @@ class InvertedOnce:
 
     def __call__(self, job: Job, settings: LatentSettings, *networks: Any) -> PrivateRecords:
         """Return the records' latents."""
-        key = latent_teaching.latents_key(job)
+        how = (settings.facts.generator_sha256, settings.inversion_steps, settings.inversion_restarts)
+        key = f"{latent_teaching.latents_key(job)} {how}"
         self.fresh = key not in self._made
         if self.fresh:
             self._made[key] = self._invert(job, settings, *networks)

@@ -201,6 +201,31 @@ def test_weights_that_were_changed_since_they_were_looked_at_are_not_used(letter
                                         plan.settings)  # fmt: skip
 
 
+def test_shares_that_are_bought_and_constraints_on_a_condition_stand_in_nobodys_way(letters, tmp_path):
+    """What a fit is asked before anything is charged is the same as what it needs afterwards."""
+    bought = letters.plan(letters.PRIVATE.replace("6, 8]", "6, 8], shares: {learn: 0.1}"))
+    bought.settings.ready(bought.schema)
+    text = """
+doublure: 1
+kind: table
+units: 400
+columns:
+  edu: {type: category, values: [no, some, much], missing: false, roles: [condition]}
+  years: {type: ordinal, values: [0, 8, 12], missing: false}
+  age: {type: integer, bounds: [0, 100], missing: false}
+constraints: [{equal: [edu, years]}]
+"""
+    rng = np.random.default_rng(1)
+    of = rng.integers(3, size=200)
+    frame = pd.DataFrame({"edu": np.array(["no", "some", "much"])[of], "years": np.array([0, 8, 12])[of],
+                          "age": rng.integers(0, 100, 200)})  # fmt: skip
+    public.fit(frame, db.Schema.parse(text), provenance=letters.PROVENANCE, out=tmp_path / "p", steps=3, seed=1,
+               noise_width=4, width=8, depth=1)  # fmt: skip
+    own = {"public": str(tmp_path / "p"), "teacher": "embedding", "features": 64, "fit_steps": 4, "batch": 20}
+    plan = db.plan(db.Schema.parse(text), method="latentgan", epsilon=5.0, delta=1e-5, accountant="rdp", **own)
+    fitted(letters, plan, tmp_path, frame)
+
+
 @pytest.mark.parametrize("name", ["2026", "2026-11-25"])
 def test_a_folder_may_be_named_as_a_number_is(letters, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)

@@ -143,9 +143,10 @@ def test_fewer_groups_than_labels_are_said_to_lose_some(groups, lost):
 
 
 def test_a_chance_too_small_to_be_priced_is_named_as_the_labels():
-    with pytest.raises(SettingError) as refused:
-        db.plan(Schema.parse(IMAGES), method="noisecritic", **(VOTES | {"label_delta": 1e-300}))
-    assert (refused.value.field, refused.value.remedy) == ("label_delta", "give a larger one")
+    for small in ({"label_delta": 1e-300}, {"label_epsilon": 1e-9}):
+        with pytest.raises(SettingError) as refused:
+            db.plan(Schema.parse(IMAGES), method="noisecritic", **(VOTES | small))
+        assert (refused.value.field, refused.value.remedy) == (*small, "give a larger one")
 
 
 def test_a_chance_of_one_in_the_number_of_units_is_refused_for_labels_too():
@@ -159,6 +160,7 @@ def test_a_chance_of_one_in_the_number_of_units_is_refused_for_labels_too():
     [
         (UNLABELLED, "label"),
         (IMAGES.replace("units", "unit: {name: person, id: who, max_records: 3}\nunits"), "unit.max_records"),
+        (IMAGES.replace("units", "unit: {name: person, id: who, max_records: 1}\nunits"), "unit.id"),
         (IMAGES.replace("[0, 1, 2]", "[0, 1, 2], shares: {learn: 0.1}"), "label.shares"),
     ],
 )

@@ -12,7 +12,6 @@ from pathlib import Path
 from doublure.errors import DataError, printable
 
 _BEFORE = ("train", "training", "test", "testing", "val", "valid", "validation", "dev", "extra")
-_LETTERS = ("x", "y")
 
 
 def split_off(path: Path) -> tuple[Path, str | None]:
@@ -23,23 +22,27 @@ def split_off(path: Path) -> tuple[Path, str | None]:
     return (path.with_name(name), split) if name else (path, split or None)
 
 
-def named(names: Iterable[str], known: tuple[str, ...], split: str | None) -> dict[str, list[str]]:
-    """Return the names that may hold one thing: split -> names, "" for names without one."""
+def named(
+    names: Iterable[str], known: tuple[str, ...], split: str | None, *, before: bool = True
+) -> dict[str, list[str]]:
+    """Return the names that may hold one thing: split -> names, "" for names without one.
+
+    Args:
+        names: Of all that there is.
+        known: Names that the thing may have.
+        split: The one that is asked for; None for all.
+        before: Whether a split may stand before a name, where it stands behind none.
+    """
     found: dict[str, list[str]] = {}
+    leading: dict[str, list[str]] = {}
     for name in names:
-        of = _split_of(name, known)
-        if of is not None and (split is None or of == split):
-            found.setdefault(of, []).append(name)
-    return found
-
-
-def _split_of(name: str, known: tuple[str, ...]) -> str | None:
-    """Return the split of a name that holds a thing, "" for none; None where the name is another thing's."""
-    stem, _, behind = name.partition("_")
-    if stem.lower() in known:
-        return behind
-    before, _, last = name.rpartition("_")
-    return before if last.lower() in known and before.lower() in _BEFORE else None
+        stem, _, behind = name.partition("_")
+        ahead, _, last = name.rpartition("_")
+        if stem.lower() in known and split in (None, behind):
+            found.setdefault(behind, []).append(name)
+        elif last.lower() in known and ahead.lower() in _BEFORE and split in (None, ahead):
+            leading.setdefault(ahead, []).append(name)
+    return found or (leading if before else {})
 
 
 def beside(name: str, split: str | None) -> tuple[str, ...]:
@@ -48,8 +51,11 @@ def beside(name: str, split: str | None) -> tuple[str, ...]:
 
 
 def spelt_out(names: Sequence[str]) -> Sequence[str]:
-    """Return those of the names that are words, if there are any: beside ``label`` a ``y`` is something else."""
-    return [name for name in names if not set(name.lower().split("_")) & set(_LETTERS)] or names
+    """Return the names of labels that could be meant: beside ``label`` a ``y`` is something else."""
+    words = [set(name.lower().split("_")) for name in names]
+    if not any(each & {"label", "labels"} for each in words):
+        return names
+    return [name for name, each in zip(names, words, strict=True) if "y" not in each]
 
 
 def only(names: Sequence[str], container: str) -> str:

@@ -20,7 +20,7 @@ from doublure.methods.private_settings import Norm, PrivateSettings, event_of_sh
 from doublure.methods.public_part import PublicPart
 from doublure.networks.sizes import detail_noise, generator_work, perceptron_weights
 from doublure.private.accounting import GaussianEvent
-from doublure.public.facts import schema_of
+from doublure.public.facts import answered
 from doublure.schema import Schema
 from doublure.schema.images import LABEL, ImageSchema
 from doublure.schema.schema import domain_of
@@ -156,7 +156,7 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
         super().ready(schema)
         from doublure.methods.latent_teaching import inversion_of, public_networks
 
-        encoder = encoder_for(schema_of(schema), self)
+        encoder = encoder_for(answered(schema), self)
         generator, proposer, _ = public_networks(encoder, self)
         inversion_of(encoder, self, generator, proposer)
 

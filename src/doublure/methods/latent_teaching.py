@@ -97,7 +97,7 @@ def latents_key(job: Job) -> str:
     machine = torch.backends.cpu.get_cpu_capability()
     if torch.device(job.device).type == "cuda":
         machine = torch.cuda.get_device_name(job.device)
-    told = [_ORDER, job.records.fingerprint, job.device, machine, torch.get_num_threads(), torch.__version__]
+    told = [_ORDER, _BATCHES, job.records.fingerprint, job.device, machine, torch.get_num_threads(), torch.__version__]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 

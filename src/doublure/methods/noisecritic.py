@@ -248,7 +248,7 @@ def _calibrated(epsilon: float, delta: float) -> DiscreteGaussianEvent:
     try:
         return changed(accounting.calibrate(lambda scale: [changed(scale)], epsilon=epsilon, delta=delta))
     except SettingError as error:  # the accountant of a vote is no setting
-        fields = {"epsilon": "label_epsilon", "delta": "label_delta"}
+        fields = {"epsilon": "label_epsilon", "delta": "label_delta", "scale": "label_epsilon"}
         raise SettingError(
             error.message, field=fields.get(error.field or "", error.field), remedy="give a larger one"
         ) from None
@@ -269,6 +269,9 @@ def _refuse_unvoted(schema: Schema) -> None:
     if schema.unit.max_records > 1:
         remedy = "set max_records to 1, or leave out labels=votes"
         raise SchemaError("must be 1 where labels are voted on", field="unit.max_records", remedy=remedy)
+    if schema.unit.id is not None:  # which of a unit's images is used follows from their order, and that from labels
+        remedy = "leave it out where each image is a unit of its own, or leave out labels=votes"
+        raise SchemaError("must be null where labels are voted on", field="unit.id", remedy=remedy)
     for question in schema.questions:
         if question.column == LABEL:
             remedy = "declare it, or leave out labels=votes"

@@ -19,8 +19,9 @@ from doublure.schema import Schema
 
 
 def _as_text(given: object) -> object:
-    """Return a folder's name as text, one that YAML reads as a number or a day included."""
-    return str(given) if isinstance(given, (Path, int, datetime.date)) else given
+    """Return a folder's name as text, one that YAML reads as a whole number or a day included."""
+    named = isinstance(given, (Path, int, datetime.date)) and not isinstance(given, bool)
+    return str(given) if named else given
 
 
 _Place: TypeAlias = Annotated[str, BeforeValidator(_as_text)]

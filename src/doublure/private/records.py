@@ -208,7 +208,8 @@ class PrivateRecords:
         """Return the same records in an order that follows from their bodies alone, each a unit of its own.
 
         Whoever may learn a body and not its condition must not be told it by the order: a folder by class is read class
-        by class, so that a label that changes moves its record.
+        by class, so that a label that changes moves its record. Bodies that agree to a thousandth, such as twins, stand
+        in the order in which they came: it matters to nobody who treats them alike.
         """
         digests = [
             hashlib.blake2b(row.numpy().tobytes(), digest_size=16).digest()

@@ -23,8 +23,8 @@ VERSION: Literal[1] = 1
 
 def _said(words: str) -> str:
     """Return words that say something; dots and blanks do not."""
-    if sum(letter.isalnum() for letter in words) < 3:
-        raise ValueError("too few letters")
+    if not any(letter.isalnum() for letter in words):
+        raise ValueError("no letters")
     return words
 
 
@@ -33,7 +33,7 @@ Words: TypeAlias = Annotated[
 ]
 Sha256: TypeAlias = Annotated[StrictStr, StringConstraints(pattern="^[0-9a-f]{64}$")]
 _KEYS = "data, people, licence, shared_people"
-_WORDS = "give 3 to 500 letters"
+_WORDS = "give 3 to 500 characters, letters among them"
 _SAY_ALL = "say what data, whose people, which licence; see docs/latent.md"
 _ALLOWED = {"shared_people": "say possible or none"} | dict.fromkeys(("data", "people", "licence", "source"), _WORDS)
 
@@ -185,16 +185,18 @@ def made_of(schema: Schema) -> dict[str, Any]:
     return {"columns": columns, "constraints": plain.get("constraints") or []}
 
 
-def schema_of(schema: Schema) -> ResolvedSchema:
-    """Return the schema of what a generator makes, without conditions and with every fact declared, for its networks.
+def answered(schema: Schema) -> ResolvedSchema:
+    """Return a schema whose open questions have some answer, for the shapes of networks, which follow from none.
 
     Args:
-        schema: Of private data that the generator fits (:meth:`PublicFacts.refuse_unfit`).
+        schema: Of private data that a generator fits (:meth:`PublicFacts.refuse_unfit`): it leaves open no more than
+            how many units there are and how frequent classes are.
     """
-    plain, made = schema.to_plain(), made_of(schema)
-    plain.pop("label", None)
-    if "columns" in made:
-        plain |= made
+    plain = schema.to_plain()
+    for question in schema.questions:
+        if question.fact == "shares":
+            place = plain["columns"][question.column] if "columns" in plain else plain["label"]
+            place.pop("shares")
     return Schema.from_plain(plain | {"units": 1}).resolve({})
 
 

@@ -61,6 +61,7 @@ def test_an_array_of_another_thing_stands_in_nobodys_way(schema, pixels, labels)
     coordinates = {"x": np.arange(12.0), "y": np.arange(12.0)}
     found = open_images({"images": pixels, "labels": labels} | coordinates).load(schema)
     assert found.frame["label"].tolist() == labels.tolist()
+    assert "either of which could be meant" in refusal({"images": pixels, "y": labels, "class": labels}, schema)
     several = Schema.parse(schema.to_yaml().replace("id: null, max_records: 1", "id: image_id, max_records: 2"))
     given = {"images": pixels, "labels": labels, "image_id": np.repeat(np.arange(6), 2)}
     assert open_images(given).load(several).unit.tolist() == np.repeat(np.arange(6), 2).tolist()
@@ -75,6 +76,22 @@ def test_a_split_is_named_behind_the_path(tmp_path, schema, pixels, labels):
     np.savez(path, x=pixels, y=labels, x_test=pixels[:3], y_test=labels[:3])
     assert "name one: a.npz#, a.npz#test" in refusal(path, schema)
     assert len(open_images(f"{path}#").load(schema).content) == 12
+
+
+def test_an_array_that_would_have_to_be_unpickled_is_not_looked_at(tmp_path, schema, pixels, labels):
+    np.savez(tmp_path / "a.npz", images=pixels, labels=labels, names=np.array([{}], dtype=object))
+    with np.load(tmp_path / "a.npz") as arrays:
+        assert len(open_images(arrays).load(schema).content) == 12
+
+
+def test_a_flat_split_is_a_split(schema, pixels, labels):
+    given = {"x_train": pixels, "y_train": labels, "x_test": pixels.reshape(12, -1), "y_test": labels}
+    assert "several sets" in refusal(given, schema)
+
+
+def test_a_word_before_a_name_is_a_split_only_where_no_name_is_plain(schema, pixels, labels):
+    given = {"images": pixels, "labels": labels, "test_images": pixels[:3], "test_labels": labels[:3]}
+    assert len(open_images(given).load(schema).content) == 12
 
 
 def test_a_split_may_stand_before_the_names(tmp_path, schema, pixels, labels):

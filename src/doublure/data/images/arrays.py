@@ -7,7 +7,7 @@ import math
 import re
 import zipfile
 from abc import abstractmethod
-from collections.abc import Collection, Container, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
@@ -22,7 +22,7 @@ from doublure.errors import DataError
 from doublure.schema.images import LABEL, ImageSchema
 
 _BLOCK_BYTES = 8_000_000
-_FEWEST_AXES = 3
+_FEWEST_AXES = 2
 
 
 def _images_in(shape: tuple[int, ...]) -> tuple[int, int, int] | None:
@@ -164,28 +164,31 @@ class _MappingSource(_NamedSource):
 
 def open_mapping(arrays: Mapping[str, Any], name: str, split: str | None) -> ImageSource:
     """Look at arrays in memory."""
-    return _MappingSource(name, arrays, _names(name, {str(key): _axes(arrays[key]) for key in arrays}, split))
+    found = _names(name, [str(key) for key in arrays], lambda each: _axes(arrays, each), split)
+    return _MappingSource(name, arrays, found)
 
 
-def _axes(given: Any) -> int:
+def _axes(arrays: Mapping[str, Any], name: str) -> int:
     """Return how many axes an array has; none if it is no array."""
     try:
-        return np.ndim(given)
+        return np.ndim(arrays[name])
     except (TypeError, ValueError):
         return 0
 
 
-def _names(name: str, axes: Mapping[str, int], split: str | None) -> _Names:
-    """Return where images and their labels stand; a name with other than an image's axes is another thing's."""
-    pictures = named([each for each, number in axes.items() if number >= _FEWEST_AXES], PIXEL_NAMES, split)
-    found = pictures or named(axes, PIXEL_NAMES, split)
+def _names(name: str, names: list[str], axes: Callable[[str], int], split: str | None) -> _Names:
+    """Return where images and their labels stand; of several names, one with a number a record is another thing's."""
+    found = named(names, PIXEL_NAMES, split)
+    if sum(map(len, found.values())) > 1:
+        pictures = {of: [each for each in some if axes(each) >= _FEWEST_AXES] for of, some in found.items()}
+        found = {of: some for of, some in pictures.items() if some} or found
     if not found:
         remedy = "name the array images or x" if split is None else "name a split that is there"
         raise DataError("holds no array of images", field=name, remedy=remedy)
     if len(found) > 1:
         raise several(name, found, "images")
     ((of, pixels),) = found.items()
-    return _Names(only(pixels, name), named(axes, LABEL_NAMES, of).get(of, []), of)
+    return _Names(only(pixels, name), named(names, LABEL_NAMES, of).get(of, []), of)
 
 
 # -- NPZ -------------------------------------------------------------------------------------------------------------
@@ -234,7 +237,7 @@ class _NpzSource(_NamedSource):
 def open_npz(path: Path, split: str | None) -> ImageSource:
     """Look at an NPZ file's headers."""
     found = headers(path)
-    names = _names(path.name, {name: len(header.shape) for name, header in found.items()}, split)
+    names = _names(path.name, list(found), lambda each: len(found[each].shape), split)
     refuse_objects(names.pixels, found[names.pixels])
     return _NpzSource(path, found, names)
 

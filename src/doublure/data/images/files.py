@@ -227,5 +227,5 @@ def picture_bytes(kind: Any) -> bool:
 
 def _candidates(columns: Sequence[str], known: tuple[str, ...]) -> Sequence[str]:
     """Return the columns of the known names, else those whose names begin so."""
-    found = named(columns, known, None)
+    found = named(columns, known, None, before=False)
     return found.get("") or [name for each in found.values() for name in each]

@@ -119,7 +119,7 @@ class ArraySource(SeriesSource):
         found = {}
         for split in self._splits(schema):
             each = tuple(f"{name}_{split}" if split else name for name in schema.channels)
-            together = named(self._headers, VALUE_NAMES, split).get(split, [])
+            together = named(self._headers, VALUE_NAMES, split, before=False).get(split, [])
             if all(name in self._headers for name in each):
                 found[split] = each
             elif together:
@@ -141,7 +141,9 @@ class ArraySource(SeriesSource):
             return [self._split]
         behind = [name.partition(f"{channel}_") for channel in schema.channels for name in self._headers]
         return list(
-            dict.fromkeys(["", *named(self._headers, VALUE_NAMES, None), *(b for a, s, b in behind if s and not a)])
+            dict.fromkeys(
+                ["", *named(self._headers, VALUE_NAMES, None, before=False), *(b for a, s, b in behind if s and not a)]
+            )
         )
 
     def _lead(self, name: str, schema: SeriesSchema, *, alone: bool) -> tuple[int, ...]:
