@@ -45,3 +45,10 @@ def test_each_package_and_each_attack_is_imported_alone():
 def test_attacks_rest_on_figures_and_not_on_evaluations():
     code = "import sys, doublure.attack; sys.exit('doublure.evaluate' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_command_line_starts_without_what_only_a_verb_needs():
+    later = "{'pydantic', 'numpy', 'pandas', 'torch'}"
+    code = f"import sys, doublure.cli.main; sys.exit(' '.join({later} & {{*sys.modules}}) or 0)"
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

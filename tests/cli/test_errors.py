@@ -189,6 +189,7 @@ def test_bad_ledgers(doublure, world, tmp_path):
     assert "already exists" in said.line
 
 
+MAKES_PUBLIC = ["{data}", "--schema", "{schema}", "--provenance", "{data}", "-o", "{run}", "--set"]
 BAD_FLAGS = {
     "no such verb": ["fly"],
     "no such flag": ["plan", "s.yaml", "--colour", "red"],
@@ -235,45 +236,9 @@ BAD_FLAGS = {
         "--delta",
         "0",
     ],
-    "an argument of a public fit as a setting": [
-        "public",
-        "fit",
-        "{data}",
-        "--schema",
-        "{schema}",
-        "--provenance",
-        "{data}",
-        "-o",
-        "{run}",
-        "--set",
-        "out=3",
-    ],
-    "a progress as a setting": [
-        "public",
-        "fit",
-        "{data}",
-        "--schema",
-        "{schema}",
-        "--provenance",
-        "{data}",
-        "-o",
-        "{run}",
-        "--set",
-        "progress=3",
-    ],
-    "weights as a setting": [
-        "public",
-        "adopt",
-        "{data}",
-        "--schema",
-        "{schema}",
-        "--provenance",
-        "{data}",
-        "-o",
-        "{run}",
-        "--set",
-        "weights=3",
-    ],
+    "an argument of a public fit as a setting": ["public", "fit", *MAKES_PUBLIC, "out=3"],
+    "a progress as a setting": ["public", "fit", *MAKES_PUBLIC, "progress=3"],
+    "weights as a setting": ["public", "adopt", *MAKES_PUBLIC, "weights=3"],
     "a schema as a setting": ["plan", "{schema}", "--method", "gan", "--set", "schema=x"],
     "a plan and a method": [
         "fit",

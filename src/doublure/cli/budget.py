@@ -10,7 +10,6 @@ import typer
 from doublure.cli.options import Config, Json
 from doublure.cli.terminal import Outcome
 from doublure.errors import GateFailed, LedgerError, printable
-from doublure.guarantee import figure
 
 _CAME_TO_NOTHING = ("no-noise-drawn",)
 
@@ -74,6 +73,8 @@ def show(ledger: LedgerPath, as_json: Json = False, config: Config = None) -> Ou
 
 
 def _price(of: dict[str, Any]) -> str:
+    from doublure.guarantee import figure
+
     return f"ε = {figure(of['epsilon'])}, δ = {figure(of['delta'])}"
 
 

@@ -50,14 +50,6 @@ def beside(name: str, split: str | None) -> tuple[str, ...]:
     return (f"{name}_{split}", f"{split}_{name}", name) if split else (name,)
 
 
-def spelt_out(names: Sequence[str]) -> Sequence[str]:
-    """Return the names of labels that could be meant: beside ``label`` a ``y`` is something else."""
-    words = [set(name.lower().split("_")) for name in names]
-    if not any(each & {"label", "labels"} for each in words):
-        return names
-    return [name for name, each in zip(names, words, strict=True) if "y" not in each]
-
-
 def only(names: Sequence[str], container: str) -> str:
     """Return the one name that holds a thing.
 
@@ -68,6 +60,18 @@ def only(names: Sequence[str], container: str) -> str:
         both = " and ".join(printable(name) for name in names[:2])
         raise DataError(f"holds {both}, either of which could be meant", field=container, remedy="rename one")
     return names[0]
+
+
+def labels_among(names: Sequence[str], container: str) -> str:
+    """Return the name of the labels: beside ``label`` a ``y`` is something else.
+
+    Raises:
+        DataError: Several could be meant, and nobody could tell which.
+    """
+    words = {name: set(name.lower().split("_")) for name in names}
+    sure = any(each & {"label", "labels"} for each in words.values())
+    meant = [name for name, each in words.items() if not (sure and "y" in each)]
+    return only(meant or names, container)
 
 
 def several(name: str, splits: Iterable[str], what: str) -> DataError:

@@ -153,7 +153,6 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
             RunFolderError: The folder is not there, or its weights are others, or do not fit what it says of them.
             SettingError: Records would meet in it.
         """
-        super().ready(schema)
         from doublure.methods.latent_teaching import inversion_of, public_networks
 
         encoder = encoder_for(answered(schema), self)

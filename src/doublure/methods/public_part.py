@@ -13,9 +13,7 @@ from doublure.methods.base import MethodSettings
 from doublure.methods.public_settings import PublicSettings
 from doublure.methods.public_settings import read as read_public
 from doublure.public.facts import PublicFacts
-from doublure.public.folder import PublicFolder
 from doublure.public.folder import load as load_public
-from doublure.schema import Schema
 
 
 def _as_text(given: object) -> object:
@@ -87,15 +85,6 @@ class PublicPart(MethodSettings):
     def excluded(self) -> tuple[str, ...]:
         """What it does not cover."""
         return self.facts.excluded
-
-    def ready(self, schema: Schema) -> None:
-        """Refuse another public generator than the plan's, before anything is charged.
-
-        Raises:
-            RunFolderError: The folder is not there, or its weights are others.
-        """
-        del schema
-        PublicFolder(self.public).refuse_another(self.facts)
 
     def shown(self) -> dict[str, Any]:
         """Return the settings as a plan is explained with; where the generator comes from has a line of its own."""

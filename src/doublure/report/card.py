@@ -72,11 +72,7 @@ def context(card: Mapping[str, Any], sheet: bytes | None = None, records: str = 
         "figures": _figures(guarantee, kind),
         "assumptions": _list(guarantee.get("assumptions")),
         "excluded": _list(guarantee.get("excluded")),
-        "touches": [
-            {key: (_claim if key in _CLAIMS else _text)(touch.get(key)) for key in _TOUCHED} | votes
-            for touch in card.get("touches") or ()
-            for votes in [_votes(touch.get("event")) if guarantee.get("kind") == "empirical" else {}]
-        ],
+        "touches": [_touched(touch, guarantee.get("kind")) for touch in card.get("touches") or ()],
         "about": [
             (name, _text(card[key]))
             for key, name in {
@@ -171,11 +167,14 @@ def _claim(value: object) -> str:
     return figure(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else _text(value)
 
 
-def _votes(event: object) -> dict[str, str]:
-    """Return what an empirical run paid for in words: one table of votes, priced as what one label moves in it."""
-    if not isinstance(event, Mapping) or event.get("type") != "discrete-gaussian":
-        return {}
-    return {"event": f"discrete-gaussian: scale {_text(event.get('scale'))} on each count of votes; a label moves two"}
+def _touched(touch: Mapping[str, Any], kind: object) -> dict[str, str]:
+    """Return one access in words; what an empirical run paid for is one table of votes, priced as a label moves it."""
+    found = {key: (_claim if key in _CLAIMS else _text)(touch.get(key)) for key in _TOUCHED}
+    event = touch.get("event")
+    if kind == "empirical" and isinstance(event, Mapping) and event.get("type") == "discrete-gaussian":
+        scale = _text(event.get("scale"))
+        found["event"] = f"discrete-gaussian: scale {scale} on each count of votes; a label moves two"
+    return found
 
 
 def _text(value: object) -> str:

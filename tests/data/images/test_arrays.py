@@ -62,6 +62,8 @@ def test_an_array_of_another_thing_stands_in_nobodys_way(schema, pixels, labels)
     found = open_images({"images": pixels, "labels": labels} | coordinates).load(schema)
     assert found.frame["label"].tolist() == labels.tolist()
     assert "either of which could be meant" in refusal({"images": pixels, "y": labels, "class": labels}, schema)
+    found = open_images({"images_y": pixels, "label_y": labels}).load(schema)  # a split may be called so
+    assert found.frame["label"].tolist() == labels.tolist()
     several = Schema.parse(schema.to_yaml().replace("id: null, max_records: 1", "id: image_id, max_records: 2"))
     given = {"images": pixels, "labels": labels, "image_id": np.repeat(np.arange(6), 2)}
     assert open_images(given).load(several).unit.tolist() == np.repeat(np.arange(6), 2).tolist()

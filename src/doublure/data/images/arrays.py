@@ -17,7 +17,7 @@ from doublure.data.images.pictures import Reader
 from doublure.data.images.records import Pixels
 from doublure.data.images.sources import LABEL_NAMES, PIXEL_NAMES, ImageSource, other_length
 from doublure.data.npz import DAMAGED, Header, array, headers, read_header, refuse_fields, refuse_objects
-from doublure.data.splits import beside, named, only, several, spelt_out
+from doublure.data.splits import beside, labels_among, named, only, several
 from doublure.errors import DataError
 from doublure.schema.images import LABEL, ImageSchema
 
@@ -123,7 +123,7 @@ class _NamedSource(_ArraySource):
 
     def _labels_name(self) -> str:
         """Return the name of the labels; which one is meant matters only to a schema with a label."""
-        return only(spelt_out(self._found.labels), self.name)
+        return labels_among(self._found.labels, self.name)
 
     def _ids_name(self, name: str) -> str:
         for found in beside(name, self._found.split):

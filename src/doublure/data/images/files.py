@@ -12,7 +12,7 @@ import numpy as np
 from doublure.data.images.pictures import LARGEST_FILE, Reader
 from doublure.data.images.records import Pixels
 from doublure.data.images.sources import LABEL_NAMES, PIXEL_NAMES, ImageSource
-from doublure.data.splits import named, only, spelt_out
+from doublure.data.splits import labels_among, named, only
 from doublure.errors import DataError
 from doublure.schema.columns import label
 from doublure.schema.images import ImageSchema
@@ -151,21 +151,21 @@ class ParquetSource(ImageSource):
             raise self._unreadable() from None
         self._columns = [str(name) for name in schema.names]
         self._pixels_name = self._find(schema)
-        self._labels = spelt_out(_candidates(self._columns, LABEL_NAMES))
+        self._labels = _candidates(self._columns, LABEL_NAMES)
         super().__init__(path.name, rows, labelled=bool(self._labels))
 
     def _find(self, schema: Any) -> str:
         held = [str(field.name) for field in schema if picture_bytes(field.type)]
-        found = _candidates(held, PIXEL_NAMES) or held
-        if not found or (found is held and len(held) > 1):
+        found = _candidates(held, PIXEL_NAMES)
+        if not found and len(held) != 1:
             remedy = "name one column image; it must hold the bytes of PNG or JPEG files"
             raise DataError("holds no column of pictures, or several", field=self._path.name, remedy=remedy)
-        return only(found, self._path.name)
+        return only(found or held, self._path.name)
 
     def check_more(self, schema: ImageSchema) -> None:
         """Compare names and lengths with the schema."""
         if schema.label is not None:
-            only(self._labels, self.name)
+            labels_among(self._labels, self.name)
         if schema.unit.id is not None and schema.unit.id not in self._columns:
             remedy = "mend the schema or the file"
             raise DataError("is not a column of the data", field=schema.unit.id, remedy=remedy)
@@ -184,7 +184,7 @@ class ParquetSource(ImageSource):
 
     def labels(self, known: Collection[str] = ()) -> Any:
         """Return the labels as they stand there."""
-        return self._column_of(only(self._labels, self.name))
+        return self._column_of(labels_among(self._labels, self.name))
 
     def ids(self, name: str) -> Any:
         """Return the units' ids as they stand there."""
