@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from doublure.methods import labelling, table
+from doublure.methods import labelling, mean_embedding, table
 from doublure.methods.guided import METHOD
 from doublure.methods.labelling import labelled
 from doublure.networks.fixed_features import LabelFeatures
@@ -104,7 +104,9 @@ def asked(monkeypatch):
 
 
 @pytest.mark.parametrize("share", [0.2, 0.9])
-def test_the_noise_is_that_of_the_plan(digits, asked, share):
+def test_the_noise_is_that_of_the_plan(digits, asked, share, monkeypatch):
+    believed, target = [], mean_embedding.target
+    monkeypatch.setattr(mean_embedding, "target", lambda total, noise: believed.append(noise) or target(total, noise))
     sigma, steps, clip, most = 3.0, 4, 0.25, 2
     text = digits.TEXT + f"unit: {{name: writer, id: writer, max_records: {most}}}\n"
     made_by(
@@ -113,6 +115,7 @@ def test_the_noise_is_that_of_the_plan(digits, asked, share):
     first, each = sigma / math.sqrt(1 - share), sigma * math.sqrt(steps / share)
     assert [size for size, _ in asked] == [10 * 129] + [10 * 20] * steps
     assert [std for _, std in asked] == pytest.approx([first * most] + [each * clip * most] * steps)
+    assert believed == pytest.approx([first * most])
     assert 1 / first**2 + steps / each**2 == pytest.approx(1 / sigma**2)
 
 

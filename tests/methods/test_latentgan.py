@@ -23,6 +23,7 @@ from doublure.networks.fixed_features import LatentEmbedding
 from doublure.networks.latent import ThroughPublic, bounded
 from doublure.networks.latent_mixture import LatentMixture, class_of
 from doublure.planning import Plan
+from doublure.private.noise import OsKeyedNoise
 
 WIDTH = 6
 CLASSES, CELLS = "sum up the latents' moments for each class", "sum up the latents' moments for each cell"
@@ -435,6 +436,29 @@ def test_how_often_a_class_is_cut_follows_from_public_figures(letters):
     assert found == sorted(found)
     assert (found[0], found[-1]) == (0, 3)
     assert latent_moments.believable_splits(settings, 1e5, 1e4) == 0
+
+
+def test_moments_are_believed_as_far_as_the_noise_of_several_records_allows(letters, tmp_path, monkeypatch):
+    added, believed, normal, read = [], [], OsKeyedNoise.normal, Moments.of
+
+    def watched(source, size, std, *, device="cpu"):
+        added.append(std)
+        return normal(source, size, std, device=device)
+
+    def reading(total, noise):
+        believed.append(noise)
+        return read(total, noise)
+
+    monkeypatch.setattr(OsKeyedNoise, "normal", watched)
+    monkeypatch.setattr(Moments, "of", reading)
+    monkeypatch.setattr(latent_moments, "believable_splits", lambda *_: 1)
+    text = letters.PRIVATE + "unit: {name: writer, id: writer, max_records: 3}\n"
+    plan = letters.plan(text, teacher="mixture", splits=1)
+    writers = letters.private | {"writer": np.arange(len(letters.private["labels"])) // 3}
+    fitted(letters, plan, tmp_path, writers)
+    multipliers = [access.event.noise_multiplier for access in plan.touches]
+    assert believed == pytest.approx(added)
+    assert added == pytest.approx([3 * multiplier for multiplier in multipliers])
 
 
 # -- small parts -------------------------------------------------------------------------------------------------------

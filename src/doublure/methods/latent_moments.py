@@ -70,8 +70,7 @@ def mixture_from(job: Job, settings: LatentSettings, sums: PrivateSums) -> nn.Mo
         cell = of * 2**splits + cells_of(latents, of, classes, directions)
         return functional.one_hot(cell, kinds * 2**splits).float(), moment_vectors(latents)
 
-    # A unit with several records has as much more noise.
-    noise = [multiplier * job.encoder.schema.unit.max_records for multiplier in sums.noise_multipliers]
+    noise = sums.deviations
     first = release(_RELEASES[0], kinds, by_class)
     classes, splits = Moments.of(first, noise[0]), believable_splits(settings, job.units / kinds, noise[-1])
     directions = classes.directions[:, :, :splits]

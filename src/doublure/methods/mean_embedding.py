@@ -147,9 +147,8 @@ def taught_by(
         kept[RELEASED] = _released(sums, features, job.encoder.condition_width)
         job.checkpoints.save(sums.taken, kept)
     job.progress.at(1)
-    noise = sums.noise_multipliers[0] * job.encoder.schema.unit.max_records
     with kept_state.taken_up():
-        lesson = Teaching(job, settings, features, target(kept[RELEASED], noise), build)
+        lesson = Teaching(job, settings, features, target(kept[RELEASED], sums.deviations[0]), build)
         if "fit_step" in kept:
             lesson.restore(kept)
     job.progress.stage("teach the generator", settings.fit_steps)

@@ -79,6 +79,11 @@ class PrivateSums:
         """What has been done so far, as the accountant reads it."""
         return tuple(GaussianEvent(noise_multiplier=multiplier) for multiplier in self.noise_multipliers[: self.taken])
 
+    @property
+    def deviations(self) -> tuple[float, ...]:
+        """Standard deviation σ_t m of each planned release's noise where C is 1, in order."""
+        return tuple(multiplier * self._max_records for multiplier in self.noise_multipliers)
+
     def see(self, records: PrivateRecords) -> None:
         """Go on with another form of the same records, one row for each (:meth:`PrivateRecords.mapped`)."""
         self._records = records
@@ -101,16 +106,15 @@ class PrivateSums:
             raise SettingError("all releases of the plan have been made", field="releases", remedy="make a new plan")
         if self._records.most_records > self._max_records:
             raise SettingError("a unit has more records than planned", field="max_records", remedy="bound them first")
-        sensitivity = bound * self._max_records
-        multiplier = self.noise_multipliers[self.taken]
-        require_std(multiplier * sensitivity, field="bound")
+        deviation = self.deviations[self.taken] * bound
+        require_std(deviation, field="bound")
         self._authorise(self.taken + 1)
         self.taken += 1
         total = torch.zeros(shape, dtype=torch.float64)
         for body, condition in self._records.expanded(_CHUNK):
             left, right = factors(body, condition)
             total += _bounded_sum(left, right, bound).cpu()
-        noise = self._noise.normal(total.numel(), multiplier * sensitivity).view(shape)
+        noise = self._noise.normal(total.numel(), deviation).view(shape)
         return total.float() + noise
 
 
