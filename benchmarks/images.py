@@ -5,7 +5,7 @@
     python benchmarks/images.py run --data mnist --method noisecritic --students cnn logistic --expected-loss student
     python benchmarks/images.py run --data mnist --method bayesgan --epsilon 2 --sizes 100 300 1000 3000 10000
     python benchmarks/images.py run --data mnist --method guided --epsilon 1 --seeds 0 1 2 --tuning
-    python benchmarks/images.py table
+    python benchmarks/images.py table                # and curves: a picture of --sizes
 
 All 60,000 training images are the private data set (``--private`` for fewer); a student of
 ``doublure.evaluate.students`` learns from 60,000 artificial ones and is tested on the 10,000 official test images;
@@ -53,9 +53,10 @@ from doublure.evaluate.students import STUDENTS, Student, learning_curve, predic
 from doublure.evaluate.tuning import tune
 from doublure.schema import Schema
 from fits import kept
+from lines import Lines, draw, spread
 from peers import dp_merf
 from real_images import train_and_test
-from results import Case, finished, measure
+from results import FIGURES, Case, finished, measure
 
 SCHEMA = Path(__file__).resolve().parents[1] / "examples" / "schemas" / "mnist.schema.yaml"
 DELTA = 1e-5
@@ -63,6 +64,12 @@ TAUGHT, TUNED_ON = 10_000, 5_000
 PEER = "peer:dp-merf"
 DATA = ("mnist", "fashion-mnist", "cifar10", "olivetti")
 UNLIKE_MNIST = ("cifar10", "olivetti")
+_TITLES = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST"}
+_LOOKS = {
+    "real": ("real images", {"color": "grey"}),
+    "bayesgan 2": ("bayesgan, sum of ε_μ 2", {"color": "#0b6e8f"}),
+    "bayesgan 1": ("bayesgan, sum of ε_μ 1", {"color": "#c8553d"}),
+}
 UNPROTECTED = ("gan", "noisecritic", "real")
 
 
@@ -240,10 +247,28 @@ def loss_table(cells: dict[tuple[Any, ...], list[dict[str, Any]]]) -> None:
                 print("|", " | ".join(str(x) for x in (*row, chosen if chosen != "[]" else "default")), "|")
 
 
+def curves() -> None:
+    """Draw accuracy by how many labelled images taught a student (2022, Figure 3), as the documentation has it."""
+    found: dict[str, dict[str, dict[int, list[float]]]] = {data: {} for data in DATA}
+    for entry in finished("images"):
+        data, method, epsilon, _, samples, held_out, chosen, *_ = entry["cell"]
+        name = method if epsilon is None else f"{method} {epsilon:g}"
+        if entry.get("by_size") and name in _LOOKS and not held_out and chosen == "[]":
+            for size, right in {**entry["by_size"], samples: entry["students"]["cnn"]}.items():
+                found[data].setdefault(name, {}).setdefault(int(size), []).append(right)
+    panes: list[tuple[str, Lines]] = [
+        (_TITLES.get(data, data), {name: {at: spread(all_) for at, all_ in line.items()} for name, line in own.items()})
+        for data, own in found.items()
+        if own
+    ]
+    title = "accuracy of the CNN on real test images, mean and range of the seeds"
+    draw(panes, _LOOKS, title=title, over="labelled images that it learned from", path=FIGURES / "label-curves.svg")
+
+
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["run", "table"])
+    parser.add_argument("verb", choices=["run", "table", "curves"])
     parser.add_argument("--data", choices=sorted(DATA), default="mnist")
     parser.add_argument("--method", default="guided")
     parser.add_argument("--epsilon", type=float, default=1.0)
@@ -264,6 +289,8 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     if options.verb == "table":
         table()
+    elif options.verb == "curves":
+        curves()
     else:
         measure("images", cases(options))
 

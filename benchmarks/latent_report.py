@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 
 from doublure.data.images.sheets import contact_sheet
+from lines import Lines, draw, spread
 from results import FIGURES, OUT, finished
 
 Entries: TypeAlias = "list[dict[str, Any]]"
-Lines: TypeAlias = "dict[str, dict[float | None, tuple[float, float, float]]]"
 SCORES = ("accuracy", "precision", "recall", "f1")
 PICTURES = ("classifier_score", "frechet", "frechet_by_label")
 THROUGH_PUBLIC = ("inversion", "latentgan")
@@ -27,24 +26,18 @@ _TITLES = {
     "frechet_by_label": "Fréchet distance, by label",
 }
 _LOOKS = {
-    "real": {"color": "grey", "linestyle": "-"},
-    "gan": {"color": "grey", "linestyle": "--"},
-    "inversion": {"color": "grey", "linestyle": ":"},
-    "latentgan": {"color": "#0b6e8f"},
-    "dpgan": {"color": "#c8553d"},
-    "xie": {"color": "#b58a1b"},
+    "real": ("private records", {"color": "grey", "linestyle": "-"}),
+    "gan": ("gan, no privacy", {"color": "grey", "linestyle": "--"}),
+    "inversion": ("inversion, no privacy", {"color": "grey", "linestyle": ":"}),
+    "latentgan": ("latentgan", {"color": "#0b6e8f"}),
+    "dpgan": ("dpgan", {"color": "#c8553d"}),
+    "xie": ("Xie et al.", {"color": "#b58a1b"}),
 }
 _TASKS = {
     "cifar10": "CIFAR-10's other classes",
     "emnist-mnist": "EMNIST letters to MNIST",
     "fashion": "Fashion-MNIST, odd to even",
     "mnist-odd-even": "MNIST, odd to even",
-}
-_NAMES = {
-    "real": "private records",
-    "gan": "gan, no privacy",
-    "inversion": "inversion, no privacy",
-    "xie": "Xie et al.",
 }
 
 
@@ -96,11 +89,12 @@ def curves() -> None:
     tasks = {task: _lines(usual, task) for task in sorted({key[0] for key in usual})}
     for task, lines in tasks.items():
         panes = [(title, lines[name]) for name, title in _TITLES.items() if lines[name]]
-        _draw(panes, f"{_TASKS.get(task, task)}, δ = 1e-5, mean and range of the seeds", OUT / f"latent-{task}.png")
+        title = f"{_TASKS.get(task, task)}, δ = 1e-5, mean and range of the seeds"
+        draw(panes, _LOOKS, title=title, over="ε", path=OUT / f"latent-{task}.png")
     panes = [(_TASKS.get(task, task), lines["accuracy"]) for task, lines in tasks.items() if lines["frechet_by_label"]]
     if panes:
         title = "accuracy on real test images, δ = 1e-5, mean and range of the seeds"
-        _draw(panes, title, FIGURES / "latent-accuracy.svg")
+        draw(panes, _LOOKS, title=title, over="ε", path=FIGURES / "latent-accuracy.svg")
 
 
 def _lines(usual: dict[tuple[Any, ...], Entries], task: str) -> dict[str, Lines]:
@@ -117,45 +111,8 @@ def _lines(usual: dict[tuple[Any, ...], Entries], task: str) -> dict[str, Lines]
             continue
         for name in _TITLES:
             if values := values_of(entries, name):
-                found[name].setdefault(method, {})[epsilon] = min(values), statistics.mean(values), max(values)
+                found[name].setdefault(method, {})[epsilon] = spread(values)
     return found
-
-
-def _draw(panes: list[tuple[str, Lines]], title: str, path: Path) -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": path.name})
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(1, len(panes), figsize=(3.6 * len(panes), 3.9), layout="constrained", squeeze=False)
-    shown: dict[str, Any] = {}
-    for pane, (name, lines) in zip(axes[0], panes, strict=True):
-        for method in (method for method in METHODS if method in lines):
-            points = lines[method]
-            if None in points:
-                low, middle, high = points[None]
-                shown[method] = pane.axhline(middle, **_LOOKS[method])
-                pane.axhspan(low, high, alpha=0.1, color="grey", linewidth=0)
-            else:
-                at = sorted(epsilon for epsilon in points if epsilon is not None)
-                lows, middles, highs = np.array([points[epsilon] for epsilon in at]).T
-                spread = (middles - lows, highs - middles)
-                look = {"marker": "o", "markersize": 4, "capsize": 3, **_LOOKS[method]}
-                shown[method] = pane.errorbar(at, middles, yerr=spread, **look)
-        budgets = sorted({epsilon for points in lines.values() for epsilon in points if epsilon is not None})
-        pane.set(xscale="log", xlabel="ε", title=name)
-        pane.set_xticks(budgets, [f"{epsilon:g}" for epsilon in budgets], minor=False)
-        pane.minorticks_off()
-        pane.spines[["top", "right"]].set_visible(False)
-    names = [method for method in METHODS if method in shown]
-    labels = [_NAMES.get(name, name) for name in names]
-    figure.legend([shown[name] for name in names], labels, loc="outside lower center", frameon=False, ncols=len(names))
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110, metadata={"Date": None} if path.suffix == ".svg" else None)
-    plt.close(figure)
-    print(path)
 
 
 def _usual(key: tuple[Any, ...]) -> bool:
