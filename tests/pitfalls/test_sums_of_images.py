@@ -253,7 +253,7 @@ MUTANTS = {
     "noise halved": (
         PrivateSums,
         "release",
-        ("self._noise.normal(total.numel(), multiplier", "self._noise.normal(total.numel(), 0.5 * multiplier"),
+        ("self._noise.normal(total.numel(), deviation", "self._noise.normal(total.numel(), 0.5 * deviation"),
     ),
     "less noise than the event says": (
         planned_sums,
@@ -304,7 +304,7 @@ def test_a_mutant_is_caught(theatre, mutant):
 
 
 def test_noise_for_one_record_of_several_is_caught(theatre):
-    theatre.lab.plant(PrivateSums, "release", ("sensitivity = bound * self._max_records", "sensitivity = bound"))
+    theatre.lab.plant(PrivateSums, "release", ("self.deviations[self.taken]", "self.noise_multipliers[self.taken]"))
     with theatre.lab.caught():
         check_units_with_several_records(theatre)
 
