@@ -208,6 +208,7 @@ def test_the_distance_follows_the_clipping_schedule(fed: Fed) -> None:
 
 @pytest.mark.parametrize("units", [0, 2])
 @pytest.mark.parametrize("together", [False, True])
+@pytest.mark.filterwarnings("ignore:all sampled distances")  # of two units they are, now and then, and that is said
 def test_too_few_units_count_as_the_largest_distance(fed: Fed, units: int, together: bool) -> None:
     """How many there are is private: the step is taken all the same, and what is missing is charged in full."""
     step = step_of(people(units), together=together)
