@@ -253,7 +253,9 @@ def curves() -> None:
     for entry in finished("images"):
         data, method, epsilon, _, samples, held_out, chosen, *_ = entry["cell"]
         name = method if epsilon is None else f"{method} {epsilon:g}"
-        if entry.get("by_size") and name in _LOOKS and not held_out and chosen == "[]":
+        if not entry.get("by_size") or next(iter(entry["students"])) != "cnn":  # the first student's curve
+            continue
+        if name in _LOOKS and not held_out and chosen == "[]":
             for size, right in {**entry["by_size"], samples: entry["students"]["cnn"]}.items():
                 found[data].setdefault(name, {}).setdefault(int(size), []).append(right)
     panes: list[tuple[str, Lines]] = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections import Counter
 from typing import Any, TypeAlias
 
@@ -17,7 +16,6 @@ Entries: TypeAlias = "list[dict[str, Any]]"
 SCORES = ("accuracy", "precision", "recall", "f1")
 PICTURES = ("classifier_score", "frechet", "frechet_by_label")
 THROUGH_PUBLIC = ("inversion", "latentgan")
-METHODS = ("real", "gan", "inversion", "latentgan", "dpgan", "xie")
 _PANELS, _ROW = OUT / "panels", 20
 _TITLES = {
     "accuracy": "accuracy",
@@ -33,6 +31,7 @@ _LOOKS = {
     "dpgan": ("dpgan", {"color": "#c8553d"}),
     "xie": ("Xie et al.", {"color": "#b58a1b"}),
 }
+METHODS = tuple(_LOOKS)
 _TASKS = {
     "cifar10": "CIFAR-10's other classes",
     "emnist-mnist": "EMNIST letters to MNIST",
@@ -162,7 +161,7 @@ def panels() -> None:
 def _mean_and_range(values: list[float], scale: float, digits: int) -> str:
     if not values:
         return "–"
-    low, middle, high = (f"{scale * value:.{digits}f}" for value in (min(values), statistics.mean(values), max(values)))
+    low, middle, high = (f"{scale * value:.{digits}f}" for value in spread(values))
     return middle if len(values) == 1 else f"{middle} ({low}–{high})"
 
 
