@@ -34,7 +34,7 @@ from sklearn.metrics import roc_auc_score
 import doublure as db
 from doublure.encode.columns import grid_of
 from doublure.schema import ResolvedSchema, Schema
-from results import Case, finished, measure
+from results import Case, finished, mean_and_range, measure
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 DELTA = 1e-5
@@ -231,7 +231,7 @@ def table(arguments: argparse.Namespace) -> None:
             share = statistics.mean(forest) / statistics.mean(real) if real else float("nan")
             cells = [columns, key[0], key[1] or "–", key[2] if key[0] == "dpgan" else "–"]
             cells += [
-                f"{statistics.mean(forest):.4f} ({min(forest):.4f}–{max(forest):.4f}, {len(rows)} seeds)",
+                f"{mean_and_range(forest, '.4f')}, {len(rows)} seeds",
                 f"{share:.3f}",
             ]
             cells += [PAPER.get(key, "–"), f"{statistics.mean(r['boosting_auc'] for r in rows):.3f}"]

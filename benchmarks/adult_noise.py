@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import platform
-import statistics
 import tempfile
 import time
 from pathlib import Path
@@ -27,7 +26,7 @@ from sklearn.model_selection import GridSearchCV
 import doublure as db
 from adult import DELTA, balanced, features, official_test, schema_for
 from doublure.schema import ResolvedSchema
-from results import by_cell, finished, interval, measure
+from results import by_cell, finished, interval, mean_and_range, measure
 
 EPSILONS = (0.5, 1.0, 3.0, 7.0, 15.0)
 GRID = {"max_depth": [8, 16, None], "min_samples_leaf": [1, 5, 20], "max_features": ["sqrt", 0.5]}
@@ -75,7 +74,7 @@ def table() -> None:
         lost = [entry["forest"] - real[seed] for seed, entry in entries.items() if seed in real]
         sigma = next(iter(entries.values())).get("sigma")
         cells = [epsilon or "real rows", "–" if sigma is None else f"{sigma:.2f}"]
-        cells += [f"{statistics.mean(values):.4f} ({min(values):.4f}–{max(values):.4f})"]
+        cells += [mean_and_range(values, ".4f")]
         cells += ["–" if epsilon is None else interval(lost), len(values)]
         print("| " + " | ".join(str(cell) for cell in cells) + " |")
 

@@ -13,6 +13,7 @@ import numpy as np
 import doublure as db
 from doublure.data.images import Images
 from doublure.evaluate.students import seen_by
+from results import mean_and_range
 
 DELTA_MU = 1e-10
 METHOD = "bayesgan"
@@ -52,7 +53,7 @@ def table(cells: Mapping[tuple[Any, ...], Sequence[Mapping[str, Any]]]) -> None:
     print("|---|--:|--:|--:|---|---|--:|---|---|")
     for (data, _, ceiling, _, _, chosen, *_), entries in rows:
         found = [entry["epsilon_mu"] for entry in entries]
-        shown = "–" if None in found else f"{statistics.mean(found):.3g} ({min(found):.3g}–{max(found):.3g})"
+        shown = "–" if None in found else mean_and_range(found, ".3g")
         first = entries[0]
         worst = f"({first['worst_epsilon']:.4g}, {first['worst_delta']:g})"
         right = [entry["annotator"] for entry in entries if entry.get("annotator") is not None]

@@ -33,7 +33,7 @@ from scipy.stats import gaussian_kde, wasserstein_distance
 
 import doublure as db
 from doublure.schema import Schema
-from results import OUT, by_cell, finished, measure
+from results import OUT, by_cell, finished, mean_and_range, measure
 
 POINTS, SPREAD, RADIUS = 10_000, 0.05, 0.35
 EPSILON, DELTA = 8.0, 1e-5
@@ -127,7 +127,7 @@ def table() -> None:
         figures = []
         for name in ("marginal", "sliced"):
             values = [entry[name] for entry in entries]
-            figures.append(f"{statistics.mean(values):.4f} ({min(values):.4f}–{max(values):.4f})")
+            figures.append(mean_and_range(values, ".4f"))
         seconds = statistics.mean(entry.get("seconds", 0) for entry in entries)
         rest = (steps or "–", entries[0].get("epochs", "–"), *figures, round(seconds), len(entries))
         print(f"| {way} | " + " | ".join(str(value) for value in rest) + " |")

@@ -5,7 +5,7 @@
     python benchmarks/images.py run --data mnist --method noisecritic --students cnn logistic --expected-loss student
     python benchmarks/images.py run --data mnist --method bayesgan --epsilon 2 --sizes 100 300 1000 3000 10000
     python benchmarks/images.py run --data mnist --method guided --epsilon 1 --seeds 0 1 2 --tuning
-    python benchmarks/images.py table                # and curves: a picture of --sizes
+    python benchmarks/images.py table                # and curves: a picture of --sizes, bayesgan beside real images
 
 All 60,000 training images are the private data set (``--private`` for fewer); a student of
 ``doublure.evaluate.students`` learns from 60,000 artificial ones and is tested on the 10,000 official test images;
@@ -53,10 +53,10 @@ from doublure.evaluate.students import STUDENTS, Student, learning_curve, predic
 from doublure.evaluate.tuning import tune
 from doublure.schema import Schema
 from fits import kept
-from lines import Lines, draw, spread
+from lines import Lines, draw
 from peers import dp_merf
 from real_images import train_and_test
-from results import FIGURES, Case, finished, measure
+from results import FIGURES, Case, finished, mean_and_range, measure, spread
 
 SCHEMA = Path(__file__).resolve().parents[1] / "examples" / "schemas" / "mnist.schema.yaml"
 DELTA = 1e-5
@@ -101,7 +101,7 @@ def _name(options: argparse.Namespace) -> str:
 
 def _epsilon(options: argparse.Namespace) -> float | None:
     """Return the ε of a cell, where there is one."""
-    return None if options.method in UNPROTECTED or options.method == "real" else options.epsilon
+    return None if options.method in UNPROTECTED else options.epsilon
 
 
 def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
@@ -201,7 +201,7 @@ def table() -> None:
         scores = []
         for name in names:
             values = [100 * entry["students"][name] for entry in entries if name in entry["students"]]
-            scores.append(f"{statistics.mean(values):.1f} ({min(values):.1f}–{max(values):.1f})" if values else "–")
+            scores.append(mean_and_range(values, ".1f"))
         whole = [entry for entry in entries if not entry.get("resumed")] or entries  # what was cut off tells no time
         means = [
             round(statistics.mean(entry.get(key, 0) for entry in whole))
@@ -248,8 +248,8 @@ def loss_table(cells: dict[tuple[Any, ...], list[dict[str, Any]]]) -> None:
 
 
 def curves() -> None:
-    """Draw accuracy by how many labelled images taught a student (2022, Figure 3), as the documentation has it."""
-    found: dict[str, dict[str, dict[int, list[float]]]] = {data: {} for data in DATA}
+    """Draw accuracy by how many labelled images taught a student (2022, Figure 3): ``bayesgan``'s and real ones."""
+    found: dict[str, dict[str, dict[int, list[float]]]] = {}
     for entry in finished("images"):
         data, method, epsilon, _, samples, held_out, chosen, *_ = entry["cell"]
         name = method if epsilon is None else f"{method} {epsilon:g}"
@@ -257,11 +257,10 @@ def curves() -> None:
             continue
         if name in _LOOKS and not held_out and chosen == "[]":
             for size, right in {**entry["by_size"], samples: entry["students"]["cnn"]}.items():
-                found[data].setdefault(name, {}).setdefault(int(size), []).append(right)
+                found.setdefault(data, {}).setdefault(name, {}).setdefault(int(size), []).append(right)
     panes: list[tuple[str, Lines]] = [
         (_TITLES.get(data, data), {name: {at: spread(all_) for at, all_ in line.items()} for name, line in own.items()})
         for data, own in found.items()
-        if own
     ]
     title = "accuracy of the CNN on real test images, mean and range of the seeds"
     draw(panes, _LOOKS, title=title, over="labelled images that it learned from", path=FIGURES / "label-curves.svg")

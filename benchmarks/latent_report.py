@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from doublure.data.images.sheets import contact_sheet
-from lines import Lines, draw, spread
-from results import FIGURES, OUT, finished
+from lines import Lines, draw
+from results import FIGURES, OUT, finished, mean_and_range, spread
 
 Entries: TypeAlias = "list[dict[str, Any]]"
 SCORES = ("accuracy", "precision", "recall", "f1")
@@ -66,8 +66,8 @@ def table() -> None:
               "| CPU s, most | seeds | records, epochs, settings |")  # fmt: skip
         print("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|")
         for (task, method, epsilon, *rest), entries in shown.items():
-            figures = [_mean_and_range(values_of(entries, name), 100, 1) for name in SCORES]
-            figures += [_mean_and_range(values_of(entries, name), 1, 2) for name in PICTURES]
+            figures = [mean_and_range([100 * value for value in values_of(entries, name)], ".1f") for name in SCORES]
+            figures += [mean_and_range(values_of(entries, name), ".2f") for name in PICTURES]
             cpu = max(entry["cpu_seconds"] for entry in entries)  # of a seed that inverted, where another had no need
             row = (task, method, epsilon or "–", *figures, cpu, len(entries), _told(rest))
             print("|", " | ".join(str(x) for x in row), "|")
@@ -91,9 +91,8 @@ def curves() -> None:
         title = f"{_TASKS.get(task, task)}, δ = 1e-5, mean and range of the seeds"
         draw(panes, _LOOKS, title=title, over="ε", path=OUT / f"latent-{task}.png")
     panes = [(_TASKS.get(task, task), lines["accuracy"]) for task, lines in tasks.items() if lines["frechet_by_label"]]
-    if panes:
-        title = "accuracy on real test images, δ = 1e-5, mean and range of the seeds"
-        draw(panes, _LOOKS, title=title, over="ε", path=FIGURES / "latent-accuracy.svg")
+    title = "accuracy on real test images, δ = 1e-5, mean and range of the seeds"
+    draw(panes, _LOOKS, title=title, over="ε", path=FIGURES / "latent-accuracy.svg")
 
 
 def _lines(usual: dict[tuple[Any, ...], Entries], task: str) -> dict[str, Lines]:
@@ -156,13 +155,6 @@ def panels() -> None:
         drawn = _PANELS / f"{task}.png"
         contact_sheet(rows, f"{task}: artificial images (δ = 1e-5 where there is an ε), and real ones").save(drawn)
         print(drawn)
-
-
-def _mean_and_range(values: list[float], scale: float, digits: int) -> str:
-    if not values:
-        return "–"
-    low, middle, high = (f"{scale * value:.{digits}f}" for value in spread(values))
-    return middle if len(values) == 1 else f"{middle} ({low}–{high})"
 
 
 def _told(rest: list[Any]) -> str:

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
-Spread: TypeAlias = tuple[float, float, float]
-"""Least, mean and most over seeds."""
+from results import Spread
 
 Lines: TypeAlias = dict[str, dict[float | None, Spread]]
 """Each method's spread by where it was measured; at None alone, where it has no such place."""
-
-
-def spread(values: Sequence[float]) -> Spread:
-    """Return least, mean and most."""
-    return min(values), statistics.mean(values), max(values)
 
 
 def draw(
@@ -29,7 +22,7 @@ def draw(
     over: str,
     path: Path,
 ) -> None:
-    """Draw panes beside each other, and write them.
+    """Draw panes beside each other, and write them; without panes, nothing.
 
     Args:
         panes: What each is called, and its lines. What has no place in it is a band from one end to the other.
@@ -38,6 +31,8 @@ def draw(
         over: What stands along the axis, logarithmically.
         path: A PNG or an SVG; the same lines make the same bytes.
     """
+    if not panes:
+        return
     import matplotlib as mpl
 
     mpl.use("Agg")

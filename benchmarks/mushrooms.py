@@ -28,7 +28,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import doublure as db
 from doublure.schema import Schema
-from results import by_cell, finished, interval, measure
+from results import by_cell, finished, interval, mean_and_range, measure
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "mushroom.csv.gz"
 SCHEMA = Path(__file__).resolve().parents[1] / "examples" / "schemas" / "mushroom.schema.yaml"
@@ -109,7 +109,7 @@ def table() -> None:
         if way.startswith("dpgan") and way != "dpgan:1.0":
             effect = interval([e["accuracy"] - plain[seed]["accuracy"] for seed, e in entries.items() if seed in plain])
         cells = [way, first.get("epsilon") or "–", _short(first.get("sigma")), first.get("steps") or "–"]
-        cells += [f"{statistics.mean(values):.4f} ({min(values):.4f}–{max(values):.4f})", PAPER.get(way, "–"), effect]
+        cells += [mean_and_range(values, ".4f"), PAPER.get(way, "–"), effect]
         cells += [round(statistics.mean(e.get("processor_seconds", 0) for e in entries.values())), len(values)]
         print("| " + " | ".join(str(cell) for cell in cells) + " |")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,9 @@ MEASURED = Path(__file__).parent / "measured"
 
 Case: TypeAlias = "tuple[Mapping[str, Any], Callable[[], Mapping[str, Any]]]"
 """What tells a result from all others, and how the rest of it is measured."""
+
+Spread: TypeAlias = tuple[float, float, float]
+"""Least, mean and most over seeds."""
 
 
 def finished(name: str) -> list[dict[str, Any]]:
@@ -59,6 +62,19 @@ def by_cell(cells: Iterable[tuple[Any, ...]], one_cell: Callable[..., Mapping[st
     return (({"cell": cell}, partial(one_cell, *cell)) for cell in cells)
 
 
+def spread(values: Sequence[float]) -> Spread:
+    """Return least, mean and most."""
+    return min(values), statistics.mean(values), max(values)
+
+
+def mean_and_range(values: Sequence[float], form: str) -> str:
+    """Return a mean and, of several values, the least and the most."""
+    if not values:
+        return "–"
+    low, middle, high = (format(value, form) for value in spread(values))
+    return middle if len(values) == 1 else f"{middle} ({low}–{high})"
+
+
 def interval(differences: list[float]) -> str:
     """Return a mean and Student's 95 % interval."""
     if len(differences) < 2:
@@ -71,5 +87,5 @@ def mean_and_half(values: list[float]) -> tuple[float, float]:
     """Return a mean and half of Student's 95 % interval; one value says nothing of its spread, and has zero."""
     if len(values) < 2:
         return values[0], 0.0
-    spread = statistics.stdev(values) / math.sqrt(len(values))
-    return statistics.mean(values), float(student_t.ppf(0.975, len(values) - 1)) * spread
+    error = statistics.stdev(values) / math.sqrt(len(values))
+    return statistics.mean(values), float(student_t.ppf(0.975, len(values) - 1)) * error

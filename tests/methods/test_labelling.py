@@ -69,7 +69,7 @@ def looked_at(digits, first):
     job = replace(job, records=PrivateRecords(kept._compact[first:150], np.arange(count), count, kept._expand))
 
     class Sums:
-        noise_multipliers, taken = (1.0,), 0
+        noise_multipliers, deviations, taken = (1.0,), (1.0,), 0
 
         def see(self, records):
             found.append(records)
@@ -105,8 +105,9 @@ def asked(monkeypatch):
 
 @pytest.mark.parametrize("share", [0.2, 0.9])
 def test_the_noise_is_that_of_the_plan(digits, asked, share, monkeypatch):
-    believed, target = [], mean_embedding.target
+    believed, target, loud, rate = [], mean_embedding.target, [], labelling._rate
     monkeypatch.setattr(mean_embedding, "target", lambda total, noise: believed.append(noise) or target(total, noise))
+    monkeypatch.setattr(labelling, "_rate", lambda *public: loud.append(public[-1]) or rate(*public))
     sigma, steps, clip, most = 3.0, 4, 0.25, 2
     text = digits.TEXT + f"unit: {{name: writer, id: writer, max_records: {most}}}\n"
     made_by(
@@ -116,6 +117,7 @@ def test_the_noise_is_that_of_the_plan(digits, asked, share, monkeypatch):
     assert [size for size, _ in asked] == [10 * 129] + [10 * 20] * steps
     assert [std for _, std in asked] == pytest.approx([first * most] + [each * clip * most] * steps)
     assert believed == pytest.approx([first * most])
+    assert loud == pytest.approx([each * most])
     assert 1 / first**2 + steps / each**2 == pytest.approx(1 / sigma**2)
 
 

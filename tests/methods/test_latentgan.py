@@ -438,8 +438,9 @@ def test_how_often_a_class_is_cut_follows_from_public_figures(letters):
     assert latent_moments.believable_splits(settings, 1e5, 1e4) == 0
 
 
-def test_moments_are_believed_as_far_as_the_noise_of_several_records_allows(letters, tmp_path, monkeypatch):
-    added, believed, normal, read = [], [], OsKeyedNoise.normal, Moments.of
+@pytest.mark.parametrize("splits", [0, 1])
+def test_moments_are_believed_as_far_as_the_noise_of_several_records_allows(letters, tmp_path, monkeypatch, splits):
+    added, believed, asked, normal, read = [], [], [], OsKeyedNoise.normal, Moments.of
 
     def watched(source, size, std, *, device="cpu"):
         added.append(std)
@@ -451,13 +452,21 @@ def test_moments_are_believed_as_far_as_the_noise_of_several_records_allows(lett
 
     monkeypatch.setattr(OsKeyedNoise, "normal", watched)
     monkeypatch.setattr(Moments, "of", reading)
-    monkeypatch.setattr(latent_moments, "believable_splits", lambda *_: 1)
+
+    def cut(settings, records, noise):
+        asked.append(noise)
+        return splits
+
+    monkeypatch.setattr(latent_moments, "believable_splits", cut)
     text = letters.PRIVATE + "unit: {name: writer, id: writer, max_records: 3}\n"
     plan = letters.plan(text, teacher="mixture", splits=1)
     writers = letters.private | {"writer": np.arange(len(letters.private["labels"])) // 3}
     fitted(letters, plan, tmp_path, writers)
     multipliers = [access.event.noise_multiplier for access in plan.touches]
-    assert believed == pytest.approx(added)
+    first, second = added
+    both = (first**-2 + second**-2) ** -0.5  # of a second look that saw the same again
+    assert believed == pytest.approx([first, second if splits else both])
+    assert asked == pytest.approx([second])
     assert added == pytest.approx([3 * multiplier for multiplier in multipliers])
 
 

@@ -94,7 +94,7 @@ def labelled(
         )
         sums.see(looked)
     job.progress.stage("teach the labeller", settings.labeller_steps)
-    rate = _rate(settings, job.units, sums.noise_multipliers[-1])
+    rate = _rate(settings, job.units, sums.deviations[-1])
 
     def factors(seen: Tensor, labels: Tensor | None) -> tuple[Tensor, Tensor]:
         if labels is None:
@@ -115,11 +115,11 @@ def labelled(
     return made
 
 
-def _rate(settings: LabellerSettings, units: int, noise_multiplier: float) -> float:
+def _rate(settings: LabellerSettings, units: int, noise: float) -> float:
     """Return the learning rate: as high as can be while the noise of all steps stays as loud in the scores."""
     if settings.labeller_lr is not None:
         return settings.labeller_lr
-    return min(_FASTEST, _LOUDNESS * units / noise_multiplier)
+    return min(_FASTEST, _LOUDNESS * units / noise)
 
 
 @torch.no_grad()
