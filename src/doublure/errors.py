@@ -8,6 +8,7 @@
     │   ├── DataError                       the private (or public) data
     │   ├── SettingError                    a flag, a setting, an argument
     │   ├── RunFolderError                  a run or bundle on disk
+    │   │   └── LostRun                     nobody can go on with it
     │   └── LedgerError                     the ledger file
     ├── BudgetRefused              exit 3   the cap would be passed; no data was opened
     ├── GateFailed                 exit 4   a check said no: verify, audit
@@ -101,6 +102,10 @@ class RunFolderError(InputError):
     """A run folder or a bundle is missing, damaged, or of another version."""
 
     code = "run_folder"
+
+
+class LostRun(RunFolderError):
+    """What a run bought was lost when it was cut off, and its price covers one draw: nobody can go on with it."""
 
 
 class LedgerError(InputError):

@@ -34,6 +34,7 @@ from doublure.errors import (
     InputError,
     Interrupted,
     LedgerError,
+    LostRun,
     RunFolderError,
     SettingError,
     printable,
@@ -252,6 +253,11 @@ class _Run:
         except (Interrupted, KeyboardInterrupt):
             spent = self._close("interrupted", keeps=keeps)
             raise self._stopped(spent=spent, keeps=keeps) from None
+        except LostRun:
+            with contextlib.suppress(OSError):
+                self._folder.forget_all()  # nobody can go on with it, and it is as private as the records
+            self._close("aborted", keeps=keeps)
+            raise
         except BaseException:
             self._close("aborted", keeps=keeps)
             raise
@@ -260,14 +266,14 @@ class _Run:
         """Refuse to go on where what was bought did not survive the crash and cannot be bought again."""
         folder, reservation = self._folder, self._reservation
         if reservation.drawn and folder.schema is None:
-            raise RunFolderError(
+            raise LostRun(
                 "was cut off while facts were learned, and their price covers one draw",
                 field=folder.path,
                 remedy="fit into a new folder; what was charged stays charged",
             )
         kept = folder.kept_step
         if kept is None and reservation.authorised and reservation.authorised >= self._plan.steps:
-            raise RunFolderError(
+            raise LostRun(
                 "kept no state and has no steps left, so there is nothing to go on from",
                 field=folder.path,
                 remedy="fit into a new folder; what was charged stays charged",
@@ -306,6 +312,7 @@ class _Run:
             lambda rows: encoder.split(encoder.expand(rows)),
             device,
         )
+        self._folder.refuse_other_records(records.fingerprint)
         job = Job(
             encoder=encoder,
             records=records,
@@ -374,7 +381,7 @@ class _Run:
         run goes on with (and ``keeps`` says that the folder stays), the charge stays with it.
         """
         reservation = self._reservation
-        free = reservation.authorised == 0 and not reservation.drawn and not (keeps and self._folder.works)
+        free = not self._drew and not (keeps and self._folder.works)
         try:
             reservation.close("no-noise-drawn" if free else status, steps=0 if free else None)
         except LedgerError:
@@ -386,6 +393,11 @@ class _Run:
                 self._folder.update_run(status=status)
         return not free
 
+    @property
+    def _drew(self) -> bool:
+        """Whether noise was drawn, or may have been."""
+        return self._reservation.authorised > 0 or bool(self._reservation.drawn)
+
     # -- stopping ------------------------------------------------------------------------------------------------
 
     def _stopped(self, *, spent: bool, keeps: bool) -> Interrupted:
@@ -395,7 +407,8 @@ class _Run:
         if not keeps:
             remedy = "give a run folder next time, to be able to go on"
             return Interrupted("stopped; what was spent stays spent", remedy=remedy)
-        return Interrupted("stopped; what was spent stays spent", field=self._folder.path, remedy="go on with --resume")
+        said = "what was spent stays spent" if self._drew else "nothing was drawn yet, and its charge is kept"
+        return Interrupted(f"stopped; {said}", field=self._folder.path, remedy="go on with --resume")
 
 
 def _take_up(ledger: Ledger, reservation: str, known: list[str], plan: Plan, fresh: str) -> Reservation:

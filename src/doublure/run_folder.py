@@ -57,6 +57,7 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.internal = path / "internal"
+        self._records: str | None = None
 
     # -- making and opening --------------------------------------------------------------------------------------
 
@@ -110,8 +111,9 @@ class RunFolder:
             self.sweep()
             for name in _FILES:
                 (self.path / name).unlink(missing_ok=True)
-            for path in (self.internal / _CHECKPOINT, self.internal / _ESTIMATE, *self._works):
-                path.unlink(missing_ok=True)
+            self.forget_all()
+            for name in (_CHECKPOINT, _ESTIMATE):
+                (self.internal / name).unlink(missing_ok=True)
             self.internal.rmdir()
             self.path.rmdir()
 
@@ -257,7 +259,8 @@ class RunFolder:
         """Keep the state of the training; no randomness among it."""
         from safetensors.torch import save
 
-        content = save(tensors, {"step": str(step)})
+        of = {} if self._records is None else {"records": self._records}
+        content = save(tensors, {"step": str(step), **of})
         files.write_atomic(self.internal / _CHECKPOINT, lambda file: file.write(content), mode=0o600)
 
     def load(self) -> dict[str, Tensor] | None:
@@ -275,6 +278,21 @@ class RunFolder:
         if not (step.isascii() and step.isdigit()):
             raise _damaged(path)
         return int(step)
+
+    def refuse_other_records(self, fingerprint: str) -> None:
+        """Refuse to go on from a state that other records have taught; what is kept from now on names these.
+
+        Args:
+            fingerprint: Of the records. Private, as all that is kept beside it.
+
+        Raises:
+            RunFolderError: The kept state is of others.
+        """
+        path = self.internal / _CHECKPOINT
+        if path.is_file() and read_tensors(path)[0].get("records", fingerprint) != fingerprint:
+            remedy = "give the same data, or fit into a new folder"
+            raise RunFolderError("was begun with other records, or in another order", field=self.path, remedy=remedy)
+        self._records = fingerprint
 
     # -- private work (methods.base.Workspace) -----------------------------------------------------------------------
 
@@ -299,6 +317,11 @@ class RunFolder:
     def forget(self, name: str) -> None:
         """Remove what is kept under a name."""
         self._work(name).unlink(missing_ok=True)
+
+    def forget_all(self) -> None:
+        """Remove all private work that is kept."""
+        for path in self._works:
+            path.unlink(missing_ok=True)
 
     @property
     def works(self) -> bool:

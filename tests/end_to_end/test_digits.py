@@ -218,6 +218,30 @@ def test_cut_off_after_the_release(tmp_path, digits, book, plans, watch, method)
 
 
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("change", ["an image", "a label", "fewer", "another order"])
+def test_other_records_do_not_go_on_with_what_these_have_taught(tmp_path, digits, book, plans, watch, method, change):
+    """Each would be protected, and the run would speak of neither data set."""
+    begun(digits, plans[method], book, tmp_path, watch, step=1)
+    others = {name: values.copy() for name, values in digits.items()}
+    if change == "an image":
+        others["images"][3] = 255 - others["images"][3]
+    elif change == "a label":
+        others["labels"][3] = (others["labels"][3] + 1) % 10
+    else:
+        rows = slice(1, None) if change == "fewer" else slice(None, None, -1)
+        others = {name: values[rows] for name, values in others.items()}
+    drawn, before = len(watch.draws), kept(tmp_path)
+    for _ in range(2):
+        with pytest.raises(RunFolderError, match="was begun with other records, or in another order"):
+            resumed(others, plans[method], book, tmp_path)
+    assert len(watch.draws) == drawn
+    assert all(torch.equal(before[name], value) for name, value in kept(tmp_path).items())
+    resumed(digits, plans[method], book, tmp_path)
+    assert closed(book)[-1] == ("done", plans[method].steps)
+    assert book.spent.epsilon == 2.0
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_cut_off_before_the_release_was_kept(tmp_path, digits, book, plans, watch, method):
     """Its price covers one draw: what was lost is not drawn again, and stays charged."""
     begun(digits, plans[method], book, tmp_path, watch, save=1)

@@ -9,11 +9,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 
 import doublure as db
-from doublure.errors import DataError, Interrupted
+from doublure import public
+from doublure.errors import DataError, Interrupted, RunFolderError, SettingError
 from doublure.methods import latent_teaching
 from doublure.private.inversion import Inversion
+from doublure.private.noise import OsKeyedNoise
 from doublure.run_folder import RunFolder, read_tensors
 
 LABELLER = {"labeller_share": 0.5, "labeller_steps": 3, "view_images": 100, "view_width": 10, "tries": 2}
@@ -93,7 +96,7 @@ def stopped(letters, tmp_path, monkeypatch):
         )
         with pytest.raises(Interrupted) as caught:
             db.fit(letters.private, plan, ledger=book, out=tmp_path / "run", seed=1)
-    assert "--resume" in str(caught.value)
+    assert str(caught.value).endswith("nothing was drawn yet, and its charge is kept; go on with --resume")
     seen.clear()
     return plan, book, tmp_path / "run", seen, whole
 
@@ -181,6 +184,55 @@ def test_a_run_in_memory_that_is_stopped_while_inverting_costs_nothing(letters, 
     assert book.remaining.epsilon == 50.0
 
 
+@pytest.mark.parametrize("settings", [{"teacher": "mixture", "splits": 1}, {"teacher": "embedding"}])
+@pytest.mark.parametrize("release", [1, 2])
+def test_a_lost_release_is_not_drawn_again_and_no_latents_are_left(letters, tmp_path, monkeypatch, settings, release):
+    plan = letters.plan(**settings)
+    if release > plan.steps:
+        pytest.skip("it has one release")
+    book = db.Ledger.create(tmp_path / "l", dataset="even", epsilon=50.0, delta=1e-2)
+    save, draws, normal = RunFolder.save, [], OsKeyedNoise.normal
+
+    def dies(folder, step, tensors):
+        if step == release:
+            raise Interrupted("stopped")
+        save(folder, step, tensors)
+
+    monkeypatch.setattr(OsKeyedNoise, "normal", lambda self, *a, **k: (draws.append(1), normal(self, *a, **k))[1])
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "save", dies)
+        with pytest.raises(Interrupted):
+            db.fit(letters.private, plan, ledger=book, out=tmp_path / "run", seed=1)
+    assert list((tmp_path / "run/internal").glob("work-*"))
+    for _ in range(2):
+        letters.refusal(
+            RunFolderError, lambda: db.fit(letters.private, plan, ledger=book, out=tmp_path / "run", resume=True)
+        )
+    assert len(draws) == release
+    assert not list((tmp_path / "run/internal").glob("work-*"))  # nobody can go on with them
+    assert book.remaining.epsilon == pytest.approx(45.0)
+
+
+def test_a_generator_that_cannot_be_inverted_is_refused_before_anything_is_charged(letters, tmp_path, monkeypatch):
+    weights = read_tensors(letters.folder / "generator.safetensors")[1]
+    save_file({name: value * 1e30 for name, value in weights.items()}, tmp_path / "loud.safetensors")
+    schema, own = (
+        db.Schema.parse(letters.PUBLIC),
+        {name: letters.NETWORKS[name] for name in ("noise_width", "channels")},
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr("doublure.public.fitting._refuse_unfit_to_invert", lambda *_: None)  # somebody else let it pass
+        public.adopt(
+            tmp_path / "loud.safetensors", schema, provenance=letters.PROVENANCE, out=tmp_path / "public", **own
+        )
+    plan = letters.plan(public=str(tmp_path / "public"))
+    book = db.Ledger.create(tmp_path / "l", dataset="even", epsilon=50.0, delta=1e-2)
+    error = letters.refusal(SettingError, lambda: db.fit(letters.private, plan, ledger=book, out=tmp_path / "run"))
+    assert error.message == "makes numbers that are not finite"
+    assert [record.kind for record in book.entries] == ["open"]
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize(
     ("settings", "draws"),
     [
@@ -195,8 +247,6 @@ def test_a_run_that_is_stopped_while_it_learns_goes_on(letters, tmp_path, monkey
     book = db.Ledger.create(tmp_path / "l", dataset="even", epsilon=50.0, delta=1e-2)
     with monkeypatch.context() as patch:
         drawn = []
-        from doublure.private.noise import OsKeyedNoise
-
         kept = OsKeyedNoise.normal
         patch.setattr(OsKeyedNoise, "normal", lambda self, *a, **k: (drawn.append(1), kept(self, *a, **k))[1])
         patch.setattr(

@@ -67,12 +67,14 @@ def test_the_whole_way_from_the_command_line(tmp_path, private, run, doublure):
     page = (out / "internal" / "report.html").read_text()
     assert "How much would one record change?" in page
     assert "This is not ε" in page
+    assert "not estimated" in page  # what may be claimed, until it is stated
     assert (out / "guarantee.json").read_bytes() == before  # evaluating publishes nothing
     card = doublure("release", out, "-n", 40, "-o", tmp_path / "bare")["card"]["guarantee"]
     assert (card["kind"], card["mu"], card["gamma"], card["epsilon"]) == ("empirical", None, None, None)
     assert "not estimated" in card["sentence"]
 
     assert doublure("evaluate", out, "--real", tmp_path / "d.npz", "--claim")["report"]["expected_loss"] == loss
+    assert "not estimated" not in (out / "internal" / "report.html").read_text()
     card = doublure("release", out, "-n", 40, "-o", tmp_path / "stated")["card"]["guarantee"]
     assert (card["mu"], card["gamma"], card["epsilon"]) == (rounded_up(loss["mu"], 3), loss["gamma"], None)
     assert "computed from real records, without noise" in card["assumptions"][-1]

@@ -244,3 +244,30 @@ def test_the_figures_hold_no_image_and_the_page_marks_the_real_ones(evaluation, 
     assert page.count("computed on real data: do not publish") >= 3
     report.save(tmp_path / "page.html", tmp_path / "page.json")
     assert (tmp_path / "page.html").stat().st_mode & 0o777 == 0o600
+
+
+class Told:
+    """Remembers stages, and how far the last of each came."""
+
+    def __init__(self):
+        self.stages, self.reached = {}, {}
+
+    def stage(self, name, total=None):
+        self.stages[name] = total
+
+    def at(self, done):
+        self.reached[list(self.stages)[-1]] = done
+
+
+def test_it_is_told_how_far_students_are(schema):
+    told, sets = Told(), (made(60, 1), made(80, 2), made(40, 3))
+    evaluate_images(schema, *sets, students=("cnn", "logistic"), progress=told)
+    assert told.stages == {"teach students": 6, "compare what images look like": None}
+    assert told.reached == {"teach students": 5}
+    steps = students.steps_of(300)
+    told.stage("teach", steps)
+    lesson = made(300, 1)
+    students.predict("mlp", lesson, np.arange(300) % 3, lesson, 3, seed=0, progress=told)
+    assert told.reached["teach"] == steps - 1
+    assert steps == 200
+    assert students.steps_of(12_800) == 1000

@@ -520,3 +520,13 @@ def test_one_image_alone_can_be_inspected(schema, right):
     keys = {entry.key for entry in inspect(Pretended(schema), right, images=1).suspicions}
     assert "unlike" in keys
     assert "alike" not in keys
+
+
+def test_it_is_told_what_is_learned_and_how_far_it_is(schema, right):
+    told, counts = [], []
+    listener = SimpleNamespace(stage=lambda name, total=None: told.append((name, total)), at=counts.append)
+    inspect(right, images=60, seed=1, progress=listener)
+    names = ["draw artificial images", "learn what altered images look like", "learn what the classes look like"]
+    assert [name for name, _ in told] == names
+    assert all(total > 0 for _, total in told[1:])
+    assert max(counts) == max(total for _, total in told[1:]) - 1

@@ -92,6 +92,7 @@ def test_a_table_is_made_without_its_conditions(letters, tmp_path):
         db.Schema.parse(ROWS.replace("values: [hill, coast]", "values: [moor]").partition(", shares")[0] + "}")
     )
     facts.refuse_unfit(db.Schema.parse(ROWS.partition("  place")[0]))  # conditions are none of its business
+    facts.refuse_unfit(db.Schema.parse(ROWS + "  patient: {type: id}\n"))  # ids are numbered anew
     others = {
         "another column age": ROWS.replace("[0, 100]", "[0, 90]"),
         "another column job": ROWS.replace("[cook, nurse]", "[cook, clown]"),

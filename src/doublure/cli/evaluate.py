@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from doublure.cli.options import Config, Json
+from doublure.cli.options import Config, Json, Threads
 from doublure.cli.terminal import Outcome, TerminalProgress
 from doublure.errors import SettingError, escaped
 
@@ -32,12 +32,14 @@ def evaluate(
     claim: Annotated[
         bool, typer.Option("--claim", help="State the estimate of an empirical run: bundles will print μ, see docs.")
     ] = False,
+    threads: Threads = None,
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
     """Compare the understudy with the real data. Internal: the page is not to be published."""
     from doublure import evaluate as measures
     from doublure.evaluate.extractors import asked_for
+    from doublure.fitting import use_threads
     from doublure.report import check_places
     from doublure.run_folder import RunFolder, load
 
@@ -48,15 +50,19 @@ def evaluate(
     figures = page.with_name(f"{page.stem}.json") if page.name else page
     check_places(page, figures, real, holdout)
     extractor = None if features is None else asked_for(features, syn.schema)
+    if threads is not None:
+        use_threads(threads)
     with TerminalProgress() as progress:
         report = measures.report(syn, real, holdout, extractor=extractor, progress=progress)
+    stated = syn.stating(report.expected_loss) if claim and report.expected_loss is not None else None
+    if stated is not None:
+        report = report.model_copy(update={"about": measures.about(stated)})
     report.save(page, figures)
     text = f"{report}\nWrote {page} (internal: computed on real data, do not publish)."
-    if claim and report.expected_loss is None:
+    if claim and stated is None:
         why = f"there is no estimate to state: {report.expected_loss_skipped}"
         raise SettingError(why, field="claim", remedy=f"leave it out; the page is {escaped(str(page))}")
-    if claim:
-        stated = syn.stating(report.expected_loss)
+    if stated is not None:
         RunFolder.open(run).save_guarantee(stated.guarantee)
         text = f"{text}\nBundles of {run} now state: {stated.guarantee.sentence}"
     return Outcome(data={"page": str(page), "internal": True, "report": json.loads(report.to_json())}, text=text)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from doublure.cli.options import Config, Json
+from doublure.cli.options import Config, Json, Threads
 from doublure.cli.terminal import Outcome, TerminalProgress
 from doublure.errors import SettingError
 
@@ -28,11 +28,13 @@ def inspect(
     images: Annotated[int, typer.Option(help="How many images of each are looked at.")] = 2_000,
     seed: Annotated[int, typer.Option(help="Fixes the samples.")] = 0,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Where to write the page.")] = None,
+    threads: Threads = None,
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
     """Look for signs of a broken pipeline in artificial images alone. No real record is read."""
     from doublure import evaluate as measures
+    from doublure.fitting import use_threads
     from doublure.report import check_places
     from doublure.run_folder import load
 
@@ -43,6 +45,8 @@ def inspect(
     page = out or run / "internal" / "inspection.html"
     figures = page.with_name(f"{page.stem}.json") if page.name else page
     check_places(page, figures, form="inspection")
+    if threads is not None:
+        use_threads(threads)
     with TerminalProgress() as progress:
         found = measures.inspect(syn, right, images=images, seed=seed, progress=progress)
     found.save(page, figures)

@@ -10,7 +10,7 @@ from doublure.evaluate.inspection import Inspection, inspect
 from doublure.evaluate.scores import Score
 from doublure.evaluate.series import SeriesEvaluation, evaluate_series
 from doublure.evaluate.table import TableEvaluation, evaluate_table
-from doublure.evaluate.understudy import ImageReport, Report, SeriesReport, report
+from doublure.evaluate.understudy import ImageReport, Report, SeriesReport, about, report
 from doublure.evaluate.words import Verdict, verdict
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "SeriesReport",
     "TableEvaluation",
     "Verdict",
+    "about",
     "baseline",
     "compare",
     "evaluate_images",

@@ -18,7 +18,8 @@ from doublure.data.images import Images
 from doublure.data.images.records import Pixels
 from doublure.encode.grids import Floats
 from doublure.evaluate.classification import Labels
-from doublure.evaluate.students import predict_each
+from doublure.evaluate.students import predict_each, steps_of
+from doublure.progress import Progress, Silent
 
 
 def _turned(quarters: int) -> Callable[[Pixels], Pixels]:
@@ -71,7 +72,12 @@ def altered(images: Pixels, name: str) -> Pixels:
 
 
 def looks(
-    lesson: Images, codes: Labels, seen: Sequence[tuple[Images, Labels]], n_classes: int, seed: int
+    lesson: Images,
+    codes: Labels,
+    seen: Sequence[tuple[Images, Labels]],
+    n_classes: int,
+    seed: int,
+    progress: Progress | None = None,
 ) -> list[Floats]:
     """Return what images look like, to a student taught with others.
 
@@ -82,6 +88,7 @@ def looks(
         seen: Sets of images to be looked at, with their classes.
         n_classes: K.
         seed: Fixes what is altered, and the student's own randomness.
+        progress: Who listens.
 
     Returns:
         For each set ``(M, A + 1)`` probabilities: as it is, then each of :func:`alterations_of`.
@@ -95,7 +102,9 @@ def looks(
         pixels[which == code] = altered(pixels[which == code], name)
     taught = _with_class(pixels, codes[drawn], n_classes)
     hinted = [_with_class(images.images, of, n_classes) for images, of in seen]
-    return predict_each("cnn", taught, which.astype(np.int64), hinted, len(names) + 1, seed)
+    listener = progress or Silent()
+    listener.stage("learn what altered images look like", steps_of(len(taught)))
+    return predict_each("cnn", taught, which.astype(np.int64), hinted, len(names) + 1, seed, listener)
 
 
 def _with_class(images: Pixels, codes: Labels, n_classes: int) -> Images:

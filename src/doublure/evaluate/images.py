@@ -27,6 +27,7 @@ from doublure.evaluate.students import EPOCHS, LEAST_STEPS, STUDENTS, USUAL, Stu
 from doublure.evaluate.table import INTERNAL, versions
 from doublure.evaluate.words import Verdict, interval, percent
 from doublure.figures import Result
+from doublure.progress import Progress, Silent
 from doublure.schema.images import ImageSchema
 
 MOST_IMAGES = 5_000
@@ -129,6 +130,7 @@ def evaluate_images(
     students: Sequence[Student] = USUAL,
     extractor: Extractor | None = None,
     seed: int = 0,
+    progress: Progress | None = None,
 ) -> ImageEvaluation:
     """Compare artificial images with real ones.
 
@@ -143,6 +145,7 @@ def evaluate_images(
         extractor: In which features sets of images are compared; a student's that learned from real images if not
             given.
         seed: Fixes every random choice made here.
+        progress: Who listens.
 
     Raises:
         DataError: There are too few images.
@@ -155,10 +158,14 @@ def evaluate_images(
     lessons = {name: _sample(len(images), rng) for name, images in sets.images.items()}
     skipped = _skipped(schema, sets)
     taught = {"synthetic": lessons["value"], "real": lessons["real"], "test": lessons["test"]}
+    listener, asked = progress or Silent(), () if skipped else tuple(students)
+    listener.stage("teach students", len(asked) * len(_ROLES))
+    scores = tuple(_teach(student, sets, lessons, seed, listener, place) for place, student in enumerate(asked))
+    listener.stage("compare what images look like")
     return ImageEvaluation(
         seed=seed,
         rows=both.rows(len(synthetic)),
-        students=() if skipped else tuple(_teach(student, sets, lessons, seed) for student in students),
+        students=scores,
         students_skipped=skipped,
         classes=() if schema.label is None else _balance(sets),
         pixels=_pixels(sets),
@@ -216,10 +223,13 @@ def _skipped(schema: ImageSchema, sets: _Sets) -> str | None:
     return None
 
 
-def _teach(student: Student, sets: _Sets, lessons: Mapping[str, Labels], seed: int) -> StudentScore:
+def _teach(
+    student: Student, sets: _Sets, lessons: Mapping[str, Labels], seed: int, progress: Progress, place: int
+) -> StudentScore:
     test, truth = sets.images["test"].take(lessons["test"]), sets.classes["test"][lessons["test"]]
     right: dict[str, int] = {}
-    for role in _ROLES:
+    for number, role in enumerate(_ROLES):
+        progress.at(place * len(_ROLES) + number)
         rows = lessons[role]
         lesson, classes = sets.images[role].take(rows), sets.classes[role][rows]
         chances = predict(student, lesson, classes, test, len(sets.labels), seed)

@@ -190,13 +190,12 @@ def inspect(
         right=tuple((each, codes_of(schema, each)) for each in of_right),
         labels=() if schema.label is None else tuple(str(value) for value in schema.label.domain),
     )
-    listener.stage("look for what is wrong")
     return Inspection(
         about=about(syn),
         against=tuple(about(each) for each in right),
         images=images,
         seed=seed,
-        suspicions=suspicions(sets, seed),
+        suspicions=suspicions(sets, seed, listener),
         slices=tuple(_slice(sets, code, label) for code, label in enumerate(sets.labels)),
         notes=_notes(len(right), len(lesson), labelled=schema.label is not None),
         versions=versions(),

@@ -32,6 +32,7 @@ import numpy as np
 from doublure.data.images import Images
 from doublure.encode.grids import Floats
 from doublure.evaluate.classification import Labels
+from doublure.progress import Progress, Silent
 from doublure.seeding import of_32_bits
 
 if TYPE_CHECKING:
@@ -60,7 +61,15 @@ _TREES = 100
 _TEST_BATCH = 1000
 
 
-def predict(student: Student, lesson: Images, classes: Labels, test: Images, n_classes: int, seed: int) -> Floats:
+def predict(
+    student: Student,
+    lesson: Images,
+    classes: Labels,
+    test: Images,
+    n_classes: int,
+    seed: int,
+    progress: Progress | None = None,
+) -> Floats:
     """Teach one student and return what it makes of the test images.
 
     Args:
@@ -70,6 +79,7 @@ def predict(student: Student, lesson: Images, classes: Labels, test: Images, n_c
         test: M images to classify.
         n_classes: K; classes that the lesson lacks get probability 0.
         seed: Fixes the student's own randomness.
+        progress: Who listens how many of :func:`steps_of` are done, where the student is a network.
 
     Returns:
         ``(M, K)`` probabilities.
@@ -80,15 +90,21 @@ def predict(student: Student, lesson: Images, classes: Labels, test: Images, n_c
         # A collapsed generator teaches one class only: that is a (bad) result and no reason to stop.
         chances[:, present] = 1.0
         return chances
-    chances[:, present] = _TEACH[student](lesson, codes.astype(np.int64), test, seed)
+    chances[:, present] = _TEACH[student](lesson, codes.astype(np.int64), test, seed, progress or Silent())
     return chances
 
 
 def predict_each(
-    student: Student, lesson: Images, classes: Labels, tests: Sequence[Images], n_classes: int, seed: int
+    student: Student,
+    lesson: Images,
+    classes: Labels,
+    tests: Sequence[Images],
+    n_classes: int,
+    seed: int,
+    progress: Progress | None = None,
 ) -> list[Floats]:
     """Teach one student and return what it makes of several sets of images, as :func:`predict` does of one."""
-    chances = predict(student, lesson, classes, Images.joined(tests), n_classes, seed)
+    chances = predict(student, lesson, classes, Images.joined(tests), n_classes, seed, progress)
     return np.split(chances, np.cumsum([len(test) for test in tests])[:-1])
 
 
@@ -124,10 +140,10 @@ def learning_curve(
 
 
 def _network(student: Student) -> Callable[..., Floats]:
-    def teach(lesson: Images, classes: Labels, test: Images, seed: int) -> Floats:
+    def teach(lesson: Images, classes: Labels, test: Images, seed: int, progress: Progress) -> Floats:
         import torch
 
-        model = taught(student, lesson, classes, seed)
+        model = taught(student, lesson, classes, seed, progress=progress)
         return seen_by(lambda images: torch.softmax(model(images), dim=1), test)
 
     return teach
@@ -175,7 +191,14 @@ def seen_by(function: Callable[[torch.Tensor], torch.Tensor], images: Images, ba
 
 
 def taught(
-    student: Student, lesson: Images, classes: Labels, seed: int, *, rate: float = RATE, epochs: int | None = None
+    student: Student,
+    lesson: Images,
+    classes: Labels,
+    seed: int,
+    *,
+    rate: float = RATE,
+    epochs: int | None = None,
+    progress: Progress | None = None,
 ) -> nn.Sequential:
     """Teach a student that is a network.
 
@@ -186,6 +209,7 @@ def taught(
         seed: Fixes its randomness.
         rate: Adam's learning rate at the start.
         epochs: How often it sees each image; None: as fixed above.
+        progress: Who listens how many steps are done.
 
     Returns:
         The network in evaluation mode: ``(B, C, H, W)`` float32 in [-1, 1] to scores ``(B, K)``.
@@ -199,7 +223,7 @@ def taught(
     model = _BUILD[student]((channels, height, width), int(classes.max()) + 1)
     initialise(model, source)
     model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # a third quicker on a processor
-    _learn(model, lesson, torch.from_numpy(classes), source, rate, epochs)
+    _learn(model, lesson, torch.from_numpy(classes), source, rate, epochs, progress or Silent())
     return model.eval()
 
 
@@ -210,25 +234,33 @@ def _learn(
     source: torch.Generator,
     rate: float,
     epochs: int | None,
+    progress: Progress,
 ) -> None:
     import torch
     from torch.nn import functional
 
     batches = max(1, len(lesson) // BATCH)
     if epochs is None:
-        epochs = max(EPOCHS, -(-LEAST_STEPS // batches))
+        epochs = steps_of(len(lesson)) // batches
     optimizer = torch.optim.Adam(model.parameters(), rate)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs * batches)
     model.train()
-    for _ in range(epochs):
+    for epoch in range(epochs):
         order = torch.randperm(len(lesson), generator=source)
-        for rows in order.tensor_split(batches):
+        for number, rows in enumerate(order.tensor_split(batches)):
+            progress.at(epoch * batches + number)
             if len(rows) < 2:  # batch normalisation needs two
                 continue
             optimizer.zero_grad()
             functional.cross_entropy(model(tensor_of(lesson.images[rows.numpy()])), classes[rows]).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             schedule.step()
+
+
+def steps_of(images: int) -> int:
+    """Return how many steps a network learns for, of so many images."""
+    batches = max(1, images // BATCH)
+    return batches * max(EPOCHS, -(-LEAST_STEPS // batches))
 
 
 def tensor_of(images: np.ndarray[Any, np.dtype[np.uint8]]) -> torch.Tensor:
@@ -281,7 +313,7 @@ def _pixels(images: Images) -> np.ndarray[Any, np.dtype[np.float32]]:
     return images.images.reshape(len(images), -1).astype(np.float32) / np.float32(255)
 
 
-def _logistic(lesson: Images, classes: Labels, test: Images, seed: int) -> Floats:
+def _logistic(lesson: Images, classes: Labels, test: Images, seed: int, progress: Progress) -> Floats:
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
@@ -293,14 +325,14 @@ def _logistic(lesson: Images, classes: Labels, test: Images, seed: int) -> Float
     return found
 
 
-def _forest(lesson: Images, classes: Labels, test: Images, seed: int) -> Floats:
+def _forest(lesson: Images, classes: Labels, test: Images, seed: int, progress: Progress) -> Floats:
     from sklearn.ensemble import RandomForestClassifier
 
     model = RandomForestClassifier(_TREES, random_state=of_32_bits(seed)).fit(_pixels(lesson), classes)
     return np.asarray(model.predict_proba(_pixels(test)), dtype=np.float64)
 
 
-_TEACH: dict[Student, Callable[[Images, Labels, Images, int], Floats]] = {
+_TEACH: dict[Student, Callable[[Images, Labels, Images, int, Progress], Floats]] = {
     "cnn": _network("cnn"),
     "resnet": _network("resnet"),
     "mlp": _network("mlp"),

@@ -17,8 +17,9 @@ from doublure.evaluate.alterations import ALTERATIONS, alterations_of, looks
 from doublure.evaluate.classification import Labels
 from doublure.evaluate.divergence import nearest
 from doublure.evaluate.extractors import pixels
-from doublure.evaluate.students import predict_each
+from doublure.evaluate.students import predict_each, steps_of
 from doublure.figures import Interval, Result, wilson
+from doublure.progress import Progress, Silent
 
 MARGIN = 0.05
 """What two runs may differ by, in shares of images, before a difference counts."""
@@ -157,14 +158,17 @@ class _Sign:
         return self.shares[0] < self.usual if self.fewer else self.shares[0] > self.usual
 
 
-def suspicions(sets: Inspected, seed: int) -> tuple[Suspicion, ...]:
+def suspicions(sets: Inspected, seed: int, progress: Progress | None = None) -> tuple[Suspicion, ...]:
     """Return every way in which the inspected images can be wrong, judged.
 
     Args:
         sets: The images.
         seed: Fixes the students' randomness.
+        progress: Who listens.
     """
-    signs = _altered(sets, seed) | _flat(sets) | _labelled(sets, seed) | _unlike(sets) | _alike(sets)
+    listener = progress or Silent()
+    learned = _altered(sets, seed, listener) | _flat(sets) | _labelled(sets, seed, listener)
+    signs = learned | _unlike(sets) | _alike(sets)
     tested = bool(sets.right) and not (LABEL in signs and _rough(signs[LABEL].shares[1:]))
     corrected = holm({key: sign.surprise for key, sign in signs.items()}) if tested else {}
     return tuple(_judged(key, sign, corrected.get(key), sets) for key, sign in signs.items())
@@ -207,12 +211,12 @@ def _judged(key: str, sign: _Sign, p: float | None, sets: Inspected) -> Suspicio
 # -- signs -----------------------------------------------------------------------------------------------------------
 
 
-def _altered(sets: Inspected, seed: int) -> dict[str, _Sign]:
+def _altered(sets: Inspected, seed: int, progress: Progress) -> dict[str, _Sign]:
     # Alone, images that look the same after an alteration would be called altered half of the time.
     least = 0.0 if sets.right else _SURE
     looked = [
         np.where(each.max(1) > least, each.argmax(1), 0)
-        for each in looks(*sets.lesson, sets.seen, max(len(sets.labels), 1), seed)
+        for each in looks(*sets.lesson, sets.seen, max(len(sets.labels), 1), seed, progress)
     ]
     return {
         name.replace(" ", "_"): _Sign(
@@ -229,12 +233,14 @@ def _flat(sets: Inspected) -> dict[str, _Sign]:
     return {"flat": _Sign(clause="are flat", meaning="They have one intensity, or nearly.", shown=shown)}
 
 
-def _labelled(sets: Inspected, seed: int) -> dict[str, _Sign]:
+def _labelled(sets: Inspected, seed: int, progress: Progress) -> dict[str, _Sign]:
     """Return what a student of the classes sees: labels that images do not show, and classes that are too rare."""
     lesson, codes = sets.lesson
     if len(np.unique(codes)) < 2:
         return {}
-    chances = predict_each("cnn", lesson, codes, [images for images, _ in sets.seen], len(sets.labels), seed)
+    progress.stage("learn what the classes look like", steps_of(len(lesson)))
+    asked = [images for images, _ in sets.seen]
+    chances = predict_each("cnn", lesson, codes, asked, len(sets.labels), seed, progress)
     told = [each.argmax(1) for each in chances]
     found = {
         LABEL: _Sign(

@@ -277,7 +277,7 @@ def report(
         "attacks_skipped": why,
     }
     if isinstance(syn.schema, ImageSchema):
-        more: dict[str, Any] = {"unit": train.unit, "extractor": extractor, "seed": seed}
+        more: dict[str, Any] = {"unit": train.unit, "extractor": extractor, "seed": seed, "progress": listener}
         seen = evaluate_images(syn.schema, artificial, train.content, kept, **more)
         return ImageReport(images=seen, **common)
     if isinstance(syn.schema, SeriesSchema):

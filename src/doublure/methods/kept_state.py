@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from doublure.errors import RunFolderError
+from doublure.errors import LostRun, RunFolderError
 
 
 def written(modules: Mapping[str, nn.Module], optimizers: Mapping[str, torch.optim.Optimizer]) -> dict[str, Tensor]:
@@ -53,9 +53,9 @@ def taken_up() -> Iterator[None]:
         ) from None
 
 
-def lost_release(doing: str) -> RunFolderError:
+def lost_release(doing: str) -> LostRun:
     """Return the refusal to go on where a release was paid for and lost: it cannot be drawn again."""
-    return RunFolderError(
+    return LostRun(
         f"was cut off while {doing}, and their price covers one draw",
         field="run folder",
         remedy="fit into a new folder; what was charged stays charged",

@@ -15,7 +15,6 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from doublure.errors import RunFolderError
 from doublure.methods import kept_state
 from doublure.methods.base import Job
 from doublure.networks.scattering import Scattering
@@ -23,7 +22,7 @@ from doublure.networks.sizes import paths, places
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.private.voting import PrivateVotes
 
-_KEPT, _RECORDS = "labels", "records"
+_KEPT = "labels"
 
 
 def voted(job: Job, event: DiscreteGaussianEvent, groups: int) -> Job:
@@ -37,23 +36,18 @@ def voted(job: Job, event: DiscreteGaussianEvent, groups: int) -> Job:
         groups: How many groups of look-alikes vote.
 
     Raises:
-        RunFolderError: The run was cut off between the vote and the first state that was kept, or its labels are those
-            of other records.
+        RunFolderError: The run was cut off between the vote and the first state that was kept.
     """
     records = job.records.by_body()
-    of = torch.frombuffer(bytearray.fromhex(records.fingerprint), dtype=torch.uint8).int()
     vote = job.stage("votes", after=0)
     state = vote.checkpoints.load() or {}
     if _KEPT in state:
-        if not torch.equal(state.get(_RECORDS, of[:0]), of):
-            remedy = "give the same data, or fit into a new folder"
-            raise RunFolderError("was begun with other records", field="run folder", remedy=remedy)
         labels = state[_KEPT]
     elif job.taken:
         raise kept_state.lost_release("labels were voted on")
     else:
         labels = _vote(vote, event, groups)
-        vote.checkpoints.save(1, {_KEPT: labels, _RECORDS: of})
+        vote.checkpoints.save(1, {_KEPT: labels})
     conditions = torch.eye(job.encoder.condition_width)[labels.long()]
     return replace(job.stage("critic", after=1), records=records.with_conditions(conditions))
 

@@ -78,9 +78,9 @@ def _claims(made: Plan) -> list[str]:
 
 
 def _price(access: Access) -> str:
-    """Return a price; a fact that a run without a claim learns has none, because it protects nobody."""
+    """Return a price; a fact that a run without a claim learns has noise and no price, because it protects nobody."""
     if access.epsilon is None:
-        return "not protected" if access.path is None else "–"
+        return "not protected" if access.path is None else "noised as the schema asks, in no total"
     return _figures(access.epsilon, access.delta)
 
 

@@ -154,9 +154,9 @@ class PublicFacts(Frozen):
         if self.kind != schema.kind:
             remedy = f"give a public generator of kind {schema.kind}"
             raise SettingError(f"makes {self.kind}, and the schema's kind is {schema.kind}", **_of(remedy))
-        asked = made_of(schema)
+        asked, made = _without_ids(made_of(schema)), _without_ids(self.makes)
         for part, value in asked.items():
-            theirs = self.makes.get(part)
+            theirs = made.get(part)
             if theirs == value:
                 continue
             remedy = "declare both schemas alike, or fit a public generator for this schema"
@@ -166,7 +166,7 @@ class PublicFacts(Frozen):
                 (key for key in {**value, **theirs} if theirs.get(key) != value.get(key)), next(iter(value), part)
             )
             raise SettingError(f"was made for another {part[:-1]} {printable(name)}", **_of(remedy))
-        if list(asked.get("columns", {})) != list(self.makes.get("columns", {})):
+        if list(asked.get("columns", {})) != list(made.get("columns", {})):
             raise SettingError("was made for columns in another order", **_of("put both schemas in one order"))
 
 
@@ -183,6 +183,14 @@ def made_of(schema: Schema) -> dict[str, Any]:
         for unmade in ("shares", "roles"):
             column.pop(unmade, None)
     return {"columns": columns, "constraints": plain.get("constraints") or []}
+
+
+def _without_ids(makes: dict[str, Any]) -> dict[str, Any]:
+    """Return what is made of a record without its ids, which are numbered anew and not learned."""
+    columns = makes.get("columns")
+    if not isinstance(columns, dict):
+        return makes
+    return makes | {"columns": {name: column for name, column in columns.items() if column.get("type") != "id"}}
 
 
 def answered(schema: Schema) -> ResolvedSchema:

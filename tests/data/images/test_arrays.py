@@ -209,6 +209,7 @@ def test_idx_pairs(tmp_path, schema, pixels):
     plain, packed = tmp_path / "train-images-idx3-ubyte", tmp_path / "t10k-images-idx3-ubyte.gz"
     plain.write_bytes(idx(pixels[..., 0]))
     (tmp_path / "train-labels-idx1-ubyte").write_bytes(idx(np.arange(12) % 3))
+    assert "of which alone a split can be named" in refusal(f"{plain}#train", schema)
     packed.write_bytes(gzip.compress(idx(pixels[..., 0])))
     assert "has no labels" in refusal(packed, numbered)
     assert "-labels-idx1-ubyte beside it" in refusal(packed, numbered)

@@ -57,6 +57,18 @@ def test_a_folder_by_class(folder, schema, pixels, labels):
     assert len(open_images(folder).load(schema).content) == 12
 
 
+def test_no_split_of_a_folder_or_a_parquet_file_is_named(folder, tmp_path, schema, pictures, labels):
+    """Whoever asks for one would get all of it."""
+    pd.DataFrame({"img": pictures, "label": labels}).to_parquet(tmp_path / "a.parquet")
+    for path in (folder, tmp_path / "a.parquet"):
+        assert len(open_images(path).load(schema).content) == 12
+        for split in ("train", ""):
+            assert f"{path.name}: is no NPZ file, of which alone a split" in refusal(f"{path}#{split}", schema)
+    with_hash = folder.with_name("set#1")
+    folder.rename(with_hash)
+    assert len(open_images(with_hash).load(schema).content) == 12
+
+
 def test_a_folder_without_classes(tmp_path, schema, pictures, pixels):
     unlabelled = Schema.parse(schema.to_yaml().partition("label")[0])
     for number, content in enumerate(pictures):

@@ -221,14 +221,17 @@ def open_images(source: Source) -> ImageSource:
         remedy = "give a file, a folder, or arrays named images and labels"
         raise DataError("is neither a path nor arrays", field="data", remedy=remedy)
     path, split = split_off(Path(source))
+    if not path.exists():
+        raise DataError("there is no such file or folder", field=path, remedy="give the path of the images")
+    if path.is_file() and path.stat().st_size == 0:
+        raise DataError("is empty", field=path.name, remedy="give the images that the schema describes")
+    if path.suffix.lower() == ".npz" and path.is_file():
+        return arrays.open_npz(path, split)
+    if split is not None:
+        remedy = "leave out what stands behind the #, and give the file or folder of the split"
+        raise DataError("is no NPZ file, of which alone a split can be named", field=path.name, remedy=remedy)
     if path.is_dir():
         return files.FolderSource(path)
-    if not path.is_file():
-        raise DataError("there is no such file or folder", field=path, remedy="give the path of the images")
-    if path.stat().st_size == 0:
-        raise DataError("is empty", field=path.name, remedy="give the images that the schema describes")
-    if path.suffix.lower() == ".npz":
-        return arrays.open_npz(path, split)
     if arrays.is_idx(path):
         return arrays.IdxSource(path)
     if path.suffix.lower() in (".parquet", ".pq"):
