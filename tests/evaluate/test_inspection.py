@@ -529,4 +529,4 @@ def test_it_is_told_what_is_learned_and_how_far_it_is(schema, right):
     names = ["draw artificial images", "learn what altered images look like", "learn what the classes look like"]
     assert [name for name, _ in told] == names
     assert all(total > 0 for _, total in told[1:])
-    assert max(counts) == max(total for _, total in told[1:]) - 1
+    assert all(total in counts for _, total in told[1:])

@@ -159,8 +159,10 @@ def evaluate_images(
     skipped = _skipped(schema, sets)
     taught = {"synthetic": lessons["value"], "real": lessons["real"], "test": lessons["test"]}
     listener, asked = progress or Silent(), () if skipped else tuple(students)
-    listener.stage("teach students", len(asked) * len(_ROLES))
+    if asked:
+        listener.stage("teach students", len(asked) * len(_ROLES))
     scores = tuple(_teach(student, sets, lessons, seed, listener, place) for place, student in enumerate(asked))
+    listener.at(len(asked) * len(_ROLES))
     listener.stage("compare what images look like")
     return ImageEvaluation(
         seed=seed,

@@ -255,6 +255,7 @@ def _learn(
             functional.cross_entropy(model(tensor_of(lesson.images[rows.numpy()])), classes[rows]).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             schedule.step()
+    progress.at(epochs * batches)
 
 
 def steps_of(images: int) -> int:
