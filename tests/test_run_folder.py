@@ -265,6 +265,25 @@ def test_discarding_spares_what_is_not_ours(small, tmp_path):
     (tmp_path / "run").rmdir()
 
 
+@pytest.mark.parametrize(("begun", "asked"), [("a", "b"), ("a", ""), ("", "a")])
+def test_a_state_names_the_records_that_taught_it(small, tmp_path, begun, asked):
+    folder = RunFolder.create(tmp_path / "run", small.plan)
+    folder.save(1, {})
+    RunFolder(tmp_path / "run").refuse_other_records(begun)  # a state of before there were names
+    folder.refuse_other_records(begun)
+    folder.save(2, {})
+    RunFolder(tmp_path / "run").refuse_other_records(begun)
+    error = refused(RunFolder(tmp_path / "run"), asked)
+    assert error.remedy == "give the same data, or fit into a new folder"
+    assert RunFolder(tmp_path / "run").kept_step == 2
+
+
+def refused(folder, fingerprint):
+    with pytest.raises(RunFolderError, match="was begun with other records, or in another order") as caught:
+        folder.refuse_other_records(fingerprint)
+    return caught.value
+
+
 def test_a_write_that_fails_leaves_the_old_file(tmp_path):
     path = tmp_path / "run.json"
     files.write_json(path, {"old": 1})

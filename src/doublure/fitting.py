@@ -312,7 +312,7 @@ class _Run:
             lambda rows: encoder.split(encoder.expand(rows)),
             device,
         )
-        self._folder.refuse_other_records(records.fingerprint)
+        self._folder.refuse_other_records(records.fingerprint if table.repeatable else "")
         job = Job(
             encoder=encoder,
             records=records,
@@ -381,7 +381,7 @@ class _Run:
         run goes on with (and ``keeps`` says that the folder stays), the charge stays with it.
         """
         reservation = self._reservation
-        free = not self._drew and not (keeps and self._folder.works)
+        free = reservation.authorised == 0 and not reservation.drawn and not (keeps and self._folder.works)
         try:
             reservation.close("no-noise-drawn" if free else status, steps=0 if free else None)
         except LedgerError:
@@ -393,11 +393,6 @@ class _Run:
                 self._folder.update_run(status=status)
         return not free
 
-    @property
-    def _drew(self) -> bool:
-        """Whether noise was drawn, or may have been."""
-        return self._reservation.authorised > 0 or bool(self._reservation.drawn)
-
     # -- stopping ------------------------------------------------------------------------------------------------
 
     def _stopped(self, *, spent: bool, keeps: bool) -> Interrupted:
@@ -407,7 +402,8 @@ class _Run:
         if not keeps:
             remedy = "give a run folder next time, to be able to go on"
             return Interrupted("stopped; what was spent stays spent", remedy=remedy)
-        said = "what was spent stays spent" if self._drew else "nothing was drawn yet, and its charge is kept"
+        drew = self._reservation.authorised or self._reservation.drawn
+        said = "what was spent stays spent" if drew else "nothing was drawn yet, and its charge is kept"
         return Interrupted(f"stopped; {said}", field=self._folder.path, remedy="go on with --resume")
 
 

@@ -283,7 +283,7 @@ class RunFolder:
         """Refuse to go on from a state that other records have taught; what is kept from now on names these.
 
         Args:
-            fingerprint: Of the records. Private, as all that is kept beside it.
+            fingerprint: Of the records, empty where each load draws others. Private, as all that is kept beside it.
 
         Raises:
             RunFolderError: The kept state is of others.

@@ -230,6 +230,9 @@ class Memory(Forgetful):
     def load(self) -> None:
         return None
 
+    def refuse_other_records(self, fingerprint: str) -> None:
+        del fingerprint  # nothing is resumed
+
     def log(self, line: dict[str, object]) -> None:
         self.trace.public["log"].append(line)
 

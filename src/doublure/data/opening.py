@@ -37,6 +37,10 @@ class Loaded(Protocol):
     def n_units(self) -> int:
         """How many units there are. Private."""
 
+    @property
+    def repeatable(self) -> bool:
+        """Whether loading the same data again gives the same records. Private."""
+
     def cells(self, column: str, fact: str) -> pd.Series[Any]:
         """Return what the statistic for a fact of a column looks at; no more of a record than the schema says."""
 

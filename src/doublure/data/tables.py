@@ -43,6 +43,11 @@ class Table:
     n_units: int
 
     @property
+    def repeatable(self) -> bool:
+        """Whether loading the same data again gives the same records: of a unit with more, the first are used."""
+        return True
+
+    @property
     def content(self) -> pd.DataFrame:
         """What the encoder reads: the frame."""
         return self.frame

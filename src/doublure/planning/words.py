@@ -29,6 +29,8 @@ def explain(made: Plan) -> str:
         prices.append((together, _figures(epsilon, delta)))
     width = max((len(purpose) for purpose, _ in prices), default=0)
     lines += [f"  {purpose:<{width}}   {price}" for purpose, price in prices]
+    if any(access.path is not None and access.epsilon is None for access in made.touches):
+        lines.append("  (–: with the noise that the schema asks for, and in no total)")
     lines += _noise(made)
     lines += _known_and_not(made)
     lines.append(f"Needs about {made.memory_bytes / 1e9:.1f} GB and {_duration(made.seconds_estimate)} on this machine")
@@ -80,7 +82,7 @@ def _claims(made: Plan) -> list[str]:
 def _price(access: Access) -> str:
     """Return a price; a fact that a run without a claim learns has noise and no price, because it protects nobody."""
     if access.epsilon is None:
-        return "not protected" if access.path is None else "noised as the schema asks, in no total"
+        return "not protected" if access.path is None else "–"
     return _figures(access.epsilon, access.delta)
 
 

@@ -109,8 +109,8 @@ class PrivateRecords:
     def fingerprint(self) -> str:
         """Return a hash of every record, whose it is, and their order. Private: for a run's internal folder alone."""
         found = hashlib.sha256(self._first.tobytes())
-        for chunk in self.chunks(_HASHED):
-            found.update(chunk.contiguous().numpy().tobytes())
+        for chunk in torch.split(self._compact, _HASHED):
+            found.update(chunk.cpu().contiguous().numpy().tobytes())
         return found.hexdigest()
 
     def chunks(self, rows: int) -> Iterator[Tensor]:

@@ -236,6 +236,8 @@ def test_a_unit_keeps_at_most_so_many_series_drawn_at_random(world):
     firsts = [sorted(found.content.values[:3, 0, 0]) for found in drawn]
     assert firsts[0] != firsts[1] or firsts[1] != firsts[2]  # one in a hundred million is alike
     assert any(max(days) > 30 for days in firsts)  # not the first days alone
+    assert not drawn[0].repeatable
+    assert world.loaded(world.readings(days=3), world.schema(**METER)).repeatable
 
 
 def test_what_is_left_out_takes_no_ones_place(world):

@@ -71,6 +71,11 @@ class ImageSet:
     n_units: int
 
     @property
+    def repeatable(self) -> bool:
+        """Whether loading the same data again gives the same records: of a unit with more, the first are used."""
+        return True
+
+    @property
     def frame(self) -> pd.DataFrame:
         """The columns beside the pixels, as statistics on single columns read them."""
         return pd.DataFrame({} if self.content.labels is None else {LABEL: self.content.labels})

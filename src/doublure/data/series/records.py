@@ -84,11 +84,13 @@ class SeriesSet:
         content: The series and their attributes.
         unit: ``(N,)`` int64, the index of each series' unit, 0 … n_units - 1.
         n_units: How many units there are. Private.
+        repeatable: Whether loading the same data again gives the same records: no unit has more than are used.
     """
 
     content: Series
     unit: np.ndarray[Any, np.dtype[np.int64]]
     n_units: int
+    repeatable: bool = True
 
     @property
     def frame(self) -> pd.DataFrame:

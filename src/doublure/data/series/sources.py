@@ -101,7 +101,7 @@ class SeriesSource(ABC):
             remedy = "give the set that the schema describes; gaps: drop leaves out every series with a gap"
             raise DataError(f"has fewer than {at_least} series", field=self.name, remedy=remedy)
         unit: Whole = np.arange(len(rows), dtype=np.int64)
-        n_units = len(rows)
+        n_units, found = len(rows), len(rows)
         if cut.unit is not None:
             codes, labels = pd.factorize(cut.unit.iloc[rows])
             chosen = at_most(codes, schema.unit.max_records)
@@ -116,7 +116,7 @@ class SeriesSource(ABC):
             channels=tuple(schema.channels),
             attributes=cut.attributes.iloc[rows].reset_index(drop=True),
         )
-        return SeriesSet(content=content, unit=unit, n_units=n_units)
+        return SeriesSet(content=content, unit=unit, n_units=n_units, repeatable=len(rows) == found)
 
     def _held(self, rows: int, schema: SeriesSchema) -> int:
         if rows * schema.length * len(schema.channels) * 8 > LARGEST:
