@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from doublure import seeding
+from doublure.advisories import REMEDY
 from doublure.data.opening import Given, Loaded, Source, open_data
 from doublure.errors import (
     BudgetRefused,
@@ -204,6 +205,8 @@ class _Run:
     def resumed(cls, path: Path, plan: Plan, ledger: Ledger) -> _Run:
         """Open the folder and take the reservation up again."""
         folder = RunFolder.open(path)
+        if (fault := folder.fault) is not None:
+            raise RunFolderError(fault, field=path, remedy=REMEDY)
         begun, seed, kept = folder.plan, folder.run.get("seed"), folder.reservation
         if folder.run.get("status") == "done":
             raise RunFolderError("is finished", field=path, remedy="sample from it, or fit into a new folder")
@@ -317,7 +320,7 @@ class _Run:
             encoder=encoder,
             records=records,
             settings=plan.settings,
-            noise_multiplier=plan.noise_multiplier,
+            accesses=plan.training,
             sample_rate=plan.sample_rate or 1.0,
             units=max(1, schema.public_units),
             authorise=self._authorise,

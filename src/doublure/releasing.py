@@ -18,6 +18,7 @@ from typing import Any, SupportsIndex
 
 from doublure import files, seeding
 from doublure._version import __version__
+from doublure.advisories import REMEDY, known_fault
 from doublure.data.writing import defused
 from doublure.errors import InputError, LedgerError, RunFolderError, SettingError
 from doublure.guarantee import Kind
@@ -100,6 +101,9 @@ def release(
         InputError: The folder is not empty, or the ledger is not found.
     """
     asked = Path(out)
+    fault = known_fault(syn.run.get("doublure_version"), syn.plan.to_json())
+    if fault is not None:
+        raise RunFolderError(fault, field=syn.plan.method, remedy=REMEDY)
     rows, forms = _check_arguments(asked, n, formats, FORMS[syn.schema.kind])
     book, reservation = _ledger_of(syn, ledger)
     with files.whole_folder(asked) as staging:

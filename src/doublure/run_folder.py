@@ -21,13 +21,15 @@ import contextlib
 import datetime
 import hashlib
 import json
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from doublure import files
 from doublure._version import __version__
-from doublure.errors import InputError, RunFolderError, printable
+from doublure.advisories import REMEDY, known_fault
+from doublure.errors import InputError, PrivacyWarning, RunFolderError, printable
 from doublure.guarantee import Guarantee
 from doublure.methods import table
 from doublure.methods.base import encoder_for
@@ -170,6 +172,11 @@ class RunFolder:
     # -- plan, schema, guarantee ---------------------------------------------------------------------------------
 
     @property
+    def fault(self) -> str | None:
+        """What is known to be wrong with the claim of a run that an earlier version made."""
+        return known_fault(self.run.get("doublure_version"), self._json("plan.json"))
+
+    @property
     def plan(self) -> Plan:
         """The plan, checked against its own settings; what it costs was settled when it was reserved.
 
@@ -178,6 +185,8 @@ class RunFolder:
             RunFolderError: It is of another doublure, whose settings were others: that one still reads it.
         """
         written = self._json("plan.json")
+        if (fault := self.fault) is not None:
+            warnings.warn(f"{self.path}: {fault}; {REMEDY}", PrivacyWarning, stacklevel=2)
         try:
             return Plan.from_json(written, reprice=False)
         except InputError:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from doublure import files
+from doublure.advisories import REMEDY, known_fault
 from doublure.errors import GateFailed, InputError, LedgerError, RunFolderError
 from doublure.guarantee import Guarantee
 from doublure.ledger import Ledger
@@ -40,6 +41,9 @@ def verify(bundle: str | Path, *, ledger: Ledger | str | Path | None = None) -> 
     folder = Path(bundle)
     card = _read_card(folder)
     listed = _checked_files(folder, card)
+    fault = known_fault(card.get("doublure_version"), card)
+    if fault is not None:
+        raise GateFailed(fault, field=CARD, remedy=REMEDY)
     guarantee = _checked_claim(card)
     checked = {"files": len(listed), "guarantee": guarantee.sentence, "ledger": None}
     if ledger is not None:

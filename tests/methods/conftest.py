@@ -96,7 +96,7 @@ class World:
                 encoder.compact(loaded.frame), loaded.unit, loaded.n_units, lambda r: encoder.split(encoder.expand(r))
             ),
             settings=own,
-            noise_multiplier=sigma if found.guarantee == "dp" else None,
+            accesses=found.accesses(resolved, own, sigma),
             sample_rate=found.sample_rate(resolved, own) or 1.0,
             units=UNITS,
             authorise=authorise or (lambda step: None),
@@ -195,8 +195,7 @@ class Digits:
             encoder=encoder,
             records=PrivateRecords(compact, unit, n_units, lambda r: encoder.split(encoder.expand(r))),
             settings=own,
-            noise_multiplier=sigma,
-            sample_rate=1.0,
+            accesses=table.method(name).accesses(schema, own, sigma),
             units=self.UNITS,
             authorise=authorise or (lambda step: None),
             checkpoints=memory or Memory(),
@@ -221,7 +220,7 @@ class Digits:
                 encoder.compact(loaded.content), loaded.unit, loaded.n_units, lambda r: encoder.split(encoder.expand(r))
             ),
             settings=own,
-            noise_multiplier=None,
+            accesses=method.accesses(schema, own, 0.0),
             sample_rate=method.sample_rate(schema, own),
             units=self.UNITS,
             authorise=authorise or (lambda step: None),

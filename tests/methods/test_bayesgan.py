@@ -49,8 +49,9 @@ def job_of(digits: Any, text: str | None = None, **changes: Any) -> Job:
         records = digits.job("guided", text, rows=more.pop("rows")).records
     found: list[BayesianAccountant] = []
     job = replace(
-        base, settings=own, records=records, noise_multiplier=own.noise_multiplier, checkpoints=memory,
-        sample_rate=METHOD.sample_rate(Schema.parse(text), own), delta_mu=1e-6, measured=found.append, **more,
+        base, settings=own, records=records, checkpoints=memory,
+        accesses=METHOD.accesses(Schema.parse(text), own, own.noise_multiplier or 0.0), delta_mu=1e-6,
+        measured=found.append, **more,
     )  # fmt: skip
     object.__setattr__(job, "found", found)
     return job
@@ -285,7 +286,7 @@ def test_steps_lost_in_a_crash_count_as_the_dearest_there_are(digits):
     METHOD.train(job)
     estimate = found_of(job)
     assert (estimate.steps_taken, estimate.calls) == (6, 3)
-    rate = job.sample_rate
+    rate = job.accesses[0].event.sample_rate
     worst = [3 * log_moment(np.array([2.0]), order, rate)[0] for order in estimate.orders]
     assert np.all(estimate.costs >= worst)
     assert np.all(estimate.costs < np.array(worst) * 1.01)  # under so wide a bound, measured steps cost next to nothing
@@ -335,7 +336,7 @@ def test_tables_are_taken_too(world):
     found: list[BayesianAccountant] = []
     base = world.job("dpgan", steps=6)
     job = replace(
-        base, settings=made.settings, noise_multiplier=made.noise_multiplier, sample_rate=made.sample_rate,
+        base, settings=made.settings, accesses=made.training,
         delta_mu=1e-6, measured=found.append,
     )  # fmt: skip
     generator = METHOD.train(job)

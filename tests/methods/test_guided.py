@@ -239,9 +239,8 @@ def test_another_methods_settings_are_refused():
 
 
 def test_a_sigma_is_never_left_out(digits):
-    job = digits.job(sigma=0.0)
     with pytest.raises(SettingError) as refused:
-        table.method("guided").train(job)
+        digits.job(sigma=0.0)
     assert refused.value.field == "noise_multiplier"
 
 

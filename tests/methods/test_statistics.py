@@ -15,7 +15,7 @@ import torch
 import doublure as db
 from doublure.encode.table import TableEncoder
 from doublure.errors import InputError, RunFolderError, SettingError
-from doublure.methods import marginals
+from doublure.methods import marginals, statistics_settings
 from doublure.methods.base import Job
 from doublure.methods.statistics import METHOD
 from doublure.methods.table_statistics import TableStatisticsSettings
@@ -428,14 +428,14 @@ def job_of(schema, memory, taken=0, seed=1, authorise=lambda step: None, log=lam
     frame = loaded(schema, people())
     records = PrivateRecords(encoder.compact(frame), np.arange(ROWS), ROWS, lambda rows: (rows, None))
     return Job(
-        encoder=encoder, records=records, settings=plan.settings, noise_multiplier=plan.noise_multiplier,
-        sample_rate=1.0, units=ROWS, authorise=authorise, checkpoints=memory, taken=taken, seed=seed, log=log,
+        encoder=encoder, records=records, settings=plan.settings, accesses=plan.training,
+        units=ROWS, authorise=authorise, checkpoints=memory, taken=taken, seed=seed, log=log,
     )  # fmt: skip
 
 
 def noisy_tables(schema, **settings):
     job = job_of(schema, Memory(), **settings)
-    events = [access.event for access in METHOD.accesses(schema, job.settings, job.noise_multiplier)]
+    events = statistics_settings.counted_events(job)
     return marginals._NoisyTables(job, job.settings, events)
 
 

@@ -33,6 +33,7 @@ from doublure.errors import DoublureError, LedgerError
 from doublure.ledger import Ledger
 from doublure.methods import adversarial
 from doublure.methods.base import Forgetful
+from doublure.methods.dpgan import METHOD as DPGAN
 from doublure.methods.dpgan import DpganSettings
 from doublure.planning import Plan, plans
 from doublure.private import facts, mechanism, statistics
@@ -297,7 +298,7 @@ class Lab:
         memory = Memory(trace, own.steps, taken)
         plan = SimpleNamespace(
             schema=facts_of, settings=own, method="dpgan",
-            guarantee=SimpleNamespace(kind="dp"), steps=own.steps, noise_multiplier=1.5,
+            guarantee=SimpleNamespace(kind="dp"), steps=own.steps, training=DPGAN.accesses(facts_of, own, 1.5),
             sample_rate=min(1.0, own.lot_size / facts_of.public_units),
             learned=[SimpleNamespace(purpose=question.path, delta=0.01) for question in facts_of.questions],
         )  # fmt: skip

@@ -22,6 +22,7 @@ from doublure.errors import InputError
 from doublure.ledger import Ledger
 from doublure.methods import marginals
 from doublure.methods.dpgan import Dpgan
+from doublure.methods.kept_tables import KeptTables
 from doublure.methods.table_statistics import TableStatisticsSettings
 from doublure.private import clipping, mechanism
 from doublure.private.accounting import GaussianEvent
@@ -348,11 +349,10 @@ def test_tables_move_by_no_more_than_is_paid_for(lab):
 LIMIT = ("if len(tables) > event.tables:", "if False:")
 BOUND = ("if self._records.most_records > event.records:", "if False:")
 WANTED = ("released('pair', 2, wanted)", "released('pair', 2, wanted + wanted)[:len(wanted)]")
+HALVED = "[type(e)(scale=e.scale / 2, tables=e.tables, records=e.records) for e in events]"
 TABLES = {
     "a record counted twice": [(PrivateTables, "_counted", ("total += np", "total += 2 * np"))],
-    "half the noise": [
-        (TableStatisticsSettings, "train", ("job.noise_multiplier or 0.0", "0.5 * job.noise_multiplier"))
-    ],
+    "half the noise": [(KeptTables, "__init__", ("job.records, events,", f"job.records, {HALVED},"))],
     "less noise than the event says": [(PrivateTables, "release", ("sigma=event.scale", "sigma=0.9 * event.scale"))],
     "more tables than planned": [(PrivateTables, "release", LIMIT), (marginals._NoisyTables, "count_pairs", WANTED)],
     "priced as one record": [

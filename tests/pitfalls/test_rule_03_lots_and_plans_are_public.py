@@ -16,8 +16,7 @@ from scipy import stats
 
 from doublure.errors import SettingError
 from doublure.methods import marginals, private_teacher
-from doublure.methods.dpgan import Dpgan
-from doublure.methods.table_statistics import TableStatisticsSettings
+from doublure.methods.kept_tables import KeptTables
 from doublure.planning import plans
 from doublure.private import accounting, facts, mechanism
 from doublure.private.clipping import Constant
@@ -29,6 +28,8 @@ from doublure.schema import Schema
 
 ALPHA = 1e-6
 UNITS, RATE, LOTS = 200, 0.05, 400
+PLANNED_RATE = "sample_rate=event.sample_rate,"
+SCALED = "[type(e)(scale=e.scale * job.records.n_units / 24, tables=e.tables, records=e.records) for e in events]"
 
 
 def settings(**changes):
@@ -157,7 +158,7 @@ def test_the_divisor_is_public(lab):
             "private_teacher",
             ("event.sample_rate * job.units", "event.sample_rate * max(1, job.records.n_units)"),
         ),
-        (Dpgan, "train", ("sample_rate=job.sample_rate,", "sample_rate=min(1.0, 8 / max(1, job.records.n_units)),")),
+        (private_teacher, "private_teacher", (PLANNED_RATE, "sample_rate=min(1.0, 8 / max(1, job.records.n_units)),")),
         (private_teacher, "private_teacher", ("steps=event.steps,", "steps=min(event.steps, job.records.n_units),")),
         (mechanism.PrivateStep, "gradient", ("/ self.settings.expected_units", "/ max(1, len(body))")),
     ],
@@ -184,7 +185,7 @@ def test_a_bought_count_sets_the_divisor_alone(lab, monkeypatch):
 
 
 def test_a_bought_count_in_the_rate_is_caught(lab, monkeypatch):
-    lab.plant(Dpgan, "train", ("sample_rate=job.sample_rate,", "sample_rate=min(1.0, 8 / job.units),"))
+    lab.plant(private_teacher, "private_teacher", (PLANNED_RATE, "sample_rate=min(1.0, 8 / job.units),"))
     with lab.caught():
         check_a_bought_count_sets_the_divisor_alone(lab, monkeypatch)
 
@@ -293,11 +294,7 @@ def test_tables_and_their_noise_are_public(lab):
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (
-            TableStatisticsSettings,
-            "train",
-            ("job.noise_multiplier or 0.0", "job.noise_multiplier * job.records.n_units / 24"),
-        ),
+        (KeptTables, "__init__", ("job.records, events,", f"job.records, {SCALED},")),
         (marginals._NoisyTables, "count_pairs", ("if wanted:", "if wanted and self._tables._job.records.n_units > 3:")),
         (marginals, "taught", ("settings.within or None,", "settings.within if job.records.n_units else None,")),
     ],

@@ -135,7 +135,7 @@ def job_of(settings, body, condition):
         draw_conditions=lambda n, rng: torch.eye(condition)[torch.from_numpy(rng.integers(condition, size=n))],
     )  # fmt: skip
     return SimpleNamespace(
-        encoder=encoder, settings=settings, noise_multiplier=None, device="cpu", seed=3, taken=0, checkpoints=Kept(),
+        encoder=encoder, settings=settings, private=False, device="cpu", seed=3, taken=0, checkpoints=Kept(),
         progress=Silent(), log=lambda line: None,
     )  # fmt: skip
 

@@ -10,7 +10,7 @@ import torch
 
 from doublure import fitting
 from doublure.errors import SettingError
-from doublure.methods import table_statistics
+from doublure.methods import private_teacher, table_statistics
 from doublure.methods.dpgan import METHOD, Dpgan, DpganSettings
 from doublure.methods.kept_tables import KeptTables
 from doublure.private import accounting, mechanism
@@ -156,14 +156,14 @@ def test_what_was_done_is_what_was_paid_for(lab, plan, tmp_path):
 @pytest.mark.parametrize(
     "edit",
     [
-        ("noise_multiplier=job.noise_multiplier or 0.0", "noise_multiplier=0.9 * job.noise_multiplier"),
-        ("sample_rate=job.sample_rate,", "sample_rate=min(1.0, 1.1 * job.sample_rate),"),
-        ("steps=settings.steps or 1", "steps=settings.steps + 1"),
+        ("noise_multiplier=event.noise_multiplier", "noise_multiplier=0.9 * event.noise_multiplier"),
+        ("sample_rate=event.sample_rate,", "sample_rate=min(1.0, 1.1 * event.sample_rate),"),
+        ("steps=event.steps", "steps=event.steps + 1"),
     ],
     ids=["less noise", "larger lots", "more steps"],
 )
 def test_doing_more_than_was_paid_for_is_caught(lab, plan, tmp_path, edit):
-    lab.plant(Dpgan, "train", edit)
+    lab.plant(private_teacher, "private_teacher", edit)
     with pytest.raises((AssertionError, lab.REFUSED)):
         check_what_was_done_is_what_was_paid_for(lab, plan, tmp_path)
 

@@ -26,7 +26,7 @@ def job_of(letters, images, labels, **settings):
         encoder.compact(loaded.content), loaded.unit, loaded.n_units, lambda rows: encoder.split(encoder.expand(rows))
     )
     return Job(
-        encoder=encoder, records=records, settings=plan.settings, noise_multiplier=1.0, sample_rate=0.1, units=900,
+        encoder=encoder, records=records, settings=plan.settings, accesses=plan.training, units=900,
         authorise=lambda step: None, checkpoints=None,
     )  # fmt: skip
 

@@ -21,7 +21,7 @@ from doublure.data.series.records import SeriesSet
 from doublure.encode.series import SeriesEncoder
 from doublure.encode.series_codes import SeriesCodes
 from doublure.errors import DoublureError
-from doublure.methods.dpgan import SeriesDpganSettings
+from doublure.methods.dpgan import METHOD, SeriesDpganSettings
 from doublure.methods.kept_tables import KeptTables
 from doublure.methods.series_statistics import SeriesStatisticsSettings
 from doublure.methods.step_counts import StepCounts
@@ -105,7 +105,7 @@ class Stage:
         schema, own, trace = Schema.parse(text), SeriesDpganSettings(**FEW), self.Trace()
         memory = self.Memory(trace, own.steps)
         plan = SimpleNamespace(
-            schema=schema, settings=own, method="dpgan", steps=own.steps, noise_multiplier=1.5,
+            schema=schema, settings=own, method="dpgan", steps=own.steps, training=METHOD.accesses(schema, own, 1.5),
             guarantee=SimpleNamespace(kind="dp"),
             sample_rate=own.lot_size / schema.public_units,
             learned=[SimpleNamespace(purpose=question.path, delta=0.01) for question in schema.questions],
@@ -287,8 +287,12 @@ COUNTING_MUTANTS = {
 def test_a_mutant_that_counts_is_caught(lab, counts, mutant):
     for owner, name, edit in COUNTING_MUTANTS[mutant]:
         lab.plant(owner, name, edit)
-    with lab.caught():
-        check_tables_of_neighbours(lab, counts)
+    counting_plan.cache_clear()  # the plan is made with the mutant, as a user's would be
+    try:
+        with lab.caught():
+            check_tables_of_neighbours(lab, counts)
+    finally:
+        counting_plan.cache_clear()
 
 
 # -- what is bought ----------------------------------------------------------------------------------------------------

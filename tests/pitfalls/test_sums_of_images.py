@@ -437,7 +437,7 @@ def test_a_labeller_of_latents_has_its_own_noise(labelled_latents):
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (latent_teaching, "_labelled", ("job.noise_multiplier or 0.0", "(job.noise_multiplier or 0.0) / 2")),
+        (latent_teaching, "_labelled", ("job.event(-1, GaussianEvent)", "job.event(0, GaussianEvent)")),
         (LatentSettings, "latent_events", ("share = 1 - self.later_share", "share = 1.0")),
     ],
 )

@@ -204,7 +204,7 @@ def refitting(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> Refit
                     compact, everyone, len(compact), lambda rows: encoder.split(encoder.expand(rows))
                 ),
                 settings=plan.settings,
-                noise_multiplier=plan.noise_multiplier,
+                accesses=plan.training,
                 sample_rate=plan.sample_rate or 1.0,
                 units=max(1, schema.public_units),
                 authorise=lambda _: None,

@@ -10,13 +10,14 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
-from doublure.errors import DoublureError, GateFailed, InputError, Interrupted, SettingError
+from doublure.errors import DoublureError, GateFailed, InputError, Interrupted, PrivacyWarning, SettingError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -72,7 +73,7 @@ def run_guarded(app: Callable[..., Any], arguments: list[str] | None = None) -> 
         as_json, command = as_json or "--json" in words, " ".join(_words(words))
         if as_json and words and "--json" not in words:
             words.append("--json")
-        with _termination_interrupts():
+        with _termination_interrupts(), _warnings_in_a_line():
             outcome = app(args=words, prog_name="doublure", standalone_mode=False)
         if outcome == Interrupted.exit_code:  # what newer typers make of a KeyboardInterrupt
             return _report(_BY_USER, command, as_json)
@@ -112,6 +113,24 @@ def _termination_interrupts() -> Iterator[None]:
     finally:
         if ours:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@contextlib.contextmanager
+def _warnings_in_a_line() -> Iterator[None]:
+    """Show a warning about a guarantee as one line, where Python would name a source file."""
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if issubclass(category, PrivacyWarning):
+            with on_stderr():
+                console(stderr=True).print(f"doublure: warning: {message}")
+        else:
+            usual(message, category, *place, **more)
+
+    usual, warnings.showwarning = warnings.showwarning, show
+    try:
+        yield
+    finally:
+        warnings.showwarning = usual
 
 
 def _speak_any_encoding() -> None:

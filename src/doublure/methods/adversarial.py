@@ -245,7 +245,7 @@ def _paired_draws(job: Job, settings: AdversarialSettings) -> noise.Draws:
     generator's own noise, if it came from there. Under a guarantee each lot's draws have a key of their own from the
     operating system, are used up and never kept; the seed governs them only where nothing is claimed.
     """
-    if job.noise_multiplier is None:
+    if not job.private:
         return SeededDraws(_mixed(job.seed, job.taken, 4))
     return noise.secret_draws(getattr(settings, "noise_source", "os-keyed"))
 

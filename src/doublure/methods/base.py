@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, Self, TypeAlias, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from doublure.access import Access
 from doublure.errors import SettingError
 from doublure.guarantee import Kind
+from doublure.private.accounting import Event
 from doublure.progress import Progress, Silent
 from doublure.schema import ResolvedSchema, Schema
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 LearningRate: TypeAlias = Annotated[float, Field(gt=0, le=10)]
 """Larger ones have no use, and the largest leave nothing that is finite: refused before anything is charged."""
+
+_Event = TypeVar("_Event", bound=Event)
 
 _WORDS = {
     "greater_than": "must be above {gt}",
@@ -210,11 +213,11 @@ class Job:
         encoder: Records <-> tensors.
         records: The private records, for the mechanism's hands only.
         settings: The method's settings, settled.
-        noise_multiplier: σ, from the plan.
-        sample_rate: q, from the plan.
+        accesses: What the plan has priced, in order: σ, q and T come from here and from nowhere else.
         units: N, public or bought: the divisor and nothing else.
         authorise: Returns once the given noisy step is durably paid for.
         taken: Noisy steps already spent by an interrupted run.
+        sample_rate: Of lots that protect no one; a private lot's is its event's.
         checkpoints: Where state is kept.
         workspace: Where private numbers are kept until the run is finished.
         progress: Who listens.
@@ -228,12 +231,12 @@ class Job:
     encoder: Encoder
     records: PrivateRecords
     settings: MethodSettings
-    noise_multiplier: float | None
-    sample_rate: float
+    accesses: tuple[Access, ...]
     units: int
     authorise: Callable[[int], None]
     checkpoints: Checkpoints
     taken: int = 0
+    sample_rate: float = 1.0
     workspace: Workspace = field(default_factory=Forgetful)
     progress: Progress = field(default_factory=Silent)
     seed: int = 0
@@ -241,6 +244,26 @@ class Job:
     log: Callable[[dict[str, Any]], None] = lambda _: None
     delta_mu: float | None = None
     measured: Callable[[BayesianAccountant], None] = lambda _: None
+
+    @property
+    def private(self) -> bool:
+        """Whether all that is touched is protected."""
+        return bool(self.accesses) and all(access.event is not None for access in self.accesses)
+
+    def event(self, place: int, kind: type[_Event]) -> _Event:
+        """Return the event of one of the plan's accesses.
+
+        Args:
+            place: Counted from 0; from the end where it is negative.
+            kind: The event's type.
+
+        Raises:
+            TypeError: The access is of another kind, or protects no one.
+        """
+        event = self.accesses[place].event
+        if not isinstance(event, kind):
+            raise TypeError(f"{self.accesses[place].purpose}: is no {kind.__name__}")
+        return event
 
     def stage(self, name: str, *, after: int) -> Job:
         """Return the job as one of several stages sees it: with its own noisy steps, and a state of its own.

@@ -123,13 +123,10 @@ def taught_generator(job: Job, settings: BayesianSettings) -> tuple[nn.Module, B
     """Train the critic by noisy gradients, the generator by the critic; return the generator and what was estimated."""
     stage = _critics(job, settings)
     adversaries = MeasuredAdversaries(stage, settings)
-    event = GaussianEvent(
-        noise_multiplier=job.noise_multiplier or 0.0, sample_rate=job.sample_rate, steps=settings.steps or 1
-    )
     step = private_teacher(
         stage,
         settings,
-        event,
+        stage.event(0, GaussianEvent),
         adversaries,
         paired=not settings.real_alone,
         together=settings.clipping == "batch",
@@ -207,8 +204,7 @@ def untaught_labeller(encoder: Encoder) -> Labeller:
 def taught_annotator(job: Job, settings: ImageBayesganSettings, generator: nn.Module) -> Labeller:
     """Teach the annotator on the labelled private records, in steps that follow the critic's."""
     stage = job.stage("annotator", after=settings.steps or 1)
-    event = GaussianEvent(noise_multiplier=settings.labeller_noise or 0.0, steps=settings.labeller_steps)
-    sums = planned_sums(stage, [event], settings.noise_source)
+    sums = planned_sums(stage, [stage.event(-1, GaussianEvent)], settings.noise_source)
     steered = generator if settings.conditional else Unsteered(generator)
     return labelled(stage, settings, steered, settings.noise_width, sums)
 

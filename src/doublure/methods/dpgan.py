@@ -120,10 +120,7 @@ class Dpgan:
 
         settings = self._own(job.settings)
         adversaries = prepare(job, settings)
-        event = GaussianEvent(
-            noise_multiplier=job.noise_multiplier or 0.0, sample_rate=job.sample_rate, steps=settings.steps or 1
-        )
-        teacher = private_teacher(job, settings, event, adversaries)
+        teacher = private_teacher(job, settings, job.event(0, GaussianEvent), adversaries)
         return train(job, settings, teacher, adversaries)
 
     def _own(self, settings: MethodSettings) -> PrivateSettings:

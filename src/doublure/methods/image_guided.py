@@ -130,13 +130,13 @@ class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings, CheckingSetti
         from doublure.methods.mean_embedding import teaching
         from doublure.methods.refining import refined
 
-        schema, noise, before = job.encoder.schema, job.noise_multiplier or 0.0, 1
+        before = 1
         first = job.stage("statistics", after=0)
-        sums = self.sums(first, GaussianEvent(noise_multiplier=self.statistics_noise(noise)))
+        sums = self.sums(first, job.event(0, GaussianEvent))
         lesson = teaching(first, self, sums)
         generator = lesson.average
         if self.critic_share:
-            event = self.critic_event(schema, noise)
+            event = job.event(1, GaussianEvent)
             stage = job.stage("critic", after=before)
             generator = refined(stage, self.adversarial(), event, generator, weight=self.anchor, distance=lesson.loss)
             before += event.steps
@@ -144,7 +144,7 @@ class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings, CheckingSetti
             return generator
         last = job.stage("labeller", after=before)
         return self._checked(
-            generator, labelled(last, self, generator, self.image_noise, self.sums(last, self.labeller_event(noise)))
+            generator, labelled(last, self, generator, self.image_noise, self.sums(last, job.event(-1, GaussianEvent)))
         )
 
     def _checked(self, generator: UpsamplingGenerator, labeller: Labeller) -> nn.Module:

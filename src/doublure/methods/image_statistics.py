@@ -156,7 +156,7 @@ class ImageStatisticsSettings(StatisticsSettings):
         """Release the mean features, then teach the generator."""
         from doublure.methods.mean_embedding import teaching
 
-        sums = self.sums(job, GaussianEvent(noise_multiplier=job.noise_multiplier or 0.0))
+        sums = self.sums(job, job.event(0, GaussianEvent))
         return teaching(job, self, sums).average
 
     def sums(self, job: Job, event: GaussianEvent) -> PrivateSums:

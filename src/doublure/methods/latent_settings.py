@@ -178,6 +178,11 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
         """Noisy steps, or releases, that teach the generator of latents."""
         return {"embedding": 1, "mixture": 2 if self.splits else 1}.get(self.teacher, self.steps or 1)
 
+    @property
+    def latent_accesses(self) -> int:
+        """How many accesses those are."""
+        return 1 if self.teacher == "critic" else self.latent_steps
+
     def latent_events(self, schema: Schema, noise_multiplier: float) -> tuple[GaussianEvent, ...]:
         """Return what teaches the generator of latents, as the accountant reads it."""
         share = 1 - self.later_share

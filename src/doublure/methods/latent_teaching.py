@@ -16,6 +16,7 @@ from doublure.methods.latent_settings import ImageLatentSettings, LatentSettings
 from doublure.methods.planned_sums import planned_sums
 from doublure.networks.detail import Detail
 from doublure.networks.latent import PublicNetworks, ThroughPublic
+from doublure.private.accounting import GaussianEvent
 from doublure.private.inversion import Inversion, InversionSettings
 from doublure.public.folder import PublicFolder
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from doublure.encode.encoder import Encoder
-    from doublure.private.accounting import GaussianEvent
     from doublure.private.records import PrivateRecords
 
 _WORK = "latents"
@@ -37,7 +37,7 @@ def taught(job: Job, settings: LatentSettings) -> nn.Module:
     generator, proposer, detail = public_networks(job.encoder, settings, job.device)
     latents = inverted(job, settings, generator, proposer)
     stage = replace(job.stage("latents", after=0), encoder=LatentEncoder(job.encoder, settings.latent), records=latents)
-    events = settings.latent_events(job.encoder.schema, job.noise_multiplier or 0.0)
+    events = [job.event(place, GaussianEvent) for place in range(settings.latent_accesses)]
     latent = _TEACHERS[settings.teacher](stage, settings, events)
     whole: nn.Module = ThroughPublic(latent, generator, width=settings.latent)
     if detail is not None and isinstance(settings, ImageLatentSettings):
@@ -197,7 +197,6 @@ def _labelled(job: Job, settings: ImageLatentSettings, generator: nn.Module) -> 
     from doublure.methods.labelling import labelled
 
     stage = job.stage("labeller", after=settings.latent_steps)
-    event = settings.labeller_event(job.noise_multiplier or 0.0)
-    sums = planned_sums(stage, [event], settings.noise_source)
+    sums = planned_sums(stage, [job.event(-1, GaussianEvent)], settings.noise_source)
     width = settings.image_noise
     return settings.checked(generator, labelled(stage, settings, generator, width, sums), width)

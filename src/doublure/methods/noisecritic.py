@@ -227,7 +227,7 @@ class Noisecritic(Gan):
         if isinstance(settings, ImageNoisecriticSettings) and settings.votes:
             from doublure.methods.label_votes import voted
 
-            job = voted(job, _event(settings), settings.label_groups or 1)
+            job = voted(job, job.event(0, DiscreteGaussianEvent), settings.label_groups or 1)
         return super().train(job)
 
 

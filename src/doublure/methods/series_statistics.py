@@ -16,7 +16,7 @@ from pydantic import Field
 from doublure.access import Access
 from doublure.errors import SettingError
 from doublure.methods.base import Job, Work
-from doublure.methods.statistics_settings import StatisticsSettings, counting
+from doublure.methods.statistics_settings import StatisticsSettings, counted_events, counting
 from doublure.networks.sizes import chain_noise
 from doublure.schema import Schema
 from doublure.schema.series import SeriesSchema
@@ -115,8 +115,7 @@ class SeriesStatisticsSettings(StatisticsSettings):
         """Release the tables, then fit."""
         from doublure.methods.step_tables import taught
 
-        accesses = self.accesses(job.encoder.schema, job.noise_multiplier or 0.0)
-        return taught(job, self, [access.event for access in accesses])  # type: ignore[misc]
+        return taught(job, self, counted_events(job))
 
 
 def _tables(schema: SeriesSchema) -> tuple[int, int]:

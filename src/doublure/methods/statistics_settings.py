@@ -47,6 +47,11 @@ def counting(
     )
 
 
+def counted_events(job: Job) -> list[DiscreteGaussianEvent]:
+    """Return the plan's releases of tables, in order."""
+    return [access.event for access in job.accesses if isinstance(access.event, DiscreteGaussianEvent)]
+
+
 class StatisticsSettings(MethodSettings):
     """Which statistics are released, and how a generator learns from them."""
 

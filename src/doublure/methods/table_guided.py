@@ -15,7 +15,9 @@ from doublure.access import Access
 from doublure.methods.base import Job, Work
 from doublure.methods.dpgan import DpganSettings
 from doublure.methods.guided_settings import GuidedSettings
+from doublure.methods.statistics_settings import counted_events
 from doublure.methods.table_statistics import TableStatisticsSettings
+from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
 
 if TYPE_CHECKING:
@@ -85,15 +87,14 @@ class TableGuidedSettings(GuidedSettings, TableStatisticsSettings):
         from doublure.methods.refining import refined
         from doublure.networks.mixture import MixtureRows
 
-        schema, noise = job.encoder.schema, job.noise_multiplier or 0.0
-        events = self.releases(schema, self.statistics_noise(noise))
+        events = counted_events(job)
         lesson = taught(job.stage("statistics", after=0), self, events)
         if self.critic_share:
             rows = MixtureRows(lesson.generator)
             refined(
                 job.stage("critic", after=len(events)),
                 self.adversarial(rows.noise_width),
-                self.critic_event(schema, noise),
+                job.event(-1, GaussianEvent),
                 rows,
                 weight=self.anchor,
                 distance=lambda moving: lesson.loss(moving.mixture),

@@ -18,8 +18,7 @@ from doublure.access import Access
 from doublure.encode.columns import estimated_width
 from doublure.errors import SettingError
 from doublure.methods.base import Job, Work
-from doublure.methods.statistics_settings import StatisticsSettings, counting
-from doublure.private.accounting import DiscreteGaussianEvent
+from doublure.methods.statistics_settings import StatisticsSettings, counted_events, counting
 from doublure.schema import Schema
 from doublure.schema.columns import Column, IdColumn, OrdinalColumn
 
@@ -99,7 +98,7 @@ class TableStatisticsSettings(StatisticsSettings):
         held = schema.public_units * schema.unit.max_records * (len(schema.columns) + 2)
         # Tables are held exact, noisy, as real numbers and as they are written; the fit holds nine of their size.
         fitted = values * self.components * (3 * width + fine) + (9 + 4 * values) * width**2
-        steps = len(self.releases(schema, 1.0))
+        steps = sum(tables > 0 for tables in self._tables(schema))
         return Work(flops=flops, steps=steps, memory_bytes=_BYTES * (held * 3 + fitted))
 
     def build(self, encoder: Encoder, seed: int) -> nn.Module:
@@ -112,12 +111,7 @@ class TableStatisticsSettings(StatisticsSettings):
         """Release the tables, then fit."""
         from doublure.methods.marginals import taught
 
-        return taught(job, self, self.releases(job.encoder.schema, job.noise_multiplier or 0.0)).generator
-
-    def releases(self, schema: Schema, noise_multiplier: float) -> list[DiscreteGaussianEvent]:
-        """Return what is counted; its noise together is that of one Gaussian of this multiplier."""
-        events = [access.event for access in TableStatisticsSettings.accesses(self, schema, noise_multiplier)]
-        return [event for event in events if isinstance(event, DiscreteGaussianEvent)]
+        return taught(job, self, counted_events(job)).generator
 
     def _tables(self, schema: Schema) -> tuple[int, int]:
         """Return how many tables the two releases have."""

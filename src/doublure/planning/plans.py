@@ -113,6 +113,11 @@ class Plan:
         """The accesses that buy facts, in the schema's order."""
         return tuple(access for access in self.touches if access.path is not None)
 
+    @property
+    def training(self) -> tuple[Access, ...]:
+        """The accesses that train, in the order in which they are made."""
+        return tuple(access for access in self.touches if access.path is None)
+
     def explain(self) -> str:
         """Return the plan in words and figures, for a terminal."""
         return explain(self)

@@ -242,7 +242,7 @@ def _job(
         encoder=encoder,
         records=records.bodies(),
         settings=own,
-        noise_multiplier=None,
+        accesses=(),
         sample_rate=min(1.0, (own.lot_size or 1) / max(1, loaded.n_units)),
         units=max(1, loaded.n_units),
         authorise=lambda _: stop.check(),

@@ -1,0 +1,208 @@
+"""Rule 2: q, σ, T and C of what ran are the plan's, for every method and however many units turn out to be there.
+
+A number of units that was bought sets a divisor. Whoever takes a rate or a noise from it runs another mechanism than
+the one that was priced: measured where a lot is drawn and where noise is, not where somebody says what was meant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.datasets import load_digits
+
+import doublure as db
+from doublure.private import statistics
+from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
+from doublure.private.noise import OsKeyedNoise
+from doublure.private.sampling import PoissonSampler
+
+MAGNITUDE = 90
+TABLE = """
+doublure: 1
+kind: table
+units: UNITS
+columns:
+  a: {type: category, values: [x, y, z], missing: false}
+  b: {type: category, values: [u, v], missing: false, roles: [condition], shares: {u: 0.5, v: 0.5}}
+  c: {type: integer, bounds: [0, 9], missing: false}
+"""
+IMAGES = """
+doublure: 1
+kind: images
+units: UNITS
+images: {shape: [8, 8, 1]}
+label: {values: [0, 2, 4, 6, 8]}
+"""
+SERIES = """
+doublure: 1
+kind: series
+unit: {name: meter, id: meter, max_records: 2}
+units: UNITS
+series: {time: at, length: 4, step: 6h, timezone: UTC}
+channels:
+  kw: {type: real, bounds: [0, 10], missing: true}
+"""
+GAN = {"steps": 4, "lot_size": 20, "width": 8, "depth": 1, "critic_width": 8, "critic_depth": 1, "noise_width": 4,
+       "generator_batch": 8, "checkpoints": 2, "bins": 4, "max_grad_norm": 0.25}  # fmt: skip
+IMAGE_GAN = {"steps": 4, "lot_size": 20, "noise_width": 4, "generator_batch": 8, "checkpoints": 2, "features": 6,
+             "critic_channels": [4], "channels": [6, 4], "max_grad_norm": 0.25}  # fmt: skip
+COUNTED = {"components": 2, "fit_steps": 3, "bins": 4, "groups": 2}
+EMBEDDED = {"features": 64, "fit_steps": 2, "batch": 20, "latent": 4, "hidden": 8, "channels": [6, 4]}
+LABELLER = {"labeller_steps": 3, "view_images": 100, "view_width": 5, "tries": 2, "labeller_clip": 0.125}
+CRITIC = {"critic_share": 0.4, "critic_steps": 3, "critic_lot": 30, "critic_clip": 0.5}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A method on a kind of data.
+
+    Attributes:
+        text: The schema.
+        settings: The method's.
+        clips: Of each access, C; None where tables are counted.
+        lots: Of each access, whether it draws lots.
+    """
+
+    method: str
+    text: str
+    settings: dict[str, Any]
+    clips: tuple[float | None, ...]
+    lots: tuple[bool, ...] = (False, False, False)
+
+
+CASES = {
+    "statistics, table": Case(method="statistics", text=TABLE, settings=COUNTED, clips=(None, None)),
+    "statistics, images": Case(method="statistics", text=IMAGES, settings=EMBEDDED, clips=(1.0,)),
+    "statistics, series": Case(
+        method="statistics", text=SERIES, settings={"fit_steps": 2, "groups": 2, "levels": 2, "bins": 4},
+        clips=(None, None),
+    ),
+    "guided, table": Case(
+        method="guided", text=TABLE, settings=COUNTED | CRITIC | {"critic_width": 8}, clips=(None, None, 0.5),
+        lots=(False, False, True),
+    ),
+    "guided, images": Case(
+        method="guided", text=IMAGES, clips=(1.0, 0.5, 0.125), lots=(False, True, False),
+        settings=EMBEDDED | CRITIC | LABELLER | {"critic_channels": [4], "labeller_share": 0.3},
+    ),
+    "dpgan, table": Case(method="dpgan", text=TABLE, settings=GAN, clips=(0.25,), lots=(True,)),
+    "dpgan, images": Case(method="dpgan", text=IMAGES, settings=IMAGE_GAN, clips=(0.25,), lots=(True,)),
+    "dpgan, series": Case(
+        method="dpgan", text=SERIES, clips=(0.25,), lots=(True,),
+        settings={key: GAN[key] for key in ("steps", "lot_size", "noise_width", "generator_batch", "max_grad_norm")},
+    ),
+    "bayesgan, table": Case(
+        method="bayesgan", text=TABLE, settings=GAN | {"distances": 5}, clips=(0.25,), lots=(True,)
+    ),
+    "bayesgan, images": Case(
+        method="bayesgan", text=IMAGES, settings=IMAGE_GAN | LABELLER | {"distances": 5}, clips=(0.25, 0.125),
+        lots=(True, False),
+    ),
+    "latentgan, critic": Case(
+        method="latentgan", text=IMAGES, clips=(0.25, 0.125), lots=(True, False),
+        settings=LABELLER | {key: GAN[key] for key in ("steps", "lot_size", "width", "critic_width", "max_grad_norm")}
+        | {"teacher": "critic", "labeller_share": 0.5, "inversion_steps": 1},
+    ),
+    "latentgan, mixture": Case(
+        method="latentgan", text=IMAGES, settings={"labeller_share": 0, "inversion_steps": 1}, clips=(1.0, 1.0)
+    ),
+    "latentgan, embedding": Case(
+        method="latentgan", text=IMAGES, clips=(1.0,),
+        settings={"teacher": "embedding", "labeller_share": 0, "inversion_steps": 1, "features": 64, "fit_steps": 2},
+    ),
+}  # fmt: skip
+"""Each draws lots of so few units that no rate comes to 1 at any of the sizes below."""
+
+
+@dataclass
+class Ran:
+    """What was handed to the primitives, in order."""
+
+    rates: list[float] = field(default_factory=list)
+    noise: list[float] = field(default_factory=list)
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> Ran:
+    torch.set_num_threads(1)
+    found = Ran()
+    lot, normal, histogram = PoissonSampler.lot, OsKeyedNoise.normal, statistics.noisy_histogram
+
+    def drawn(sampler: PoissonSampler) -> Any:
+        found.rates.append(sampler.sample_rate)
+        return lot(sampler)
+
+    def noisy(source: OsKeyedNoise, size: int, std: float, **device: Any) -> Any:
+        found.noise.append(std)
+        return normal(source, size, std, **device)
+
+    def counted(counts: Any, *, sigma: float) -> Any:
+        found.noise.append(sigma)
+        return histogram(counts, sigma=sigma)
+
+    monkeypatch.setattr(PoissonSampler, "lot", drawn)
+    monkeypatch.setattr(OsKeyedNoise, "normal", noisy)
+    monkeypatch.setattr(statistics, "noisy_histogram", counted)
+    return found
+
+
+def data_of(case: Case, units: int) -> Any:
+    draw = np.random.default_rng(0)
+    if case.text == IMAGES:
+        digits = load_digits()
+        even = np.resize(np.flatnonzero(digits.target % 2 == 0), units)
+        pixels = (digits.images * 255 / 16).round().astype(np.uint8)[..., None]
+        return {"images": pixels[even], "labels": digits.target[even]}
+    if case.text == SERIES:
+        steps = pd.date_range("2024-01-01", periods=8, freq="6h", tz="UTC")  # two days
+        meters = np.repeat([f"m{unit}" for unit in range(units)], len(steps))
+        return pd.DataFrame(
+            {
+                "meter": meters,
+                "at": np.tile(steps.strftime("%Y-%m-%dT%H:%MZ"), units),
+                "kw": draw.random(8 * units) * 10,
+            }
+        )
+    return pd.DataFrame(
+        {"a": draw.choice(list("xyz"), units), "b": draw.choice(list("uv"), units), "c": draw.integers(0, 10, units)}
+    )
+
+
+def check_what_runs_is_what_was_priced(letters, ran, tmp_path, name, units, times):
+    case = CASES[name]
+    said = str(MAGNITUDE) if units == "declared" else f"{{learn: 9.0, magnitude: {MAGNITUDE}}}"
+    text = case.text.replace("UNITS", said)
+    public = {"public": str(letters.folder)} if case.method == "latentgan" else {}
+    plan = db.plan(
+        db.Schema.parse(text), method=case.method, epsilon=20.0, delta=1e-4, accountant="rdp", **case.settings, **public
+    )
+    ledger = db.Ledger.create(tmp_path / "l", dataset="d", epsilon=1e6, delta=0.1)
+    syn = db.fit(data_of(case, round(MAGNITUDE * times)), plan, ledger=ledger, out=tmp_path / "run", seed=1)
+    if units == "bought":
+        assert syn.schema.public_units == pytest.approx(MAGNITUDE * times, rel=0.5)
+    rates, noise = [], []
+    records = syn.schema.unit.max_records
+    for access, clip, lots in zip(plan.training, case.clips, case.lots, strict=False):
+        event = access.event
+        if isinstance(event, DiscreteGaussianEvent):
+            noise += [event.scale] * event.tables
+            continue
+        assert isinstance(event, GaussianEvent)
+        noise += [event.noise_multiplier * clip * (1 if lots else records)] * event.steps
+        rates += [event.sample_rate] * event.steps if lots else []
+        assert not lots or 0 < event.sample_rate < 0.5
+    assert len(plan.training) == len(case.clips)
+    assert ran.noise == pytest.approx(noise, rel=1e-12)
+    assert ran.rates == pytest.approx(rates, rel=1e-12)
+
+
+@pytest.mark.parametrize("times", [0.1, 10])
+@pytest.mark.parametrize("units", ["declared", "bought"])
+@pytest.mark.parametrize("name", CASES)
+def test_what_runs_is_what_was_priced(letters, ran, tmp_path, name, units, times):
+    check_what_runs_is_what_was_priced(letters, ran, tmp_path, name, units, times)
