@@ -159,7 +159,7 @@ def test_the_divisor_is_public(lab):
         ),
         (Dpgan, "train", ("sample_rate=job.sample_rate,", "sample_rate=min(1.0, 8 / max(1, job.records.n_units)),")),
         (private_teacher, "private_teacher", ("steps=event.steps,", "steps=min(event.steps, job.records.n_units),")),
-        (mechanism.PrivateStep, "gradient", ("/ self.settings.expected_units", "/ max(1, len(body))")),
+        (mechanism.PrivateStep, "gradient", ("self.settings.expected_units", "max(1, len(body))")),
     ],
     ids=["len(D)", "q from n", "T from n", "actual lot"],
 )  # fmt: skip
@@ -213,9 +213,23 @@ def test_an_empty_lot_is_a_lot(lab):
 @pytest.mark.parametrize(
     "edit",
     [
-        ("with torch.no_grad():", "1 / len(body)\n    with torch.no_grad():"),
-        ("with torch.no_grad():", "if not len(body):\n        return torch.zeros(2)\n    with torch.no_grad():"),
-        ("with torch.no_grad():", "self.taken -= not len(body)\n    with torch.no_grad():"),
+        (
+            ("with torch.no_grad():\n    fake = partner(len(body), condition)"),
+            ("1 / len(body)\nwith torch.no_grad():\n    fake = partner(len(body), condition)"),
+        ),
+        (
+            ("with torch.no_grad():\n    fake = partner(len(body), condition)"),
+            (
+                "if not len(body):\n"
+                "    return torch.zeros(2)\n"
+                "with torch.no_grad():\n"
+                "    fake = partner(len(body), condition)"
+            ),
+        ),
+        (
+            ("with torch.no_grad():\n    fake = partner(len(body), condition)"),
+            ("self.taken -= not len(body)\nwith torch.no_grad():\n    fake = partner(len(body), condition)"),
+        ),
     ],
     ids=["crash", "no noise", "not counted"],
 )
@@ -290,6 +304,9 @@ def test_tables_and_their_noise_are_public(lab):
     check_tables_and_their_noise_are_public(lab)
 
 
+WANTED = "[(*(axes[place] for place in pair), *within) for pair in self._pairs]"
+
+
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
@@ -298,8 +315,12 @@ def test_tables_and_their_noise_are_public(lab):
             "train",
             ("job.noise_multiplier or 0.0", "job.noise_multiplier * job.records.n_units / 24"),
         ),
-        (marginals._NoisyTables, "count_pairs", ("if wanted:", "if wanted and self._tables._job.records.n_units > 3:")),
-        (marginals, "taught", ("settings.within or None,", "settings.within if job.records.n_units else None,")),
+        (
+            marginals._NoisyTables,
+            "count_pairs",
+            (WANTED, f"{WANTED} * (self._tables._job.records.n_units > 3)"),
+        ),
+        (marginals, "taught", ("settings.within or None", "settings.within if job.records.n_units else None")),
     ],
     ids=["noise from n", "small tables left out", "shape from n"],
 )  # fmt: skip
