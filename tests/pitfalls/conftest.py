@@ -9,12 +9,8 @@ tables or in neither. Each check has planted mutants: edits of the production so
 """
 
 from __future__ import annotations
-import __future__
 
-import ast
 import contextlib
-import inspect
-import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +20,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from planting import plant
 
 from doublure import fitting
 from doublure.data.opening import Source
@@ -397,22 +394,8 @@ class Lab:
         return mechanism.PrivateStep(PrivateRecords(body, unit, n_units, lambda rows: (rows, None)), settings, **given)
 
     def plant(self, owner: object, name: str, *edits: tuple[str, str]) -> None:
-        """Edit one production function's source; an edit that finds nothing to edit is an error."""
-        found = inspect.getattr_static(owner, name)
-        wrap = type(found) if isinstance(found, (classmethod, staticmethod, property)) else None
-        function = found if wrap is None else getattr(found, "__func__", None) or found.fget
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-        if wrap is not None:
-            tree.body[0].decorator_list = []
-        source = ast.unparse(tree)  # one spelling, however the file is formatted
-        for old, new in edits:
-            if source.count(old) != 1:
-                raise RuntimeError(f"the mutant no longer fits: {old!r} stands {source.count(old)} times in {name}")
-            source = source.replace(old, new)
-        made: dict[str, object] = {}
-        code = compile(source, f"<mutant of {name}>", "exec", flags=__future__.annotations.compiler_flag)
-        exec(code, function.__globals__, made)
-        self._patch.setattr(owner, name, made[name] if wrap is None else wrap(made[name]))
+        """Edit one production function; an edit that finds nothing to edit fails the test."""
+        plant(self._patch, owner, name, *edits)
 
     @staticmethod
     def caught() -> contextlib.AbstractContextManager[object]:

@@ -326,7 +326,7 @@ def test_no_estimate_is_printed_as_epsilon(usual, tmp_path):
 def test_a_plan_that_prints_its_ceiling_as_epsilon_is_caught(lab, usual, tmp_path):
     from doublure.planning import words
 
-    lab.plant(words, "_budget", ("if made.worst_case is None:", "if True:"))
+    lab.plant(words, "_budget", ("made.worst_case is None", "True"))
     with lab.caught():
         check_no_estimate_is_printed_as_epsilon(usual, tmp_path)
 
@@ -367,8 +367,8 @@ def test_the_ceiling_is_kept(lab, tmp_path):
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (bayesian, "claimed", ("if not found <= ceiling * (1 + _ROUNDING):", "if False:")),
-        (fitting, "_under_the_ceiling", ("if syn.guarantee.kind == syn.plan.guarantee.kind:", "if True:")),
+        (bayesian, "claimed", ("not found <= ceiling * (1 + _ROUNDING)", "False")),
+        (fitting, "_under_the_ceiling", ("syn.guarantee.kind == syn.plan.guarantee.kind", "True")),
     ],
     ids=["claimed all the same", "passed over in silence"],
 )
@@ -449,7 +449,7 @@ def test_an_estimate_never_comes_without_all_steps(theatre, usual):
     [
         (mechanism.PrivateStep, "gradient",
          ("self._measure(gradients, partner)", "if self.taken % 2 == 0:\n        self._measure(gradients, partner)")),
-        (bayesian_teaching, "_distances", ("/ (settings.steps or 1)", "* 1.0")),
+        (bayesian_teaching, "_distances", ("settings.steps or 1", "1")),
     ],
     ids=["each second step measured", "the bounds' failure not shared out"],
 )  # fmt: skip

@@ -100,16 +100,19 @@ def test_what_is_bought_moves_by_no_more_than_its_noise_allows(lab, monkeypatch)
     check_counts_fit_their_noise(lab, monkeypatch)
 
 
-MISSING = "cells.isna().to_numpy(), epsilon=epsilon, max_records=max_records"
+MISSING = "statistics.any_missing(cells.isna().to_numpy(), epsilon=epsilon, max_records=max_records)"
 
 
 @pytest.mark.parametrize(
     "edit",
     [
-        ("table.n_units, epsilon=epsilon", "len(table.frame), epsilon=epsilon"),
+        ("table.n_units", "len(table.frame)"),
         (MISSING, MISSING.replace("max_records=max_records", "max_records=1")),
         (MISSING, MISSING.replace("epsilon=epsilon", "epsilon=2 * epsilon")),
-        ("return _bounds(cells,", "return _bounds(type(cells)([*cells, *cells]),"),
+        (
+            "_bounds(cells, schema.columns[question.column], question, max_records)",
+            "_bounds(type(cells)([*cells, *cells]), schema.columns[question.column], question, max_records)",
+        ),
     ],
     ids=["records counted as units", "one record assumed", "less noise than paid for", "every record twice"],
 )
@@ -183,8 +186,8 @@ EXACT = "self._tables._tables._counted([(Axis.of_codes(part, block.size),)])[0].
                                                "self._tables._counted(wanted))[1]")),
         (marginals._NoisyTables, "_count_rows", ("np.maximum(totals / precision, _FEWEST_ROWS)",
                                                  "np.full(self.classes, self._tables._job.records.n_units)")),
-        (marginals, "taught", ("job.log({", "job.log({'rows': job.records.n_units, ")),
-        (marginals, "taught", ("manual_seed(job.seed)", "manual_seed(job.records.n_units)")),
+        (marginals, "taught", ("fitted.steps", "job.records.n_units")),
+        (marginals, "taught", ("job.seed", "job.records.n_units")),
     ],
     ids=["groups", "tables", "rows", "log", "seed"],
 )  # fmt: skip

@@ -141,7 +141,12 @@ def test_records_are_opened_by_the_mechanism_alone(lab, monkeypatch):
 
 def test_a_method_that_peeks_is_caught(lab, monkeypatch):
     lab.plant(
-        Dpgan, "train", ("return train(job,", "job.records.lot(__import__('numpy').arange(3))\n    return train(job,")
+        Dpgan,
+        "train",
+        (
+            "return train(job, settings, teacher, adversaries)",
+            ("job.records.lot(__import__('numpy').arange(3))\nreturn train(job, settings, teacher, adversaries)"),
+        ),
     )
     with lab.caught():
         check_records_are_opened_by_the_mechanism_alone(lab, monkeypatch)
@@ -209,7 +214,7 @@ RETURNED = "return (clipped.total + noise) / self.settings.expected_units"
         (RETURNED, "made = clipped.total + noise\n    made *= min(1.0, clipped.sensitivity / float(made.norm()))\n"
                    "    return made / self.settings.expected_units"),
         (RETURNED, "return (clipped.total + noise * torch.rand(()) * 2) / self.settings.expected_units"),
-        ("clipped.total.numel(), std)", "1, std).expand(clipped.total.numel())"),
+        ("self._noise.normal(clipped.total.numel(), std)", "self._noise.normal(1, std).expand(clipped.total.numel())"),
     ],
     ids=["clip after noise", "noise scaled by chance", "one draw for all weights"],
 )  # fmt: skip
@@ -346,13 +351,26 @@ def test_tables_move_by_no_more_than_is_paid_for(lab):
     check_tables_move_by_no_more_than_is_paid_for(lab)
 
 
-LIMIT = ("if len(tables) > event.tables:", "if False:")
-BOUND = ("if self._records.most_records > event.records:", "if False:")
-WANTED = ("released('pair', 2, wanted)", "released('pair', 2, wanted + wanted)[:len(wanted)]")
-HALVED = "[type(e)(scale=e.scale / 2, tables=e.tables, records=e.records) for e in events]"
+LIMIT = ("len(tables) > event.tables", "False")
+BOUND = ("self._records.most_records > event.records", "False")
+WANTED = ("self._tables.released('pair', 2, wanted)", "self._tables.released('pair', 2, wanted + wanted)[:len(wanted)]")
+EVENTS = (
+    "PrivateTables(job.records, events, authorise=job.authorise, taken=job.taken)",
+    "PrivateTables(job.records, [type(e)(scale=e.scale / 2, tables=e.tables, records=e.records) for e in events],"
+    " authorise=job.authorise, taken=job.taken)",
+)
 TABLES = {
-    "a record counted twice": [(PrivateTables, "_counted", ("total += np", "total += 2 * np"))],
-    "half the noise": [(KeptTables, "__init__", ("job.records, events,", f"job.records, {HALVED},"))],
+    "a record counted twice": [
+        (
+            PrivateTables,
+            "_counted",
+            (
+                "np.bincount(_flat([cells[id(axis)] for axis in table], shape), minlength=len(total))",
+                "2 * np.bincount(_flat([cells[id(axis)] for axis in table], shape), minlength=len(total))",
+            ),
+        )
+    ],
+    "half the noise": [(KeptTables, "__init__", EVENTS)],
     "less noise than the event says": [(PrivateTables, "release", ("sigma=event.scale", "sigma=0.9 * event.scale"))],
     "more tables than planned": [(PrivateTables, "release", LIMIT), (marginals._NoisyTables, "count_pairs", WANTED)],
     "priced as one record": [
@@ -360,7 +378,14 @@ TABLES = {
         (PrivateTables, "release", BOUND),
     ],
     "a unit not bounded": [
-        (data_tables, "_bounded", (".cumcount() < max_records)", ".cumcount() >= 0)")),
+        (
+            data_tables,
+            "_bounded",
+            (
+                "pd.Series(codes).groupby(codes).cumcount() < max_records",
+                "pd.Series(codes).groupby(codes).cumcount() >= 0",
+            ),
+        ),
         (PrivateTables, "release", BOUND),
     ],
     "the last records counted again": [

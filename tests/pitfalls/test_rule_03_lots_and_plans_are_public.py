@@ -28,8 +28,12 @@ from doublure.schema import Schema
 
 ALPHA = 1e-6
 UNITS, RATE, LOTS = 200, 0.05, 400
-PLANNED_RATE = "sample_rate=event.sample_rate,"
-SCALED = "[type(e)(scale=e.scale * job.records.n_units / 24, tables=e.tables, records=e.records) for e in events]"
+PLANNED_RATE = "sample_rate=event.sample_rate"
+EVENTS = (
+    "PrivateTables(job.records, events, authorise=job.authorise, taken=job.taken)",
+    "PrivateTables(job.records, [type(e)(scale=e.scale * job.records.n_units / 24, tables=e.tables, records=e.records)"
+    " for e in events], authorise=job.authorise, taken=job.taken)",
+)
 
 
 def settings(**changes):
@@ -158,9 +162,9 @@ def test_the_divisor_is_public(lab):
             "private_teacher",
             ("event.sample_rate * job.units", "event.sample_rate * max(1, job.records.n_units)"),
         ),
-        (private_teacher, "private_teacher", (PLANNED_RATE, "sample_rate=min(1.0, 8 / max(1, job.records.n_units)),")),
+        (private_teacher, "private_teacher", (PLANNED_RATE, "sample_rate=min(1.0, 8 / max(1, job.records.n_units))")),
         (private_teacher, "private_teacher", ("steps=event.steps,", "steps=min(event.steps, job.records.n_units),")),
-        (mechanism.PrivateStep, "gradient", ("/ self.settings.expected_units", "/ max(1, len(body))")),
+        (mechanism.PrivateStep, "gradient", ("self.settings.expected_units", "max(1, len(body))")),
     ],
     ids=["len(D)", "q from n", "T from n", "actual lot"],
 )  # fmt: skip
@@ -185,7 +189,7 @@ def test_a_bought_count_sets_the_divisor_alone(lab, monkeypatch):
 
 
 def test_a_bought_count_in_the_rate_is_caught(lab, monkeypatch):
-    lab.plant(private_teacher, "private_teacher", (PLANNED_RATE, "sample_rate=min(1.0, 8 / job.units),"))
+    lab.plant(private_teacher, "private_teacher", (PLANNED_RATE, "sample_rate=min(1.0, 8 / job.units)"))
     with lab.caught():
         check_a_bought_count_sets_the_divisor_alone(lab, monkeypatch)
 
@@ -214,9 +218,23 @@ def test_an_empty_lot_is_a_lot(lab):
 @pytest.mark.parametrize(
     "edit",
     [
-        ("with torch.no_grad():", "1 / len(body)\n    with torch.no_grad():"),
-        ("with torch.no_grad():", "if not len(body):\n        return torch.zeros(2)\n    with torch.no_grad():"),
-        ("with torch.no_grad():", "self.taken -= not len(body)\n    with torch.no_grad():"),
+        (
+            ("with torch.no_grad():\n    fake = partner(len(body), condition)"),
+            ("1 / len(body)\nwith torch.no_grad():\n    fake = partner(len(body), condition)"),
+        ),
+        (
+            ("with torch.no_grad():\n    fake = partner(len(body), condition)"),
+            (
+                "if not len(body):\n"
+                "    return torch.zeros(2)\n"
+                "with torch.no_grad():\n"
+                "    fake = partner(len(body), condition)"
+            ),
+        ),
+        (
+            ("with torch.no_grad():\n    fake = partner(len(body), condition)"),
+            ("self.taken -= not len(body)\nwith torch.no_grad():\n    fake = partner(len(body), condition)"),
+        ),
     ],
     ids=["crash", "no noise", "not counted"],
 )
@@ -291,12 +309,19 @@ def test_tables_and_their_noise_are_public(lab):
     check_tables_and_their_noise_are_public(lab)
 
 
+WANTED = "[(*(axes[place] for place in pair), *within) for pair in self._pairs]"
+
+
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (KeptTables, "__init__", ("job.records, events,", f"job.records, {SCALED},")),
-        (marginals._NoisyTables, "count_pairs", ("if wanted:", "if wanted and self._tables._job.records.n_units > 3:")),
-        (marginals, "taught", ("settings.within or None,", "settings.within if job.records.n_units else None,")),
+        (KeptTables, "__init__", EVENTS),
+        (
+            marginals._NoisyTables,
+            "count_pairs",
+            (WANTED, f"{WANTED} * (self._tables._job.records.n_units > 3)"),
+        ),
+        (marginals, "taught", ("settings.within or None", "settings.within if job.records.n_units else None")),
     ],
     ids=["noise from n", "small tables left out", "shape from n"],
 )  # fmt: skip

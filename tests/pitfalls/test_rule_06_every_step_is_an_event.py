@@ -46,6 +46,7 @@ def test_events_are_steps_are_draws(lab, n_critic):
 
 COUNTED = "self.taken, self.taken + 1"
 LOT = "self._records.lot(self._sampler.lot())"
+NORMAL = "self._noise.normal(clipped.total.numel(), std).to(clipped.total.device)"
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,7 @@ LOT = "self._records.lot(self._sampler.lot())"
         (mechanism.PrivateStep, "gradient",
          [(LOT, f"(self._sampler.lot(), {LOT})[1]")]),
         (mechanism.PrivateStep, "gradient",
-         [("noise = self._noise", "noise = self._noise.normal(1, std) * 0 + self._noise")]),
+         [(NORMAL, f"self._noise.normal(1, std) * 0 + {NORMAL}")]),
         (Dpgan, "accesses",
          [("self._own(settings).steps or 1", "self._own(settings).steps // self._own(settings).n_critic")]),
         (fitting._Run, "_authorise", [("step - 1 + every", "1 + every")]),
@@ -126,9 +127,12 @@ def test_the_check_comes_before_the_step(lab, monkeypatch):
     [
         [
             ("self._authorise(self.taken + 1)", "pass"),
-            ("return (clipped", "self._authorise(self.taken)\n    return (clipped"),
+            (
+                "return (clipped.total + noise) / self.settings.expected_units",
+                ("self._authorise(self.taken)\nreturn (clipped.total + noise) / self.settings.expected_units"),
+            ),
         ],
-        [("if self.taken >= self.settings.steps:", "if self.taken > self.settings.steps:")],
+        [("self.taken >= self.settings.steps", "self.taken > self.settings.steps")],
         [("self._authorise(self.taken + 1)", "pass")],
     ],
     ids=["authorised after the draw", "one step more", "never authorised"],
@@ -170,7 +174,7 @@ def test_doing_more_than_was_paid_for_is_caught(lab, plan, tmp_path, edit):
 
 def test_a_step_beyond_the_plan_is_refused_by_the_ledger_too(lab, plan, tmp_path):
     """Two locks: a mechanism that does not stop is stopped by the reservation."""
-    lab.plant(mechanism.PrivateStep, "gradient", ("if self.taken >= self.settings.steps:", "if False:"))
+    lab.plant(mechanism.PrivateStep, "gradient", ("self.taken >= self.settings.steps", "False"))
     lab.plant(mechanism.PrivateStep, "steps", ("return self.settings.steps", "return self.settings.steps + 1"))
     with pytest.raises(lab.REFUSED):
         lab.fit(lab.people(), plan, tmp_path)

@@ -80,7 +80,10 @@ STD = "std = self.settings.noise_multiplier * clipped.sensitivity"
         (STD, f"{STD} * 1.02"),
         (STD, f"{STD} / self.settings.expected_units ** 0.5"),
         ("step // self.settings.n_critic", "step"),
-        ("clipped.total.numel(), std)", "clipped.total.numel() // 2, std).repeat(2)"),
+        (
+            "self._noise.normal(clipped.total.numel(), std)",
+            "self._noise.normal(clipped.total.numel() // 2, std).repeat(2)",
+        ),
     ],
     ids=[
         "σ decays too",
@@ -136,8 +139,8 @@ def test_labels_change_no_schedule_and_no_end(lab):
 
 MEDIAN = "float(torch.cat([part.norms() for part in lot] or [torch.ones(1).double()]).median())"
 LARGEST = "float(norms.nan_to_num().max()) if len(norms) else max_grad_norm"
-WHILE = "while teacher.taken < teacher.steps"
-EARLY = f"{WHILE} and (teacher.taken < 4 or float(teacher._records._compact[:, 0].sum()) < 60):"
+WHILE = "teacher.taken < teacher.steps"
+EARLY = f"{WHILE} and (teacher.taken < 4 or float(teacher._records._compact[:, 0].sum()) < 60)"
 PRIVATE = "float(adversaries.critic(*teacher._records.lot(np.arange(9))[:2]).mean())"
 
 
@@ -146,8 +149,8 @@ PRIVATE = "float(adversaries.critic(*teacher._records.lot(np.arange(9))[:2]).mea
     [
         (mechanism.PrivateStep, "gradient", ("self.settings.schedule.at(step // self.settings.n_critic)", MEDIAN)),
         (mechanism, "clipped_sum", ("sensitivity=max_grad_norm", f"sensitivity={LARGEST}")),
-        (adversarial, "train", (f"{WHILE}:", EARLY)),
-        (adversarial, "train", ("'generator_loss': round(loss, 6)", f"'critic_loss': {PRIVATE}")),
+        (adversarial, "train", (WHILE, EARLY)),
+        (adversarial, "train", ("round(loss, 6)", PRIVATE)),
     ],
     ids=["C from the gradients", "sensitivity from the gradients", "early stopping", "private loss logged"],
 )  # fmt: skip

@@ -188,7 +188,11 @@ def test_a_weak_or_public_stream_beside_private_records_is_caught(lab, monkeypat
 
 
 def test_a_setting_that_reaches_the_noise_alone_is_caught(lab, monkeypatch):
-    lab.plant(noise, "secret_draws", ("ChaCha20Draws() if source(name).name == 'chacha20' else ", ""))
+    lab.plant(
+        noise,
+        "secret_draws",
+        ("ChaCha20Draws() if source(name).name == 'chacha20' else OsKeyedDraws()", "OsKeyedDraws()"),
+    )
     for module in (mechanism, adversarial.noise):
         monkeypatch.setattr(module, "secret_draws", noise.secret_draws)
     assert noise.secret_draws("chacha20").name == "os-keyed"
@@ -284,12 +288,15 @@ def test_no_key_and_no_state_is_kept(lab, monkeypatch, declared_plan, tmp_path):
     check_no_key_and_no_state_is_kept(lab, monkeypatch, declared_plan, tmp_path)
 
 
+COUNTS = "{'iterations': torch.tensor([self.iterations]), 'pace': self.pace.state()}"
+
+
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
         (noise, "_freshly_keyed", ("secrets.randbits(128)", "(k := secrets.randbits(128), _KEYS.append(k))[0]")),
-        (Adversaries, "state", ("{'critic'", "{'rng': self._random._stream.get_state(), 'critic'")),
-        (Adversaries, "state", ("{'critic'", "{'critic_optimizer.s': torch.ones(9, dtype=torch.uint8), 'critic'")),
+        (Adversaries, "state", (COUNTS, f"{COUNTS[:-1]}, 'rng': self._random._stream.get_state()}}")),
+        (Adversaries, "state", (COUNTS, f"{COUNTS[:-1]}, 'critic_optimizer.s': torch.ones(9, dtype=torch.uint8)}}")),
         (OsKeyedNoise, "normal", ("secrets.randbits(128)", "(k := secrets.randbits(128), _KEYS.append(k))[0]")),
     ],
     ids=["key in log.jsonl", "state kept", "bytes under another name", "key in run.json"],
@@ -423,7 +430,7 @@ def test_a_lost_release_is_not_drawn_again(lab, monkeypatch, counting_plan, tmp_
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (KeptTables, "released", ("if self._tables.taken >= number:", "if False:")),
+        (KeptTables, "released", ("self._tables.taken >= number", "False")),
         (fitting._Run, "_train", ("taken=self._reservation.authorised", "taken=0")),
     ],
     ids=["not refused", "not remembered"],
@@ -485,8 +492,8 @@ def test_kept_releases_are_taken_up(lab, monkeypatch, counting_plan, tmp_path, c
 
 @pytest.mark.parametrize("cut", [1, 2, "fit"])
 def test_kept_releases_that_are_drawn_again_are_caught(lab, monkeypatch, counting_plan, tmp_path, cut):
-    found = "if not all((each in self._kept for each in names)):"
-    lab.plant(KeptTables, "released", (found, "if True:"), ("self._tables.taken >= number", "False"))
+    found = "not all(each in self._kept for each in names)"
+    lab.plant(KeptTables, "released", (found, "True"), ("self._tables.taken >= number", "False"))
     lab.plant(fitting._Run, "_train", ("taken=self._reservation.authorised", "taken=0"))
     with lab.caught():
         check_kept_releases_are_taken_up(lab, monkeypatch, counting_plan, tmp_path, cut)

@@ -119,7 +119,8 @@ def test_nothing_written_holds_a_record(lab, declared_plan, tmp_path):
 
 
 ENCODED = "encoder = encoder_for(schema, plan.settings)"
-KEPT = "\n    job.checkpoints.save(teacher.taken, adversaries.state()"
+ENDED = "return adversaries.average"
+KEPT = "job.checkpoints.save(teacher.taken, adversaries.state()"
 COMPACT = "teacher._records._compact"
 
 
@@ -129,9 +130,16 @@ COMPACT = "teacher._records._compact"
         (fitting._Run, "_train", (ENCODED, f"{ENCODED}\n    self._folder.log(table.frame.iloc[40].to_dict())")),
         (fitting._Run, "_train", (ENCODED, f"{ENCODED}\n    self._folder.update_run(rows=len(table.frame))")),
         (fitting._Run, "_train", (ENCODED, f"{ENCODED}\n    self._folder.log({{'pay': table.frame['pay'].tolist()}})")),
-        (adversarial, "train", (KEPT, f"{KEPT} | {{'real': {COMPACT}}}")),
-        (adversarial, "train", (KEPT, f"{KEPT} | {{'rows': adversaries._encoder.expand({COMPACT})}}")),
-        (RunFolder, "save_generator", ("'watermark':", "'rows': '24', 'watermark':")),
+        (adversarial, "train", (ENDED, f"{KEPT} | {{'real': {COMPACT}}})\n{ENDED}")),
+        (adversarial, "train", (ENDED, f"{KEPT} | {{'rows': adversaries._encoder.expand({COMPACT})}})\n{ENDED}")),
+        (
+            RunFolder,
+            "save_generator",
+            (
+                "save(tensors, metadata)",
+                "save(tensors, metadata | {'rows': '24'})",
+            ),
+        ),
     ],
     ids=["a row logged", "a count", "a column logged", "records kept", "rows kept", "more in the generator file"],
 )
@@ -214,7 +222,7 @@ BARE = "self._tables._counted(wanted)"
          (TAKEN, f"{TAKEN}\n        self._job.log({{'counts': [t.tolist() for t in {BARE}]}})")),
         (KeptTables, "released",
          (TAKEN, f"{TAKEN}\n        self._kept['rows'] = torch.tensor([sum({BARE}[0].ravel())])")),
-        (marginals, "taught", ("job.log({", "job.log({'rows': job.records.n_units, ")),
+        (marginals, "taught", ("round(fitted.misfit, 4)", "job.records.n_units")),
     ],
     ids=["exact tables kept", "exact tables logged", "a total kept", "rows logged"],
 )  # fmt: skip

@@ -71,7 +71,7 @@ def test_the_charge_comes_first(lab, monkeypatch, declared_plan, ledger, tmp_pat
     ("owner", "name", "edit"),
     [
         (fitting, "fit", ("source.check(plan.schema)", "source.load(plan.schema)")),
-        (fitting._Run, "_authorise", ("self._reservation.advance(", "(lambda step: None)(")),
+        (fitting._Run, "_authorise", ("self._reservation.advance", "lambda step: None")),
     ],
     ids=["data before charge", "steps not authorised"],
 )
@@ -182,11 +182,11 @@ def test_tables_are_charged_before_they_are_counted(lab, monkeypatch, counting_p
     ("owner", "name", "edits"),
     [
         (fitting, "fit", [("source.check(plan.schema)", "source.load(plan.schema)")]),
-        (fitting._Run, "_authorise", [("self._reservation.advance(", "(lambda step: None)(")]),
+        (fitting._Run, "_authorise", [("self._reservation.advance", "lambda step: None")]),
         (PrivateTables, "release", [("self._authorise(self.taken + 1)", "pass")]),
-        (PrivateTables, "release", [("self._authorise(self.taken + 1)", "made = self._counted(tables)\n"
-                                     "    self._authorise(self.taken + 1)"),
-                                    ("self._counted(tables)]", "made]")]),
+        (PrivateTables, "release", [("self._counted(tables)", "made"),
+                                    ("self._authorise(self.taken + 1)", "made = self._counted(tables)\n"
+                                     "    self._authorise(self.taken + 1)")]),
     ],
     ids=["data before charge", "releases not authorised", "releases without leave", "counted before leave"],
 )  # fmt: skip

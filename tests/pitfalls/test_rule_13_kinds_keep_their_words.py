@@ -104,7 +104,7 @@ def test_a_run_without_a_claim_prices_nothing(small, tmp_path):
 
 
 def test_a_priced_fact_is_caught(lab, small, tmp_path):
-    lab.plant(plans, "assemble", ("budget.epsilon is None:", "False:"))
+    lab.plant(plans, "assemble", ("budget.epsilon is None", "False"))
     with lab.caught():
         check_a_run_without_a_claim_prices_nothing(small, tmp_path)
 
@@ -191,13 +191,20 @@ def test_a_claim_through_a_public_generator_says_so():
 
 
 def test_a_claim_that_leaves_its_public_generator_out_is_caught(lab):
-    lab.plant(words, "_given_public", ("if said.startswith(known)", "if False"))
+    lab.plant(words, "_given_public", ("said.startswith(known)", "False"))
     with lab.caught():
         check_a_claim_through_a_public_generator_says_so()
 
 
 def test_a_claim_that_leaves_its_public_labels_out_is_caught(lab):
-    lab.plant(words, "_given_public", ("PUBLIC_LABELS, ", ""))
+    lab.plant(
+        words,
+        "_given_public",
+        (
+            "(PUBLIC_GENERATOR, PUBLIC_LABELS, NO_SHARED_PEOPLE, NO_SHARED_PEOPLE_IN_LABELS)",
+            "(PUBLIC_GENERATOR, NO_SHARED_PEOPLE, NO_SHARED_PEOPLE_IN_LABELS)",
+        ),
+    )
     with lab.caught():
         check_a_claim_through_a_public_generator_says_so()
 

@@ -96,7 +96,14 @@ def test_a_place_that_follows_from_the_records_in_front_is_caught(lab, letters, 
 
 
 def test_a_batch_that_is_as_large_as_it_has_to_be_is_caught(lab, letters, places_matter):
-    lab.plant(PrivateRecords, "mapped", ("new_zeros(rows,", "new_zeros(int(batches.place[batch].max()) + 1,"))
+    lab.plant(
+        PrivateRecords,
+        "mapped",
+        (
+            "filled.new_zeros(rows, *filled.shape[1:])",
+            "filled.new_zeros(int(batches.place[batch].max()) + 1, *filled.shape[1:])",
+        ),
+    )
     with lab.caught():
         check_no_place_changes_a_latent(letters)
 
@@ -118,7 +125,7 @@ LAST = "return best"
             "_descended",
             ("range(self.settings.steps)", "range(self.settings.steps - int(records.abs().sum()) % 2)"),
         ),
-        ("_descended", ("_BETAS[1]) * slope.square()", "_BETAS[1]) * slope.square().mean()")),
+        ("_descended", ("slope.square", "slope.square().mean")),
     ],
 )
 def test_an_inversion_that_looks_at_others_is_caught(lab, letters, name, edit):
@@ -176,7 +183,7 @@ def test_the_public_networks_are_in_evaluation_mode(letters):
 
 
 def test_a_generator_in_training_mode_is_refused(lab, letters):
-    lab.plant(latent_teaching, "public_networks", (".eval()", ".train()"))
+    lab.plant(latent_teaching, "public_networks", ("network.to(device).eval", "network.to(device).train"))
     with lab.caught():
         check_networks_are_evaluated(letters)
     from doublure.errors import SettingError

@@ -134,7 +134,7 @@ def test_a_label_is_clipped_with_its_record(lab):
     [
         [("(clipped.total + noise)", "(clipped.total + noise + condition[:, 0].sum())")],
         [
-            ("condition=condition, mix=mix", "condition=torch.zeros_like(condition), mix=mix"),
+            ("condition=condition", "condition=torch.zeros_like(condition)"),
             ("partner(len(body), condition)", "partner(len(body), condition * 0)"),
         ],
     ],

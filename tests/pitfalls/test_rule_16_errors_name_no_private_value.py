@@ -247,7 +247,8 @@ def test_a_defect_tells_nothing_either(monkeypatch, capsys, declared_plan, tmp_p
 def test_a_command_line_that_shows_a_cell_is_caught(lab, monkeypatch, capsys, declared_plan, tmp_path, mutant):
     if mutant == "defect shown":
         monkeypatch.setattr(tables.TableSource, "load", broken)
-        lab.plant(terminal, "_unforeseen", ("{type(error).__name__} at", "{error} at"))
+        shown = "f'a defect of doublure: {type(error).__name__} at {place}'"
+        lab.plant(terminal, "_unforeseen", (shown, shown.replace("type(error).__name__", "error")))
     else:
         check = "source.check(plan.schema)"
         lab.plant(fitting, "fit", (check, f"{check}\n        print(Path(data).read_text())"))

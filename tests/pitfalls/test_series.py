@@ -256,19 +256,20 @@ def test_tables_of_neighbours_differ_by_what_is_paid_for(lab, counts, text):
     check_tables_of_neighbours(lab, counts, text)
 
 
-BOUND = (PrivateTables, "release", ("if self._records.most_records > event.records:", "if False:"))
+BOUND = (PrivateTables, "release", ("self._records.most_records > event.records", "False"))
 SHARES = ("(self.single_share, 1 - self.single_share)", "(1.0, 1.0)")
 FLOORED = "np.minimum(np.floor(means * LEVELS), LEVELS - 1)"
 RELEASED = "counted = self._tables.release(wanted)"
 COUNTING_MUTANTS = {
     "a scale read off the data": [
-        (SeriesCodes, "compact", ("number.coded(values", "number.coded((values - np.nanmean(values))"))
+        (SeriesCodes, "compact", ("values.reshape", "(values - np.nanmean(values)).reshape"))
     ],
     "levels by the data's quantiles": [
         (SeriesCodes, "_level", (FLOORED, "np.floor(np.argsort(np.argsort(means)) / len(means) * LEVELS)"))
     ],
     "levels beside the data's mean": [
-        (SeriesCodes, "_level", ("means = ", "places = places * 0.5 / places[known].mean()\n    means = "))
+        (SeriesCodes, "_level", ("np.where(known, places, 0)",
+                                 "np.where(known, places * 0.5 / places[known].mean(), 0)"))
     ],
     "priced as one series a unit": [
         (SeriesStatisticsSettings, "accesses", ("records=schema.unit.max_records", "records=1")), BOUND
@@ -334,7 +335,7 @@ def test_counts_fit_their_noise(stage, monkeypatch):
 TWO = "return pd.Series(np.where(np.tile(known.any(axis=1), 2), np.concatenate([lowest, highest]), np.nan))"
 ONE = "return pd.Series(np.where(np.isnan(values).any(axis=1), np.nan, 0.0))"
 COUNTED = {
-    "bounds counted as one cell a series": (SeriesSchema, "cells_of", ("return 2 if", "return 1 if")),
+    "bounds counted as one cell a series": (SeriesSchema, "cells_of", ("2", "1")),
     "a cell a step": (SeriesSet, "cells", (TWO, "return pd.Series(values.reshape(-1))")),
     "a gap a step": (SeriesSet, "cells", (ONE, "return pd.Series(values.reshape(-1))")),
 }
@@ -396,7 +397,10 @@ def test_errors_tell_nothing():
 
 
 def test_a_message_that_shows_a_value_is_caught(lab):
-    shows = "DataError(f'{frame[time].min()} stands beside the steps'"
-    lab.plant(rows._Timed, "cut", ("DataError('has moments that stand beside the steps'", shows))
+    lab.plant(
+        rows._Timed,
+        "cut",
+        ("'has moments that stand beside the steps'", "f'{frame[time].min()} stands beside the steps'"),
+    )
     with lab.caught():
         check_errors_tell_nothing()

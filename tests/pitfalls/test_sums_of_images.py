@@ -253,12 +253,12 @@ MUTANTS = {
     "noise halved": (
         PrivateSums,
         "release",
-        ("self._noise.normal(total.numel(), deviation", "self._noise.normal(total.numel(), 0.5 * deviation"),
+        ("self._noise.normal(total.numel(), deviation)", "self._noise.normal(total.numel(), 0.5 * deviation)"),
     ),
     "less noise than the event says": (
         planned_sums,
         "planned_sums",
-        ("[event.noise_multiplier for", "[0.9 * event.noise_multiplier for"),
+        ("event.noise_multiplier", "0.9 * event.noise_multiplier"),
     ),
     "class sizes are counted": (mean_embedding, "_released", (RELEASED, COUNTED)),
     "features normalised over the data set": (
@@ -289,7 +289,7 @@ MUTANTS = {
     "as many steps as there are records": (
         mean_embedding,
         "taught_by",
-        ("while lesson.done < settings.fit_steps:", "while lesson.done < job.records.n_units:"),
+        ("lesson.done < settings.fit_steps", "lesson.done < job.records.n_units"),
     ),
     "a record counted twice": (sums, "_bounded_sum", ("return product.double()", "return 2 * product.double()")),
 }
@@ -345,7 +345,7 @@ def test_units_with_several_records_move_a_critic_as_one(critical):
     assert kept.allowed == pytest.approx([3.0] + [0.01] * 3 + [3 * CLIP] * STEPS)
 
 
-START = "adversaries = prepare("
+START = "adversaries = prepare(job, settings, start=generator, anchor=anchor if weight else None)"
 LIGHT = "generator.body[0].bias.data.add_(float(next(job.records.expanded(10000))[0].mean()))"
 CRITIC_MUTANTS = {
     "less noise than the plan says": (
@@ -463,7 +463,10 @@ LATENT_MUTANTS = {
     "latents spread over the data set": (
         latent_teaching,
         "inverted",
-        ("mapped(inversion, ", "mapped(lambda images: inversion(images) / inversion(images).std(0), "),
+        (
+            "job.records.mapped",
+            "(lambda f, *a, **k: job.records.mapped(lambda images: f(images) / f(images).std(0), *a, **k))",
+        ),
     ),
     "cut along directions of private latents": (
         latent_moments,
