@@ -144,6 +144,13 @@ class CeilingPassed(GateFailed):
         self.understudy = understudy
 
 
+class NotAsPriced(DoublureError):
+    """Something else ran than was priced: the run ends before anything of it is given out."""
+
+    code = "not_as_priced"
+    exit_code = 4
+
+
 class Interrupted(DoublureError):
     """The user stopped the run. What was spent stays spent, and the run can be resumed."""
 

@@ -239,11 +239,16 @@ def holds_anything(path: Path) -> bool:
     return path.exists() and (not path.is_dir() or any(path.iterdir()))
 
 
-def read_json(path: Path, what: str) -> Any:
-    """Read a JSON object.
+def read_json(path: Path, what: str, shape: type = dict) -> Any:
+    """Read a JSON object, or a list.
+
+    Args:
+        path: Of the file.
+        what: It should be, in words.
+        shape: ``dict`` or ``list``.
 
     Raises:
-        InputError: The file is missing, too large, or holds no JSON object.
+        InputError: The file is missing, too large, or holds nothing of that shape.
     """
     try:
         if path.stat().st_size > _LARGEST_JSON:
@@ -253,6 +258,8 @@ def read_json(path: Path, what: str) -> Any:
         raise InputError("there is no such file", field=path, remedy=f"give the path of a {what}") from None
     except (OSError, ValueError, RecursionError):
         raise InputError("is not readable as JSON", field=path, remedy=f"give a {what} file") from None
-    if not isinstance(data, dict):
-        raise InputError("is not a JSON object", field=path, remedy=f"give a {what} file")
+    if not isinstance(data, shape):
+        raise InputError(
+            f"is not a JSON {'object' if shape is dict else 'list'}", field=path, remedy=f"give a {what} file"
+        )
     return data

@@ -48,12 +48,17 @@ from doublure.planning import Plan
 from doublure.planning.budget import DELTA_WITHOUT_PRIVACY
 from doublure.planning.machine import refuse_too_large
 from doublure.private import facts
+from doublure.private.mechanism import Mechanism
+from doublure.private.noise import source
 from doublure.progress import Progress, Silent
 from doublure.run_folder import RunFolder, all_finite
 from doublure.schema import ResolvedSchema
 from doublure.stopping import StopSignal
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
+    from doublure.access import Access
     from doublure.guarantee import Guarantee
     from doublure.private.bayesian import BayesianAccountant
     from doublure.synthesizer import Synthesizer
@@ -172,6 +177,23 @@ def _finished(path: Path, ledger: Ledger) -> Synthesizer | None:
     return None
 
 
+class _Checkpoints:
+    """Keeps the state of a run, and before it what ran until then."""
+
+    def __init__(self, folder: RunFolder, mechanism: Mechanism) -> None:
+        self._folder = folder
+        self._mechanism = mechanism
+
+    def save(self, step: int, tensors: dict[str, Tensor]) -> None:
+        """Replace the kept state."""
+        self._folder.save_executed(self._mechanism.executed.to_json())
+        self._folder.save(step, tensors)
+
+    def load(self) -> dict[str, Tensor] | None:
+        """Return the kept state, if there is one."""
+        return self._folder.load()
+
+
 class _Run:
     """One run: its folder and its reservation."""
 
@@ -181,7 +203,21 @@ class _Run:
         self._reservation = reservation
         self._seed = seed
         self._stop = StopSignal()
+        self._mechanism = self._priced()
         self._estimate: BayesianAccountant | None = None
+
+    def _priced(self) -> Mechanism:
+        """Return what answers queries, with what earlier sessions of the run have done."""
+        plan = self._plan
+        mechanism = Mechanism(
+            (*plan.learned, *plan.training),
+            noise=source(plan.settings.stream),
+            authorise=self._authorise,
+            taken=self._reservation.authorised,
+        )
+        if (written := self._folder.executed) is not None:
+            mechanism.executed.take_up(written)
+        return mechanism
 
     @classmethod
     def begun(cls, path: Path, plan: Plan, ledger: Ledger, seed: int) -> _Run:
@@ -299,6 +335,7 @@ class _Run:
             learned[question.path] = facts.learn(question, table, schema, delta=delta, learned=learned)
             progress.at(number + 1)
         resolved = schema.resolve(learned)
+        self._folder.save_executed(self._mechanism.executed.to_json())
         self._folder.save_schema(resolved)
         return resolved
 
@@ -321,10 +358,12 @@ class _Run:
             records=records,
             settings=plan.settings,
             accesses=plan.training,
+            mechanism=self._mechanism,
             sample_rate=plan.sample_rate or 1.0,
             units=max(1, schema.public_units),
-            authorise=self._authorise,
-            checkpoints=self._folder,
+            authorise=self._advance,
+            check_stop=self._stop.check,
+            checkpoints=_Checkpoints(self._folder, self._mechanism),
             workspace=self._folder,
             taken=self._reservation.authorised,
             progress=progress,
@@ -342,6 +381,10 @@ class _Run:
 
     def _save(self, schema: ResolvedSchema, generator: Any) -> Synthesizer:
         plan = self._plan
+        executed = self._mechanism.executed
+        self._folder.save_executed(executed.to_json())
+        if all(access.event is not None for access in plan.training):
+            executed.refuse_unequal(self._reservation.authorised)
         claim = self._claim()
         sha256 = self._folder.save_generator(generator, schema, plan, claim)
         self._folder.save_guarantee(claim)
@@ -368,8 +411,15 @@ class _Run:
 
     # -- spending ------------------------------------------------------------------------------------------------
 
-    def _authorise(self, step: int) -> None:
-        """Return once this noisy step is durably authorised; steps are authorised a checkpoint's distance at a time."""
+    def _authorise(self, access: Access, step: int) -> None:
+        """Return once an access's draw of noise is durably paid for: a fact is marked, a step authorised."""
+        if access.path is not None:
+            self._reservation.noise_drawn(access.purpose)
+        else:
+            self._advance(step)
+
+    def _advance(self, step: int) -> None:
+        """Return once this step is durably authorised; steps are authorised a checkpoint's distance at a time."""
         self._stop.check()
         if step <= self._reservation.authorised:
             return

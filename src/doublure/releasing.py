@@ -25,6 +25,7 @@ from doublure.guarantee import Kind
 from doublure.ledger import Ledger
 from doublure.ledger.chain import canonical
 from doublure.ledger.request import facts
+from doublure.private.executed import as_priced
 from doublure.progress import Progress
 from doublure.run_folder import sha256_of
 from doublure.sampling import FORMS, write_sample
@@ -248,6 +249,7 @@ def _card(
         "watermark": syn.guarantee.watermark,
         "guarantee": syn.guarantee.to_json(),
         "touches": [access.to_json() for access in syn.plan.touches],
+        "executed": syn.executed is not None and as_priced(syn.executed),
         "schema_sha256": syn.plan.schema_sha256,
         "public_sources": list(syn.plan.settings.public_sources),
         "ledger": None,

@@ -7,6 +7,7 @@
       plan.json               what was planned
       schema.yaml             resolved: what was bought is in it
       guarantee.json          what may be claimed
+      executed.json           what ran, beside what was priced: an object an access of the plan
       generator.safetensors   weights, schema and plan; nothing else
       log.jsonl               public figures of the training
       internal/               never read by sample and release
@@ -42,8 +43,17 @@ if TYPE_CHECKING:
     from doublure.synthesizer import Synthesizer
 
 VERSION = 1
+_EXECUTED = "executed.json"
 _LARGEST_WEIGHTS = 20_000_000_000
-_FILES = ("run.json", "plan.json", "schema.yaml", "guarantee.json", "generator.safetensors", "log.jsonl")
+_FILES = (
+    "run.json",
+    "plan.json",
+    "schema.yaml",
+    "guarantee.json",
+    "generator.safetensors",
+    "log.jsonl",
+    "executed.json",
+)
 _CHECKPOINT = "checkpoint.safetensors"
 _ESTIMATE = "estimate.json"
 _WORK = "work-{name}.safetensors"
@@ -222,6 +232,18 @@ class RunFolder:
         """Keep the claim."""
         files.write_json(self.path / "guarantee.json", guarantee.to_json())
 
+    @property
+    def executed(self) -> list[dict[str, Any]] | None:
+        """What ran, as the mechanism wrote it down; None of a run that an earlier version began."""
+        if not (self.path / _EXECUTED).is_file():
+            return None
+        found: list[dict[str, Any]] = self._json(_EXECUTED, list)
+        return found
+
+    def save_executed(self, executed: list[dict[str, Any]]) -> None:
+        """Keep what ran."""
+        files.write_json(self.path / _EXECUTED, executed)
+
     def save_estimate(self, found: dict[str, Any]) -> None:
         """Keep what was estimated from private gradients, published or not."""
         files.write_json(self.internal / _ESTIMATE, found)
@@ -361,6 +383,8 @@ class RunFolder:
         try:
             folder.save_schema(syn.schema)
             folder.save_guarantee(syn.guarantee)
+            if syn.executed is not None:
+                folder.save_executed(syn.executed)
             sha256 = folder.save_generator(syn.generator, syn.schema, syn.plan, syn.guarantee)
             folder.write_run({**syn.run, "status": "done", "generator_sha256": sha256})
         except BaseException:
@@ -390,11 +414,13 @@ class RunFolder:
             )
         generator = self.load_generator(schema, plan)
         facts = {key: value for key, value in run.items() if key not in ("version", "status")}
-        return Synthesizer(schema=schema, plan=plan, guarantee=guarantee, generator=generator, run=facts)
+        return Synthesizer(
+            schema=schema, plan=plan, guarantee=guarantee, generator=generator, run=facts, executed=self.executed
+        )
 
-    def _json(self, name: str) -> Any:
+    def _json(self, name: str, shape: type = dict) -> Any:
         try:
-            return files.read_json(self.path / name, "run folder")
+            return files.read_json(self.path / name, "run folder", shape)
         except InputError as error:
             raise RunFolderError(
                 error.message, field=_short(self.path / name), remedy="the run folder is damaged"

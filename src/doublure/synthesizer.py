@@ -74,6 +74,7 @@ class Synthesizer:
         guarantee: What may be claimed.
         generator: The weights.
         run: Public facts of the run: when, which ledger entry, which seed.
+        executed: What ran, access by access, beside what was priced; None of a run that an earlier version made.
     """
 
     schema: ResolvedSchema
@@ -81,6 +82,7 @@ class Synthesizer:
     guarantee: Guarantee
     generator: torch.nn.Module = field(repr=False)
     run: dict[str, Any] = field(default_factory=dict, repr=False)
+    executed: list[dict[str, Any]] | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         """Return who this is in one line; schema, plan and weights would fill pages."""

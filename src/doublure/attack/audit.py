@@ -1,6 +1,6 @@
 """A white-box audit of the production trainer.
 
-The attacker's story: I see every noised gradient that leaves :class:`doublure.private.mechanism.PrivateStep`, and I
+The attacker's story: I see every noised gradient that leaves :class:`doublure.private.critic_steps.CriticSteps`, and I
 chose the data. In one world every record's gradient is zero; in the other there is one more record whose gradient is
 enormous and points along a direction that I know. From what leaves the mechanism I guess which world it was. If I guess
 better than the claimed (ε, δ) allows, the claim is false: the noise is too small, the clip too wide, or more steps were
@@ -13,11 +13,12 @@ ratio of a subsampled Gaussian (Nasr et al. 2023), which for full batches is the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from doublure.access import Access
 from doublure.attack import bounds
 from doublure.errors import SettingError
 from doublure.private import accounting
@@ -160,8 +161,10 @@ def _observations(
 
     from doublure.private import noise
     from doublure.private.clipping import Constant
+    from doublure.private.critic_steps import CriticSteps
     from doublure.private.gradients import CriticLoss
-    from doublure.private.mechanism import PrivateStep, StepSettings
+    from doublure.private.mechanism import Mechanism
+    from doublure.private.queries.lot_gradients import CriticSettings
     from doublure.private.records import PrivateRecords
 
     rows = torch.zeros(_OTHERS + planted, _WIDTH)
@@ -169,19 +172,17 @@ def _observations(
         rows[-1, 0] = -_HUGE  # the gradient of −D(x) = −⟨w, x⟩ is −x: it points along the first weight
     units = np.arange(len(rows), dtype=np.int64)
     critic = _linear_critic()
-    step = PrivateStep(
+    access = Access(purpose="train the critic", event=replace(event, steps=event.steps * runs))
+    step = CriticSteps(
+        Mechanism([access], noise=noise.source("os-keyed"), authorise=lambda access, step: None),
+        access,
         PrivateRecords(rows, units, len(rows), lambda compact: (compact, None)),
-        StepSettings(
+        CriticSettings(
             loss=CriticLoss(kind="wgan"),
             schedule=Constant(max_grad_norm=max_grad_norm),
-            noise_multiplier=event.noise_multiplier,
-            sample_rate=event.sample_rate,
-            steps=event.steps * runs,
             expected_units=1.0,
             n_critic=n_critic,
         ),
-        noise=noise.source("os-keyed"),
-        authorise=lambda _: None,
     )
     for run in range(1, runs + 1):
         score = 0.0

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from doublure.access import Access
+
 if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
@@ -89,8 +91,10 @@ def teach_privately(
 
     from doublure.private import accounting, noise
     from doublure.private.clipping import Constant
+    from doublure.private.critic_steps import CriticSteps
     from doublure.private.gradients import CriticLoss
-    from doublure.private.mechanism import PrivateStep, StepSettings, unpaired
+    from doublure.private.mechanism import Mechanism
+    from doublure.private.queries.lot_gradients import CriticSettings, unpaired
     from doublure.private.records import PrivateRecords
 
     known, width = network(inputs[:0]).shape[1], inputs.shape[1]
@@ -101,16 +105,18 @@ def teach_privately(
         len(inputs),
         lambda rows: (rows[:, :width], rows[:, width:]),
     )
-    settings = StepSettings(
+    settings = CriticSettings(
         loss=CriticLoss(kind="wgan"),
         schedule=Constant(max_grad_norm=_CLIP),
-        noise_multiplier=accounting.noise_multiplier(epsilon, delta, 1.0, steps),
-        sample_rate=1.0,
-        steps=steps,
         expected_units=len(inputs),
         paired=False,
     )
-    step = PrivateStep(records, settings, noise=noise.source("os-keyed"), authorise=lambda _: None)
+    event = accounting.GaussianEvent(
+        noise_multiplier=accounting.noise_multiplier(epsilon, delta, 1.0, steps), steps=steps
+    )
+    access = Access(purpose="train the classifier", event=event)
+    mechanism = Mechanism([access], noise=noise.source("os-keyed"), authorise=lambda access, step: None)
+    step = CriticSteps(mechanism, access, records, settings)
     critic = _log_likelihood(network)
     for _ in range(steps):
         moved = parameters_to_vector(network.parameters()) - _PRIVATE_RATE * step.gradient(critic, unpaired)

@@ -192,6 +192,8 @@ def refitting(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> Refit
     """Return what fits a plan's training to other records. Facts that were bought stay as they were bought."""
 
     def refit(content: Any, seed: int) -> Again:
+        from doublure.private.mechanism import Mechanism
+        from doublure.private.noise import source
         from doublure.private.records import PrivateRecords
 
         encoder, memory = encoder_for(schema, plan.settings), _Memory()
@@ -205,9 +207,13 @@ def refitting(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> Refit
                 ),
                 settings=plan.settings,
                 accesses=plan.training,
+                mechanism=Mechanism(
+                    plan.training, noise=source(plan.settings.stream), authorise=lambda access, step: None
+                ),
                 sample_rate=plan.sample_rate or 1.0,
                 units=max(1, schema.public_units),
                 authorise=lambda _: None,
+                check_stop=lambda: None,
                 checkpoints=memory,
                 seed=seed,
                 delta_mu=plan.delta if plan.guarantee.kind == "bayesian-dp" else None,

@@ -1,6 +1,6 @@
 """The training loop of every GAN: a generator that sees the critic alone, and a teacher that teaches the critic.
 
-What may be claimed depends on the teacher: :class:`doublure.private.mechanism.PrivateStep` makes it differentially
+What may be claimed depends on the teacher: :class:`doublure.private.critic_steps.CriticSteps` makes it differentially
 private, :class:`doublure.methods.gan.PlainTeacher` does not. The generator's step is post-processing either way.
 """
 
@@ -23,7 +23,7 @@ from doublure.methods.adversarial_settings import AdversarialSettings
 from doublure.methods.base import Job
 from doublure.methods.critic_pace import CriticPace
 from doublure.private import noise
-from doublure.private.mechanism import Partner
+from doublure.private.queries.lot_gradients import Partner
 
 _WARMUP = 10.0
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, Self, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, Self, TypeAlias, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from doublure.access import Access
 from doublure.errors import SettingError
 from doublure.guarantee import Kind
-from doublure.private.accounting import Event
+from doublure.private.noise import SourceName
 from doublure.progress import Progress, Silent
 from doublure.schema import ResolvedSchema, Schema
 
@@ -25,12 +25,11 @@ if TYPE_CHECKING:
 
     from doublure.encode.encoder import Encoder
     from doublure.private.bayesian import BayesianAccountant
+    from doublure.private.mechanism import Mechanism
     from doublure.private.records import PrivateRecords
 
 LearningRate: TypeAlias = Annotated[float, Field(gt=0, le=10)]
 """Larger ones have no use, and the largest leave nothing that is finite: refused before anything is charged."""
-
-_Event = TypeVar("_Event", bound=Event)
 
 _WORDS = {
     "greater_than": "must be above {gt}",
@@ -90,6 +89,11 @@ class MethodSettings(BaseModel):
                     "is not a setting of this method", field=name, remedy=f"use one of: {known}"
                 ) from None
             raise SettingError(_worded(first), field=name, remedy="see docs/methods.md") from None
+
+    @property
+    def stream(self) -> SourceName:
+        """What real-valued noise and other secret numbers are drawn from."""
+        return "os-keyed"
 
     @property
     def only_sampling(self) -> frozenset[str]:
@@ -214,8 +218,10 @@ class Job:
         records: The private records, for the mechanism's hands only.
         settings: The method's settings, settled.
         accesses: What the plan has priced, in order: σ, q and T come from here and from nowhere else.
+        mechanism: What answers queries, and pays for them by these accesses.
         units: N, public or bought: the divisor and nothing else.
-        authorise: Returns once the given noisy step is durably paid for.
+        authorise: Returns once the given step is written down, where no access pays for it.
+        check_stop: Raises if the run was asked to stop.
         taken: Noisy steps already spent by an interrupted run.
         sample_rate: Of lots that protect no one; a private lot's is its event's.
         checkpoints: Where state is kept.
@@ -232,8 +238,10 @@ class Job:
     records: PrivateRecords
     settings: MethodSettings
     accesses: tuple[Access, ...]
+    mechanism: Mechanism
     units: int
     authorise: Callable[[int], None]
+    check_stop: Callable[[], None]
     checkpoints: Checkpoints
     taken: int = 0
     sample_rate: float = 1.0
@@ -249,21 +257,6 @@ class Job:
     def private(self) -> bool:
         """Whether all that is touched is protected."""
         return bool(self.accesses) and all(access.event is not None for access in self.accesses)
-
-    def event(self, place: int, kind: type[_Event]) -> _Event:
-        """Return the event of one of the plan's accesses.
-
-        Args:
-            place: Counted from 0; from the end where it is negative.
-            kind: The event's type.
-
-        Raises:
-            TypeError: The access is of another kind, or protects no one.
-        """
-        event = self.accesses[place].event
-        if not isinstance(event, kind):
-            raise TypeError(f"{self.accesses[place].purpose}: is no {kind.__name__}")
-        return event
 
     def stage(self, name: str, *, after: int) -> Job:
         """Return the job as one of several stages sees it: with its own noisy steps, and a state of its own.

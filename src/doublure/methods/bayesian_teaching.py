@@ -16,12 +16,13 @@ from doublure.methods.adversarial import Adversaries, SeededDraws, Teacher, trai
 from doublure.methods.base import Job
 from doublure.methods.labelling import labelled
 from doublure.methods.mean_embedding import of_images
-from doublure.methods.planned_sums import planned_sums
+from doublure.methods.noisy_sums import NoisySums
 from doublure.methods.private_teacher import private_teacher
 from doublure.networks.labelled import LabelledGenerator, Labeller
-from doublure.private.accounting import GaussianEvent
 from doublure.private.bayesian import BayesianAccountant
-from doublure.private.mechanism import Distances, Partner, PrivateStep, unpaired
+from doublure.private.critic_steps import CriticSteps
+from doublure.private.queries.distances import Distances
+from doublure.private.queries.lot_gradients import Partner, unpaired
 
 if TYPE_CHECKING:
     from doublure.methods.bayesgan import ImageBayesganSettings
@@ -40,12 +41,12 @@ class MeasuredAdversaries(Adversaries):
 
     def __init__(self, job: Job, settings: BayesianSettings) -> None:
         super().__init__(job, settings)
-        self._step: PrivateStep | None = None
+        self._step: CriticSteps | None = None
         self._clip = settings.generator_clip
         self._blur = settings.generator_noise
         self._blurring = SeededDraws(job.seed + job.taken)
 
-    def measured_by(self, step: PrivateStep) -> None:
+    def measured_by(self, step: CriticSteps) -> None:
         """Say which mechanism's estimate is kept with the networks."""
         self._step = step
 
@@ -95,7 +96,7 @@ class HalvesTeacher:
         size: Generated records in a step.
     """
 
-    def __init__(self, step: PrivateStep, adversaries: Adversaries, size: int) -> None:
+    def __init__(self, step: CriticSteps, adversaries: Adversaries, size: int) -> None:
         self._step = step
         self._adversaries = adversaries
         self._size = size
@@ -126,7 +127,7 @@ def taught_generator(job: Job, settings: BayesianSettings) -> tuple[nn.Module, B
     step = private_teacher(
         stage,
         settings,
-        stage.event(0, GaussianEvent),
+        stage.accesses[0],
         adversaries,
         paired=not settings.real_alone,
         together=settings.clipping == "batch",
@@ -204,7 +205,7 @@ def untaught_labeller(encoder: Encoder) -> Labeller:
 def taught_annotator(job: Job, settings: ImageBayesganSettings, generator: nn.Module) -> Labeller:
     """Teach the annotator on the labelled private records, in steps that follow the critic's."""
     stage = job.stage("annotator", after=settings.steps or 1)
-    sums = planned_sums(stage, [stage.event(-1, GaussianEvent)], settings.noise_source)
+    sums = NoisySums(stage, job.accesses[-1:])
     steered = generator if settings.conditional else Unsteered(generator)
     return labelled(stage, settings, steered, settings.noise_width, sums)
 

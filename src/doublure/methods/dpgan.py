@@ -114,13 +114,13 @@ class Dpgan:
         return build_generator(encoder, self._own(settings), torch.Generator().manual_seed(seed))
 
     def train(self, job: Job) -> nn.Module:
-        """Train the critic by :class:`PrivateStep`, the generator by the critic."""
+        """Train the critic by :class:`CriticSteps`, the generator by the critic."""
         from doublure.methods.adversarial import prepare, train
         from doublure.methods.private_teacher import private_teacher
 
         settings = self._own(job.settings)
         adversaries = prepare(job, settings)
-        teacher = private_teacher(job, settings, job.event(0, GaussianEvent), adversaries)
+        teacher = private_teacher(job, settings, job.accesses[0], adversaries)
         return train(job, settings, teacher, adversaries)
 
     def _own(self, settings: MethodSettings) -> PrivateSettings:

@@ -128,24 +128,24 @@ class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings, CheckingSetti
         """Make the releases stage by stage."""
         from doublure.methods.labelling import labelled
         from doublure.methods.mean_embedding import teaching
+        from doublure.methods.noisy_sums import NoisySums
         from doublure.methods.refining import refined
 
         before = 1
         first = job.stage("statistics", after=0)
-        sums = self.sums(first, job.event(0, GaussianEvent))
-        lesson = teaching(first, self, sums)
+        lesson = teaching(first, self, NoisySums(first, job.accesses[:1]))
         generator = lesson.average
         if self.critic_share:
-            event = job.event(1, GaussianEvent)
             stage = job.stage("critic", after=before)
-            generator = refined(stage, self.adversarial(), event, generator, weight=self.anchor, distance=lesson.loss)
-            before += event.steps
+            generator = refined(
+                stage, self.adversarial(), job.accesses[1], generator, weight=self.anchor, distance=lesson.loss
+            )
+            before += self.critic_steps
         if not self.labeller_share:
             return generator
         last = job.stage("labeller", after=before)
-        return self._checked(
-            generator, labelled(last, self, generator, self.image_noise, self.sums(last, job.event(-1, GaussianEvent)))
-        )
+        sums = NoisySums(last, job.accesses[-1:])
+        return self._checked(generator, labelled(last, self, generator, self.image_noise, sums))
 
     def _checked(self, generator: UpsamplingGenerator, labeller: Labeller) -> nn.Module:
         generator.warp, generator.spread = self.sampled_warp, self.sampled_spread

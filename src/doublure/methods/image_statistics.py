@@ -16,6 +16,7 @@ from doublure.methods.image_settings import Channels, classes_of, refuse_unsteer
 from doublure.methods.statistics_settings import StatisticsSettings
 from doublure.networks.sizes import WARP_WIDTH, paths, pixels, places, scattering_work, upsampling_work
 from doublure.private.accounting import GaussianEvent
+from doublure.private.noise import SourceName
 from doublure.schema import Schema
 from doublure.schema.images import ImageSchema
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from torch import nn
 
     from doublure.encode.encoder import Encoder
-    from doublure.private.sums import PrivateSums
 
 _BYTES = 4
 _FEW_IMAGES = 1_000
@@ -68,6 +68,11 @@ class ImageStatisticsSettings(StatisticsSettings):
     hidden: int = Field(default=256, ge=1, le=65_536)
     channels: tuple[Channels, ...] = Field(default=(64, 32, 16), min_length=1, max_length=6)
     noise_source: Literal["os-keyed", "chacha20"] = "os-keyed"
+
+    @property
+    def stream(self) -> SourceName:
+        """As they say."""
+        return self.noise_source
 
     @model_validator(mode="after")
     def _some_features_of_each(self) -> Self:
@@ -155,17 +160,6 @@ class ImageStatisticsSettings(StatisticsSettings):
     def train(self, job: Job) -> nn.Module:
         """Release the mean features, then teach the generator."""
         from doublure.methods.mean_embedding import teaching
+        from doublure.methods.noisy_sums import NoisySums
 
-        sums = self.sums(job, job.event(0, GaussianEvent))
-        return teaching(job, self, sums).average
-
-    def sums(self, job: Job, event: GaussianEvent) -> PrivateSums:
-        """Return the mechanism with the releases of one access before it.
-
-        Args:
-            job: The run, or its stage.
-            event: What the plan pays for.
-        """
-        from doublure.methods.planned_sums import planned_sums
-
-        return planned_sums(job, [event], self.noise_source)
+        return teaching(job, self, NoisySums(job, job.accesses)).average

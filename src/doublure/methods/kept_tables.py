@@ -12,8 +12,8 @@ from torch import Tensor
 
 from doublure.methods import kept_state
 from doublure.methods.base import Job
-from doublure.private.accounting import DiscreteGaussianEvent
-from doublure.private.tabulation import PrivateTables, Table
+from doublure.methods.statistics_settings import counting_accesses
+from doublure.private.queries.counts import Counts, Table
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -23,13 +23,12 @@ class KeptTables:
 
     Args:
         job: The run.
-        events: What the plan pays for, a release each.
     """
 
-    def __init__(self, job: Job, events: Sequence[DiscreteGaussianEvent]) -> None:
+    def __init__(self, job: Job) -> None:
         self._job = job
         self._kept: dict[str, Tensor] = dict(job.checkpoints.load() or {})
-        self._tables = PrivateTables(job.records, events, authorise=job.authorise, taken=job.taken)
+        self._accesses = counting_accesses(job.accesses)
 
     def released(self, name: str, number: int, wanted: Sequence[Table]) -> list[Floats]:
         """Make a release, or take up the one that an interrupted run has kept.
@@ -42,12 +41,14 @@ class KeptTables:
         Raises:
             RunFolderError: The release was paid for and lost.
         """
+        job, access = self._job, self._accesses[number - 1]
         names = [f"{name}_{place}" for place in range(len(wanted))]
         if not all(each in self._kept for each in names):
-            if self._tables.taken >= number:
+            if job.mechanism.taken(access):
                 raise kept_state.lost_release("tables were counted")
-            counted = self._tables.release(wanted)
+            counts = Counts(tables=wanted, max_records=job.encoder.schema.unit.max_records)
+            counted = counts.split(job.mechanism.release(counts, access, job.records))
             self._kept |= {each: torch.from_numpy(table) for each, table in zip(names, counted, strict=True)}
-            self._job.checkpoints.save(number, self._kept)
-        self._job.progress.at(number)
+            job.checkpoints.save(number, self._kept)
+        job.progress.at(number)
         return [self._kept[each].numpy().astype(np.float64) for each in names]

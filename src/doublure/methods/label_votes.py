@@ -2,7 +2,7 @@
 
 The paper names the noisy votes of Papernot et al. (2016) as a candidate: there an ensemble of teachers votes on each
 image, and every vote costs. Here groups of look-alikes vote, each image once, and every image gets the label that won
-in its group (:mod:`doublure.private.voting`). However many images are labelled, that is one release of one table.
+in its group (:mod:`doublure.private.queries.votes`). However many images are labelled, it is one release of one table.
 
 It says nothing about the images: groups, critic and generator follow from them without protection, and the release as a
 whole stays empirical.
@@ -15,24 +15,24 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from doublure.access import Access
 from doublure.methods import kept_state
 from doublure.methods.base import Job
 from doublure.networks.scattering import Scattering
 from doublure.networks.sizes import paths, places
-from doublure.private.accounting import DiscreteGaussianEvent
-from doublure.private.voting import PrivateVotes
+from doublure.private.queries.votes import LabelVotes
 
 _KEPT = "labels"
 
 
-def voted(job: Job, event: DiscreteGaussianEvent, groups: int) -> Job:
+def voted(job: Job, access: Access, groups: int) -> Job:
     """Return the job on records whose labels were voted on, in an order that follows from the images alone.
 
     Its first step is spent on the vote.
 
     Args:
         job: With images that have a label.
-        event: The planned release.
+        access: The planned release.
         groups: How many groups of look-alikes vote.
 
     Raises:
@@ -46,17 +46,22 @@ def voted(job: Job, event: DiscreteGaussianEvent, groups: int) -> Job:
     elif job.taken:
         raise kept_state.lost_release("labels were voted on")
     else:
-        labels = _vote(vote, event, groups)
+        labels = _vote(vote, access, groups)
         vote.checkpoints.save(1, {_KEPT: labels})
     conditions = torch.eye(job.encoder.condition_width)[labels.long()]
     return replace(job.stage("critic", after=1), records=records.with_conditions(conditions))
 
 
-def _vote(job: Job, event: DiscreteGaussianEvent, groups: int) -> Tensor:
+def _vote(job: Job, access: Access, groups: int) -> Tensor:
     """Return each record's voted label ``(N,)``, in the order of their bodies."""
     job.progress.stage("let look-alikes vote on labels")
     channels, height, width = job.encoder.body_shape
     shape = (channels, height, width)
     features = Scattering(shape, order=1).to(job.device)
-    votes = PrivateVotes(job.records, event, groups=groups, seed=job.seed, authorise=job.authorise, taken=job.taken)
-    return votes.release(lambda images: features(images).flatten(1).cpu(), channels * paths(1) * places(shape))
+    votes = LabelVotes(
+        groups=groups,
+        seed=job.seed,
+        see=lambda images: features(images).flatten(1).cpu(),
+        width=channels * paths(1) * places(shape),
+    )
+    return votes.winners(job.mechanism.release(votes, access, job.records))

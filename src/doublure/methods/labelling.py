@@ -19,9 +19,9 @@ from torch import Tensor, nn
 from doublure.errors import RunFolderError
 from doublure.methods.base import Counting, Job
 from doublure.methods.mean_embedding import of_images
+from doublure.methods.noisy_sums import NoisySums
 from doublure.networks.fixed_features import LabelFeatures
 from doublure.networks.labelled import Labeller
-from doublure.private.sums import PrivateSums
 
 if TYPE_CHECKING:
     from doublure.methods.labeller_settings import LabellerSettings
@@ -56,9 +56,7 @@ class _View:
         return unit
 
 
-def labelled(
-    job: Job, settings: LabellerSettings, generator: nn.Module, noise_width: int, sums: PrivateSums
-) -> Labeller:
+def labelled(job: Job, settings: LabellerSettings, generator: nn.Module, noise_width: int, sums: NoisySums) -> Labeller:
     """Teach a labeller on the private records.
 
     Args:
@@ -66,7 +64,7 @@ def labelled(
         settings: Settled.
         generator: Already taught by what was released before.
         noise_width: Z, how much noise it makes an image of.
-        sums: The mechanism; its releases are the labeller's steps.
+        sums: Their releases are the labeller's steps.
     """
     encoder = of_images(job.encoder)
     classes = encoder.condition_width
@@ -81,7 +79,7 @@ def labelled(
     weights, velocity = (kept.get(name, torch.zeros(classes, view.directions.shape[1])) for name in _NAMES)
     if weights.shape != (classes, view.directions.shape[1]) or len(view.centre) != features.width:
         raise RunFolderError("does not fit the plan's labeller", field="checkpoint", remedy="fit into a new folder")
-    last = len(sums.noise_multipliers)
+    last = sums.releases
     if sums.taken < last:
         job.progress.stage("look at the images", job.units)
         # Kept as float16, a feature whose last digits moved with a record's place could move by far more.

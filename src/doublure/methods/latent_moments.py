@@ -22,8 +22,9 @@ from doublure.encode.latent import LatentEncoder
 from doublure.methods import kept_state
 from doublure.methods.base import Job
 from doublure.methods.latent_settings import LatentSettings
+from doublure.methods.noisy_sums import NoisySums
 from doublure.networks.latent_mixture import class_of
-from doublure.private.sums import Factors, PrivateSums
+from doublure.private.queries.sums import Factors
 
 COUNTED = 0.3
 """What of a record's vector says that it is there, beside 1 for its mean and 1 for its second moments."""
@@ -35,19 +36,19 @@ _FEWEST = 1.0
 _LEAST = 1e-3
 
 
-def mixture_from(job: Job, settings: LatentSettings, sums: PrivateSums) -> nn.Module:
+def mixture_from(job: Job, settings: LatentSettings, sums: NoisySums) -> nn.Module:
     """Make the releases, unless an interrupted run has, and return the mixture that they describe.
 
     Args:
         job: The stage; its records are latents.
         settings: Settled.
-        sums: The mechanism; moments are its releases.
+        sums: Moments are their releases.
     """
     shapes = job.encoder
     if not isinstance(shapes, LatentEncoder):
         raise TypeError("a mixture is of latents")
     mixture = settings.mixture(shapes).to(job.device)
-    kinds, width, last = math.prod(shapes.condition_sizes), settings.latent, len(sums.noise_multipliers)
+    kinds, width, last = math.prod(shapes.condition_sizes), settings.latent, sums.releases
     kept = dict(job.checkpoints.load() or {})
     job.progress.stage("sum up the latents' moments", last)
 

@@ -13,16 +13,16 @@ from doublure.encode.latent import LatentEncoder
 from doublure.errors import RunFolderError
 from doublure.methods.base import Counting, Job
 from doublure.methods.latent_settings import ImageLatentSettings, LatentSettings
-from doublure.methods.planned_sums import planned_sums
+from doublure.methods.noisy_sums import NoisySums
 from doublure.networks.detail import Detail
 from doublure.networks.latent import PublicNetworks, ThroughPublic
-from doublure.private.accounting import GaussianEvent
 from doublure.private.inversion import Inversion, InversionSettings
 from doublure.public.folder import PublicFolder
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from doublure.access import Access
     from doublure.encode.encoder import Encoder
     from doublure.private.records import PrivateRecords
 
@@ -37,8 +37,7 @@ def taught(job: Job, settings: LatentSettings) -> nn.Module:
     generator, proposer, detail = public_networks(job.encoder, settings, job.device)
     latents = inverted(job, settings, generator, proposer)
     stage = replace(job.stage("latents", after=0), encoder=LatentEncoder(job.encoder, settings.latent), records=latents)
-    events = [job.event(place, GaussianEvent) for place in range(settings.latent_accesses)]
-    latent = _TEACHERS[settings.teacher](stage, settings, events)
+    latent = _TEACHERS[settings.teacher](stage, settings, job.accesses[: settings.latent_accesses])
     whole: nn.Module = ThroughPublic(latent, generator, width=settings.latent)
     if detail is not None and isinstance(settings, ImageLatentSettings):
         whole = settings.detailed(whole, detail)
@@ -143,7 +142,7 @@ class _Halfway(Counting):
         super().save(rows, batches, last=last)
         job, now = self.job, time.monotonic()
         try:
-            job.authorise(0)  # asks whether to stop; nothing is drawn here
+            job.check_stop()
         except BaseException:
             job.workspace.keep(_WORK, {_WORK: rows}, self._key)
             raise
@@ -155,23 +154,23 @@ class _Halfway(Counting):
 # -- teachers --------------------------------------------------------------------------------------------------------
 
 
-def _by_critic(job: Job, settings: LatentSettings, events: Sequence[GaussianEvent]) -> nn.Module:
+def _by_critic(job: Job, settings: LatentSettings, accesses: Sequence[Access]) -> nn.Module:
     """Teach by a private critic of latents: the paper's."""
     from doublure.methods.adversarial import prepare, train
     from doublure.methods.private_teacher import private_teacher
 
     adversaries = prepare(job, settings)
-    return train(job, settings, private_teacher(job, settings, events[0], adversaries), adversaries)
+    return train(job, settings, private_teacher(job, settings, accesses[0], adversaries), adversaries)
 
 
-def _by_mixture(job: Job, settings: LatentSettings, events: Sequence[GaussianEvent]) -> nn.Module:
+def _by_mixture(job: Job, settings: LatentSettings, accesses: Sequence[Access]) -> nn.Module:
     """Teach by noisy sums of moments."""
     from doublure.methods.latent_moments import mixture_from
 
-    return mixture_from(job, settings, planned_sums(job, events, settings.noise_source))
+    return mixture_from(job, settings, NoisySums(job, accesses))
 
 
-def _by_embedding(job: Job, settings: LatentSettings, events: Sequence[GaussianEvent]) -> nn.Module:
+def _by_embedding(job: Job, settings: LatentSettings, accesses: Sequence[Access]) -> nn.Module:
     """Teach by one noisy sum of fixed features of the latents."""
     import torch
 
@@ -185,8 +184,7 @@ def _by_embedding(job: Job, settings: LatentSettings, events: Sequence[GaussianE
     def build() -> nn.Module:
         return settings.generator(job.encoder, torch.Generator().manual_seed(job.seed % 2**63))
 
-    sums = planned_sums(job, events, settings.noise_source)
-    return taught_by(job, settings.lesson, sums, features, build).average
+    return taught_by(job, settings.lesson, NoisySums(job, accesses), features, build).average
 
 
 _TEACHERS = {"critic": _by_critic, "mixture": _by_mixture, "embedding": _by_embedding}
@@ -197,6 +195,6 @@ def _labelled(job: Job, settings: ImageLatentSettings, generator: nn.Module) -> 
     from doublure.methods.labelling import labelled
 
     stage = job.stage("labeller", after=settings.latent_steps)
-    sums = planned_sums(stage, [job.event(-1, GaussianEvent)], settings.noise_source)
+    sums = NoisySums(stage, job.accesses[-1:])
     width = settings.image_noise
     return settings.checked(generator, labelled(stage, settings, generator, width, sums), width)

@@ -21,7 +21,7 @@ from doublure.methods.kept_tables import KeptTables
 from doublure.methods.moment_matching import Moments, fit_mixture, misfits
 from doublure.networks.mixture import MixtureGenerator
 from doublure.private.accounting import DiscreteGaussianEvent
-from doublure.private.tabulation import Axis
+from doublure.private.queries.counts import Axis
 from doublure.schema.columns import NumberColumn, OrdinalColumn
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def taught(job: Job, settings: TableStatisticsSettings, events: Sequence[Discret
     for number, (own, components) in enumerate(fits):
 
         def at(step: int, before: int = number * settings.fit_steps) -> None:
-            job.authorise(len(events))  # paid for already: this asks whether to stop
+            job.check_stop()
             job.progress.at(before + step)
 
         fitted = fit_mixture(
@@ -126,7 +126,7 @@ class _NoisyTables:
         alone = [(0,)] if count == 1 and self._class else []
         self._pairs: list[tuple[int, ...]] = [*alone, *combinations(range(count), 2)]
         self.classes = self._class[1].size if self._class else 1
-        self._tables = KeptTables(job, events)
+        self._tables = KeptTables(job)
         self._singles: dict[int, Floats] = {}
         self._doubles: list[Floats] = []
         self._groupings: list[Grouping] = []

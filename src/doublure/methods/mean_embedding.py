@@ -21,10 +21,10 @@ from doublure.encode.image import ImageEncoder
 from doublure.errors import Interrupted
 from doublure.methods import kept_state
 from doublure.methods.base import Job
+from doublure.methods.noisy_sums import NoisySums
 from doublure.networks.bfloat16 import bfloat16_products
 from doublure.networks.fixed_features import MeanEmbedding
 from doublure.networks.upsampling import UpsamplingGenerator
-from doublure.private.sums import PrivateSums
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
@@ -120,21 +120,21 @@ def generator_for(encoder: Encoder, settings: ImageStatisticsSettings, seed: int
     )
 
 
-def teaching(job: Job, settings: ImageStatisticsSettings, sums: PrivateSums) -> Teaching[UpsamplingGenerator]:
+def teaching(job: Job, settings: ImageStatisticsSettings, sums: NoisySums) -> Teaching[UpsamplingGenerator]:
     """Release the mean embedding of images, and teach a generator to its end; see :func:`taught_by`."""
     features = embedding(job.encoder, settings)
     return taught_by(job, settings, sums, features, lambda: generator_for(job.encoder, settings, job.seed))
 
 
 def taught_by(
-    job: Job, settings: LessonSettings, sums: PrivateSums, features: Features, build: Callable[[], G]
+    job: Job, settings: LessonSettings, sums: NoisySums, features: Features, build: Callable[[], G]
 ) -> Teaching[G]:
     """Release a mean embedding, unless an interrupted run has, and teach a generator to its end.
 
     Args:
         job: The run.
         settings: How the generator learns.
-        sums: The mechanism; the mean embedding is its release.
+        sums: The mean embedding is their release.
         features: Of one record, of length 1.
         build: Makes the untaught generator, the same each time.
     """
@@ -159,7 +159,7 @@ def taught_by(
 
     while lesson.done < settings.fit_steps:
         try:
-            job.authorise(1)  # paid for already: this asks whether to stop
+            job.check_stop()
         except Interrupted:
             keep()
             raise
@@ -173,7 +173,7 @@ def taught_by(
     return lesson
 
 
-def _released(sums: PrivateSums, features: Features, classes: int) -> Tensor:
+def _released(sums: NoisySums, features: Features, classes: int) -> Tensor:
     """Return the noisy sums ``(K, D + 1)``; the last column counts."""
     kept = math.sqrt(1 - COUNTED**2)
 

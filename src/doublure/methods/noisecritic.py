@@ -25,6 +25,7 @@ from doublure.methods.gan import Gan, GanSettings, ImageGanSettings
 from doublure.networks.sizes import paths, places, scattering_work
 from doublure.private import accounting
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent, Relation
+from doublure.private.noise import SourceName
 from doublure.schema import Schema
 from doublure.schema.images import LABEL
 
@@ -66,6 +67,11 @@ class NoiseLayerSettings(AdversarialSettings):
     estimate_pairs: int | None = Field(default=None, ge=2, le=1_000_000)
     estimate_artificial: int = Field(default=5000, ge=20, le=20_000)
     estimate_seed: int = Field(default=0, ge=0, lt=2**31)
+
+    @property
+    def stream(self) -> SourceName:
+        """As they say."""
+        return self.noise_source
 
     def noisy(self, body: nn.Module, initial: torch.Generator) -> nn.Module:
         """Return a critic that scores a body's features through the noise layer."""
@@ -227,7 +233,7 @@ class Noisecritic(Gan):
         if isinstance(settings, ImageNoisecriticSettings) and settings.votes:
             from doublure.methods.label_votes import voted
 
-            job = voted(job, job.event(0, DiscreteGaussianEvent), settings.label_groups or 1)
+            job = voted(job, job.accesses[0], settings.label_groups or 1)
         return super().train(job)
 
 

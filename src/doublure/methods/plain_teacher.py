@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from doublure.methods.adversarial_settings import AdversarialSettings
 from doublure.methods.base import Job
 from doublure.private.gradients import CriticLoss, Records
-from doublure.private.mechanism import Partner
+from doublure.private.queries.lot_gradients import Partner
 
 
 class PlainTeacher:

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from doublure.methods.adversarial_settings import AdversarialSettings
 from doublure.private.accounting import GaussianEvent
+from doublure.private.noise import SourceName
 from doublure.schema import Schema
 
 if TYPE_CHECKING:
@@ -36,6 +37,11 @@ class PrivateSettings(AdversarialSettings):
     clipping_decay: float = Field(default=1.0, ge=_LEAST_DECAY, le=1)
     noise_source: Literal["os-keyed", "chacha20"] = "os-keyed"
     chunk_size: int | None = Field(default=None, ge=1)
+
+    @property
+    def stream(self) -> SourceName:
+        """As they say."""
+        return self.noise_source
 
     def settled_for(self, schema: Schema, **sizes: Any) -> Self:
         """Return the settings with sizes and steps decided, from the public number of units."""

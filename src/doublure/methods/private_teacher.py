@@ -1,16 +1,19 @@
-"""The teacher of a critic under a guarantee: :class:`PrivateStep`, as a method's settings ask for it."""
+"""The teacher of a critic under a guarantee: :class:`CriticSteps`, as a method's settings ask for it."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
+from doublure.access import Access
 from doublure.methods.adversarial import Adversaries
 from doublure.methods.base import Job
 from doublure.methods.private_settings import PrivateSettings
-from doublure.private import noise
 from doublure.private.accounting import GaussianEvent
-from doublure.private.gradients import CriticLoss, refuse_cross_record
-from doublure.private.mechanism import PrivateStep, StepSettings
+from doublure.private.critic_steps import CriticSteps
+from doublure.private.gradients import CriticLoss
+from doublure.private.independence import refuse_cross_record
+from doublure.private.queries.distances import Distances
+from doublure.private.queries.lot_gradients import CriticSettings
 
 _KINDS: dict[str, Literal["wgan", "hinge", "logistic"]] = {
     "wgan-gp": "wgan",
@@ -21,31 +24,35 @@ _KINDS: dict[str, Literal["wgan", "hinge", "logistic"]] = {
 
 
 def private_teacher(
-    job: Job, settings: PrivateSettings, event: GaussianEvent, adversaries: Adversaries, **special: Any
-) -> PrivateStep:
+    job: Job,
+    settings: PrivateSettings,
+    access: Access,
+    adversaries: Adversaries,
+    *,
+    distances: Distances | None = None,
+    **special: Any,
+) -> CriticSteps:
     """Return what teaches the critic.
 
     Args:
         job: The run, or its stage.
         settings: Settled.
-        event: What the plan pays for: σ, q and T.
+        access: What the plan pays for: σ, q and T.
         adversaries: The networks, neither of which may let records meet.
-        special: What of :class:`StepSettings` is not as it usually is.
+        distances: How the Bayesian accountant is fed, if there is one.
+        special: What of :class:`CriticSettings` is not as it usually is.
     """
     conditions = settings.condition_width(job.encoder)
     refuse_cross_record(adversaries.critic, job.encoder.body_shape, conditions)
     refuse_cross_record(adversaries.generator, (settings.noise_width,), conditions)
-    step = StepSettings(
+    if not isinstance(access.event, GaussianEvent):
+        raise TypeError(f"{access.purpose}: is no GaussianEvent")
+    step = CriticSettings(
         loss=CriticLoss(kind=_KINDS[settings.loss], gradient_penalty=settings.penalty),
         schedule=settings.schedule,
-        noise_multiplier=event.noise_multiplier,
-        sample_rate=event.sample_rate,
-        steps=event.steps,
-        expected_units=event.sample_rate * job.units,
+        expected_units=access.event.sample_rate * job.units,
         n_critic=settings.n_critic,
         chunk_size=settings.chunk_size,
         **special,
     )
-    return PrivateStep(
-        job.records, step, noise=noise.source(settings.noise_source), authorise=job.authorise, taken=job.taken
-    )
+    return CriticSteps(job.mechanism, access, job.records, step, distances=distances, source=settings.stream)

@@ -97,7 +97,7 @@ class _Lesson:
         every = -(-steps // self._settings.checkpoints)
         try:
             while self.done < steps:
-                job.authorise(1)  # asks whether to stop
+                job.check_stop()
                 self._optimizer.param_groups[0]["lr"] = self._settings.autoencoder_lr * (
                     _LAST_RATE + (1 - _LAST_RATE) * (1 + math.cos(math.pi * self.done / steps)) / 2
                 )

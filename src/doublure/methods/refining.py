@@ -12,11 +12,11 @@ from typing import TypeVar, cast
 import torch
 from torch import Tensor, nn
 
+from doublure.access import Access
 from doublure.methods.adversarial import prepare, train
 from doublure.methods.base import Job
 from doublure.methods.private_settings import PrivateSettings
 from doublure.methods.private_teacher import private_teacher
-from doublure.private.accounting import GaussianEvent
 
 _Generator = TypeVar("_Generator", bound=nn.Module)
 
@@ -24,7 +24,7 @@ _Generator = TypeVar("_Generator", bound=nn.Module)
 def refined(
     job: Job,
     settings: PrivateSettings,
-    event: GaussianEvent,
+    access: Access,
     generator: _Generator,
     *,
     distance: Callable[[_Generator], Tensor],
@@ -35,7 +35,7 @@ def refined(
     Args:
         job: The stage.
         settings: Of critic and generator as adversaries.
-        event: What the plan pays for.
+        access: What pays for its steps.
         generator: Where it begins.
         distance: How far a generator is from what was released before.
         weight: Of that distance in the generator's loss.
@@ -45,7 +45,7 @@ def refined(
         return weight * distance(cast("_Generator", moving))
 
     adversaries = prepare(job, settings, start=generator, anchor=anchor if weight else None)
-    train(job, settings, private_teacher(job, settings, event, adversaries), adversaries)
+    train(job, settings, private_teacher(job, settings, access, adversaries), adversaries)
     with torch.no_grad():
         for kept, new in zip(generator.parameters(), adversaries.average.parameters(), strict=True):
             kept.copy_(new)

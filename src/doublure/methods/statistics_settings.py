@@ -47,6 +47,11 @@ def counting(
     )
 
 
+def counting_accesses(accesses: Iterable[Access]) -> list[Access]:
+    """Return those that count tables, a release each."""
+    return [access for access in accesses if isinstance(access.event, DiscreteGaussianEvent)]
+
+
 def counted_events(job: Job) -> list[DiscreteGaussianEvent]:
     """Return the plan's releases of tables, in order."""
     return [access.event for access in job.accesses if isinstance(access.event, DiscreteGaussianEvent)]

@@ -16,7 +16,7 @@ from doublure.methods.base import Job
 from doublure.methods.grouping import Grouping, closest_counts
 from doublure.methods.kept_tables import Floats, KeptTables
 from doublure.private.accounting import DiscreteGaussianEvent
-from doublure.private.tabulation import Axis, Table
+from doublure.private.queries.counts import Axis, Table
 
 if TYPE_CHECKING:
     from doublure.methods.series_statistics import SeriesStatisticsSettings
@@ -78,7 +78,7 @@ class StepCounts:
         self.fine_variance, self.variance = (event.scale**2 for event in events)
         self._channels, self._length = codes.body_shape
         self._parts = self._channels * self._length
-        kept = KeptTables(job, events)
+        kept = KeptTables(job)
         singles = [
             (Axis.of_codes(c * self._length + t, codes.sizes[c]),)
             for c in range(self._channels)

@@ -63,7 +63,7 @@ def taught(job: Job, settings: SeriesStatisticsSettings, events: Sequence[Discre
     fits = 0
 
     def at(step: int) -> None:
-        job.authorise(len(events))  # paid for already: this asks whether to stop
+        job.check_stop()
         job.progress.at(fits * settings.fit_steps + step)
 
     levels = tables.of_levels(generator.levels.start.shape[1])

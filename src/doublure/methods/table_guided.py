@@ -17,7 +17,6 @@ from doublure.methods.dpgan import DpganSettings
 from doublure.methods.guided_settings import GuidedSettings
 from doublure.methods.statistics_settings import counted_events
 from doublure.methods.table_statistics import TableStatisticsSettings
-from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ class TableGuidedSettings(GuidedSettings, TableStatisticsSettings):
             refined(
                 job.stage("critic", after=len(events)),
                 self.adversarial(rows.noise_width),
-                job.event(-1, GaussianEvent),
+                job.accesses[-1],
                 rows,
                 weight=self.anchor,
                 distance=lambda moving: lesson.loss(moving.mixture),

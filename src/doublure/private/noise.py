@@ -1,21 +1,24 @@
-"""Gaussian noise for the sum of clipped gradients, and the other numbers that have to stay secret.
+"""Gaussian noise for sums of real numbers, and the other numbers that have to stay secret.
 
 ======================  ==========================  ==================================================================
 source                  stream                      use
 ======================  ==========================  ==================================================================
 :class:`OsKeyedNoise`   Philox4x64-10               the default: fast, statistically sound, not a cryptographic stream
-:class:`ChaCha20Noise`  ChaCha20 (RFC 8439)         hardened: an outsider cannot predict it from what he has seen of it
+:class:`ChaCha20Noise`  the operating system's own  hardened: an outsider cannot predict it from what he has seen of it
+                        (ChaCha20 on Linux)
 :class:`ReplayNoise`    what a test hands in        tests only; no setting can name it
 ======================  ==========================  ==================================================================
+
+A source says with what it draws how far it was scaled (:class:`Drawn`): what ran is measured where it ran.
 
 What meets a private record beside the noise (the draw that its generated partner is made from, the place between the
 two where a slope is taken) is secret too: who knew it could undo the pairing that the guarantee counts on. It comes
 from :class:`OsKeyedDraws` or :class:`ChaCha20Draws`, never from ``torch.Generator``, whose CPU stream keeps 32 bits of
 its seed however many it is given, so that trying them all would give the draws of a whole run away.
 
-The real sources hold **no state**: each draw takes a fresh key of 128 or 256 bits from the operating system and
-forgets it. So there is nothing to seed, save, copy or replay, and processes after a fork, ranks and resumed runs
-cannot share a stream (design §5, rule 8). Neither hides the holes of floating-point numbers (Mironov 2012): the
+The real sources hold **no state**: each draw takes a fresh key of 128 bits from the operating system, or all of its
+bits, and forgets them. So there is nothing to seed, save, copy or replay, and processes after a fork, ranks and resumed
+runs cannot share a stream (design §5, rule 8). Neither hides the holes of floating-point numbers (Mironov 2012): the
 guarantee's sentence excludes them.
 """
 
@@ -24,7 +27,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar, Literal, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -37,8 +40,19 @@ if TYPE_CHECKING:
 SourceName = Literal["os-keyed", "chacha20"]
 
 _STD_RANGE = (1e-30, 1e30)  # beyond, float32 noise would vanish or overflow without a word
-_CHUNK = 1 << 15  # normals a key; 4096 ChaCha20 blocks, whose working state stays in the cache
-_ROUNDS = 10
+_CHUNK = 1 << 15  # normals at a time, whose working state stays in the cache
+
+
+class Drawn(NamedTuple):
+    """Noise, and the scale that it was drawn with.
+
+    Attributes:
+        values: ``(size,)``.
+        scale: Standard deviation, or parameter, of each.
+    """
+
+    values: npt.NDArray[Any]
+    scale: float
 
 
 class NoiseSource(Protocol):
@@ -52,7 +66,7 @@ class NoiseSource(Protocol):
     def for_tests(self) -> bool:
         """Whether the noise hides nothing; the mechanism then refuses to claim anything."""
 
-    def normal(self, size: int, std: float, *, device: torch.device | str = "cpu") -> torch.Tensor:
+    def normal(self, size: int, std: float) -> Drawn:
         """Return ``size`` independent draws of N(0, std²), float32 ``(size,)``."""
 
 
@@ -82,18 +96,18 @@ class OsKeyedNoise(_Unsaved):
     name: ClassVar[str] = "os-keyed"
     for_tests: ClassVar[bool] = False
 
-    def normal(self, size: int, std: float, *, device: torch.device | str = "cpu") -> torch.Tensor:
+    def normal(self, size: int, std: float) -> Drawn:
         """Return ``size`` independent draws of N(0, std²), float32 ``(size,)``.
 
         Raises:
             SettingError: ``std`` is not a positive number that float32 can carry.
         """
         generator = np.random.Generator(np.random.Philox(key=secrets.randbits(128)))
-        return _scaled(generator.standard_normal(size, dtype=np.float32), std, device)
+        return _scaled(generator.standard_normal(size, dtype=np.float32), std)
 
 
 class ChaCha20Noise(_Unsaved):
-    """ChaCha20 under a fresh 256-bit key from the operating system for each chunk; normals by the inverse CDF.
+    """The operating system's own cryptographic stream, which is ChaCha20 on Linux; normals by the inverse CDF.
 
     Of each 64-bit word one bit is the sign and 52 bits are the place k in the lower half: z = ±Φ⁻¹((k + ½)·2⁻⁵³),
     symmetric by construction, |z| < 8.3, computed in float64 and then rounded to float32.
@@ -103,13 +117,13 @@ class ChaCha20Noise(_Unsaved):
     name: ClassVar[str] = "chacha20"
     for_tests: ClassVar[bool] = False
 
-    def normal(self, size: int, std: float, *, device: torch.device | str = "cpu") -> torch.Tensor:
+    def normal(self, size: int, std: float) -> Drawn:
         """Return ``size`` independent draws of N(0, std²), float32 ``(size,)``.
 
         Raises:
             SettingError: ``std`` is not a positive number that float32 can carry.
         """
-        return _scaled(_chacha20_normals(size), std, device)
+        return _scaled(_system_normals(size), std)
 
 
 class OsKeyedDraws(_Unsaved):
@@ -132,7 +146,7 @@ class OsKeyedDraws(_Unsaved):
 
 
 class ChaCha20Draws(_Unsaved):
-    """Secret draws by ChaCha20, under a fresh 256-bit key from the operating system for each chunk."""
+    """Secret draws from the operating system's own cryptographic stream."""
 
     __slots__ = ()
     name: ClassVar[str] = "chacha20"
@@ -141,7 +155,7 @@ class ChaCha20Draws(_Unsaved):
         """Return independent draws of N(0, 1), float32 ``(rows, width)``; see :class:`ChaCha20Noise`."""
         import torch
 
-        return torch.from_numpy(_chacha20_normals(rows * width)).view(rows, width)
+        return torch.from_numpy(_system_normals(rows * width)).view(rows, width)
 
     def uniform(self, size: int) -> torch.Tensor:
         """Return independent draws from [0, 1), float32 ``(size,)``: the upper 24 bits of a word, times 2⁻²⁴."""
@@ -150,7 +164,7 @@ class ChaCha20Draws(_Unsaved):
         uniform = np.empty(size, dtype=np.float32)
         for start in range(0, size, _CHUNK):
             part = uniform[start : start + _CHUNK]
-            part[:] = (_chacha20_words(part.size) >> np.uint64(40)) * 2.0**-24
+            part[:] = (_system_words(part.size) >> np.uint64(40)) * 2.0**-24
         return torch.from_numpy(uniform)
 
 
@@ -158,7 +172,7 @@ class ReplayNoise:
     """Plays back standard normal draws, one a call, times ``std``; **for tests**: it hides nothing.
 
     Args:
-        draws: Tensors of the sizes that will be asked for, each used once; ``itertools.repeat`` of one for ever.
+        draws: Arrays of the sizes that will be asked for, each used once; ``itertools.repeat`` of one for ever.
 
     Attributes:
         asked: The ``(size, std)`` of each call so far.
@@ -167,11 +181,11 @@ class ReplayNoise:
     name: ClassVar[str] = "replay"
     for_tests: ClassVar[bool] = True
 
-    def __init__(self, draws: Iterable[torch.Tensor]) -> None:
+    def __init__(self, draws: Iterable[npt.ArrayLike]) -> None:
         self._draws = iter(draws)
         self.asked: list[tuple[int, float]] = []
 
-    def normal(self, size: int, std: float, *, device: torch.device | str = "cpu") -> torch.Tensor:
+    def normal(self, size: int, std: float) -> Drawn:
         """Return the next draw times ``std``.
 
         Raises:
@@ -179,9 +193,9 @@ class ReplayNoise:
         """
         self.asked.append((size, std))
         draw = next(self._draws, None)
-        if draw is None or draw.shape != (size,):
+        if draw is None or np.shape(draw) != (size,):
             raise ValueError("no draw is left to replay" if draw is None else "the next draw has another size")
-        return draw.to(device) * std
+        return Drawn(np.asarray(draw, dtype=np.float32) * np.float32(std), std)
 
 
 def source(name: SourceName) -> NoiseSource:
@@ -220,70 +234,28 @@ def require_std(std: float, field: str = "std") -> None:
         )
 
 
-def chacha20(key: bytes, *, nonce: bytes, counter: int, blocks: int) -> bytes:
-    """Return the ChaCha20 key stream (RFC 8439, §2.3), ``blocks`` blocks of 64 bytes side by side.
-
-    Args:
-        key: 32 bytes.
-        nonce: 12 bytes.
-        counter: Number of the first block; the last one's must stay below 2³².
-        blocks: How many.
-
-    Raises:
-        ValueError: A length is wrong.
-    """
-    if len(key) != 32 or len(nonce) != 12 or not 0 <= counter <= counter + blocks <= 2**32:
-        raise ValueError("ChaCha20 takes a key of 32 bytes, a nonce of 12 and a 32-bit counter")
-    start = np.empty((4, 4, blocks), dtype=np.uint32)  # four rows of four words, for each block
-    words = np.frombuffer(b"expand 32-byte k" + key + bytes(4) + nonce, dtype="<u4")
-    start[:] = words.reshape(4, 4, 1)
-    start[3, 0] = np.arange(counter, counter + blocks, dtype=np.uint64)
-    a, b, c, d = start.copy()
-    for _ in range(_ROUNDS):
-        _quarter_rounds(a, b, c, d)  # the columns
-        b, c, d = b[[1, 2, 3, 0]], c[[2, 3, 0, 1]], d[[3, 0, 1, 2]]
-        _quarter_rounds(a, b, c, d)  # the diagonals, turned into columns
-        b, c, d = b[[3, 0, 1, 2]], c[[2, 3, 0, 1]], d[[1, 2, 3, 0]]
-    mixed = np.stack((a, b, c, d)) + start
-    return np.ascontiguousarray(mixed.reshape(16, blocks).T, dtype="<u4").tobytes()
-
-
-def _quarter_rounds(
-    a: npt.NDArray[np.uint32], b: npt.NDArray[np.uint32], c: npt.NDArray[np.uint32], d: npt.NDArray[np.uint32]
-) -> None:
-    """Apply the quarter round (RFC 8439, §2.1) to four words of every block at once, in place."""
-    for left, right, turned, bits in ((a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)):
-        left += right
-        turned ^= left
-        low = turned >> np.uint32(32 - bits)
-        turned <<= np.uint32(bits)
-        turned |= low
-
-
 def _freshly_keyed() -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=secrets.randbits(128)))
 
 
-def _chacha20_words(size: int) -> npt.NDArray[np.uint64]:
-    """Return at most a chunk of 64-bit words under a fresh key."""
-    stream = chacha20(os.urandom(32), nonce=bytes(12), counter=0, blocks=-(-size // 8))
-    return np.frombuffer(stream, dtype="<u8")[:size]
+def _system_words(size: int) -> npt.NDArray[np.uint64]:
+    """Return 64-bit words of the operating system's stream."""
+    return np.frombuffer(os.urandom(8 * size), dtype="<u8")
 
 
-def _chacha20_normals(size: int) -> npt.NDArray[np.float32]:
+def _system_normals(size: int) -> npt.NDArray[np.float32]:
     from scipy.special import ndtri
 
     standard = np.empty(size, dtype=np.float32)
     for start in range(0, size, _CHUNK):
         part = standard[start : start + _CHUNK]
-        words = _chacha20_words(part.size)
+        words = _system_words(part.size)
         half = ndtri(((words >> np.uint64(12)) + 0.5) * 2.0**-53)
         part[:] = np.where(words & np.uint64(1), half, -half)
     return standard
 
 
-def _scaled(standard: npt.NDArray[np.float32], std: float, device: torch.device | str) -> torch.Tensor:
-    import torch
-
+def _scaled(standard: npt.NDArray[np.float32], std: float) -> Drawn:
     require_std(std)
-    return torch.from_numpy(standard).mul_(std).to(device)
+    standard *= np.float32(std)
+    return Drawn(standard, std)

@@ -1,18 +1,23 @@
-"""Private records, indexed by unit: what a lot is drawn from.
+"""Private records, indexed by unit: what a lot is drawn from, and what is counted.
 
-Nothing here computes; the class exists so that private tensors have one home, show nothing in ``repr``, and cannot be
-pickled into an artefact.
+Nothing here computes; the class exists so that private records have one home, show nothing in ``repr``, and cannot be
+pickled into an artefact. They are held as NumPy arrays; torch is imported where they are expanded for a network.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
-import torch
-from torch import Tensor
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+IntArray = npt.NDArray[np.int64]
 
 _HASHED = 10_000
 _EXPANDED = 256
@@ -39,10 +44,10 @@ class _Batches(NamedTuple):
         of: ``(N,)`` which of these each record is equal to.
     """
 
-    first: Tensor
-    place: Tensor
+    first: IntArray
+    place: IntArray
     ends: list[int]
-    of: Tensor
+    of: IntArray
 
 
 class PrivateRecords:
@@ -52,27 +57,27 @@ class PrivateRecords:
         compact: ``(N, P)``, every record.
         unit: ``(N,)`` int64, each record's unit, 0 … n_units - 1.
         n_units: How many units there are.
-        expand: ``(B, P) -> (body (B, D…), condition (B, K) or None)``.
+        expand: ``(B, P) -> (body (B, D…), condition (B, K) or None)``, row i from row i alone.
         device: Where lots are expanded.
     """
 
     def __init__(
         self,
-        compact: Tensor,
-        unit: np.ndarray[Any, np.dtype[np.int64]],
+        compact: npt.ArrayLike,
+        unit: IntArray,
         n_units: int,
         expand: Callable[[Tensor], tuple[Tensor, Tensor | None]],
         device: str | torch.device = "cpu",
     ) -> None:
         self.n_units = n_units
         order = np.argsort(unit, kind="stable")
-        self._compact = compact[torch.from_numpy(order)].to(device)
+        self._compact = np.asarray(compact)[order]
         self._first = np.concatenate([[0], np.cumsum(np.bincount(unit, minlength=n_units))])
-        self._single = n_units == len(compact) and self.most_records <= 1
+        self._single = n_units == len(self._compact) and self.most_records <= 1
         self._expand = expand
-        self._device = torch.device(device)
+        self._device = device
 
-    def lot(self, units: np.ndarray[Any, np.dtype[np.int64]]) -> tuple[Tensor, Tensor | None, Tensor | None, int]:
+    def lot(self, units: IntArray) -> tuple[Tensor, Tensor | None, Tensor | None, int]:
         """Return the records of the drawn units.
 
         Args:
@@ -82,6 +87,8 @@ class PrivateRecords:
             Body ``(B, D…)``, condition ``(B, K)`` or None, each record's place among the drawn units ``(B,)`` (None
             where every unit has one record), and G.
         """
+        import torch
+
         if self._single:
             rows = self._first[:-1][units]
             group = None
@@ -91,9 +98,13 @@ class PrivateRecords:
             within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
             rows = self._first[units][place] + within
             group = torch.from_numpy(place).to(self._device)
-        places = torch.from_numpy(np.asarray(rows, dtype=np.int64)).to(self._device)
-        body, condition = self._expand(self._compact[places])
+        body, condition = self._expanded(self._compact[rows])
         return body, condition, group, len(units)
+
+    @property
+    def nobody(self) -> tuple[Tensor, Tensor | None]:
+        """Return body ``(0, D…)`` and condition of no record: of what shape they are."""
+        return self._expanded(self._compact[:0])
 
     @property
     def parts(self) -> int:
@@ -109,19 +120,24 @@ class PrivateRecords:
     def fingerprint(self) -> str:
         """Return a hash of every record, whose it is, and their order. Private: for a run's internal folder alone."""
         found = hashlib.sha256(self._first.tobytes())
-        for chunk in torch.split(self._compact, _HASHED):
-            found.update(chunk.cpu().contiguous().numpy().tobytes())
+        for first in range(0, len(self._compact), _HASHED):
+            found.update(self._compact[first : first + _HASHED].tobytes())
         return found.hexdigest()
 
-    def chunks(self, rows: int) -> Iterator[Tensor]:
-        """Yield the compact records ``(≤ rows, P)``, on the CPU, a chunk at a time. Private."""
-        for chunk in torch.split(self._compact, rows):
-            yield chunk.cpu()
+    def chunks(self, rows: int) -> Iterator[npt.NDArray[Any]]:
+        """Yield the compact records ``(≤ rows, P)``, a chunk at a time. Private."""
+        for first in range(0, len(self._compact), rows):
+            yield self._compact[first : first + rows]
 
     def expanded(self, rows: int) -> Iterator[tuple[Tensor, Tensor | None]]:
         """Yield bodies ``(≤ rows, D…)`` and conditions of all records, a chunk at a time. Private."""
-        for chunk in torch.split(self._compact, rows):
-            yield self._expand(chunk)
+        for chunk in self.chunks(rows):
+            yield self._expanded(chunk)
+
+    def _expanded(self, compact: npt.NDArray[Any]) -> tuple[Tensor, Tensor | None]:
+        import torch
+
+        return self._expand(torch.from_numpy(np.ascontiguousarray(compact)).to(self._device))
 
     def mapped(
         self,
@@ -135,8 +151,8 @@ class PrivateRecords:
         """Return the same records with a body that is computed once, kept as float16.
 
         Args:
-            function: Bodies ``(B, D…)`` to ``(B, width)``, row by row, with nothing learned from private records but
-                what has been released.
+            function: Bodies ``(B, D…)`` to ``(B, width)``, row by row (which is checked on made-up ones), with nothing
+                learned from private records but what has been released.
             width: Of the new bodies.
             rows: How many records are handled at a time.
             apart: Whether what a record comes to may not depend on others by its last digit either, as where a long
@@ -145,30 +161,41 @@ class PrivateRecords:
                 follows from the record itself, not from how many others stand before it. Equal records come to the
                 same, and it is computed once.
             halfway: Where finished bodies are kept, if it takes long.
+
+        Raises:
+            SettingError: Rows meet in the function.
         """
-        conditions = self._expand(self._compact[:0])[1]
+        import torch
+
+        from doublure.private.independence import refuse_meeting_rows
+
+        nobody, conditions = self.nobody
+        refuse_meeting_rows(
+            lambda body, _: function(body), nobody, None, field="function", batch=rows if apart else None
+        )
         beside = 0 if conditions is None else conditions.shape[1]
         batches = self._placed(rows) if apart else self._in_order(rows)
-        found = torch.empty(len(batches.first), width, dtype=torch.float16)
+        found = np.empty((len(batches.first), width), dtype=np.float16)
         ready = None if halfway is None else halfway.load((len(found), width))
         done = 0 if ready is None else len(ready)
         if ready is not None:
-            found[:done] = ready
-        labels = torch.empty(len(found), beside, dtype=torch.float16)
+            found[:done] = ready.numpy()
+        labels = np.empty((len(found), beside), dtype=np.float16)
         for number, end in enumerate(batches.ends):
             batch = slice(batches.ends[number - 1] if number else 0, end)
-            filled, condition = self._expand(self._compact[batches.first[batch].to(self._device)])
+            filled, condition = self._expanded(self._compact[batches.first[batch]])
             if condition is not None:
-                labels[batch] = condition.cpu().half()
+                labels[batch] = condition.cpu().numpy()
             if end <= done:
                 continue
+            places = torch.from_numpy(batches.place[batch])
             if apart:
                 body, filled = filled, filled.new_zeros(rows, *filled.shape[1:])
-                filled[batches.place[batch].to(self._device)] = body
-            found[batch] = function(filled)[batches.place[batch]].cpu().half()
+                filled[places.to(filled.device)] = body
+            found[batch] = function(filled).cpu()[places].half().numpy()
             if halfway is not None:
-                halfway.save(found[:end], number + 1, last=end == len(found))
-        kept = torch.cat([found, labels], dim=1)[batches.of]
+                halfway.save(torch.from_numpy(found[:end]), number + 1, last=end == len(found))
+        kept = np.concatenate([found, labels], axis=1)[batches.of]
 
         def expand(rows: Tensor) -> tuple[Tensor, Tensor | None]:
             return rows[:, :width].float(), rows[:, width:].float() if beside else None
@@ -178,7 +205,7 @@ class PrivateRecords:
     def _in_order(self, rows: int) -> _Batches:
         """Return batches of the records as they stand."""
         count = len(self._compact)
-        order = torch.arange(count)
+        order = np.arange(count)
         return _Batches(order, order % rows, [*range(rows, count, rows), count] if count else [], order)
 
     def _placed(self, rows: int) -> _Batches:
@@ -187,7 +214,7 @@ class PrivateRecords:
         Records of one place go to batches one after the other, in their order, so that one record more changes in whose
         company others are, and nobody's place.
         """
-        content = (row.numpy().tobytes() for chunk in self.chunks(_HASHED) for row in chunk.contiguous())
+        content = (row.tobytes() for chunk in self.chunks(_HASHED) for row in chunk)
         digests = (hashlib.blake2b(row, digest_size=16).digest() for row in content)
         known: dict[bytes, int] = {}
         of = np.fromiter((known.setdefault(each, len(known)) for each in digests), np.int64, len(self._compact))
@@ -198,10 +225,10 @@ class PrivateRecords:
         batch[by_place] = np.arange(len(places)) - first[places[by_place]]
         order = np.argsort(batch, kind="stable")
         return _Batches(
-            first=torch.from_numpy(np.unique(of, return_index=True)[1][order]),
-            place=torch.from_numpy(places[order]),
+            first=np.unique(of, return_index=True)[1][order],
+            place=places[order],
             ends=np.cumsum(np.bincount(batch)).tolist(),
-            of=torch.from_numpy(np.argsort(order)[of]),
+            of=np.argsort(order)[of],
         )
 
     def by_body(self) -> PrivateRecords:
@@ -212,13 +239,12 @@ class PrivateRecords:
         in the order in which they came: it matters to nobody who treats them alike.
         """
         digests = [
-            hashlib.blake2b(row.numpy().tobytes(), digest_size=16).digest()
+            hashlib.blake2b(row.tobytes(), digest_size=16).digest()
             for body, _ in self.expanded(_EXPANDED)
-            for row in (body * _FINENESS).round().to("cpu", torch.int32)  # the last digits are a processor's own
+            for row in (body * _FINENESS).round().cpu().int().numpy()  # the last digits are a processor's own
         ]
-        order = sorted(range(len(digests)), key=digests.__getitem__)
-        numbered = torch.as_tensor(order, dtype=torch.int64, device=self._device)
-        return PrivateRecords(self._compact[numbered], np.arange(len(order)), len(order), self._expand, self._device)
+        order = np.array(sorted(range(len(digests)), key=digests.__getitem__), dtype=np.int64)
+        return PrivateRecords(self._compact[order], np.arange(len(order)), len(order), self._expand, self._device)
 
     def with_conditions(self, conditions: Tensor) -> PrivateRecords:
         """Return the same records with other conditions ``(N, K)``, in the order of :meth:`expanded`.
@@ -228,15 +254,16 @@ class PrivateRecords:
         """
         if len(conditions) != len(self._compact):
             raise ValueError("there has to be one condition for each record")
-        numbered = torch.arange(len(self._compact))
+        numbered = np.arange(len(self._compact))
 
         def expand(rows: Tensor) -> tuple[Tensor, Tensor | None]:
-            return self._expand(self._compact[rows])[0], conditions[rows.cpu()].to(self._device)
+            places = rows.cpu()
+            return self._expanded(self._compact[places.numpy()])[0], conditions[places].to(self._device)
 
         return PrivateRecords(numbered, self._units, self.n_units, expand, self._device)
 
     @property
-    def _units(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def _units(self) -> IntArray:
         """Each record's unit; records are in the order of their units already."""
         return np.repeat(np.arange(self.n_units), np.diff(self._first))
 

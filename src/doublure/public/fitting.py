@@ -15,6 +15,8 @@ from doublure.data.opening import Given, open_data
 from doublure.errors import Interrupted, RunFolderError, SchemaError, SettingError
 from doublure.fitting import check_device, use_threads
 from doublure.methods.public_settings import PublicSettings, read, settled
+from doublure.private.mechanism import Mechanism
+from doublure.private.noise import source
 from doublure.progress import Progress, Silent
 from doublure.public.facts import Provenance, PublicFacts, made_of
 from doublure.public.folder import PublicFolder, PublicWeights, read_weights
@@ -243,9 +245,11 @@ def _job(
         records=records.bodies(),
         settings=own,
         accesses=(),
+        mechanism=Mechanism((), noise=source("os-keyed"), authorise=lambda access, step: None),
         sample_rate=min(1.0, (own.lot_size or 1) / max(1, loaded.n_units)),
         units=max(1, loaded.n_units),
         authorise=lambda _: stop.check(),
+        check_stop=stop.check,
         checkpoints=folder,
         progress=progress,
         seed=seed,

@@ -15,7 +15,6 @@
 (torch.Size([6]), torch.Size([49]))
 """
 
-from doublure.private.gradients.independence import refuse_cross_record
 from doublure.private.gradients.loss import CriticLoss, Records
 from doublure.private.gradients.lots import LotGradients, RecordGradients
 from doublure.private.gradients.reference import batch_gradient, per_record_reference
@@ -29,5 +28,4 @@ __all__ = [
     "UnitGradients",
     "batch_gradient",
     "per_record_reference",
-    "refuse_cross_record",
 ]

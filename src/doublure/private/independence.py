@@ -1,18 +1,22 @@
-"""Refusing modules in which one record's output depends on another's input.
+"""Refusing networks, and whatever else is applied to private records, in which one's output depends on another's input.
 
-Clipping bounds what one record can do to a sum of gradients only if no other record's gradient contains it. Batch
-normalisation, minibatch statistics and packing break this silently (design §5, rule 9). Two looks are taken: at the
-kinds of layer, and at what the module does with made-up records.
+Clipping bounds what one record can do to a sum only if no other record's part of it contains it. Batch normalisation,
+minibatch statistics and packing break this silently (design §5, rule 9). Two looks are taken: at the kinds of layer,
+and at what is done with made-up records.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 from doublure.errors import SettingError
+
+Applied: TypeAlias = Callable[[Tensor, Tensor | None], Tensor | tuple[Tensor, ...]]
+"""``(records (B, D…), condition (B, K) or None) -> outputs (B, …)``."""
 
 _ROWS = 4
 _TOLERANCE = 1e-4
@@ -60,13 +64,13 @@ def refuse_cross_record(module: nn.Module, example_shape: Sequence[int], conditi
     state = torch.get_rng_state()
     training = [(layer, layer.training) for layer in module.modules()]
     try:
-        _refuse_derivatives(module, records, condition)
+        _refuse_derivatives(module, records, condition, _CRITIC)
         for name, value in module.named_buffers():
             if not torch.equal(value, stored[name]):
-                raise _refusal(f"a forward pass changes {name}")
+                raise _refusal(f"a forward pass changes {name}", _CRITIC)
         # Without dropout, whose draws would make two passes differ.
         module.eval()
-        _refuse_values(module, records, condition)
+        _refuse_values(module, records, condition, _CRITIC)
     finally:
         torch.set_rng_state(state)
         for layer, before in training:
@@ -75,10 +79,40 @@ def refuse_cross_record(module: nn.Module, example_shape: Sequence[int], conditi
             value.copy_(stored[name])
 
 
-def _refusal(what: str) -> SettingError:
+def refuse_meeting_rows(
+    function: Applied, body: Tensor, condition: Tensor | None, *, field: str, batch: int | None = None
+) -> None:
+    """Refuse what is applied to private records if one's output depends on another.
+
+    Args:
+        function: Applied to made-up records.
+        body: ``(0, D…)``: of what shape they are, where, and of which type.
+        condition: ``(0, K)`` likewise, if there is one.
+        field: What is refused.
+        batch: The one size of batch that it is applied to, if there is one: how many rows there are then says nothing.
+
+    Raises:
+        SettingError: An output depends on another record's input, or on how many records there are.
+    """
+    source = torch.Generator().manual_seed(0)
+    rows = batch or _ROWS
+
+    def made_up(like: Tensor) -> Tensor:
+        return torch.rand((rows, *like.shape[1:]), generator=source).to(like)
+
+    records, conditions = made_up(body), None if condition is None else made_up(condition)
+    if batch is None:
+        _refuse_derivatives(function, records, conditions, field)
+    _refuse_values(function, records, conditions, field, alone=batch is None)
+
+
+_CRITIC = "critic or generator"
+
+
+def _refusal(what: str, field: str) -> SettingError:
     return SettingError(
         f"records are not independent: {what}",
-        field="critic or generator",
+        field=field,
         remedy="use LayerNorm or GroupNorm and no minibatch statistics, so that each record is treated by itself",
     )
 
@@ -90,26 +124,28 @@ def _refuse_layers(module: nn.Module) -> None:
         known = kind in _ROW_BY_ROW if from_torch else not isinstance(layer, nn.modules.batchnorm._NormBase)
         instance = isinstance(layer, nn.modules.instancenorm._InstanceNorm) and not layer.track_running_stats
         if not known and not instance:
-            raise _refusal(f"{name or 'it'} is a {kind.__name__}")
+            raise _refusal(f"{name or 'it'} is a {kind.__name__}", _CRITIC)
         if getattr(layer, "batch_first", True) is False:
-            raise _refusal(f"{name or 'it'} has batch_first=False")
+            raise _refusal(f"{name or 'it'} has batch_first=False", _CRITIC)
 
 
-def _refuse_derivatives(module: nn.Module, records: Tensor, condition: Tensor | None) -> None:
+def _refuse_derivatives(function: Applied, records: Tensor, condition: Tensor | None, field: str) -> None:
     """Refuse if d out_i / d in_j differs from zero for any i ≠ j."""
     inputs = [x.clone().requires_grad_() for x in (records, condition) if x is not None]
     with torch.enable_grad():
-        outputs = _outputs(module, inputs[0], inputs[1] if len(inputs) > 1 else None)
-        for row in range(_ROWS):
+        outputs = _outputs(function, inputs[0], inputs[1] if len(inputs) > 1 else None, field)
+        for row in range(len(records)):
             if not outputs.requires_grad:
                 return
             found = torch.autograd.grad(outputs[row].sum(), inputs, retain_graph=True, allow_unused=True)
-            others = torch.arange(_ROWS) != row
+            others = torch.arange(len(records)) != row
             if any(bool((x[others] != 0).any()) for x in found if x is not None):
-                raise _refusal("an output changes with another record's input")
+                raise _refusal("an output changes with another record's input", field)
 
 
-def _refuse_values(module: nn.Module, records: Tensor, condition: Tensor | None) -> None:
+def _refuse_values(
+    function: Applied, records: Tensor, condition: Tensor | None, field: str, *, alone: bool = True
+) -> None:
     """Refuse if an output changes when the other records do, or when they are left out.
 
     Derivatives do not see what is computed from other records and then detached, nor comparisons.
@@ -119,18 +155,23 @@ def _refuse_values(module: nn.Module, records: Tensor, condition: Tensor | None)
         return not torch.allclose(one, other, rtol=_TOLERANCE, atol=_TOLERANCE)
 
     with torch.no_grad():
-        before = _outputs(module, records, condition)
+        before = _outputs(function, records, condition, field)
         moved = records.clone()
         moved[1:] = 3 * moved[1:] + 1
-        if differ(before[0], _outputs(module, moved, condition)[0]):
-            raise _refusal("an output changes with another record's input")
-        alone = _outputs(module, records[:1], None if condition is None else condition[:1])
-        if differ(before[:1], alone):
-            raise _refusal("an output changes with the number of records")
+        if differ(before[0], _outputs(function, moved, condition, field)[0]):
+            raise _refusal("an output changes with another record's input", field)
+        if not alone:
+            return
+        one = _outputs(function, records[:1], None if condition is None else condition[:1], field)
+        if differ(before[:1], one):
+            raise _refusal("an output changes with the number of records", field)
 
 
-def _outputs(module: nn.Module, records: Tensor, condition: Tensor | None) -> Tensor:
-    outputs: Tensor = module(records, condition)
-    if outputs.shape[:1] != records.shape[:1]:
-        raise _refusal(f"{len(records)} inputs give outputs of shape {tuple(outputs.shape)}")
-    return outputs
+def _outputs(function: Applied, records: Tensor, condition: Tensor | None, field: str) -> Tensor:
+    """Return all outputs side by side ``(B, …)``."""
+    found = function(records, condition)
+    outputs = found if isinstance(found, tuple) else (found,)
+    for each in outputs:
+        if each.shape[:1] != records.shape[:1]:
+            raise _refusal(f"{len(records)} inputs give outputs of shape {tuple(each.shape)}", field)
+    return torch.cat([each.reshape(len(records), -1) for each in outputs], dim=1)

@@ -1,0 +1,126 @@
+"""A critic's noisy gradients, one step after the other, as one access of the plan pays for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from doublure.errors import SettingError
+from doublure.private.accounting import GaussianEvent
+from doublure.private.clipping import clipped_sum
+from doublure.private.gradients import Records
+from doublure.private.noise import SourceName
+from doublure.private.queries.distances import Distances, MeasuredDistances
+from doublure.private.queries.lot_gradients import CriticGradients, CriticSettings, Partner
+
+if TYPE_CHECKING:
+    from doublure.access import Access
+    from doublure.private.bayesian import BayesianAccountant
+    from doublure.private.mechanism import Mechanism
+    from doublure.private.records import PrivateRecords
+
+
+class CriticSteps:
+    """T noisy gradients of a critic.
+
+    Args:
+        mechanism: Of the run.
+        access: What pays for them.
+        records: The private records.
+        settings: What a step is beside its event.
+        distances: How the Bayesian accountant is fed; None for no such accountant.
+        source: What secret numbers beside the noise are drawn from.
+        mixing: For tests and audits: a stream of mixing numbers that can be repeated.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        access: Access,
+        records: PrivateRecords,
+        settings: CriticSettings,
+        *,
+        distances: Distances | None = None,
+        source: SourceName = "os-keyed",
+        mixing: torch.Generator | None = None,
+    ) -> None:
+        if not isinstance(access.event, GaussianEvent):
+            raise TypeError(f"{access.purpose}: is no GaussianEvent")
+        if mixing is not None and settings.loss.gradient_penalty and not mechanism.for_tests:
+            # Whoever knew where the slopes are taken would know what the guarantee counts on being secret.
+            raise SettingError("is for tests only", field="mixing", remedy="leave it out")
+        self.event: GaussianEvent = access.event
+        self.settings = settings
+        self._mechanism = mechanism
+        self._access = access
+        self._records = records
+        self._distances = None
+        if distances is not None:
+            self._distances = MeasuredDistances(
+                distances, noise_multiplier=self.event.noise_multiplier, steps=self.event.steps
+            )
+        self._query = CriticGradients(settings, source=source, mixing=mixing, distances=self._distances)
+
+    @property
+    def steps(self) -> int:
+        """T."""
+        return self.event.steps
+
+    @property
+    def taken(self) -> int:
+        """How many have been spent."""
+        return self._mechanism.taken(self._access)
+
+    def gradient(self, critic: nn.Module, partner: Partner) -> Tensor:
+        """Take one noisy step.
+
+        Args:
+            critic: ``critic(x, condition) -> (B,)``.
+            partner: Makes the generated record paired with each real one.
+
+        Returns:
+            The noisy mean gradient of the critic's loss, flat ``(P,)`` float32, in ``critic.parameters()`` order.
+
+        Raises:
+            SettingError: All T steps have been taken, or the critic mixes records.
+        """
+        query = self._query.at(self.taken, critic, partner)
+        noisy = self._mechanism.release(query, self._access, self._records)
+        device = next(critic.parameters()).device
+        return torch.from_numpy(noisy).to(device) / self.settings.expected_units
+
+    def of_generated(self, critic: nn.Module, records: Tensor, condition: Tensor | None) -> Tensor:
+        """Return the mean gradient of D over generated records, for a step that leaves them out; flat ``(P,)``.
+
+        They are clipped as real ones are, so that neither half of the critic's gradient outweighs the other. No noise:
+        they follow from public draws and from what has been noised before.
+
+        Args:
+            critic: As in :meth:`gradient`, which is called first.
+            records: ``(B, D…)``.
+            condition: ``(B, K)``, drawn from public shares.
+        """
+        if self.settings.paired:
+            raise SettingError("are in the step already", field="generated records", remedy="take paired=False")
+        bound = self.settings.bound(max(0, self.taken - 1))
+        engine = self._query.engine(critic, self._records)
+        lot = engine.lot(Records(real=records, condition=condition), chunk_size=self.settings.chunk_size)
+        together = float(len(records)) if self.settings.together else None
+        return -clipped_sum(lot, max_grad_norm=bound, together=together).total / len(records)
+
+    # -- gradient distances --------------------------------------------------------------------------------------
+
+    @property
+    def estimate(self) -> BayesianAccountant | None:
+        """The Bayesian accountant, with every step that was ever taken. Private: it is fed with private gradients."""
+        return None if self._distances is None else self._distances.accountant(self.taken, self.event.sample_rate)
+
+    def take_up(self, state: Mapping[str, NDArray[np.float64]]) -> None:
+        """Go on with the estimate of an interrupted run; steps that it does not know of count as lost."""
+        if self._distances is not None:
+            self._distances.take_up(state)

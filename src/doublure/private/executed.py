@@ -1,0 +1,193 @@
+"""What ran, written down from what was done, and compared with what was priced.
+
+The standard deviation that the noise was scaled by, the sensitivity that the answer carries, the rate that the lot was
+drawn at and the number of draws make an event anew; the plan's own is never copied. An event that differs from the
+plan's ends the run before anything is given out. Everything in here is public: nothing depends on the data.
+
+=====================================  ========================================================================
+edge case                              what happens
+=====================================  ========================================================================
+a run that is resumed                  earlier sessions' draws are taken up; all sessions have the same event
+a step that was lost in a crash        was authorised and is not drawn: it counts, and is listed as lost
+fewer tables than planned              cost less than was paid for, and are written down as they were
+=====================================  ========================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from doublure.access import Access
+from doublure.errors import NotAsPriced, RunFolderError, SettingError
+from doublure.private.accounting import (
+    ApproximateEvent,
+    DiscreteGaussianEvent,
+    Event,
+    GaussianEvent,
+    PureEvent,
+    event_from_json,
+    event_to_json,
+)
+
+_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ran:
+    """What was done for an access, over all sessions.
+
+    Attributes:
+        event: Made anew from what was measured; a Gaussian one has as many steps as were drawn.
+        draws: How often noise was drawn.
+        longest: The largest sensitivity in L2 of an answer.
+    """
+
+    event: Event
+    draws: int
+    longest: float
+
+
+class Executed:
+    """What ran, access by access.
+
+    Args:
+        accesses: The plan's, that have an event.
+    """
+
+    def __init__(self, accesses: Iterable[Access]) -> None:
+        self._ran: dict[Access, Ran | None] = dict.fromkeys(accesses)
+
+    def note(self, access: Access, event: Event, longest: float) -> None:
+        """Write one draw down, and compare it with what was priced.
+
+        Args:
+            access: For which it was made.
+            event: Of this draw alone, as measured.
+            longest: The answer's sensitivity in L2.
+
+        Raises:
+            NotAsPriced: It is another event than the plan's, or one draw too many.
+        """
+        before = self._ran[access]
+        draws = 1 if before is None else before.draws + 1
+        if access.event is None or not _covers(access.event, event) or draws > steps_of(access):
+            raise _fault(access, event)
+        if isinstance(event, GaussianEvent):
+            event = replace(event, steps=draws)
+        most = longest if before is None else max(before.longest, longest)
+        self._ran[access] = Ran(event=event, draws=draws, longest=most)
+
+    def refuse_unequal(self, authorised: int) -> None:
+        """Refuse to call a run done unless all that was priced has been authorised, and no more was drawn.
+
+        Args:
+            authorised: Noisy steps of training, over all sessions, lost ones included.
+
+        Raises:
+            NotAsPriced: Something was left out, or done twice.
+        """
+        training = [access for access in self._ran if access.path is None]
+        if authorised != sum(steps_of(access) for access in training):
+            raise NotAsPriced(
+                f"{authorised} noisy steps were authorised, and the plan has others", field="steps", remedy=_REMEDY
+            )
+        for access, ran in self._ran.items():
+            if ran is not None and (access.event is None or not _covers(access.event, _single(ran.event))):
+                raise _fault(access, ran.event)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return what ``executed.json`` holds: one object an access.
+
+        ``event`` is what ran, lost steps included, and null where nothing did; ``expected`` the plan's; ``drawn`` how
+        often noise was drawn, ``lost`` how many steps were authorised beyond that, ``sensitivity`` how far one unit
+        moves an answer at most, in L2.
+        """
+        found = []
+        for access, ran in self._ran.items():
+            lost = 0 if ran is None or access.event is None else steps_of(access) - ran.draws
+            event = None if ran is None else ran.event
+            if isinstance(event, GaussianEvent):
+                event = replace(event, steps=event.steps + lost)
+            found.append(
+                {
+                    "purpose": access.purpose,
+                    "event": None if event is None else event_to_json(event),
+                    "expected": None if access.event is None else event_to_json(access.event),
+                    "drawn": 0 if ran is None else ran.draws,
+                    "lost": lost,
+                    "sensitivity": None if ran is None else ran.longest,
+                }
+            )
+        return found
+
+    def take_up(self, written: object) -> None:
+        """Go on from what earlier sessions have written down.
+
+        Raises:
+            RunFolderError: It is not what this plan's run writes.
+        """
+        try:
+            if not isinstance(written, list):
+                raise TypeError
+            for access, entry in zip(self._ran, written, strict=True):
+                self._ran[access] = _read(access, entry)
+        except (KeyError, TypeError, ValueError, SettingError):
+            remedy = "the run folder is damaged; fit into a new folder"
+            raise RunFolderError("does not belong to this plan", field="executed.json", remedy=remedy) from None
+
+
+_REMEDY = "this is a defect of doublure: nothing more is drawn; report it, and do not release this run"
+
+
+def steps_of(access: Access) -> int:
+    """Return how many times an access's noise is drawn."""
+    return access.event.steps if isinstance(access.event, GaussianEvent) else 1
+
+
+def as_priced(executed: Iterable[Mapping[str, Any]]) -> bool:
+    """Say whether all that ``executed.json`` holds is what was priced."""
+    try:
+        pairs = [(event_from_json(each["expected"]), event_from_json(each["event"])) for each in executed]
+    except (KeyError, TypeError, SettingError):
+        return False
+    return bool(pairs) and all(_covers(_single(expected), _single(event)) for expected, event in pairs)
+
+
+def _read(access: Access, entry: Mapping[str, Any]) -> Ran | None:
+    if entry["purpose"] != access.purpose:
+        raise ValueError
+    if entry["event"] is None:
+        return None
+    event, draws = event_from_json(entry["event"]), int(entry["drawn"])
+    if isinstance(event, GaussianEvent):
+        event = replace(event, steps=draws)
+    return Ran(event=event, draws=draws, longest=float(entry["sensitivity"]))
+
+
+def _fault(access: Access, event: Event) -> NotAsPriced:
+    return NotAsPriced(f"{event} ran, and {access.event} was priced", field=access.purpose, remedy=_REMEDY)
+
+
+def _single(event: Event) -> Event:
+    return replace(event, steps=1) if isinstance(event, GaussianEvent) else event
+
+
+def _covers(priced: Event, ran: Event) -> bool:
+    """Say whether what ran is what was priced, or less of it; steps are counted by whoever draws them."""
+    if isinstance(priced, GaussianEvent) and isinstance(ran, GaussianEvent):
+        same = _close(priced.noise_multiplier, ran.noise_multiplier) and _close(priced.sample_rate, ran.sample_rate)
+        return same and priced.sampling == ran.sampling
+    if isinstance(priced, DiscreteGaussianEvent) and isinstance(ran, DiscreteGaussianEvent):
+        return _close(priced.scale, ran.scale) and ran.tables <= priced.tables and ran.records == priced.records
+    if isinstance(priced, ApproximateEvent) and isinstance(ran, ApproximateEvent):
+        return _close(priced.epsilon, ran.epsilon) and ran.delta <= priced.delta * (1 + _TOLERANCE)
+    if isinstance(priced, PureEvent) and isinstance(ran, PureEvent):
+        return _close(priced.epsilon, ran.epsilon)
+    return False
+
+
+def _close(priced: float, ran: float) -> bool:
+    return math.isclose(priced, ran, rel_tol=_TOLERANCE)

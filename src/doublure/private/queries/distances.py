@@ -1,0 +1,110 @@
+"""Gradient distances: what the Bayesian accountant is fed with, beside a critic's steps. They never leave this place.
+
+=====================================  ==============================================================
+edge case                              what happens
+=====================================  ==============================================================
+fewer units than distances             those that are missing count as the largest there can be
+a step whose distances were lost       counts as if all its distances were the largest
+=====================================  ==============================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doublure.errors import SettingError
+from doublure.private.bayesian import FEWEST_DISTANCES, BayesianAccountant, Bound
+from doublure.private.clipping import clipped_norms, moved_together
+from doublure.private.sampling import FixedSizeSampler, PoissonSampler
+
+if TYPE_CHECKING:
+    from doublure.private.queries.lot_gradients import CriticGradients
+    from doublure.private.records import PrivateRecords
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distances:
+    """How gradient distances are sampled and bounded, fixed in the plan (Triastcyn and Faltings 2022, section 2.4).
+
+    A distance is how far one unit more moves what is about to be noised, over how far it can move it at most: for a
+    sum of clipped gradients the unit's own clipped norm over C, whatever else is in the lot. In each step ``count`` of
+    them are drawn from units that are sampled evenly and afresh, beside the lot that the step is taken with. Where the
+    lot is clipped together each has a fresh lot of its own, because there the distance depends on the others as well.
+
+    Attributes:
+        count: m.
+        orders: The λ of the accountant.
+        gamma: Failure probability of one step's confidence bound.
+        bound: The confidence bound.
+        paper_literal: Equation 5 to the letter.
+    """
+
+    count: int
+    orders: Sequence[int]
+    gamma: float
+    bound: Bound = "student-t"
+    paper_literal: bool = False
+
+    def __post_init__(self) -> None:
+        if self.count < FEWEST_DISTANCES:
+            raise SettingError("must be larger", field="distances", remedy=f"sample at least {FEWEST_DISTANCES}")
+
+    def accountant(self, steps: int) -> BayesianAccountant:
+        """Return an accountant for that many steps, fed with distances relative to the largest one."""
+        return BayesianAccountant(
+            self.orders, steps, bound=self.bound, paper_literal=self.paper_literal, max_distance=1.0, gamma=self.gamma
+        )
+
+
+class MeasuredDistances:
+    """The Bayesian accountant, and where its distances come from.
+
+    Args:
+        settings: How they are sampled.
+        noise_multiplier: σ, from the plan's event.
+        steps: T, from the plan's event.
+    """
+
+    def __init__(self, settings: Distances, *, noise_multiplier: float, steps: int) -> None:
+        self._settings = settings
+        self._noise_multiplier = noise_multiplier
+        self._accountant = settings.accountant(steps)
+
+    def accountant(self, taken: int, sample_rate: float) -> BayesianAccountant:
+        """Return the accountant with every step that was ever taken; those that it does not know of count as lost.
+
+        Private: it is fed with private gradients.
+        """
+        if lost := taken - self._accountant.steps_taken:
+            self._accountant.lost(self._noise_multiplier, sample_rate, lost)
+        return self._accountant
+
+    def take_up(self, state: Mapping[str, NDArray[np.float64]]) -> None:
+        """Go on from a kept state."""
+        self._accountant.take_up(state)
+
+    def measure(self, query: CriticGradients, records: PrivateRecords, sample_rate: float) -> None:
+        """Sample this step's distances and charge them, before its lot is drawn."""
+        accountant, asked = self.accountant(query.step, sample_rate), self._settings
+        bound = query.settings.bound(query.step)
+        if query.settings.together:
+            found = [self._apart(query, records, sample_rate, bound) for _ in range(asked.count)]
+        else:
+            drawn = FixedSizeSampler(records.n_units, min(asked.count, records.n_units)).lot()
+            found = (clipped_norms(query.gradients(records, drawn), max_grad_norm=bound) / bound).tolist()
+        found += [1.0] * (asked.count - len(found))
+        accountant.step(found, self._noise_multiplier, sample_rate)
+
+    def _apart(self, query: CriticGradients, records: PrivateRecords, sample_rate: float, bound: float) -> float:
+        """Return how far apart a fresh lot's clipped mean is with and without one unit, over 2 C."""
+        chosen = FixedSizeSampler(records.n_units, min(1, records.n_units)).lot()
+        others = np.setdiff1d(PoissonSampler(records.n_units, sample_rate).lot(), chosen)
+        without, alone = (query.gradients(records, units) for units in (others, chosen))
+        joint = query.settings.expected_units
+        moved = moved_together(without, alone, max_grad_norm=bound, together=joint)
+        return moved / (2 * bound * joint) if len(chosen) else 1.0

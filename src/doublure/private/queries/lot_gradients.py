@@ -1,0 +1,190 @@
+"""The clipped gradients of a lot: what a private critic learns from.
+
+Each unit's gradient of the whole paired critic loss is clipped once and added up (Abadi et al. 2016, Algorithm 1;
+Frigerio et al. 2019, Algorithm 1, inner loop).
+
+Sensitivity: C_t, or 2 C_t n where the lot's mean over n is clipped as a whole. The lot is drawn by Poisson sampling
+over these records' units, at the rate that the plan's event has: over several partitions it is one Poisson lot.
+
+=====================================  ==============================================================
+edge case                              what happens
+=====================================  ==============================================================
+an empty lot                           zeros
+a gradient that is not finite          that unit adds exactly zero, and nothing else changes
+a critic that mixes rows               refused before its first step, with nothing drawn
+=====================================  ==============================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from doublure.errors import SettingError
+from doublure.private.clipping import Schedule, clipped_sum
+from doublure.private.gradients import CriticLoss, LotGradients, RecordGradients, Records
+from doublure.private.independence import refuse_cross_record
+from doublure.private.noise import SourceName, secret_draws
+from doublure.private.queries.query import Answer, Sensitivity
+from doublure.private.sampling import Lot, PoissonSampler
+
+if TYPE_CHECKING:
+    from doublure.private.queries.distances import MeasuredDistances
+    from doublure.private.records import PrivateRecords
+
+
+class Partner(Protocol):
+    """Makes one fresh generated record for each real one, from secret randomness and the record's own condition.
+
+    Secret, since which record is paired with which draw, and how many draws a lot takes, depend on who is in the lot:
+    the guarantee holds for draws that are fresh, independent and never released.
+    """
+
+    def __call__(self, size: int, condition: Tensor | None) -> Tensor | None:
+        """Return ``(size, D…)``, row i depending on no condition but the i-th; None where real records are alone."""
+
+
+def unpaired(size: int, condition: Tensor | None) -> None:
+    """Pair real records with nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CriticSettings:
+    """What a critic's step is beside its event: neither a rate, nor noise, nor a number of steps.
+
+    Attributes:
+        loss: The critic's loss.
+        schedule: C_t by the generator's iteration, which is the step number divided by ``n_critic``.
+        expected_units: q N with the public (or bought) N: the divisor, whatever the lot's size.
+        n_critic: Steps of the critic in one iteration.
+        chunk_size: Physical batch size; changes nothing.
+        paired: Whether each real record meets a generated one, within the clip. Only a critic that is bounded otherwise
+            can do without: its generated term touches no record, and is then the caller's own.
+        together: Whether the lot's mean is clipped, as in the code published with the paper, instead of each unit's
+            gradient: the sensitivity is then 2 C.
+    """
+
+    loss: CriticLoss
+    schedule: Schedule
+    expected_units: float
+    n_critic: int = 1
+    chunk_size: int | None = None
+    paired: bool = True
+    together: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.paired and (self.loss.kind != "wgan" or self.loss.gradient_penalty):
+            remedy = "pair the records, or use wgan with weight clipping"
+            raise SettingError("needs a generated record for each real one", field="loss", remedy=remedy)
+        if not self.expected_units > 0:
+            raise SettingError("must be positive", field="expected_units", remedy="declare the schema's units")
+
+    def bound(self, step: int) -> float:
+        """Return C_t at a step of the critic, counted from 0."""
+        return self.schedule.at(step // self.n_critic)
+
+    @property
+    def joint(self) -> float | None:
+        """n, where the lot's mean is clipped as a whole."""
+        return self.expected_units if self.together else None
+
+
+class CriticGradients:
+    """What one step of a critic asks of the records.
+
+    Args:
+        settings: See there.
+        source: What the mixing numbers of the gradient penalty are drawn from.
+        mixing: For tests and audits: a stream of mixing numbers that can be repeated. Left out, they are secret, as
+            what a :class:`Partner` draws, and of the same kind of stream as the noise.
+        distances: What is measured beside, for the Bayesian accountant.
+
+    Attributes:
+        step: The step that is asked for next, counted from 0.
+        partner: What its records are paired with.
+    """
+
+    def __init__(
+        self,
+        settings: CriticSettings,
+        *,
+        source: SourceName = "os-keyed",
+        mixing: torch.Generator | None = None,
+        distances: MeasuredDistances | None = None,
+    ) -> None:
+        self.settings = settings
+        self.step = 0
+        self.partner: Partner = unpaired
+        self._mixing = mixing
+        self._draws = secret_draws(source)
+        self._distances = distances
+        self._gradients: tuple[nn.Module, RecordGradients] | None = None
+        self._critic: nn.Module | None = None
+
+    def at(self, step: int, critic: nn.Module, partner: Partner) -> CriticGradients:
+        """Return the query of a step.
+
+        Args:
+            step: Counted from 0.
+            critic: ``critic(x, condition) -> (B,)``.
+            partner: Makes the generated record paired with each real one.
+        """
+        self.step, self._critic, self.partner = step, critic, partner if self.settings.paired else unpaired
+        return self
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """C_t, or 2 C_t n."""
+        bound, joint = self.settings.bound(self.step), self.settings.joint
+        return Sensitivity.of_length(bound if joint is None else 2 * bound * joint, self._size)
+
+    @property
+    def _size(self) -> int:
+        return 0 if self._critic is None else sum(parameter.numel() for parameter in self._critic.parameters())
+
+    def refuse_unfit(self, records: PrivateRecords) -> None:
+        """Refuse a critic in which records meet."""
+        if self._critic is None:
+            raise TypeError("a step needs a critic")
+        self.engine(self._critic, records)
+
+    def answer(self, records: PrivateRecords, *, sample_rate: float) -> Answer:
+        """Return the sum of a fresh lot's clipped gradients ``(P,)`` float32, in ``critic.parameters()`` order."""
+        if self._distances is not None:
+            self._distances.measure(self, records, sample_rate)
+        sampler = PoissonSampler(records.n_units, sample_rate)
+        clipped = clipped_sum(
+            self.gradients(records, sampler.lot()),
+            max_grad_norm=self.settings.bound(self.step),
+            together=self.settings.joint,
+        )
+        total = clipped.total.cpu().numpy()
+        moved = Sensitivity.of_length(clipped.sensitivity, len(total))
+        return Answer(total=total, sensitivity=moved, sample_rate=sampler.sample_rate)
+
+    def gradients(self, records: PrivateRecords, units: Lot) -> LotGradients:
+        """Return the gradients of some units, each record with a fresh partner. Private."""
+        if self._critic is None:
+            raise TypeError("a step needs a critic")
+        real, condition, group, groups = records.lot(units)
+        with torch.no_grad():
+            fake = self.partner(len(real), condition)
+        paired = Records(real=real, fake=fake, condition=condition, mix=self._mix(len(real)).to(real.device))
+        engine = self.engine(self._critic, records)
+        return engine.lot(paired, group=group, groups=groups, chunk_size=self.settings.chunk_size)
+
+    def engine(self, critic: nn.Module, records: PrivateRecords) -> RecordGradients:
+        """Return what computes a critic's gradients, once it is sure that records do not meet in it."""
+        if self._gradients is None or self._gradients[0] is not critic:
+            body, condition = records.nobody
+            refuse_cross_record(critic, body.shape[1:], 0 if condition is None else condition.shape[1])
+            self._gradients = critic, RecordGradients(critic, self.settings.loss)
+        return self._gradients[1]
+
+    def _mix(self, size: int) -> Tensor:
+        if self._mixing is not None:
+            return torch.rand(size, generator=self._mixing)
+        return self._draws.uniform(size)

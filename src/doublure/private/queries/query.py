@@ -1,0 +1,108 @@
+"""What is asked of private records: a query states how far one unit moves its answer, and answers for some records.
+
+Every number that leaves private records is the noisy sum of answers to one query. The sum is the same wherever its
+terms are computed, so that an answer is that of *one partition* of the records (all of them, a chunk of a file, those
+of a machine or of their owner), and answers add up. An answer is private; :mod:`doublure.private.mechanism` is the only
+one who asks for it, and gives out nothing but the sum with noise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, TypeVar
+
+from doublure.errors import SettingError
+
+R = TypeVar("R", contravariant=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sensitivity:
+    """How far an answer moves, at most, when one unit is added or removed.
+
+    Attributes:
+        l1: The sum of all numbers' moves.
+        l2: The square root of the sum of their squares.
+    """
+
+    l1: float
+    l2: float
+
+    @classmethod
+    def of_cells(cls, cells: int, moved: int) -> Self:
+        """Return that of counts, of which a unit moves so many by so much each."""
+        return cls(l1=float(cells * moved), l2=moved * math.sqrt(cells))
+
+    @property
+    def cells(self) -> int:
+        """How many numbers that is, of a unit that moves each by as much."""
+        return round((self.l1 / self.l2) ** 2)
+
+    @property
+    def each(self) -> int:
+        """By how much it then moves each."""
+        return round(self.l2**2 / self.l1)
+
+    @classmethod
+    def of_length(cls, length: float, numbers: int) -> Self:
+        """Return that of so many numbers, which a unit moves by a vector of so much length."""
+        return cls(l1=length * math.sqrt(numbers), l2=length)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Answer:
+    """What a partition's records add up to. Private.
+
+    Attributes:
+        total: Numbers of one flat array; of a query whose cells are not known beforehand, counts by name.
+        sensitivity: As the code that bounded what each unit adds has it, not as somebody meant it.
+        sample_rate: The rate that the lot was drawn at, as its sampler has it; 1 where every unit is asked.
+    """
+
+    total: Any
+    sensitivity: Sensitivity
+    sample_rate: float = 1.0
+
+
+class Query(Protocol[R]):
+    """One question to private records."""
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """How far one unit moves the answer, whatever the records: stated before any of them is looked at."""
+
+    def refuse_unfit(self, records: R) -> None:
+        """Refuse records, or a network, for which that would not hold. Looks at no record's content.
+
+        Raises:
+            SettingError: Naming what does not fit.
+        """
+
+    def answer(self, records: R, *, sample_rate: float) -> Answer:
+        """Return what these records add up to.
+
+        Args:
+            records: A partition.
+            sample_rate: Of the lot, from the plan.
+        """
+
+
+def require_everyone(sample_rate: float) -> None:
+    """Refuse a lot where every unit has to be asked: the price would be of less than is done.
+
+    Raises:
+        SettingError: The rate is below 1.
+    """
+    if sample_rate != 1:
+        raise SettingError("asks every unit", field="sample_rate", remedy="make the plan again")
+
+
+def require_records(most: int, allowed: int) -> None:
+    """Refuse units that have more records than was planned.
+
+    Raises:
+        SettingError: One has.
+    """
+    if most > allowed:
+        raise SettingError("a unit has more records than planned", field="max_records", remedy="bound them first")
