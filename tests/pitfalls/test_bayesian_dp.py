@@ -438,6 +438,7 @@ def check_an_estimate_never_comes_without_all_steps(theatre, usual):
     assert (estimate.steps_taken, estimate.calls) == (FEW["steps"], FEW["steps"])
     assert estimate.total_steps == usual.settings.steps
     assert estimate.failure_probability <= usual.settings.gamma_share * usual.delta
+    assert estimate.union
 
 
 def test_an_estimate_never_comes_without_all_steps(theatre, usual):
@@ -450,8 +451,9 @@ def test_an_estimate_never_comes_without_all_steps(theatre, usual):
         (mechanism.PrivateStep, "gradient",
          ("self._measure(gradients, partner)", "if self.taken % 2 == 0:\n        self._measure(gradients, partner)")),
         (bayesian_teaching, "_distances", ("/ (settings.steps or 1)", "* 1.0")),
+        (bayesian_teaching, "_distances", ("union=True", "union=False")),
     ],
-    ids=["each second step measured", "the bounds' failure not shared out"],
+    ids=["each second step measured", "the bounds' failure not shared out", "nor over the orders"],
 )  # fmt: skip
 def test_a_step_that_is_not_measured_is_caught(theatre, usual, owner, name, edit):
     theatre.lab.plant(owner, name, edit)
