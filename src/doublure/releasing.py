@@ -97,10 +97,12 @@ def release(
         The card.
 
     Raises:
-        InputError: The folder is not empty, or the ledger is not found.
+        InputError: The folder is not empty, the guarantee is not one that the plan gives, or the ledger is not found.
     """
     asked = Path(out)
     rows, forms = _check_arguments(asked, n, formats, FORMS[syn.schema.kind])
+    if not syn.plan.may_claim(syn.guarantee):
+        raise RunFolderError("is not what the plan gives", field="guarantee", remedy="release what load returns")
     book, reservation = _ledger_of(syn, ledger)
     with files.whole_folder(asked) as staging:
         entropy = seeding.chosen(seed)
