@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,8 +28,9 @@ from doublure.guarantee import CHOICE_OF_KIND
 from doublure.methods import bayesian_teaching
 from doublure.planning import bayesian, plans
 from doublure.private import clipping, mechanism
+from doublure.private.accounting import GaussianEvent
 from doublure.private.bayesian import BayesianAccountant
-from doublure.private.noise import OsKeyedNoise
+from doublure.private.noise import ChaCha20Noise, OsKeyedNoise
 from doublure.private.sampling import PoissonSampler
 from doublure.private.sums import PrivateSums
 from doublure.progress import Silent
@@ -195,6 +197,67 @@ def test_a_leak_beside_the_noise_is_caught(theatre, owner, name, edit):
         theatre.lab._patch.setattr(mechanism, "clipped_sum", clipping.clipped_sum)
     with pytest.raises((AssertionError, RuntimeError)):
         check_neighbours(theatre)
+
+
+# -- rule 2: what runs is what was priced ------------------------------------------------------------------------------
+
+
+def check_all_noise_is_the_plans(plan, patch, data, sensitivities):
+    """Every draw of a whole run has the standard deviation of the plan's event for it, times the sensitivity."""
+    drawn = []
+
+    def watched(normal):
+        return lambda source, size, std, **named: drawn.append(std) or normal(source, size, std, **named)
+
+    with patch.context() as inner, tempfile.TemporaryDirectory() as folder:
+        for source in (OsKeyedNoise, ChaCha20Noise):
+            inner.setattr(source, "normal", watched(source.normal))
+        fitted(data, plan, Path(folder))
+    events = [access.event for access in plan.touches]
+    assert len(events) == len(sensitivities)
+    expected = [
+        event.noise_multiplier * sensitivity
+        for event, sensitivity in zip(events, sensitivities, strict=True)
+        for _ in range(event.steps)
+    ]
+    assert drawn == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sensitivities"),
+    [
+        ({}, (0.1, CLIP)),
+        ({"conditional": True}, (0.1, CLIP)),
+        ({"conditional": True, "annotator": False}, (0.1,)),
+        ({"loss": "wgan-gp"}, (0.1, CLIP)),
+        ({"max_grad_norm": 0.3, "labeller_clip": 0.07}, (0.3, 0.07)),
+        ({"clipping": "batch"}, (2 * 0.1 * 12, CLIP)),
+        ({"noise_multiplier": None, "labeller_noise": None, "labeller_share": 0.8}, (0.1, CLIP)),
+        ({"noise_source": "chacha20"}, (0.1, CLIP)),
+    ],
+    ids=str,
+)
+def test_all_noise_is_the_plans(monkeypatch, changes, sensitivities):
+    check_all_noise_is_the_plans(planned(**changes), monkeypatch, people(), sensitivities)
+
+
+def test_all_noise_is_the_plans_where_a_unit_has_several_records(monkeypatch):
+    check_all_noise_is_the_plans(planned(SEVERAL), monkeypatch, people(2), (0.1, 3 * CLIP))
+
+
+@pytest.mark.parametrize("builder", ["private_teacher", "planned_sums"], ids=["the critic's", "the annotator's"])
+def test_less_noise_than_the_plan_pays_for_is_caught(monkeypatch, builder):
+    """At 0.7 of what was priced, wherever that comes from."""
+    build = getattr(bayesian_teaching, builder)
+
+    def less(each):
+        if isinstance(each, GaussianEvent):
+            return replace(each, noise_multiplier=0.7 * each.noise_multiplier)
+        return [less(one) for one in each] if isinstance(each, list) else each
+
+    monkeypatch.setattr(bayesian_teaching, builder, lambda *given, **named: build(*map(less, given), **named))
+    with pytest.raises((AssertionError, db.errors.DoublureError)):
+        check_all_noise_is_the_plans(planned(), monkeypatch, people(), (0.1, CLIP))
 
 
 # -- rule 12: what was measured stays inside ---------------------------------------------------------------------------
