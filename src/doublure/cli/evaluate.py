@@ -67,7 +67,7 @@ def evaluate(
         RunFolder.open(run).save_guarantee(stated.guarantee)
         text = f"{text}\nBundles of {run} now state: {stated.guarantee.sentence}"
     data = {"page": str(page), "internal": True, "report": json.loads(report.to_json())}
-    if (estimate := RunFolder.open(run).estimate) is not None:
+    if (estimate := RunFolder(run).estimate) is not None:
         data["estimate"] = estimate
         text = f"{text}\nε_μ as measured, of which only the ceiling is published: {figure(estimate['epsilon_mu'])}."
     return Outcome(data=data, text=text)
