@@ -27,7 +27,7 @@ WATERMARKS: dict[Kind, str] = {
 BAYESIAN_ASSUMPTIONS = (
     "records are drawn independently from one distribution",
     "ε_μ is itself computed from private gradients, without noise; it stays internal, and its ceiling was fixed before",
-    "its confidence is spent over all orders (union bound)",
+    "the confidence of ε_μ is spent over all orders (union bound)",
     "distances are sampled from the records that were learned from, at the planned number of steps",
 )
 """What a Bayesian claim rests on, beside what every claim does."""

@@ -184,9 +184,7 @@ class RunFolder:
             claim = written.get("guarantee")
             if isinstance(claim, dict) and claim.get("kind") == "bayesian-dp":
                 message = "states a Bayesian claim that this doublure does not make"
-                remedy = (
-                    "plan again, and fit anew; do not release it with doublure 0.1.0, which states the measured ε_μ"
-                )
+                remedy = "plan again, and fit anew; do not release it with an older one, which states the measured ε_μ"
                 raise RunFolderError(message, field=self.path, remedy=remedy) from None
             made = self.run.get("doublure_version")
             if made == __version__ or not isinstance(made, str):

@@ -567,7 +567,7 @@ def check_the_ceiling_is_kept(refusal, folder):
     assert (inside["claimed"], inside["ceiling"]) == ("dp", 0.2)
     assert inside["epsilon_mu"] > 0.2
     # Nobody can write the claim back into the folder.
-    for epsilon_mu in (0.1, 0.3):
+    for epsilon_mu in (0.1, 0.2, 0.3):
         forged = plan.guarantee.model_copy(update={"epsilon_mu": epsilon_mu}).to_json()
         (folder / "run" / "guarantee.json").write_text(json.dumps(forged))
         with pytest.raises(RunFolderError, match="edited"):

@@ -236,7 +236,7 @@ def test_it_says_what_is_known_beforehand_and_what_is_not(labelled: db.Plan) -> 
     assert "Known beforehand: σ, q, T and the worst case; ε_μ is at most 2; under the ceiling: yes" in told
     assert "Not known beforehand: how long gradient distances are" in told
     assert f"{db.guarantee.figure(bayesian.forecast(labelled, 0.5))} (0.5)" in told
-    assert "Its confidence is spent over all orders (union bound); the figure stays internal" in told
+    assert "The confidence of ε_μ is spent over all orders (union bound); it stays internal" in told
     assert "Claim if the ε_μ that is measured is at most the ceiling: (ε_μ ≤ 2, δ_μ=1e-10)-Bayesian DP" in told
     assert f"Claim if it is not: (ε={epsilon:g}, δ={delta:g})-differentially private" in told
     assert "under the ceiling: not for sure" in plan(expected_distance=0.5).explain()
@@ -326,7 +326,7 @@ def test_a_larger_order_shows_a_smaller_ceiling() -> None:
 
 
 def test_the_bound_and_the_confidence_are_said(plain: db.Plan) -> None:
-    assert "its confidence is spent over all orders (union bound)" in plain.guarantee.assumptions
+    assert "the confidence of ε_μ is spent over all orders (union bound)" in plain.guarantee.assumptions
     assert "64 gradient distances per step at confidence 1−1e-11 (Student-t; heuristic)" in plain.guarantee.sentence
     other = plan(bound="bernstein", distances=9, gamma_share=0.5).guarantee.sentence
     assert "from 9 gradient distances per step at confidence 1−5e-11 (empirical Bernstein)" in other

@@ -67,7 +67,7 @@ def _known_and_not(made: Plan) -> list[str]:
         f"Known beforehand: σ, q, T and the worst case; ε_μ is at most {figure(most)}; under the ceiling: {fixed}",
         "Not known beforehand: how long gradient distances are, and so ε_μ. It would be, if each were this share of "
         f"the longest there can be: {guesses}",
-        "Its confidence is spent over all orders (union bound); the figure stays internal, and the ceiling is claimed",
+        "The confidence of ε_μ is spent over all orders (union bound); it stays internal, its ceiling is claimed",
     ]
 
 
