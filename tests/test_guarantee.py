@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from doublure.errors import RunFolderError
-from doublure.guarantee import BAYESIAN_ASSUMPTIONS, WATERMARKS, Guarantee, figure, rounded_up
+from doublure.guarantee import BAYESIAN_ASSUMPTIONS, CHOICE_OF_KIND, WATERMARKS, Guarantee, figure, rounded_up
 
 DP = {
     "kind": "dp", "epsilon": 1.0, "delta": 1e-5, "accountant": "pld", "sample_rate": 0.01, "noise_multiplier": 1.1,
@@ -35,9 +35,10 @@ def test_dp_in_the_designs_words():
 
 def test_bayesian_in_the_designs_words():
     assert Guarantee(**BAYESIAN).sentence == (
-        "(ε_μ=0.8, δ_μ=1e-10)-Bayesian DP for records drawn from the data's own distribution, estimated from 20 "
+        "(ε_μ ≤ 0.8, δ_μ=1e-10)-Bayesian DP for records drawn from the data's own distribution, estimated from 20 "
         "gradient distances per step at confidence 1−1e-15 (Student-t; heuristic); a record from elsewhere is covered "
-        "only by the worst-case (ε=3, δ=1e-05) of the same run."
+        "only by the worst-case (ε=3, δ=1e-05) of the same run. Which claim was made depends on the private data and "
+        "is not accounted for."
     )
     assert "heuristic" not in Guarantee(**BAYESIAN | {"bound": "empirical Bernstein"}).sentence
     assert "at confidence 0.95 (" in Guarantee(**BAYESIAN | {"gamma": 0.05}).sentence
@@ -211,7 +212,9 @@ def test_the_worst_case_of_a_bayesian_claim_is_a_dp_claim():
     assert (left.kind, left.epsilon, left.delta, left.steps, left.accountant) == ("dp", 3.0, 1e-5, 7, "pld")
     assert (left.epsilon_mu, left.delta_mu, left.gamma, left.distances, left.bound) == (None,) * 5
     assert left.assumptions == ("a fact",)
-    assert "an estimate from private gradients decided" in left.excluded[-1]
+    assert left.excluded == (CHOICE_OF_KIND,)
+    assert left.sentence.endswith(" Which claim was made depends on the private data and is not accounted for.")
+    assert "Which claim" not in Guarantee(**DP).sentence
     assert left.worst_case is left
     assert Guarantee.from_json(left.to_json()) == left
 

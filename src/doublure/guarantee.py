@@ -26,7 +26,8 @@ WATERMARKS: dict[Kind, str] = {
 
 BAYESIAN_ASSUMPTIONS = (
     "records are drawn independently from one distribution",
-    "ε_μ is itself computed from private gradients, without noise",
+    "ε_μ is itself computed from private gradients, without noise; it stays internal, and its ceiling was fixed before",
+    "the confidence of ε_μ is spent over all orders (union bound)",
     "distances are sampled from the records that were learned from, at the planned number of steps",
 )
 """What a Bayesian claim rests on, beside what every claim does."""
@@ -38,9 +39,8 @@ NO_SHARED_PEOPLE_IN_LABELS = f"no person of {PUBLIC_LABELS} is among the private
 SHARED_PEOPLE = "what the public data itself tells about people who are in both"
 """What a claim that leans on public data rests on, and what it leaves out; its sentence says so too."""
 
-CHOICE_OF_KIND = "that an estimate from private gradients decided which of its two claims is made"
-BAYESIAN_EXCLUDED = ("what ε_μ itself tells, which the worst case does not count", CHOICE_OF_KIND)
-"""What a Bayesian claim leaves out, beside what every claim does; a worst case that is left of it, the choice alone."""
+CHOICE_OF_KIND = "which claim was made depends on the private data and is not accounted for"
+"""What a Bayesian claim leaves out, and so does a worst case that is left of it; the sentences of both say so too."""
 
 LARGE_EPSILON = 10.0
 """Above this ε whoever plans is told what it means."""
@@ -70,7 +70,7 @@ class Guarantee(BaseModel):
         kind: Which of the four.
         epsilon: Worst-case ε (``dp``; beside the estimate for ``bayesian-dp``).
         delta: Worst-case δ.
-        epsilon_mu: Bayesian ε (``bayesian-dp``).
+        epsilon_mu: The ceiling of the plan, which the Bayesian ε does not pass (``bayesian-dp``).
         delta_mu: Bayesian δ.
         mu: Expected privacy loss (``empirical``); None until it was estimated.
         gamma: The estimate's failure probability.
@@ -184,7 +184,7 @@ class Guarantee(BaseModel):
             return self
         own = {"kind", "epsilon_mu", "delta_mu", "gamma", "distances", "bound", "assumptions", "excluded"}
         assumptions = tuple(entry for entry in self.assumptions if entry not in BAYESIAN_ASSUMPTIONS)
-        excluded = (*(entry for entry in self.excluded if entry not in BAYESIAN_EXCLUDED), CHOICE_OF_KIND)
+        excluded = tuple(dict.fromkeys((*self.excluded, CHOICE_OF_KIND)))
         return Guarantee(kind="dp", assumptions=assumptions, excluded=excluded, **self.model_dump(exclude=own))
 
     def to_json(self) -> dict[str, Any]:
@@ -276,11 +276,12 @@ def _dp(guarantee: Guarantee) -> str:
     how.append(f"accountant {guarantee.accountant}")
     given = _given_public(guarantee)
     public = f", and that {given}" if given else ""
+    choice = f" {CHOICE_OF_KIND.capitalize()}." if CHOICE_OF_KIND in guarantee.excluded else ""
     uncovered = ", ".join(["internal reports", *([SHARED_PEOPLE] if SHARED_PEOPLE in guarantee.excluded else [])])
     return (
         f"(ε={figure(guarantee.epsilon)}, δ={figure(guarantee.delta)})-differentially private for one "
         f"{_covered(guarantee)}, {', '.join(how)}; given the declared schema{public}. "
-        f"Not covered: floating-point and timing side channels, {uncovered}."
+        f"Not covered: floating-point and timing side channels, {uncovered}.{choice}"
     )
 
 
@@ -300,10 +301,11 @@ def _bayesian(guarantee: Guarantee) -> str:
     given = _given_public(guarantee)
     public = f"; given that {given}" if given else ""
     return (
-        f"(ε_μ={figure(guarantee.epsilon_mu)}, δ_μ={figure(guarantee.delta_mu)})-Bayesian DP for records drawn from "
+        f"(ε_μ ≤ {figure(guarantee.epsilon_mu)}, δ_μ={figure(guarantee.delta_mu)})-Bayesian DP for records drawn from "
         f"the data's own distribution, estimated from {guarantee.distances} gradient distances per step at confidence "
         f"{_confidence(guarantee.gamma or 0.0)} ({guarantee.bound}{heuristic}); a record from elsewhere is covered "
         f"only by the worst-case (ε={figure(guarantee.epsilon)}, δ={figure(guarantee.delta)}) of the same run{public}."
+        f" {CHOICE_OF_KIND.capitalize()}."
     )
 
 

@@ -99,13 +99,15 @@ def release(
         The card.
 
     Raises:
-        InputError: The folder is not empty, or the ledger is not found.
+        InputError: The folder is not empty, the guarantee is not one that the plan gives, or the ledger is not found.
     """
     asked = Path(out)
     fault = known_fault(syn.run.get("doublure_version"), syn.plan.to_json())
     if fault is not None:
         raise RunFolderError(fault, field=syn.plan.method, remedy=REMEDY)
     rows, forms = _check_arguments(asked, n, formats, FORMS[syn.schema.kind])
+    if not syn.plan.may_claim(syn.guarantee):
+        raise RunFolderError("is not what the plan gives", field="guarantee", remedy="release what load returns")
     book, reservation = _ledger_of(syn, ledger)
     with files.whole_folder(asked) as staging:
         entropy = seeding.chosen(seed)

@@ -12,7 +12,7 @@
       log.jsonl               public figures of the training
       internal/               never read by sample and release
         checkpoint.safetensors
-        estimate.json         what a Bayesian claim came to, whether it was made or not
+        estimate.json         the ε_μ that decided a Bayesian claim
         work-*.safetensors    private numbers that take long to compute; only until the run is finished
 """
 
@@ -200,6 +200,11 @@ class RunFolder:
         try:
             return Plan.from_json(written, reprice=False)
         except InputError:
+            claim = written.get("guarantee")
+            if isinstance(claim, dict) and claim.get("kind") == "bayesian-dp":
+                message = "states a Bayesian claim that this doublure does not make"
+                remedy = "plan again, and fit anew; do not release it with an older one, which states the measured ε_μ"
+                raise RunFolderError(message, field=self.path, remedy=remedy) from None
             made = self.run.get("doublure_version")
             if made == __version__ or not isinstance(made, str):
                 raise
@@ -244,14 +249,21 @@ class RunFolder:
         """Keep what ran."""
         files.write_json(self.path / _EXECUTED, executed)
 
+    @property
+    def estimate(self) -> dict[str, Any] | None:
+        """What was estimated from private gradients, if it is kept here; for internal reports alone."""
+        path = self.internal / _ESTIMATE
+        found: dict[str, Any] | None = self._json(f"internal/{_ESTIMATE}") if path.is_file() else None
+        return found
+
     def save_estimate(self, found: dict[str, Any]) -> None:
-        """Keep what was estimated from private gradients, published or not."""
-        files.write_json(self.internal / _ESTIMATE, found)
+        """Keep what was estimated from private gradients, readable by its owner alone."""
+        files.write_json(self.internal / _ESTIMATE, found, mode=0o600)
 
     # -- weights -------------------------------------------------------------------------------------------------
 
     def save_generator(self, generator: nn.Module, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> str:
-        """Write ``generator.safetensors``: weights, schema, plan, and a measured claim. Return its SHA-256."""
+        """Write ``generator.safetensors``: weights, schema, plan, and which of two claims. Return its SHA-256."""
         from safetensors.torch import save
 
         # The schema within the plan is the public one; what was bought is in the schema beside it.
@@ -474,7 +486,7 @@ def sha256_of(path: Path) -> str:
 
 
 def _described(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> dict[str, str]:
-    """Return the schema and the plan as the generator's file carries them; the claim, where no plan can know it."""
+    """Return the schema and the plan as the generator's file carries them; the claim, where the plan has two."""
     documents = {"schema": schema.to_plain(), "plan": plan.to_json()}
     if plan.worst_case is not None:
         documents["guarantee"] = guarantee.to_json()

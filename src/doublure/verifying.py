@@ -103,7 +103,9 @@ def _checked_claim(card: dict[str, Any]) -> Guarantee:
     try:
         guarantee = Guarantee.from_json(written)
     except RunFolderError:
-        raise _failed("does not hold together", "card guarantee") from None
+        measured = written.get("kind") == "bayesian-dp"
+        old = ", or states ε_μ as it was measured, as an older doublure did" if measured else ""
+        raise _failed(f"does not hold together{old}", "card guarantee") from None
     if card.get("watermark") != guarantee.watermark:
         raise _failed("is not the one that goes with the guarantee", "card watermark")
     return guarantee

@@ -51,7 +51,9 @@ def test_the_whole_way(world, doublure, monkeypatch):
     )
     claim = fitted["guarantee"]
     assert (claim["kind"], claim["delta_mu"], claim["epsilon"]) == ("bayesian-dp", DELTA, worst)
-    assert 0 < claim["epsilon_mu"] <= 8
+    assert claim == planned["guarantee"]
+    measured = json.loads((world / "run" / "internal" / "estimate.json").read_text())["epsilon_mu"]
+    assert 0 < measured <= 8
     shown = doublure("budget", "show", world / "l")
     assert shown["spent"]["epsilon"] == worst
     assert doublure("sample", world / "run", "-n", 40, "--given", "label=b", "-o", world / "b.npz")["rows"] == 40
@@ -60,11 +62,12 @@ def test_the_whole_way(world, doublure, monkeypatch):
         assert "Bayesian" in str(arrays["watermark"])
     found = doublure("evaluate", world / "run", "--real", world / "d.npz", "-o", world / "page.html")
     assert len(found["report"]["images"]["students"]) == 4
+    assert (found["internal"], found["estimate"]["epsilon_mu"]) == (True, measured)
     card = doublure("release", world / "run", "-n", 60, "-o", world / "bundle")["card"]
     assert card["guarantee"] == claim
     assert [touch["purpose"] for touch in card["touches"]][1:] == ["train the critic", "teach the annotator"]
     checked = doublure("verify", world / "bundle", "--ledger", world / "l")
-    assert checked["guarantee"].startswith(f"(ε_μ={db.guarantee.figure(claim['epsilon_mu'])}, δ_μ=1e-06)-Bayesian DP")
+    assert checked["guarantee"].startswith("(ε_μ ≤ 8, δ_μ=1e-06)-Bayesian DP")
     again = db.load(world / "run")
     assert np.array_equal(again.sample(20, seed=3).images, db.load(world / "run").sample(20, seed=3).images)
     again.save(world / "copy")

@@ -117,7 +117,7 @@ def test_an_epsilon_cannot_even_be_held(kind):
 
 def check_a_bayesian_claim_says_whom_it_leaves_out():
     sentence = KINDS["bayesian-dp"].sentence
-    assert "(ε_μ=0.31, δ_μ=1e-06)-Bayesian DP for records drawn from the data's own distribution" in sentence
+    assert "(ε_μ ≤ 0.31, δ_μ=1e-06)-Bayesian DP for records drawn from the data's own distribution" in sentence
     assert "a record from elsewhere is covered only by the worst-case (ε=4.7, δ=1e-05)" in sentence
     page = visible(card("bayesian-dp"))
     assert "ε_μ (Bayesian, estimated)" in page

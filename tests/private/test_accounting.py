@@ -33,7 +33,12 @@ from doublure.private.accounting import (
     group_privacy,
 )
 
-VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "dp_accounting.json").read_text())["vectors"]
+STORED = Path(__file__).parents[1] / "vectors"
+SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "vectors"
+STORES = [
+    json.loads(path.read_text()) for folder in (STORED, SHARED) if (path := folder / "dp_accounting.json").is_file()
+]
+VECTORS = list({vector["description"]: vector for store in STORES for vector in store["vectors"]}.values())
 GRID = 5e-4  # two grids may differ by this much, relatively
 few = settings(max_examples=5, deadline=None, derandomize=True)
 noises = st.floats(1.0, 10.0)

@@ -30,23 +30,53 @@ from doublure.private.bayesian import (
 )
 
 STORED = Path(__file__).parents[1] / "vectors"
-STORE = json.loads((STORED / "bayesian_accountant.json").read_text())
-VECTORS = [vector for vector in STORE["vectors"] if vector["inputs"]["bayesianDP"]]
+SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "vectors"
+
+
+def stores(name: str) -> list[dict]:
+    """Return the vectors of this repository, and those that lie beside it, if any do."""
+    places = (folder / name for folder in (STORED, SHARED))
+    return [json.loads(place.read_text()) for place in places if place.is_file()]
+
+
+STORES = stores("bayesian_accountant.json")
+VECTORS = list({vector["name"]: vector for store in STORES for vector in store["vectors"]}.values())
 SAMPLE = [0.01, 0.02, 0.03, 0.05, 0.08, 0.13, 0.21, 0.34]
+
+
+def distances_of(step: dict) -> list[float]:
+    """Return a vector's distances: written as they are, or as pairs of gradients (g, g')."""
+    if "pairs" in step:
+        return [float(np.linalg.norm(np.subtract(one, other))) for one, other in step["pairs"]]
+    return np.atleast_1d(step["d"]).tolist()
 
 
 def run(vector: dict, *, paper_literal: bool = False) -> tuple[BayesianAccountant, list[list[float]], list[str]]:
     inputs = vector["inputs"]
+    of_steps = [distances_of(step) for step in inputs["steps"]]
+    known = None if inputs["bayesianDP"] else max(distance for of_one in of_steps for distance in of_one)
     accountant = BayesianAccountant(
-        inputs["powers_lambda"], inputs["total_steps_T"], inputs["conf"], paper_literal=paper_literal
+        inputs["powers_lambda"],
+        inputs["total_steps_T"],
+        inputs["conf"],
+        paper_literal=paper_literal,
+        max_distance=known,
     )
     history = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        for step in inputs["steps"]:
-            accountant.step(step["d"], step["sigma"], step["q"])
+        for step, distances in zip(inputs["steps"], of_steps, strict=True):
+            many = step.get("steps", 1)
+            if known is None:
+                accountant.step(distances, step["sigma"], step["q"], many)
+            else:  # one distance that all records have: nothing is estimated
+                accountant.lost(step["sigma"], step["q"], many)
             history.append(accountant.costs.tolist())
     return accountant, history, [type(warning.message).__name__ for warning in caught]
+
+
+def test_distances_are_read_from_pairs_too() -> None:
+    assert distances_of({"pairs": [[[3.0, 0.0], [0.0, 4.0]], [1.0, 0.75]]}) == [5.0, 0.25]
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["name"])
@@ -77,7 +107,7 @@ def test_the_float64_reference_is_met_in_both_directions(vector: dict, paper_lit
     )
 
 
-@pytest.mark.parametrize("row", STORE["direction_table"])
+@pytest.mark.parametrize("row", [row for store in STORES for row in store["direction_table"]])
 def test_the_left_cost_covers_the_exact_reverse_moment_and_the_right_one_is_loose(row: dict) -> None:
     relative = np.array([row["d"] / row["sigma"]])
     left = log_moment(relative, row["lam"], row["q"])[0]
@@ -89,7 +119,9 @@ def test_the_left_cost_covers_the_exact_reverse_moment_and_the_right_one_is_loos
 
 
 @pytest.mark.parametrize(
-    "vector", json.loads((STORED / "dp_accounting.json").read_text())["vectors"], ids=lambda v: v["description"][:30]
+    "vector",
+    {vector["description"]: vector for store in stores("dp_accounting.json") for vector in store["vectors"]}.values(),
+    ids=lambda vector: vector["description"][:30],
 )
 def test_at_the_clipping_norm_the_moment_is_the_renyi_divergence_of_dp_sgd(vector: dict) -> None:
     """λ times the Rényi divergence of order λ + 1 (Mironov, Talwar and Zhang 2019)."""
@@ -187,6 +219,31 @@ def test_bernstein_pays_for_choosing_the_best_order_afterwards() -> None:
     for accountant in (alone, among):
         accountant.step(np.tile(SAMPLE, 500), 1.0, 0.01)
     assert among.costs[0] > alone.costs[0]
+
+
+@pytest.mark.parametrize("bound", ["student-t", "bernstein"])
+def test_a_union_bound_gives_each_order_its_share_of_gamma(bound: str) -> None:
+    orders, limit = [2, 4, 8, 16], {"max_distance": 0.4}
+    among = BayesianAccountant(orders, 100, gamma=1e-3, bound=bound, union=True, **limit)
+    among.step(np.tile(SAMPLE, 500), 1.0, 0.01)
+    for order, cost in zip(orders, among.costs, strict=True):
+        alone = BayesianAccountant([order], 100, gamma=1e-3 / len(orders), bound=bound, **limit)
+        alone.step(np.tile(SAMPLE, 500), 1.0, 0.01)
+        assert alone.costs[0] == cost
+    assert among.failure_probability == pytest.approx(1e-3)
+
+
+def test_without_union_the_papers_bound_spends_gamma_at_each_order() -> None:
+    plain, said, union = (
+        BayesianAccountant([1, 4, 8], 50, gamma=1e-6, **more) for more in ({}, {"union": False}, {"union": True})
+    )
+    for accountant in (plain, said, union):
+        accountant.step(SAMPLE, 1.0, 0.05)
+    assert plain.costs.tolist() == said.costs.tolist()
+    assert np.all(union.costs > plain.costs)
+    assert union.epsilon(1e-5) > plain.epsilon(1e-5)
+    with pytest.raises(TypeError):
+        BayesianAccountant([1], 50, 0.99, "student-t", False, True)
 
 
 # --- the accountant --------------------------------------------------------------------------------------------

@@ -330,6 +330,11 @@ def test_too_few_distances_are_refused_before_anything_is_drawn() -> None:
     assert refused.value.field == "distances"
 
 
+@pytest.mark.parametrize("union", [False, True])
+def test_how_the_confidence_is_spent_reaches_the_accountant(union: bool) -> None:
+    assert replace(ASKED, union=union).accountant(7).union is union
+
+
 def test_the_estimate_shows_nothing(fed: Fed) -> None:
     step = step_of(people())
     step.gradient(Critic(), unpaired)

@@ -1,7 +1,9 @@
 import pytest
 
+from doublure.guarantee import CHOICE_OF_KIND
 from doublure.report import card_page
 
+CHOSEN = "Which claim was made depends on the private data and is not accounted for."
 REFUSAL = "No privacy guarantee. Do not publish."
 
 
@@ -101,9 +103,16 @@ def test_a_bayesian_card_names_its_worst_case(card, parse):
     }
     text = text_of(with_guarantee(card, **facts), parse)
     assert "ε, worst case 2" in text
-    assert "ε_μ (Bayesian, estimated) 0.5" in text
-    assert "γ, chance that the estimate of ε_μ is too low 1e-11" in text
+    assert "ε_μ (Bayesian, estimated) ≤ 0.5" in text
+    assert "γ, chance that the estimate of ε_μ is too low, over all orders (union bound) 1e-11" in text
     assert "only the worst case counts: a factor of 7.39" in text
+    assert CHOSEN in text
+
+
+def test_a_worst_case_that_is_left_says_that_it_was_chosen(card, parse):
+    left = {"kind": "dp", "epsilon": 1.0, "delta": 1e-5, "excluded": ["internal reports", CHOICE_OF_KIND]}
+    assert CHOSEN not in text_of(card, parse)
+    assert CHOSEN in text_of(with_guarantee(card, **left), parse)
 
 
 def test_cards_use_no_word_that_promises_too_much(card, refused, parse):

@@ -40,6 +40,7 @@ def evaluate(
     from doublure import evaluate as measures
     from doublure.evaluate.extractors import asked_for
     from doublure.fitting import use_threads
+    from doublure.guarantee import figure
     from doublure.report import check_places
     from doublure.run_folder import RunFolder, load
 
@@ -65,4 +66,8 @@ def evaluate(
     if stated is not None:
         RunFolder.open(run).save_guarantee(stated.guarantee)
         text = f"{text}\nBundles of {run} now state: {stated.guarantee.sentence}"
-    return Outcome(data={"page": str(page), "internal": True, "report": json.loads(report.to_json())}, text=text)
+    data = {"page": str(page), "internal": True, "report": json.loads(report.to_json())}
+    if (estimate := RunFolder(run).estimate) is not None:
+        data["estimate"] = estimate
+        text = f"{text}\nε_μ as measured, of which only the ceiling is published: {figure(estimate['epsilon_mu'])}."
+    return Outcome(data=data, text=text)

@@ -167,6 +167,7 @@ def _distances(job: Job, settings: BayesianSettings) -> Distances:
         gamma=settings.gamma_share * job.delta_mu / (settings.steps or 1),
         bound=settings.bound,
         paper_literal=settings.paper_literal,
+        union=True,
     )
 
 

@@ -2,8 +2,9 @@
 
 σ, q, T and the worst case (ε, δ) are known before a record is read; so is the ε_μ that could not be passed, which is
 the one of gradient distances that are all as long as they can be. The distances are not known. They are sampled while
-the run goes on, and what comes out is claimed if it is at most the ceiling that the plan names; else the run's kind is
-plain dp, at the worst case that was charged from the start.
+the run goes on. If the ε_μ that comes out is at most the ceiling that the plan names, the ceiling is claimed; else the
+run's kind is plain dp, at the worst case that was charged from the start. The ε_μ itself stays internal: it tells an
+outlier from its absence. Which of the two is claimed tells a little too, and both claims say so.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from doublure.access import Access
 from doublure.errors import SettingError
-from doublure.guarantee import BAYESIAN_ASSUMPTIONS, BAYESIAN_EXCLUDED, Guarantee, rounded_up
+from doublure.guarantee import BAYESIAN_ASSUMPTIONS, CHOICE_OF_KIND, Guarantee, rounded_up
 from doublure.methods.base import Method, MethodSettings
 from doublure.methods.bayesian_settings import BayesianSettings, bayesian
 from doublure.planning.budget import Budget, events, learned_facts
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from doublure.planning.plans import Plan
     from doublure.private.bayesian import BayesianAccountant
 
-_DIGITS = 3  # of ε_μ that are published: a figure from private gradients, so no more of it than is of use
 _SIGMAS = (1e-4, 1e7)
 _TURNS = 60
 _ROUNDING = 1e-9
@@ -154,7 +154,7 @@ def worst_case(touches: Sequence[Access], settings: MethodSettings, accountant: 
 
 
 def guarantee(worst: Guarantee, settings: MethodSettings, budget: Budget) -> Guarantee:
-    """Return what may be claimed at most: the ceiling, beside a worst case of kind dp."""
+    """Return the claim of a run that keeps its ceiling: the ceiling, beside a worst case of kind dp."""
     own = bayesian(settings)
     return Guarantee.model_validate(
         worst.model_dump()
@@ -164,7 +164,7 @@ def guarantee(worst: Guarantee, settings: MethodSettings, budget: Budget) -> Gua
             "delta_mu": budget.delta,
             "gamma": float(f"{own.gamma_share * (budget.delta or 0.0):.6g}"),
             "assumptions": (*worst.assumptions, *BAYESIAN_ASSUMPTIONS),
-            "excluded": (*worst.excluded, *BAYESIAN_EXCLUDED),
+            "excluded": (*worst.excluded, CHOICE_OF_KIND),
             "distances": own.distances,
             "bound": {"student-t": "Student-t", "bernstein": "empirical Bernstein"}[own.bound],
         }
@@ -175,16 +175,16 @@ def guarantee(worst: Guarantee, settings: MethodSettings, budget: Budget) -> Gua
 
 
 def claimed(made: Plan, accountant: BayesianAccountant | None) -> tuple[Guarantee, float]:
-    """Return what may be claimed once the distances are known, and ε_μ whether or not it may.
+    """Return what may be claimed once the distances are known, and the ε_μ that decided it, which is internal.
 
     Args:
         made: The plan.
         accountant: Fed with all T steps of the critic; None where none was.
 
     Returns:
-        The guarantee: the estimate if it is at most the ceiling, else the worst case of kind dp.
+        The guarantee: the plan's if the estimate is at most its ceiling, else the worst case of kind dp.
     """
-    ceiling, own = made.epsilon or 0.0, bayesian(made.settings)
+    own = bayesian(made.settings)
     if accountant is None or accountant.steps_taken < (own.steps or 1):
         return made.guarantee.worst_case, math.inf
     others = events([access for access in made.touches if not access.estimated])
@@ -195,6 +195,5 @@ def claimed(made: Plan, accountant: BayesianAccountant | None) -> tuple[Guarante
         found = together.epsilon((made.delta or 0.0) - set_aside)
     except SettingError:  # facts and confidence bounds have used up all of δ_μ
         return made.guarantee.worst_case, math.inf
-    if not found <= ceiling * (1 + _ROUNDING):
-        return made.guarantee.worst_case, found
-    return made.guarantee.model_copy(update={"epsilon_mu": min(ceiling, rounded_up(found, _DIGITS))}), found
+    kept = found <= (made.epsilon or 0.0) * (1 + _ROUNDING)
+    return (made.guarantee if kept else made.guarantee.worst_case), found

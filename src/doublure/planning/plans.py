@@ -100,13 +100,14 @@ class Plan:
         return said.epsilon, said.delta
 
     def may_claim(self, guarantee: Guarantee) -> bool:
-        """Whether a run of this plan can end with a claim: the plan's, or for a Bayesian one what was estimated."""
-        ceiling, found = self.guarantee.epsilon_mu, guarantee.epsilon_mu
-        if ceiling is None or guarantee.kind != self.guarantee.kind:
-            at = None if guarantee.mu is None else 1 / (getattr(self.settings, "estimate_pairs", 0) + 1)
-            return guarantee.unestimated == self.guarantee.worst_case and guarantee.gamma == at
-        known = guarantee.model_copy(update={"epsilon_mu": ceiling})
-        return known == self.guarantee and found is not None and 0 < found <= ceiling
+        """Whether a run of this plan can end with a claim: the plan's, the worst case of a Bayesian one, or with a μ.
+
+        No figure of a Bayesian claim is decided afterwards: another ceiling is another plan, and another charge.
+        """
+        if guarantee.kind == "bayesian-dp":
+            return guarantee == self.guarantee
+        at = None if guarantee.mu is None else 1 / (getattr(self.settings, "estimate_pairs", 0) + 1)
+        return guarantee.unestimated == self.guarantee.worst_case and guarantee.gamma == at
 
     @property
     def learned(self) -> tuple[Access, ...]:

@@ -67,6 +67,7 @@ def _known_and_not(made: Plan) -> list[str]:
         f"Known beforehand: σ, q, T and the worst case; ε_μ is at most {figure(most)}; under the ceiling: {fixed}",
         "Not known beforehand: how long gradient distances are, and so ε_μ. It would be, if each were this share of "
         f"the longest there can be: {guesses}",
+        "The confidence of ε_μ is spent over all orders (union bound); it stays internal, its ceiling is claimed",
     ]
 
 
@@ -74,7 +75,7 @@ def _claims(made: Plan) -> list[str]:
     if made.worst_case is None:
         return [f"Claim: {made.guarantee.sentence}"]
     return [
-        f"Claim, with the ε_μ that is measured, if that is at most the ceiling: {made.guarantee.sentence}",
+        f"Claim if the ε_μ that is measured is at most the ceiling: {made.guarantee.sentence}",
         f"Claim if it is not: {made.guarantee.worst_case.sentence}",
     ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from doublure.guarantee import figure, odds_factor
+from doublure.guarantee import CHOICE_OF_KIND, figure, odds_factor
 from doublure.report import page
 
 _TITLE = "Artificial data"
@@ -36,11 +36,12 @@ _FIGURES = {
 _BAYESIAN = {
     "epsilon": "ε, worst case",
     "delta": "δ, worst case",
-    "gamma": "γ, chance that the estimate of ε_μ is too low",
+    "gamma": "γ, chance that the estimate of ε_μ is too low, over all orders (union bound)",
 }
 
 _AVERAGE = "What was measured is an average over this data set, computed from real records without noise."
 _NOTHING = "Nothing was measured yet; what would be is an average over this data set."
+_AT_MOST = {"epsilon_mu": "≤ "}
 _CLAIMS = frozenset({"epsilon", "delta", "epsilon_mu", "delta_mu", "mu", "gamma"})
 _TOUCHED = ("purpose", "event", "epsilon", "delta")
 
@@ -110,7 +111,7 @@ def _figures(guarantee: Mapping[str, Any], kind: str) -> list[tuple[str, str]]:
     banned = {"epsilon", "delta", "unit", "max_records", "relation"} if kind in ("none", "empirical") else set()
     names = _FIGURES | (_BAYESIAN if kind == "bayesian-dp" else {})
     known = {key: guarantee[key] for key in names if key not in banned and guarantee.get(key) is not None}
-    return [(names[key], _claim(value) if key in _CLAIMS else _text(value)) for key, value in known.items()]
+    return [(names[key], f"{_AT_MOST.get(key, '')}{_shown(key, value)}") for key, value in known.items()]
 
 
 def plain_words(guarantee: Mapping[str, Any], records: str = "rows") -> list[str]:
@@ -119,6 +120,8 @@ def plain_words(guarantee: Mapping[str, Any], records: str = "rows") -> list[str
     No figure of another kind is ever worded as ε.
     """
     kind, unit = guarantee.get("kind") or "none", guarantee.get("unit") or "unit"
+    either = kind == "bayesian-dp" or CHOICE_OF_KIND in (guarantee.get("excluded") or ())
+    chosen = [f"{CHOICE_OF_KIND.capitalize()}."] if either else []
     rows = f"The {records} are artificial. One of them may resemble a real one by chance."
     if kind == "dp":
         return [
@@ -127,6 +130,7 @@ def plain_words(guarantee: Mapping[str, Any], records: str = "rows") -> list[str
             f"{_slack(guarantee.get('delta'))}.",
             f"This holds whatever a reader knows already, and it holds for every {unit}.",
             "It is no promise that nothing can be learned about groups, or about everybody.",
+            *chosen,
             rows,
         ]
     if kind == "bayesian-dp":
@@ -134,7 +138,9 @@ def plain_words(guarantee: Mapping[str, Any], records: str = "rows") -> list[str
             f"An estimate of how much can be learned about one {unit} that is like the others in the private data.",
             f"For one {unit} that is unlike the others only the worst case counts: a factor of "
             f"{_factor(guarantee.get('epsilon'))}{_slack(guarantee.get('delta'))}.",
-            "The estimate was itself computed from private data, without noise.",
+            "The estimate was itself computed from private data, without noise. It is not published: "
+            "the card states the ceiling that was fixed before.",
+            *chosen,
             rows,
         ]
     if kind == "empirical":
@@ -162,6 +168,10 @@ def _slack(delta: object) -> str:
     return f", give or take an added probability of δ = {figure(delta)}"
 
 
+def _shown(key: str, value: object) -> str:
+    return _claim(value) if key in _CLAIMS else _text(value)
+
+
 def _claim(value: object) -> str:
     """Return a figure of a claim, rounded up, so that it never claims less."""
     return figure(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else _text(value)
@@ -169,7 +179,7 @@ def _claim(value: object) -> str:
 
 def _touched(touch: Mapping[str, Any], kind: object) -> dict[str, str]:
     """Return one access in words; what an empirical run paid for is one table of votes, priced as a label moves it."""
-    found = {key: (_claim if key in _CLAIMS else _text)(touch.get(key)) for key in _TOUCHED}
+    found = {key: _shown(key, touch.get(key)) for key in _TOUCHED}
     event = touch.get("event")
     if kind == "empirical" and isinstance(event, Mapping) and event.get("type") == "discrete-gaussian":
         scale = _text(event.get("scale"))

@@ -12,7 +12,8 @@ What a reader must know before using the figures:
 - They are estimates from private gradients. They are not ε, never add to one, and protect no record from elsewhere.
 - T, the number of noisy steps, is fixed in advance: it is an exponent. An upper bound is fine, an overrun is not.
 - The expectation is replaced by an upper confidence bound from m sampled distances (equation 8). Its failure
-  probability is charged against δ_μ, once for each call of :meth:`BayesianAccountant.step`.
+  probability is charged against δ_μ, once for each call of :meth:`BayesianAccountant.step`. The paper has a bound at
+  each λ and takes the best afterwards; ``union`` spends the failure probability over all of them.
 - With a ``max_distance`` no step costs more than at that distance: what is certain bounds what is estimated.
 - ``student-t`` is the paper's bound. It is a heuristic: e^(Tc) is so heavy-tailed that its coverage collapses for
   λ >= 4 (``benchmarks/bayesian_coverage.py``). ``bernstein`` holds for any distribution of distances up to a public

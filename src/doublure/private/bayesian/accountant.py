@@ -43,6 +43,9 @@ class BayesianAccountant:
         max_distance: A public bound that no distance can pass, by construction of the mechanism. Larger ones are
             counted as this, and no step ever costs more than at this distance. "bernstein" needs it.
         gamma: γ itself, instead of ``confidence``: 1 − γ is 1 in float64 for γ below 1e-16.
+        union: Spend γ over the orders, γ / len(orders) on the bound of each (union bound): ε_μ is the best over all of
+            them, chosen after the fact, so that all have to hold. False, the paper's way, spends all of γ on each.
+            "bernstein" always spends it over them.
 
     Raises:
         SettingError: An argument is out of its range.
@@ -65,6 +68,7 @@ class BayesianAccountant:
         *,
         max_distance: float | None = None,
         gamma: float | None = None,
+        union: bool = False,
     ) -> None:
         self.orders = tuple(require_whole(order, "orders") for order in orders)
         if not self.orders:
@@ -79,6 +83,7 @@ class BayesianAccountant:
         if bound not in get_args(Bound):
             raise SettingError("is unknown", field="bound", remedy=f"use one of {', '.join(get_args(Bound))}")
         self.bound: Bound = bound
+        self.union = bool(union) or bound == "bernstein"
         self.paper_literal = bool(paper_literal)
         if bound == "bernstein" and max_distance is None:
             raise SettingError("is missing", field="max_distance", remedy="bernstein needs a public bound on distances")
@@ -247,13 +252,13 @@ class BayesianAccountant:
         """Return the upper confidence bound on c_t(λ), equation 8, for distances relative to the noise."""
         exponent = self.total_steps * steps
         values = exponent * log_moment(relative, order, sample_rate, paper_literal=self.paper_literal)[place]
+        gamma = self.gamma / len(self.orders) if self.union else self.gamma
         if self.max_distance is None:
-            return student_t_log_mean(values, self.gamma) / self.total_steps
+            return student_t_log_mean(values, gamma) / self.total_steps
         cap = exponent * self._largest(order, noise_std, sample_rate)
         if self.bound == "student-t":
-            return min(cap, student_t_log_mean(values, self.gamma)) / self.total_steps
-        # the best λ is chosen after the fact, so that the bounds must hold for all of them together
-        return bernstein_log_mean(values, self.gamma / len(self.orders), cap) / self.total_steps
+            return min(cap, student_t_log_mean(values, gamma)) / self.total_steps
+        return bernstein_log_mean(values, gamma, cap) / self.total_steps
 
     def _largest(self, order: int, noise_std: float, sample_rate: float) -> float:
         """Return the log-moment of one step at the largest distance."""

@@ -42,6 +42,7 @@ class Distances:
         gamma: Failure probability of one step's confidence bound.
         bound: The confidence bound.
         paper_literal: Equation 5 to the letter.
+        union: Whether γ is spent over all orders.
     """
 
     count: int
@@ -49,6 +50,7 @@ class Distances:
     gamma: float
     bound: Bound = "student-t"
     paper_literal: bool = False
+    union: bool = False
 
     def __post_init__(self) -> None:
         if self.count < FEWEST_DISTANCES:
@@ -57,7 +59,13 @@ class Distances:
     def accountant(self, steps: int) -> BayesianAccountant:
         """Return an accountant for that many steps, fed with distances relative to the largest one."""
         return BayesianAccountant(
-            self.orders, steps, bound=self.bound, paper_literal=self.paper_literal, max_distance=1.0, gamma=self.gamma
+            self.orders,
+            steps,
+            bound=self.bound,
+            paper_literal=self.paper_literal,
+            max_distance=1.0,
+            gamma=self.gamma,
+            union=self.union,
         )
 
 
