@@ -54,7 +54,7 @@ class Plan:
         max_grad_norm: C.
         steps: T, noisy steps.
         memory_bytes: An estimate of the peak.
-        seconds_estimate: An estimate of the training time on this machine.
+        seconds_estimate: An estimate of the time that a fit takes one core of this machine.
         warnings: What to know before the data is read.
         guarantee: What may be claimed afterwards.
     """
