@@ -167,7 +167,7 @@ class Plan:
 def plan(
     schema: Schema | str | Path,
     *,
-    method: str,
+    method: str = choice.AUTO,
     epsilon: float | None = None,
     delta: float | None = None,
     accountant: Literal["auto", "pld", "rdp"] = "auto",
@@ -177,7 +177,8 @@ def plan(
 
     Args:
         schema: The public facts (or the path of the file that holds them).
-        method: A name from :mod:`doublure.methods.table`, or ``auto``: chosen from the schema and ε, with the reason.
+        method: A name from :mod:`doublure.methods.table`; left out, or ``auto``, it is chosen from the schema and ε,
+            with the reason.
         epsilon: The total ε, learned facts included. There is no default; ``gan`` takes none, and for ``bayesgan`` it
             is the ceiling on ε_μ.
         delta: The total δ; for ``bayesgan`` δ_μ.
