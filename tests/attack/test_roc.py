@@ -119,3 +119,47 @@ def test_one_run_bounds_grow_with_right_guesses_and_stop_at_the_perfect_attack()
     assert shown[-1] == pytest.approx(3.49, abs=0.02)
     assert bounds.one_run_epsilon(0, 0, 10, 1e-5) == 0.0
     assert bounds.one_run_p_value(0, 10, 10, 1.0, 1e-5) == 1.0
+
+
+@pytest.mark.parametrize(("n", "m"), [(200, 200), (1000, 300)])
+def test_the_band_holds_the_whole_true_curve(n, m):
+    """At 95 % by design, and mostly above it, since Bonferroni's correction gives more than was asked for."""
+    shares = np.geomspace(1 / m, 1, 300)
+    truth = 1 - norm.cdf(norm.ppf(1 - shares) - 1.0)
+    held = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        low, high = roc.roc(rng.normal(1, 1, n), rng.normal(0, 1, m)).band.at(shares)
+        held += bool(((low <= truth + 1e-6) & (truth <= high + 1e-6)).all())
+    assert held >= 93
+
+
+def test_a_curve_that_crosses_its_ceiling_by_chance_has_a_band_that_does_not():
+    shares = np.geomspace(10 / 200, 1, 300)
+    allowed = np.array([roc.ceiling(float(share), 0.1, 0.0) for share in shares])
+    crossing = cleared = 0
+    for seed in range(60):
+        found = roc.roc(*gaussian(200, 0.1, seed))
+        curve = np.array(found.curve)
+        crossing += any(y > roc.ceiling(x, 0.1, 0.0) for x, y in curve[curve[:, 0] >= found.begins])
+        cleared += bool((found.band.at(shares)[0] > allowed).any())
+    assert crossing > 30
+    assert cleared <= 3
+
+
+def test_an_attacker_who_sees_everything_clears_any_ceiling():
+    low, high = roc.roc(*gaussian(2000, 6.0, 0)).band.at(np.array([0.005, 0.5, 1.0]))
+    assert low[0] > 0.9
+    assert (low <= high).all()
+    assert high[-1] == 1.0
+
+
+def test_equal_scores_have_a_band_of_everything():
+    low, high = roc.roc(np.ones(60), np.ones(60)).band.at(np.array([0.2, 0.9]))
+    assert low.tolist() == [0.0, 0.0]
+    assert high.tolist() == [1.0, 1.0]
+
+
+def test_ten_others_say_nothing():
+    assert roc.roc(*gaussian(10, 1.0, 0)).band is None
+    assert roc.roc(*gaussian(11, 1.0, 0)).band is not None

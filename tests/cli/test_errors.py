@@ -194,7 +194,8 @@ BAD_FLAGS = {
     "no such verb": ["fly"],
     "no such flag": ["plan", "s.yaml", "--colour", "red"],
     "no argument": ["plan"],
-    "no method": ["plan", "{schema}"],
+    "neither method nor epsilon": ["plan", "{schema}"],
+    "a plan of no schema": ["plan", "nowhere.yaml"],
     "no epsilon": ["plan", "{schema}", "--method", "dpgan", "--delta", "1e-4"],
     "epsilon of text": ["plan", "{schema}", "--method", "dpgan", "--epsilon", "much", "--delta", "1e-4"],
     "epsilon nan": ["plan", "{schema}", "--method", "dpgan", "--epsilon", "nan", "--delta", "1e-4"],
@@ -321,6 +322,23 @@ def test_bad_flags(doublure, world, small, tmp_path, monkeypatch, name):
     assert error["remedy"]
     check_nothing_happened(world)
     assert {path.name for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("verb", ["plan", "fit"])
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [(None, "s.yaml"), ("kind: [table,\n", "s.yaml"), ("[table]", "s.yaml"), ("doublure: 1\nkind: tabel\n", "kind")],
+)
+def test_a_schema_that_is_none_is_named_before_any_flag(doublure, world, tmp_path, verb, text, field):
+    schema = tmp_path / "other" / "s.yaml"
+    schema.parent.mkdir()
+    if text is not None:
+        schema.write_text(text)
+    fitted = ["fit", world.data, "--ledger", world.ledger, "-o", world.run, "--schema", schema]
+    said = doublure(*(["plan", schema] if verb == "plan" else fitted), "--json")
+    assert said.code == 2
+    assert said.result["error"]["field"].endswith(field)
+    check_nothing_happened(world)
 
 
 # -- exit codes --------------------------------------------------------------------------------------------------------

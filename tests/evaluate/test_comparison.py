@@ -52,3 +52,54 @@ def test_other_columns_are_refused(two, real):
         evaluate.compare(two, real)
     with pytest.raises(SettingError, match="none to compare"):
         evaluate.compare({}, real)
+
+
+@pytest.fixture
+def untargeted(make_understudy, schema, real):
+    """The same columns under a schema that names no target and binds no column to another."""
+    label = schema.columns["label"].model_copy(update={"roles": ()})
+    columns = {**schema.columns, "label": label}
+    return make_understudy(real, schema.model_copy(update={"columns": columns, "constraints": ()}))
+
+
+@pytest.mark.parametrize("first", ["targeted", "untargeted"])
+def test_scores_meet_by_their_key_whichever_run_comes_first(first, make_understudy, untargeted, real, holdout):
+    runs = {"targeted": make_understudy(real), "untargeted": untargeted}
+    order = sorted(runs, key=lambda name: name != first)
+    found = evaluate.compare({name: runs[name] for name in order}, real, holdout)
+    known = {one.name: {score.key: score for score in one.scores} for one in found.contenders}
+    assert set(known["targeted"]) - set(known["untargeted"]) == {"accuracy", "auc", "macro_f1"}
+    for entry in found.side_by_side:
+        assert [score.key for score in entry.scores if score is not None] == [entry.score.key] * (
+            1 if entry.score.key in {"accuracy", "auc", "macro_f1"} else 2
+        )
+        assert entry.scores == tuple(known[name].get(entry.score.key) for name in order)
+    assert found.side_by_side[0].score.key == "accuracy"
+
+
+def test_what_a_run_was_not_asked_is_said_and_is_a_dash(make_understudy, untargeted, real, holdout):
+    found = evaluate.compare({"one": make_understudy(real), "other": untargeted}, real, holdout)
+    not_asked, yardsticks = found.differences
+    assert not_asked.startswith("Not asked of other")
+    assert "Accuracy" in not_asked
+    assert "yardsticks" in yardsticks  # without the constraint one more column counts
+    (row,) = (line for line in str(found).splitlines() if line.startswith("other "))
+    assert [cell.strip() for cell in row.split("  ") if cell].count("–") == 3
+
+
+def test_the_same_schema_asks_the_same(two, real, holdout):
+    assert evaluate.compare(two, real, holdout).differences == ()
+
+
+def test_other_targets_are_refused(make_understudy, schema, real, holdout):
+    swapped = {
+        **schema.columns,
+        "label": schema.columns["label"].model_copy(update={"roles": ()}),
+        "member": schema.columns["member"].model_copy(update={"roles": ("target",)}),
+    }
+    runs = {
+        "one": make_understudy(real),
+        "other": make_understudy(real, schema.model_copy(update={"columns": swapped})),
+    }
+    with pytest.raises(SettingError, match="other targets"):
+        evaluate.compare(runs, real, holdout)

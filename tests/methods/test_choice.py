@@ -39,6 +39,7 @@ def test_the_plan_names_the_method_and_the_reason(text, method):
     assert made.method == method
     assert made.warnings[0] == choice.sentence(schema, 1.0)
     assert f"is {method} here" in made.explain()
+    assert db.plan(schema, epsilon=1.0, delta=1e-6).warnings == made.warnings  # auto where none is named
     named = db.plan(schema, method=method, epsilon=1.0, delta=1e-6)
     assert named.warnings == made.warnings[1:]
     assert named.guarantee == made.guarantee

@@ -63,6 +63,7 @@ def test_a_bound_is_spoken_of_where_one_is_claimed(report):
     for claim, said in ((report.claim, True), (bare, False)):
         (membership, _) = sections_of([entry.model_copy(update={"claim": claim}) for entry in made])
         assert ("dashed line" in membership["lead"]) == said
+        assert "simultaneous" in membership["lead"]
 
 
 def test_nothing_is_written_as_nan(report):

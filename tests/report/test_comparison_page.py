@@ -93,3 +93,38 @@ def test_page_and_figures_are_private_and_replaced(tmp_path):
     figures.write_text("{}")
     with pytest.raises(InputError, match="already exists"):
         write_internal(comparison(contender("one")), page, figures)
+
+
+def test_a_figure_that_one_run_lacks_is_a_dash_in_either_order():
+    distance = score(0.2, key="two_way", name="two-way TV distance", goal="low", interval=None, baseline=0.3, real=0.1)
+    lacking = contender("lacking", scores=(distance,))
+    for contenders in ((contender("full"), lacking), (lacking, contender("full"))):
+        found = comparison(*contenders)
+        html = internal_page(found)
+        assert html.count("not asked of this run") == 1
+        assert html.count('class="scale"') == 3
+        assert html.count("Not asked of lacking, and left as a dash: accuracy.") == 1
+        assert "All were asked the same" not in html
+        row = next(line for line in str(found).splitlines() if line.startswith("lacking"))
+        assert row.split()[-2:] == ["–", "0.200"]
+    assert "All were asked the same" in internal_page(comparison(contender("one"), contender("two")))
+
+
+def test_each_run_keeps_yardsticks_of_its_own():
+    html = internal_page(comparison(contender("one"), contender("two", scores=(score(0.8, real=0.7),))))
+    assert "real 90.0\u00a0%" in html
+    assert "real 70.0\u00a0%" in html
+    assert "yardsticks" in html
+
+
+def test_classifiers_of_one_key_are_told_by_their_names():
+    scores = tuple(score(value, name=name) for name, value in (("Forest", 0.8), ("Logistic", 0.7)))
+    found = comparison(contender("one", scores=scores), contender("two", scores=scores[::-1]))
+    assert [[other.value for other in entry.scores] for entry in found.side_by_side] == [[0.8, 0.8], [0.7, 0.7]]
+
+
+def test_runs_are_titled_by_method_and_epsilon():
+    none = contender("none", method="gan", kind="none", epsilon=None, delta=None)
+    html = internal_page(comparison(contender("one"), none))
+    assert "statistics, ε = 1<small>one</small>" in html
+    assert "gan<small>none</small>" in html

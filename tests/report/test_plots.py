@@ -93,3 +93,13 @@ def test_what_a_claim_allows_stands_on_the_axes_of_the_attack():
         if epsilon is not None:
             shares, allowed = (np.asarray(part) for part in axes.lines[1].get_data())
             assert allowed == pytest.approx([ceiling(share, epsilon, 1e-5) for share in shares])
+        assert min(axes.lines[-1].get_xdata()) >= 10 / 500  # fewer others say nothing
+        (band,) = axes.collections
+        assert band.get_paths()[0].vertices[:, 0].min() == pytest.approx(10 / 500)
+
+
+def test_too_few_others_draw_no_curve():
+    axes = Figure().subplots()
+    plots._rates(axes, roc(np.arange(9.0), np.arange(9.0), 1.0, 1e-5), 1.0, 1e-5)
+    assert len(axes.lines) == 2
+    assert [text.get_text() for text in axes.texts] == ["too few others"]

@@ -8,16 +8,18 @@ matters, many members found at next to no false alarms, is not hidden in a corne
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import numpy as np
 
 from doublure.attack import bounds
 from doublure.encode.columns import Floats
-from doublure.figures import Interval, Result, delong
+from doublure.figures import LEVEL, Interval, Result, delong
 
 _LEAST_FALSE_ALARMS = 10
 _MOST_POINTS = 200
+_RATIO = 1.5
 SHOWN_AT = (0.01, 0.001)
 
 Curve: TypeAlias = tuple[tuple[float, float], ...]
@@ -39,11 +41,31 @@ class At(Result):
     allowed: float | None
 
 
+class Band(Result):
+    """Where an attacker's true curve lies, all of it at once, with a confidence of 95 %: between two staircases.
+
+    Attributes:
+        lower: The true curve is at least so high from each of these shares of false alarms on.
+        upper: It is at most so high up to each of these.
+    """
+
+    lower: Curve
+    upper: Curve
+
+    def at(self, false_positives: Floats) -> tuple[Floats, Floats]:
+        """Return the ends of the band at ``(n,)`` shares of false alarms."""
+        from_, least = np.array([(0.0, 0.0), *self.lower]).T
+        until, most = np.array([*self.upper, (1.0, 1.0)]).T
+        low = least[np.searchsorted(from_, false_positives, side="right") - 1]
+        return low, most[np.searchsorted(until, false_positives, side="left")]
+
+
 class Roc(Result):
     """An attacker's receiver operating characteristic.
 
     Attributes:
         curve: (share of false alarms, share of members found), thinned.
+        band: Where the curve would be with ever more targets; null where there are too few others to say.
         inside: How many members were attacked.
         outside: How many others.
         area: The area under the curve; 0.5 is guessing.
@@ -52,11 +74,17 @@ class Roc(Result):
     """
 
     curve: Curve
+    band: Band | None
     inside: int
     outside: int
     area: float
     interval: Interval | None
     at: tuple[At, ...]
+
+    @property
+    def begins(self) -> float:
+        """The least share of false alarms at which there are enough others to say anything; never, if above 1."""
+        return _LEAST_FALSE_ALARMS / self.outside
 
 
 def ceiling(false_positives: float, epsilon: float, delta: float) -> float:
@@ -94,6 +122,7 @@ def roc(inside: Floats, outside: Floats, epsilon: float | None = None, delta: fl
         found.append(At(false_positives=share, value=value, interval=ends, allowed=allowed))
     return Roc(
         curve=_curve(inside, outside),
+        band=_band(inside, outside) if len(outside) > _LEAST_FALSE_ALARMS else None,
         inside=len(inside),
         outside=len(outside),
         area=0.5 if area is None else area,
@@ -152,6 +181,29 @@ def _curve(inside: Floats, outside: Floats) -> Curve:
     alarms = 1 - np.searchsorted(np.sort(outside), thresholds, side="left") / len(outside)
     kept = np.unique(np.concatenate([_even(len(thresholds)), _logarithmic(len(thresholds))]))
     points = [(0.0, 0.0), *((float(alarms[place]), float(hits[place])) for place in kept)]
+    return _rounded(points)
+
+
+def _band(inside: Floats, outside: Floats) -> Band:
+    """Return the simultaneous band of the true curve.
+
+    At some thresholds, each of which lets a share of the others through that was fixed beforehand, both rates get
+    Clopper and Pearson's bounds; that all of them hold at once is paid for by Bonferroni. Between them the true curve
+    can only rise.
+    """
+    ranked = np.sort(outside)[::-1]
+    places = np.unique([0, *(math.floor(_RATIO**step) for step in range(math.ceil(math.log(len(outside), _RATIO))))])
+    level = 1 - (1 - LEVEL) / (2 * len(places))
+    lower, upper = set(), set()
+    for threshold in ranked[places]:
+        alarms = clopper_pearson(int((outside > threshold).sum()), len(outside), level)
+        hits = clopper_pearson(int((inside > threshold).sum()), len(inside), level)
+        lower.add((alarms[1], hits[0]))
+        upper.add((alarms[0], hits[1]))
+    return Band(lower=_rounded(sorted(lower)), upper=_rounded(sorted(upper)))
+
+
+def _rounded(points: Iterable[tuple[float, float]]) -> Curve:
     return tuple((round(x, 6), round(y, 6)) for x, y in points)
 
 

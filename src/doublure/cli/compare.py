@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -39,7 +40,8 @@ def compare(
         check_places(out, figures, real, holdout, form="comparison")
     with TerminalProgress() as progress:
         found = measures.compare({str(run): load(run) for run in runs}, real, holdout, progress=progress)
-    if out is not None:
-        found.save(out, figures)
-    text = str(found) + (f"\nWrote {out} (internal: computed on real data, do not publish)." if out else "")
-    return Outcome(data=json.loads(found.to_json()), text=text)
+    said = Outcome(data=json.loads(found.to_json()), text=str(found))
+    if out is None:
+        return said
+    found.save(out, figures)
+    return replace(said, text=f"{said.text}\nWrote {out} (internal: computed on real data, do not publish).")

@@ -71,6 +71,7 @@ def _plan_of(
     set_: list[str] | None,
     resumed: Path | None,
 ) -> Plan:
+    from doublure.methods.choice import AUTO
     from doublure.planning import Plan
     from doublure.planning import plan as make
 
@@ -84,9 +85,6 @@ def _plan_of(
         from doublure.run_folder import RunFolder
 
         return RunFolder.open(resumed).plan
-    if schema is None or method is None:
-        missing = "--schema" if schema is None else "--method"
-        raise SettingError(
-            "is needed", field=missing, remedy="give --plan, or --schema, --method, --epsilon and --delta"
-        )
-    return make(schema, method=method, epsilon=epsilon, delta=delta, **settings(set_))
+    if schema is None:
+        raise SettingError("is needed", field="--schema", remedy="give --plan, or --schema, --epsilon and --delta")
+    return make(schema, method=AUTO if method is None else method, epsilon=epsilon, delta=delta, **settings(set_))

@@ -18,8 +18,8 @@ Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads.")]
 Method = Annotated[
     str | None,
     typer.Option(
-        help="Which method trains: auto, statistics, guided, dpgan, latentgan, bayesgan, noisecritic or gan; see "
-        "docs/methods.md."
+        help="Which method trains: statistics, guided, dpgan, latentgan, bayesgan, noisecritic, gan or auto, which "
+        "chooses by schema and ε; auto if left out. See docs/methods.md."
     ),
 ]
 Epsilon = Annotated[

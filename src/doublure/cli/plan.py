@@ -9,7 +9,6 @@ import typer
 
 from doublure.cli.options import Config, Delta, Epsilon, Json, Method, Settings, settings
 from doublure.cli.terminal import Outcome
-from doublure.errors import SettingError
 
 
 def register(app: typer.Typer) -> None:
@@ -29,13 +28,12 @@ def plan(
 ) -> Outcome:
     """Say what a run will do and cost, without reading data."""
     from doublure.files import check_output
+    from doublure.methods.choice import AUTO
     from doublure.planning import plan as make
 
-    if method is None:
-        raise SettingError("is needed", field="--method", remedy="name one: doublure plan --help lists them")
     if out is not None:
         check_output(out, schema, replaces="plan")
-    made = make(schema, method=method, epsilon=epsilon, delta=delta, **settings(set_))
+    made = make(schema, method=AUTO if method is None else method, epsilon=epsilon, delta=delta, **settings(set_))
     if out is not None:
         made.save(out)
     return Outcome(data=made.to_json(), text=made.explain() + (f"\nWrote {out}" if out else ""))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -13,6 +14,7 @@ from doublure.evaluate.scores import Score
 from doublure.evaluate.table import INTERNAL
 from doublure.evaluate.understudy import Understudy, report
 from doublure.figures import Result
+from doublure.guarantee import figure
 from doublure.progress import Progress
 from doublure.schema.kinds import RECORDS
 
@@ -35,7 +37,7 @@ class Contender(Result):
         delta: Its δ, if it has one.
         unit: Whom it protects.
         max_records: How many records of one are covered.
-        scores: Its figures, in the same order for all.
+        scores: Its figures; another run may have others.
     """
 
     name: str
@@ -49,9 +51,32 @@ class Contender(Result):
     scores: tuple[Score, ...]
 
     @property
+    def title(self) -> str:
+        """What tells a run from another for a reader: its method and its ε."""
+        return self.method if self.epsilon is None else f"{self.method}, ε = {figure(self.epsilon)}"
+
+    @property
     def claim(self) -> tuple[object, ...]:
         """What has to be equal in two contenders that are compared fairly; neighbours add or remove a unit in all."""
         return self.kind, self.epsilon, self.delta, self.unit, self.max_records
+
+
+@dataclass(frozen=True, kw_only=True)
+class SideBySide:
+    """One figure of all contenders.
+
+    Attributes:
+        score: That of one contender who has it: what it means, and what it is held against.
+        scores: Each contender's, in their order; None for one that was not asked.
+    """
+
+    score: Score
+    scores: tuple[Score | None, ...]
+
+    @property
+    def one_scale(self) -> bool:
+        """Whether everybody is held against the same figures: of independent columns, and of real records."""
+        return len({(score.baseline, score.real) for score in self.scores if score is not None}) == 1
 
 
 class Comparison(Result):
@@ -77,6 +102,34 @@ class Comparison(Result):
         found = [] if self.kept_aside else [SEEN.replace("rows", self.records)]
         if len({one.claim for one in self.contenders}) > 1:
             found.append(UNLIKE)
+        return (*found, *self.differences)
+
+    @property
+    def side_by_side(self) -> tuple[SideBySide, ...]:
+        """Every figure that some contender has, in the order of the contender who has most.
+
+        A figure is known by key and name together: classifiers of images share a key.
+        """
+        known = [{(score.key, score.name): score for score in one.scores} for one in self.contenders]
+        asked = {key: score for one in sorted(known, key=len, reverse=True) for key, score in one.items()}
+        return tuple(
+            SideBySide(score=score, scores=tuple(one.get(key) for one in known)) for key, score in asked.items()
+        )
+
+    @property
+    def differences(self) -> tuple[str, ...]:
+        """Where contenders were not asked the same, as where their schemas differ; nothing if they were."""
+        figures, found = self.side_by_side, []
+        for place, one in enumerate(self.contenders):
+            missing = [entry.score.name for entry in figures if entry.scores[place] is None]
+            if missing:
+                found.append(f"Not asked of {one.name}, and left as a dash: {', '.join(missing)}.")
+        unlike = [entry.score.name for entry in figures if not entry.one_scale]
+        if unlike:
+            found.append(
+                f"The yardsticks of these differ from run to run: {', '.join(unlike)}. Hold each run against its own "
+                f"{self.least} and real {self.records}."
+            )
         return tuple(found)
 
     def save(self, html: str | Path, json: str | Path | None = None) -> None:
@@ -95,12 +148,16 @@ class Comparison(Result):
 
     def __str__(self) -> str:
         """Return a table for a terminal: a figure a column, with its interval where one is known."""
-        first = self.contenders[0].scores
-        heads = ["", "method", *(score.name for score in first)]
-        lines = [[one.name, one.method, *(_cell(score) for score in one.scores)] for one in self.contenders]
-        lines.append([self.least, "", *(_figure(score.baseline) for score in first)])
-        lines.append([f"real {self.records}", "", *(_figure(score.real) for score in first)])
-        goals = ["", "good is", *({"low": "low", "high": "high", "near": "as real"}[score.goal] for score in first)]
+        figures = self.side_by_side
+        heads = ["", "method", *(entry.score.name for entry in figures)]
+        lines = [
+            [one.name, one.title, *(_cell(entry.scores[place]) for entry in figures)]
+            for place, one in enumerate(self.contenders)
+        ]
+        lines.append([self.least, "", *(_against(entry, entry.score.baseline) for entry in figures)])
+        lines.append([f"real {self.records}", "", *(_against(entry, entry.score.real) for entry in figures)])
+        words = {"low": "low", "high": "high", "near": "as real"}
+        goals = ["", "good is", *(words[entry.score.goal] for entry in figures)]
         table = [heads, *lines, goals]
         widths = [max(len(line[place]) for line in table) for place in range(len(heads))]
         rows = [
@@ -129,13 +186,15 @@ def compare(
         progress: Who listens.
 
     Raises:
-        SettingError: There is none, or they have other columns.
+        SettingError: There is none, or they have other columns or another target.
     """
     if not understudies:
         raise SettingError("has none to compare", field="runs", remedy="name a run folder or more")
     columns = {name: list(one.schema.columns) for name, one in understudies.items()}
     if len({(one.schema.kind, *columns[name]) for name, one in understudies.items()}) > 1:
         raise SettingError("were made under other columns", field="runs", remedy="compare runs of the same schema")
+    if len({target for one in understudies.values() for target in one.schema.with_role("target")}) > 1:
+        raise SettingError("predict other targets", field="runs", remedy="compare runs whose target is the same column")
     contenders = []
     for name, understudy in understudies.items():
         contenders.append(
@@ -161,7 +220,11 @@ def _figure(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
 
 
-def _cell(score: Score) -> str:
-    if score.value is None or score.interval is None:
-        return _figure(score.value)
+def _against(entry: SideBySide, value: float | None) -> str:
+    return _figure(value) if entry.one_scale else "differs"
+
+
+def _cell(score: Score | None) -> str:
+    if score is None or score.value is None or score.interval is None:
+        return _figure(None if score is None else score.value)
     return f"{score.value:.3f} ({score.interval[0]:.3f}–{score.interval[1]:.3f})"

@@ -157,13 +157,15 @@ class Work:
 
     Attributes:
         flops: Floating-point operations of all steps.
-        steps: Steps, each with an overhead of its own.
+        steps: Noisy steps.
         memory_bytes: Peak memory beyond the libraries.
+        free_steps: Steps of networks that learn from what was released before; they cost time and no budget.
     """
 
     flops: float
     steps: int
     memory_bytes: int
+    free_steps: int = 0
 
 
 class Checkpoints(Protocol):

@@ -157,7 +157,7 @@ class Bayesgan(Dpgan):
         each = own.distances * ((own.lot_size or 1) if own.clipping == "batch" else 1)
         flops, memory = work.flops * (1 + each / (own.lot_size or 1)), work.memory_bytes
         if isinstance(own, ImageBayesganSettings) and own.annotator and isinstance(schema, ImageSchema):
-            more, held = own.labeller_work(schema)
+            more, held = own.labeller_work(schema, own.drawing_work(schema)[0])
             flops, memory = flops + more, memory + held
         return Work(flops=flops, steps=work.steps + own.full_batches, memory_bytes=memory)
 

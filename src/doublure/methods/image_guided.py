@@ -9,6 +9,7 @@ labelled with is as good as the labeller, and not only as the generator.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from pydantic import Field
@@ -110,9 +111,9 @@ class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings, CheckingSetti
             critic = self.adversarial().work(schema)
             flops, held = flops + critic.flops, max(held, critic.memory_bytes)
         if self.labeller_share and isinstance(schema, ImageSchema):
-            more, kept = self.labeller_work(schema)
+            more, kept = self.labeller_work(schema, self.drawing_work(schema)[0])
             flops, held = flops + more, held + kept
-        return Work(flops=flops, steps=work.steps, memory_bytes=held)
+        return replace(work, flops=flops, memory_bytes=held)
 
     def build(self, encoder: Encoder, seed: int) -> nn.Module:
         """Return an untaught generator, with its labeller."""

@@ -95,7 +95,7 @@ class ImageAdversarialSettings(AdversarialSettings):
         shape = (colours, height, width)
         classes = classes_of(schema)
         critic, kept = critic_work(shape, classes, self.critic_channels, self.features)
-        generator, drawn = generator_work(shape, self.noise_width + classes, self.channels)
+        generator, drawn = self.drawing_work(schema)
         records, steps = (self.lot_size or 1) * schema.unit.max_records, self.steps or 1
         flops = 2.0 * steps * records * (_PASSES[self.penalty > 0] * critic + generator)
         flops += 2.0 * (steps / self.n_critic) * self.generator_batch * 3 * (critic + generator)
@@ -103,6 +103,11 @@ class ImageAdversarialSettings(AdversarialSettings):
         held = schema.public_units * schema.unit.max_records * (pixels + 4) * 3  # as read, compact, and in unit order
         lot = records * (kept * 2 + pixels * _HELD) + self.generator_batch * (drawn * 3 + kept * 2)
         return Work(flops=flops, steps=steps, memory_bytes=held + _BYTES * lot)
+
+    def drawing_work(self, schema: ImageSchema) -> tuple[int, int]:
+        """Return the generator's multiplications for one image, and the numbers kept of it."""
+        height, width, colours = schema.shape
+        return generator_work((colours, height, width), self.noise_width + classes_of(schema), self.channels)
 
 
 def classes_of(schema: ImageSchema) -> int:

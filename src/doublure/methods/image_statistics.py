@@ -14,7 +14,15 @@ from doublure.access import Access
 from doublure.methods.base import Job, LearningRate, Work
 from doublure.methods.image_settings import Channels, classes_of, refuse_unsteered
 from doublure.methods.statistics_settings import StatisticsSettings
-from doublure.networks.sizes import WARP_WIDTH, paths, pixels, places, scattering_work, upsampling_work
+from doublure.networks.sizes import (
+    WARP_WIDTH,
+    fourier_work,
+    paths,
+    pixels,
+    places,
+    scattering_work,
+    upsampling_work,
+)
 from doublure.private.accounting import GaussianEvent
 from doublure.private.noise import SourceName
 from doublure.schema import Schema
@@ -125,7 +133,7 @@ class ImageStatisticsSettings(StatisticsSettings):
         height, width, colours = schema.shape
         shape, records = (colours, height, width), schema.public_units * schema.unit.max_records
         classes = max(1, classes_of(schema))
-        drawn, kept = upsampling_work(shape, self.latent + classes, self.hidden, self.channels)
+        drawn, kept = self.drawing_work(schema)
         (waves, matrices), deep = scattering_work(shape, 1), self.second_order_features
         inputs = colours * places(shape) * (paths(1) + 2)
         frequencies, held = inputs * self.first_order_features // 2, 6 * inputs
@@ -135,14 +143,24 @@ class ImageStatisticsSettings(StatisticsSettings):
             deeper = colours * places(shape) * paths(2)
             waves, matrices = waves + more, matrices + further
             frequencies, held = frequencies + deeper * deep // 2, held + 24 * deeper
-        seen = waves + frequencies
-        flops = 2.0 * records * seen + 6.0 * self.fit_steps * self.batch * (drawn + seen)
+        seen = waves + frequencies + fourier_work(self.features)
+        # Forwards, and backwards through fixed features once; through a generator also to its weights.
+        flops = 2.0 * records * seen + self.fit_steps * self.batch * (6.0 * drawn + 4.0 * seen)
         numbers = self.batch * (4 * self.features + 3 * kept + held) + matrices
         numbers += 2 * frequencies + 4 * classes * self.features
         steps = sum(getattr(access.event, "steps", 1) for access in self.accesses(schema, 1.0))
         return Work(
-            flops=flops, steps=steps, memory_bytes=_BYTES * numbers + 3 * records * (height * width * colours + 4)
+            flops=flops,
+            steps=steps,
+            free_steps=self.fit_steps,
+            memory_bytes=_BYTES * numbers + 3 * records * (height * width * colours + 4),
         )
+
+    def drawing_work(self, schema: ImageSchema) -> tuple[int, int]:
+        """Return the generator's multiplications for one image, and the numbers kept of it."""
+        height, width, colours = schema.shape
+        inputs = self.latent + max(1, classes_of(schema))
+        return upsampling_work((colours, height, width), inputs, self.hidden, self.channels)
 
     def warnings(self, schema: Schema) -> tuple[str, ...]:
         """Say when a label has too few images for their mean features to be seen through noise."""

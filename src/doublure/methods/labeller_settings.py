@@ -41,13 +41,18 @@ class LabellerSettings(MethodSettings):
     view_width: int = Field(default=500, ge=1)
     tries: int = Field(default=4, ge=1, le=100)
 
-    def labeller_work(self, schema: ImageSchema) -> tuple[float, int]:
-        """Return the operations and the bytes of a labeller."""
+    def labeller_work(self, schema: ImageSchema, drawn: int) -> tuple[float, int]:
+        """Return the operations and the bytes of a labeller.
+
+        Args:
+            schema: Of the images.
+            drawn: The generator's multiplications for one image that shows it where to look.
+        """
         height, width, colours = schema.shape
         shape, records = (colours, height, width), schema.public_units * schema.unit.max_records
         waves, matrices = scattering_work(shape, 2)
         seen = colours * places(shape) * paths(2)
-        flops = 2.0 * (records + self.view_images) * (waves + seen * self.view_width)
+        flops = 2.0 * (records + self.view_images) * (waves + seen * self.view_width) + 2.0 * self.view_images * drawn
         flops += 2.0 * self.view_images * seen**2 + 10.0 * seen**3
         flops += 4.0 * records * self.labeller_steps * self.view_width * max(1, classes_of(schema))
         held = 2 * records * self.view_width + _BYTES * (self.view_images * seen + 4 * seen**2 + matrices)

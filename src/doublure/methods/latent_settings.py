@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import Field, field_validator
@@ -18,7 +18,7 @@ from doublure.methods.image_settings import classes_of
 from doublure.methods.labeller_settings import CheckingSettings
 from doublure.methods.private_settings import Norm, PrivateSettings, event_of_share
 from doublure.methods.public_part import PublicPart
-from doublure.networks.sizes import detail_noise, generator_work, perceptron_weights
+from doublure.networks.sizes import detail_noise, fourier_work, generator_work, perceptron_weights
 from doublure.private.accounting import GaussianEvent
 from doublure.public.facts import answered
 from doublure.schema import Schema
@@ -230,9 +230,11 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
             flops += 4.0 * records * latent**2 + 50.0 * cells * latent**3
             held += (latent**2 + latent) * _BYTES * (3 * _SUMMED + 10 * cells)
         else:
-            flops += 2.0 * latent * self.features * (records + 3.0 * self.fit_steps * self.batch)
+            seen = latent * self.features // 2 + fourier_work(self.features)
+            flops += 2.0 * records * seen + self.fit_steps * self.batch * (6.0 * generator + 4.0 * seen)
             held += _BYTES * self.batch * self.features * 4
-        return Work(flops=flops, steps=self.latent_steps, memory_bytes=held)
+        free = self.fit_steps if self.teacher == "embedding" else 0
+        return Work(flops=flops, steps=self.latent_steps, memory_bytes=held, free_steps=free)
 
     def _public_work(self, schema: Schema) -> tuple[int, int, int]:
         """Return the public generator's multiplications for one record, what it holds, and a record's own bytes."""
@@ -384,9 +386,12 @@ class ImageLatentSettings(LatentSettings, CheckingSettings):
         found = super().work(schema)
         if not self.labeller_share or not isinstance(schema, ImageSchema):
             return found
-        more, held = self.labeller_work(schema)
-        return Work(
-            flops=found.flops + more, steps=found.steps + self.labeller_steps, memory_bytes=found.memory_bytes + held
+        more, held = self.labeller_work(schema, self._public_work(schema)[0])
+        return replace(
+            found,
+            flops=found.flops + more,
+            steps=found.steps + self.labeller_steps,
+            memory_bytes=found.memory_bytes + held,
         )
 
     def build(self, encoder: Encoder, seed: int) -> nn.Module:

@@ -7,6 +7,7 @@ its components, and is held to the noisy tables meanwhile.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from pydantic import Field
@@ -78,7 +79,7 @@ class TableGuidedSettings(GuidedSettings, TableStatisticsSettings):
             return work
         critic = self.adversarial(1 + len(schema.columns)).work(schema)
         memory = max(work.memory_bytes, critic.memory_bytes)
-        return Work(flops=work.flops + critic.flops, steps=work.steps + self.critic_steps, memory_bytes=memory)
+        return replace(work, flops=work.flops + critic.flops, steps=work.steps + self.critic_steps, memory_bytes=memory)
 
     def train(self, job: Job) -> nn.Module:
         """Make the releases stage by stage."""

@@ -28,6 +28,9 @@ LARGEST_SIDE = 32
 CLOCK = 4
 """Numbers that tell a recurrent generator the time within a series."""
 
+COSINE = 128
+"""How many multiplications take as long as the cosine and the sine of one random frequency."""
+
 WARP_WIDTH = 6
 """Numbers of noise that say how a generated image is warped: turn, size, stretch, slant, two shifts."""
 
@@ -150,6 +153,11 @@ def scattering_work(shape: tuple[int, int, int], order: Literal[1, 2]) -> tuple[
     matrices = 2 * ANGLES * seen * (fine + coarse)
     deep = ANGLES * 2 * ANGLES * seen * coarse if order == 2 else 0
     return shape[0] * (matrices + deep), matrices
+
+
+def fourier_work(features: int) -> int:
+    """Return what the waves of random Fourier features take, in multiplications, beside those of their frequencies."""
+    return COSINE * features // 2
 
 
 def chain_noise(channels: int, length: int) -> int:

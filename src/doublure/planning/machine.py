@@ -13,7 +13,10 @@ from doublure.schema import Schema
 
 LIBRARIES_BYTES = 700_000_000
 _MANY_VALUES = 1_000
-_SECONDS_A_STEP = 0.004
+_SECONDS_A_FIT = 1.0
+_SECONDS_A_STEP = 0.008
+_SIDE = 96
+_REACHED = 0.25
 _CONTAINER = Path("/sys/fs/cgroup/memory.max")
 
 
@@ -57,19 +60,24 @@ def refuse_too_large(chosen: Method, schema: Schema, settings: MethodSettings) -
 
 
 def seconds_of(work: Work) -> float:
-    """Return an estimate of how long training takes here."""
-    return round(work.flops / _flops_a_second() + work.steps * _SECONDS_A_STEP, 1)
+    """Return an estimate of how long a fit takes one core of this machine; ``benchmarks/forecast.py`` checks it."""
+    steps = work.steps + work.free_steps
+    return round(_SECONDS_A_FIT + work.flops / _flops_a_second() + steps * _SECONDS_A_STEP, 1)
 
 
 def _flops_a_second() -> float:
-    """Measure how fast this machine multiplies matrices, in a few milliseconds; networks reach about a third of it."""
+    """Measure how fast one core multiplies matrices, in a few milliseconds; networks reach about a quarter of it.
+
+    The matrices are too small for a BLAS to share out among threads, and the time is this thread's own. What else the
+    machine does would otherwise decide: threads that wait for one another on a busy one take hundreds of times as long.
+    """
     import numpy as np
 
-    matrix = np.ones((256, 256), dtype=np.float32)
-    best = math.inf
-    for _ in range(5):
-        start = time.perf_counter()
-        for _ in range(4):
+    matrix = np.ones((_SIDE, _SIDE), dtype=np.float32)
+    best, products = math.inf, 20
+    for _ in range(20):
+        start = time.thread_time()
+        for _ in range(products):
             matrix @ matrix
-        best = min(best, time.perf_counter() - start)
-    return 0.3 * 4 * 2 * 256**3 / max(best, 1e-6)
+        best = min(best, time.thread_time() - start)
+    return _REACHED * products * 2 * _SIDE**3 / max(best, 1e-6)

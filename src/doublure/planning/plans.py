@@ -54,7 +54,7 @@ class Plan:
         max_grad_norm: C.
         steps: T, noisy steps.
         memory_bytes: An estimate of the peak.
-        seconds_estimate: An estimate of the training time on this machine.
+        seconds_estimate: An estimate of the time that a fit takes one core of this machine.
         warnings: What to know before the data is read.
         guarantee: What may be claimed afterwards.
     """
@@ -173,7 +173,7 @@ class Plan:
 def plan(
     schema: Schema | str | Path,
     *,
-    method: str,
+    method: str = choice.AUTO,
     epsilon: float | None = None,
     delta: float | None = None,
     accountant: Literal["auto", "pld", "rdp"] = "auto",
@@ -183,7 +183,8 @@ def plan(
 
     Args:
         schema: The public facts (or the path of the file that holds them).
-        method: A name from :mod:`doublure.methods.table`, or ``auto``: chosen from the schema and ε, with the reason.
+        method: A name from :mod:`doublure.methods.table`; left out, or ``auto``, it is chosen from the schema and ε,
+            with the reason.
         epsilon: The total ε, learned facts included. There is no default; ``gan`` takes none, and for ``bayesgan`` it
             is the ceiling on ε_μ.
         delta: The total δ; for ``bayesgan`` δ_μ.

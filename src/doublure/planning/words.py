@@ -33,7 +33,8 @@ def explain(made: Plan) -> str:
         lines.append("  (–: with the noise that the schema asks for, and in no total)")
     lines += _noise(made)
     lines += _known_and_not(made)
-    lines.append(f"Needs about {made.memory_bytes / 1e9:.1f} GB and {_duration(made.seconds_estimate)} on this machine")
+    time = _duration(made.seconds_estimate)
+    lines.append(f"A fit needs about {made.memory_bytes / 1e9:.1f} GB, and {time} of one core of this machine")
     settings = ", ".join(f"{key}={value}" for key, value in made.settings.shown().items() if value is not None)
     lines.append(f"Settings: {settings}")
     lines += [f"Public source: {source}" for source in made.settings.public_sources]

@@ -16,7 +16,9 @@ _TITLES: Mapping[Family, tuple[str, str]] = {
     "membership": (
         "Was a record in?",
         "Each attacker gives every target a score, and members should not have higher ones than strangers. On "
-        "logarithmic axes, left is where an accusation is hardly ever false; the grey line is guessing.",
+        "logarithmic axes, left is where an accusation is hardly ever false; the grey line is guessing. The band holds "
+        "the whole of an attacker's true curve with a confidence of 95 % (simultaneous: Clopper and Pearson's bounds "
+        "of both rates, with Bonferroni's correction). Curves begin where ten others are accused: fewer say nothing.",
     ),
     "linkage": (
         "Singling out, linking, inferring",
@@ -38,7 +40,9 @@ _TITLES: Mapping[Family, tuple[str, str]] = {
     ),
 }
 
-_BOUNDED = "No attacker may come above the dashed line if the claim holds."
+_BOUNDED = (
+    "If the claim holds, no true curve is above the dashed line: a curve may cross it by chance, a whole band may not."
+)
 
 
 def audit_context(report: AttackReport) -> dict[str, Any]:

@@ -127,17 +127,17 @@ def _context_of(
 def comparison_context(found: Comparison) -> dict[str, Any]:
     """Return what the template of a comparison names: a section a figure, in which a line is an understudy."""
     sections = []
-    for place, score in enumerate(found.contenders[0].scores):
-        scores = [one.scores[place] for one in found.contenders]
-        cells = _cells(scores)
+    for entry in found.side_by_side:
+        score, cells = entry.score, _cells(entry.scores)
         sections.append(
             {
                 "name": score.name,
                 "meaning": score.meaning,
                 "better": next(cell.better for cell in cells if cell is not None),
+                "one_scale": entry.one_scale,
                 "real": figure(score, score.real),
                 "baseline": figure(score, score.baseline),
-                "rows": [(one, cell) for one, cell in zip(found.contenders, cells, strict=True)],
+                "rows": list(zip(found.contenders, cells, strict=True)),
             }
         )
     return {
@@ -145,6 +145,7 @@ def comparison_context(found: Comparison) -> dict[str, Any]:
         "internal": found.internal,
         "kept_aside": found.kept_aside,
         "warnings": found.warnings,
+        "asked_the_same": not found.differences,
         "sections": sections,
         "contenders": found.contenders,
         "records": found.records,

@@ -120,7 +120,7 @@ def room(figures: Sequence[float]) -> tuple[float, float]:
 
 
 def roc(entry: Roc, epsilon: float | None, delta: float | None, title: str) -> Markup:
-    """Draw an attacker's ROC on logarithmic axes, with guessing and with the most that a claim allows."""
+    """Draw an attacker's ROC and its band on logarithmic axes, with guessing and with the most that a claim allows."""
     alt = f"ROC of an attack, logarithmic: {title}"
     return _draw(3.0, 2.8, f"roc {title}", alt, lambda axes: _rates(axes, entry, epsilon, delta or 0.0))
 
@@ -238,15 +238,22 @@ def _by_the_clock(axes: Axes, clock: Sequence[str] | None) -> None:
 
 
 def _rates(axes: Axes, entry: Roc, epsilon: float | None, delta: float) -> None:
-    least = 10 ** np.floor(np.log10(1 / max(entry.outside, 10)))
+    least = 10 ** np.floor(np.log10(min(entry.begins, 0.1)))
     shares = np.geomspace(least, 1, 120)
     axes.plot(shares, shares, color=REAL, linewidth=0.8, alpha=0.6)
     if epsilon is not None:
         allowed = [ceiling(float(share), epsilon, delta) for share in shares]
         axes.plot(shares, allowed, color=INK, linewidth=1.0, linestyle=(0, (4, 3)))
-    # Where no false alarm was seen, there is nothing to the left: the curve begins at one of them.
-    alarms, hits = (np.asarray(values) for values in zip(*entry.curve, strict=True))
-    axes.plot(np.maximum(alarms, least), np.maximum(hits, least), color=SYNTHETIC, linewidth=1.6)
+    if entry.band is None:
+        axes.text(0.5, 0.5, "too few others", transform=axes.transAxes, ha="center", color=FAINT)
+    else:
+        # What stands further left rests on a handful of others: it is chance.
+        shares = np.geomspace(entry.begins, 1, 120)
+        low, high = entry.band.at(shares)
+        axes.fill_between(shares, np.maximum(low, least), high, step="post", color=SYNTHETIC, alpha=0.16, linewidth=0)
+        alarms, hits = (np.asarray(values) for values in zip(*entry.curve, strict=True))
+        seen = alarms >= entry.begins
+        axes.plot(alarms[seen], np.maximum(hits[seen], least), color=SYNTHETIC, linewidth=1.6)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(least, 1)
