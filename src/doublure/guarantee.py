@@ -38,6 +38,12 @@ NO_SHARED_PEOPLE_IN_LABELS = f"no person of {PUBLIC_LABELS} is among the private
 SHARED_PEOPLE = "what the public data itself tells about people who are in both"
 """What a claim that leans on public data rests on, and what it leaves out; its sentence says so too."""
 
+ANY_DATA = (
+    "the container's form (its columns or arrays, and how they are stored) is public; all data of that form is read"
+)
+REFUSALS = "what a refusal tells: neighbours are data sets that the schema admits, and a fit refuses all others"
+"""Among which data sets a claim holds: all of a form, with ``misfit: coerce``; what it leaves out with ``refuse``."""
+
 CHOICE_OF_KIND = "that an estimate from private gradients decided which of its two claims is made"
 BAYESIAN_EXCLUDED = ("what ε_μ itself tells, which the worst case does not count", CHOICE_OF_KIND)
 """What a Bayesian claim leaves out, beside what every claim does; a worst case that is left of it, the choice alone."""

@@ -118,6 +118,11 @@ def unit_ids(
     return ids
 
 
+def raw_column(array: np.ndarray[Any, np.dtype[Any]]) -> pd.Series[Any]:
+    """Return an array as a column; texts stay Python's, for pandas' own refuse all where one cannot be encoded."""
+    return pd.Series(array, dtype=object if array.dtype.kind in "OU" else None)
+
+
 def kept_of(rows: Rows, kept: np.ndarray[Any, np.dtype[np.bool_]]) -> Rows:
     """Return the rows that are kept, numbered anew."""
     return rows if kept.all() else rows[kept].reset_index(drop=True)

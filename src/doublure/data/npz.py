@@ -101,12 +101,8 @@ def in_memory(values: Any) -> np.ndarray[Any, np.dtype[Any]]:
     """Return an array that somebody has in memory; a list becomes one of objects, so that each cell stays its own.
 
     Of ``[1, "a"]`` numpy makes two texts, of ``[True, 2]`` two numbers: one cell would change how others are read.
-
-    Raises:
-        ValueError: Its rows differ in length.
     """
-    plain = np.asarray(values)
-    return np.array(values, dtype=object) if isinstance(values, (list, tuple)) else plain
+    return np.array(values, dtype=object) if isinstance(values, (list, tuple)) else np.asarray(values)
 
 
 def array(path: Path, name: str) -> np.ndarray[Any, np.dtype[Any]]:

@@ -174,7 +174,7 @@ class ImageSource(ABC):
         return pixels, kept
 
     def _column(self, raw: Any, name: str) -> pd.Series[Any]:
-        column = pd.Series(raw).reset_index(drop=True)
+        column = cells.raw_column(np.asarray(raw))
         if len(column) != self.count:
             raise other_length(name)
         return column

@@ -197,11 +197,11 @@ class ArraySource(SeriesSource):
 
     def _values(self, schema: SeriesSchema, layout: _Layout, count: int) -> Values:
         arrays = [np.asarray(self.array(name)) for name in layout.values]
-        length, together = schema.length, arrays[0].reshape(count, schema.length, -1)
-        parts = [together[:, :, k] for k in range(together.shape[2])] if len(arrays) == 1 else arrays
-        values = np.empty((count, length, len(parts)))
+        length, channels = schema.length, len(schema.channels)
+        parts = [*arrays[0].reshape(count, length, channels).transpose(2, 0, 1)] if len(arrays) == 1 else arrays
+        values = np.empty((count, length, channels))
         for number, ((name, channel), part) in enumerate(zip(schema.channels.items(), parts, strict=True)):
-            raw = pd.Series(part.reshape(-1))
+            raw = cells.raw_column(part.reshape(-1))
             column = cells.canonical(raw, readable(channel, schema), name, schema.misfit)
             values[:, :, number] = column.to_numpy(dtype=np.float64).reshape(count, length)
         return values
@@ -215,7 +215,7 @@ class ArraySource(SeriesSource):
         if raw.shape != layout.lead and raw.size != np.prod(layout.lead):
             rows, columns = layout.lead
             raw = np.repeat(raw, columns) if len(raw) == rows else np.tile(raw, rows)
-        return pd.Series(raw.reshape(-1))
+        return cells.raw_column(raw.reshape(-1))
 
 
 def _fits(shape: tuple[int, ...], lead: tuple[int, ...]) -> bool:
