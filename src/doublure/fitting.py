@@ -163,6 +163,14 @@ def _refuse_unaffordable(ledger: Ledger, plan: Plan) -> None:
         )
 
 
+def _fewest(plan: Plan) -> int:
+    """Return how many records a fit needs: none where misfits are coerced, for a refusal would tell how many there are.
+
+    Without a claim there is nobody to protect from that, and a generator without noise has nothing to learn.
+    """
+    return 0 if plan.schema.misfit == "coerce" and plan.guarantee.epsilon is not None else 2
+
+
 def _finished(path: Path, ledger: Ledger) -> Synthesizer | None:
     """Return the understudy of a run that was cut off between the ledger's last word and its folder's."""
     folder = RunFolder.open(path)
@@ -284,7 +292,7 @@ class _Run:
             self._refuse_what_is_lost()
             with self._stop.listening():
                 progress.stage("read the records")
-                table = source.load(self._plan.schema)
+                table = source.load(self._plan.schema, at_least=_fewest(self._plan))
                 schema = self._resolve(table, progress)
                 generator = self._train(table, schema, device, progress)
             progress.stage("save")

@@ -42,6 +42,12 @@ SHARED_PEOPLE = "what the public data itself tells about people who are in both"
 CHOICE_OF_KIND = "which claim was made depends on the private data and is not accounted for"
 """What a Bayesian claim leaves out, and so does a worst case that is left of it; the sentences of both say so too."""
 
+ANY_DATA = (
+    "the container's form (its columns or arrays, and how they are stored) is public; all data of that form is read"
+)
+REFUSALS = "what a refusal tells: neighbours are data sets that the schema admits, and a fit refuses all others"
+"""Among which data sets a claim holds: all of a form, with ``misfit: coerce``; what it leaves out with ``refuse``."""
+
 LARGE_EPSILON = 10.0
 """Above this ε whoever plans is told what it means."""
 _BEYOND_USE = math.log(1e6)

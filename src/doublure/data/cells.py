@@ -1,18 +1,27 @@
 """From raw cells to canonical ones, column by column, by public rules.
 
-=============  ==========================  =====================================================
-column         canonical                   refused
-=============  ==========================  =====================================================
-integer, real  float64, NaN for missing    text that is no number, infinities, 2.5 in an integer
-date(time)     datetime64[s], NaT          text that is no ISO 8601 date
-discrete       categorical of labels       a value outside the list, where the schema names no ``other``
-id             left out                    a unit's id that is missing
-=============  ==========================  =====================================================
+=============  ==========================  ==============================================  ===================
+column         canonical                   a misfit: refused, or with ``misfit: coerce``   counts as
+=============  ==========================  ==============================================  ===================
+integer, real  float64, NaN for missing    infinite                                        the bound beside it
+               ..                          2.5 in an integer                               rounded, half to even
+               ..                          text that is no number                          missing
+date(time)     datetime64[s], NaT          text that is no ISO 8601 date                   missing
+discrete       categorical of labels       outside the list, or no text                    ``other``; missing
+id             left out                    a unit's id that is missing                     the record is left out
+every column   ..                          missing where the schema says ``missing:        the lower bound;
+               ..                          false``                                         ``other``
+=============  ==========================  ==============================================  ===================
 
-A missing cell where the schema says ``missing: false`` is refused. A declared list becomes the categories, in its
-order, with what is outside in ``other``; where values are still to be learned, all labels are, sorted. Whatever the
-container (text, nullable, Arrow, categorical, objects), distinct cells are read once and then placed. Messages name
-the column, never the cell.
+Without an ``other``, a discrete misfit is missing; where nothing may be missing, it is the first value. Coerced numbers
+end at declared bounds; where bounds are still to be learned, the encoder does all this once they are. A declared list
+becomes the categories, in its order; where values are still to be learned, all labels are, sorted.
+
+**A cell is read by itself.** Whatever the container (text, nullable, Arrow, categorical, objects), distinct cells are
+read once and then placed, and cells are only ever joined with others of their own type that read alike: in Python
+True, 1 and 1.0 are equal, and so are two zones' spellings of one moment. How a whole column is stored is the
+container's public form: a column of float64 has lost the digits of whole numbers above 2^53 before it comes here.
+Messages name the column, never the cell.
 """
 
 from __future__ import annotations
@@ -20,8 +29,11 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from collections.abc import Collection, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Sequence
+from decimal import Decimal
+from functools import partial
+from numbers import Real
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -37,51 +49,83 @@ from doublure.schema.columns import (
     OrdinalColumn,
     label,
 )
+from doublure.schema.scalars import Misfit
 
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 Moments: TypeAlias = "np.ndarray[Any, np.dtype[np.datetime64]]"
 
+Cell = TypeVar("Cell")
+Rows = TypeVar("Rows", pd.DataFrame, "pd.Series[Any]")
+
 _TRUE = {"true", "t", "yes", "y", "1", "1.0"}
 _FALSE = {"false", "f", "no", "n", "0", "0.0"}
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|[+-]?inf(?:inity)?", re.IGNORECASE | re.ASCII)
 _NOT_A_NUMBER = {"NaN", "nan", "NA", "<NA>"}
 _NOT_A_TIME = {"NaT", *_NOT_A_NUMBER}
 ISO = re.compile(
     r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2})?)(?:[.,]\d+)?)?\s*(?:(Z|z)|([+-])(\d{2}):?(\d{2})?)?", re.ASCII
 )
-_NO_CELLS = (bytes, bytearray, list, tuple, dict, set, frozenset, np.ndarray)
+_NO_CELLS = (bytes, bytearray, memoryview, list, tuple, dict, set, frozenset, np.ndarray)
 _UNREADABLE = (TypeError, ValueError, ArithmeticError, AttributeError, LookupError, NotImplementedError)
+_NOTHING = frozenset({type(None), type(pd.NA), type(pd.NaT)})
+_ALIKE = frozenset({str, bool, int, float, datetime.date})
+"""The types of which equal cells read alike: of one of these, and of no two together."""
+
+_NO_TIME = np.datetime64("NaT", "s")
+_FARTHEST = 1e300  # stands for the infinite until bounds are known; the difference of two is still finite
+_CALENDAR = (np.datetime64("0001-01-01T12:00:00", "s"), np.datetime64("9999-12-31T09:59:59", "s"))
+"""The first and the last moment, in UTC, that every zone's calendar reaches."""
 
 
-def canonical(raw: pd.Series[Any], column: Column, name: str) -> pd.Series[Any]:
+class _NulByte(ValueError):
+    """A text that no CSV file or terminal shows whole."""
+
+
+def canonical(raw: pd.Series[Any], column: Column, name: str, misfit: Misfit = "refuse") -> pd.Series[Any]:
     """Return one column in canonical form; see the module's table.
 
     Raises:
-        DataError: Naming the column and the rule, never the cell.
+        DataError: Naming the column and the rule, never the cell; with ``misfit="coerce"`` never.
     """
     try:
-        values = _read(unwrapped(raw), column, name)
+        values = _read(unwrapped(raw), column, name, misfit)
+    except _NulByte:
+        raise DataError("has cells with NUL bytes", field=name, remedy="export the data again as UTF-8 text") from None
     except _UNREADABLE:  # the message of the original would show a cell
         raise _no_such_type(column, name) from None
-    if column.missing is False and values.isna().any():
+    if misfit == "refuse" and column.missing is False and values.isna().any():
         raise DataError("has missing cells, and the schema says missing: false", field=name, remedy="mend either")
     return values
 
 
-def unit_ids(raw: pd.Series[Any], name: str, tokens: Collection[str] = ("",)) -> pd.Series[Any]:
-    """Return the labels of the column that names each record's unit.
+def unit_ids(
+    raw: pd.Series[Any], name: str, tokens: Collection[str] = ("",), misfit: Misfit = "refuse"
+) -> pd.Series[Any]:
+    """Return the labels of the column that names each record's unit; with ``coerce``, None where it names none.
 
     Raises:
         DataError: A record names no unit.
     """
     try:
         codes, uniques = distinct(unwrapped(raw))
+        labels = np.array([*_each(uniques, _text, "", misfit), ""], dtype=object)
     except _UNREADABLE:
         raise DataError("has cells that are no id", field=name, remedy="use texts or whole numbers") from None
-    labels = np.array([label(unique) for unique in uniques] + [""], dtype=object)
+    labels[np.isin(labels, ["", *tokens])] = None
     ids = pd.Series(labels[codes], dtype=object)
-    if ids.isin({"", *tokens}).any():
+    if misfit == "refuse" and ids.isna().any():
         raise DataError("has records that name no unit", field=name, remedy="give every record its unit's id")
     return ids
+
+
+def raw_column(array: np.ndarray[Any, np.dtype[Any]]) -> pd.Series[Any]:
+    """Return an array as a column; texts stay Python's, for pandas' own refuse all where one cannot be encoded."""
+    return pd.Series(array, dtype=object if array.dtype.kind in "OU" else None)
+
+
+def kept_of(rows: Rows, kept: np.ndarray[Any, np.dtype[np.bool_]]) -> Rows:
+    """Return the rows that are kept, numbered anew."""
+    return rows if kept.all() else rows[kept].reset_index(drop=True)
 
 
 def concatenate(frames: list[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
@@ -117,15 +161,36 @@ def unwrapped(raw: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def distinct(raw: pd.Series[Any]) -> tuple[np.ndarray[Any, np.dtype[np.int64]], list[object]]:
-    """Return each cell's place in the list of distinct cells, -1 for missing, and that list."""
+    """Return each cell's place in the list of distinct cells, -1 for missing, and that list.
+
+    Objects are compared within a type of :data:`_ALIKE`; others are not compared at all, and each stands for itself.
+    """
     if isinstance(raw.dtype, pd.CategoricalDtype):
-        codes, uniques = raw.cat.codes.to_numpy(), list(raw.cat.categories)
-    else:
+        return raw.cat.codes.to_numpy().astype(np.int64), list(raw.cat.categories)
+    if raw.dtype != object:
         places, index = pd.factorize(raw, use_na_sentinel=True)
-        codes, uniques = places, list(index)
-    if any(isinstance(unique, _NO_CELLS) for unique in uniques):
-        raise TypeError
-    return codes.astype(np.int64, copy=False), uniques
+        return places.astype(np.int64, copy=False), list(index)
+    cells = raw.to_numpy()
+    codes, uniques = np.full(len(cells), -1, dtype=np.int64), list[object]()
+    kinds, types = pd.factorize(np.fromiter(map(type, cells), dtype=object, count=len(cells)))
+    for number, kind in enumerate(types):
+        if kind in _NOTHING:
+            continue
+        rows = np.flatnonzero(kinds == number)
+        if kind in _ALIKE:
+            places, found = pd.factorize(cells[rows], use_na_sentinel=True)
+            rows, places = rows[places >= 0], places[places >= 0]
+        else:
+            rows = rows[[not _is_missing(cell) for cell in cells[rows]]]
+            places, found = np.arange(len(rows)), cells[rows]
+        codes[rows] = places + len(uniques)
+        uniques += list(found)
+    return codes, uniques
+
+
+def _is_missing(cell: object) -> bool:
+    """Whether an object means missing: any kind of NaN or NaT."""
+    return cell.is_nan() if isinstance(cell, Decimal) else pd.isna(cell) is True  # type: ignore[call-overload]
 
 
 def _is_listed(raw: pd.Series[Any]) -> bool:
@@ -133,12 +198,25 @@ def _is_listed(raw: pd.Series[Any]) -> bool:
     return isinstance(raw.dtype, (pd.StringDtype, pd.CategoricalDtype)) or raw.dtype == object
 
 
-def _read(raw: pd.Series[Any], column: Column, name: str) -> pd.Series[Any]:
+def _each(uniques: Iterable[object], read: Callable[[object], Cell], otherwise: Cell, misfit: Misfit) -> list[Cell]:
+    """Read distinct cells, each by itself; with ``coerce``, one that cannot be read becomes ``otherwise``."""
+    if misfit == "refuse":
+        return [read(cell) for cell in uniques]
+    found = []
+    for cell in uniques:
+        try:
+            found.append(read(cell))
+        except _UNREADABLE:
+            found.append(otherwise)
+    return found
+
+
+def _read(raw: pd.Series[Any], column: Column, name: str, misfit: Misfit) -> pd.Series[Any]:
     if isinstance(column, (DateColumn, DatetimeColumn)):
-        return pd.Series(_moments(raw, column))
+        return pd.Series(_moments(raw, column, misfit))
     if column.numeric:
-        return pd.Series(_numbers(raw, column, name))
-    return _labels(raw, column, name)
+        return pd.Series(_numbers(raw, column, name, misfit))
+    return _labels(raw, column, name, misfit)
 
 
 def _no_such_type(column: Column, name: str) -> DataError:
@@ -157,37 +235,51 @@ def _no_such_type(column: Column, name: str) -> DataError:
 # -- numbers -----------------------------------------------------------------------------------------------------
 
 
-def _numbers(raw: pd.Series[Any], column: Column, name: str) -> Floats:
+def _numbers(raw: pd.Series[Any], column: Column, name: str, misfit: Misfit) -> Floats:
     array: Floats
-    if _is_listed(raw):
-        codes, uniques = distinct(raw)
-        array = np.append(_number_of_each(uniques, column), np.nan)[codes]
-    elif pd.api.types.is_numeric_dtype(raw.dtype) and raw.dtype.kind != "c":
+    if pd.api.types.is_numeric_dtype(raw.dtype) and raw.dtype.kind != "c":
         array = raw.to_numpy(dtype=np.float64, na_value=np.nan)
+    elif _is_listed(raw) or misfit == "coerce":
+        codes, uniques = distinct(raw)
+        tokens = {*column.missing_tokens, *_NOT_A_NUMBER}
+        array = np.array([*_each(uniques, partial(_number, tokens=tokens), np.nan, misfit), np.nan])[codes]
     else:
         raise TypeError
     codes_for_missing = [float(token) for token in column.missing_tokens if _is_number(token)]
     if codes_for_missing:
         array = np.where(np.isin(array, codes_for_missing), np.nan, array)
+    whole = isinstance(column, IntegerColumn)
+    if misfit == "coerce":
+        return _within(np.rint(array) if whole else array, column, getattr(column, "grid", None))
     if np.isinf(array).any():
         raise DataError("has infinite cells", field=name, remedy="mend them, or list their text under missing")
-    if isinstance(column, IntegerColumn) and (np.floor(array) != array)[~np.isnan(array)].any():
+    if whole and (np.floor(array) != array)[~np.isnan(array)].any():
         raise DataError("has cells that are no whole number", field=name, remedy="declare type: real, or mend them")
-    return array
+    return array + 0.0  # no negative zero: joined with zero, it would read as whichever came first
 
 
-def _number_of_each(uniques: Sequence[object], column: Column) -> Floats:
-    cells = [cell.strip() if isinstance(cell, str) else cell for cell in uniques]
-    tokens = {*column.missing_tokens, *_NOT_A_NUMBER}
-    blank = np.array([isinstance(cell, str) and cell in tokens for cell in cells], dtype=bool)
-    kept = pd.Series([None if empty else cell for cell, empty in zip(cells, blank, strict=True)], dtype=object)
-    numbers = pd.to_numeric(kept, errors="coerce")
-    if numbers.dtype.kind == "c":  # numpy would drop the imaginary part
+def _number(cell: object, tokens: Collection[str]) -> float:
+    """Return one number, NaN for a text that means missing; ValueError for what is none."""
+    if isinstance(cell, str):
+        text = cell.strip()
+        if text in tokens:
+            return math.nan
+        if _NUMBER.fullmatch(text) is None:
+            raise ValueError
+        return float(text)
+    if not isinstance(cell, (Real, Decimal, np.bool_)):
         raise TypeError
-    read = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
-    if (np.isnan(read) & ~blank).any():
-        raise ValueError
-    return read
+    try:
+        return float(cell)
+    except OverflowError:
+        return math.inf if cell > 0 else -math.inf  # type: ignore[operator]
+
+
+def _within(array: Floats, column: Column, grid: tuple[float, float] | None) -> Floats:
+    """Return numbers within public bounds; the lower one for what may not be missing, once there are bounds."""
+    lower, upper = grid or (-_FARTHEST, _FARTHEST)
+    inside: Floats = np.clip(array, lower, upper) + 0.0
+    return np.where(np.isnan(inside), lower, inside) if grid and column.missing is False else inside
 
 
 def _is_number(text: str) -> bool:
@@ -200,97 +292,109 @@ def _is_number(text: str) -> bool:
 # -- dates and moments -------------------------------------------------------------------------------------------
 
 
-def _moments(raw: pd.Series[Any], column: DateColumn | DatetimeColumn) -> Moments:
-    zone = _zone(column)
+def _moments(raw: pd.Series[Any], column: DateColumn | DatetimeColumn, misfit: Misfit) -> Moments:
+    zone = None if isinstance(column, DateColumn) else column.timezone or "UTC"  # a date's day is the one written
     array: Moments
     if isinstance(raw.dtype, pd.DatetimeTZDtype):
-        local = raw if zone is None else raw.dt.tz_convert(zone)
-        array = local.dt.tz_localize(None).to_numpy().astype("datetime64[s]")
+        utc = raw.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy().astype("datetime64[s]")
+        array = _on_the_clock(utc, zone or raw.dt.tz)
     elif pd.api.types.is_datetime64_dtype(raw.dtype):
         array = raw.to_numpy().astype("datetime64[s]")
-    elif _is_listed(raw):
+    elif _is_listed(raw) or misfit == "coerce":
         codes, uniques = distinct(raw)
-        array = np.append(_moment_of_each(uniques, column, zone), np.datetime64("NaT", "s"))[codes]
+        tokens = {*column.missing_tokens, *_NOT_A_TIME}
+        array = np.append(_moment_of_each(uniques, zone, tokens, misfit), _NO_TIME)[codes]
     else:
         raise TypeError
-    tokens = [token for token in column.missing_tokens if ISO.fullmatch(token)]
-    if tokens:
-        array = np.where(np.isin(array, _moment_of_each(tokens, column, zone, ())), np.datetime64("NaT", "s"), array)
-    return array.astype("datetime64[D]").astype("datetime64[s]") if isinstance(column, DateColumn) else array
+    named = [token for token in column.missing_tokens if ISO.fullmatch(token)]
+    if named:
+        array = np.where(np.isin(array, _moment_of_each(named, zone, (), "refuse")), _NO_TIME, array)
+    unit = "D" if isinstance(column, DateColumn) else "s"
+    array = array.astype(f"datetime64[{unit}]")
+    if misfit == "coerce" and column.grid is not None:
+        numbers = np.where(np.isnat(array), np.nan, array.astype(np.int64).astype(np.float64))
+        inside = _within(numbers, column, column.grid)
+        gone = np.isnan(inside)
+        array = np.where(gone, np.datetime64("NaT"), np.where(gone, 0, inside).astype(np.int64).astype(array.dtype))
+    return array.astype("datetime64[s]")
 
 
-def _zone(column: DateColumn | DatetimeColumn) -> str | None:
-    """Return the zone in which an offset is understood; None for a date, whose day is the one that is written."""
-    return None if isinstance(column, DateColumn) else column.timezone or "UTC"
-
-
-def _moment_of_each(
-    uniques: Sequence[object],
-    column: DateColumn | DatetimeColumn,
-    zone: str | None,
-    tokens: Collection[str] | None = None,
-) -> Moments:
-    tokens = {*column.missing_tokens, *_NOT_A_TIME} if tokens is None else tokens
-    texts, offsets = [], np.zeros(len(uniques), dtype="timedelta64[s]")
-    aware = np.zeros(len(uniques), dtype=bool)
-    for place, cell in enumerate(uniques):
-        text, offset = _iso(cell.strip() if isinstance(cell, str) else cell, tokens)
-        texts.append(text)
-        if offset is not None and zone is not None:
-            offsets[place], aware[place] = np.timedelta64(offset, "s"), True
-    moments = np.array(texts, dtype="datetime64[s]")
-    if aware.any():
-        utc = pd.Series(moments[aware] - offsets[aware]).dt.tz_localize("UTC")
-        moments[aware] = utc.dt.tz_convert(zone).dt.tz_localize(None).to_numpy().astype("datetime64[s]")
+def _moment_of_each(uniques: Sequence[object], zone: str | None, tokens: Collection[str], misfit: Misfit) -> Moments:
+    """Return distinct moments on the clock of ``zone``; None leaves each on the clock that it is written in."""
+    read: list[tuple[np.datetime64, int | None]]
+    read = _each(uniques, partial(_moment, tokens=tokens), (_NO_TIME, None), misfit)
+    moments = np.array([moment for moment, _ in read], dtype="datetime64[s]")
+    aware = np.array([offset is not None for _, offset in read], dtype=bool)
+    if zone is not None and aware.any():
+        offsets = np.array([offset for _, offset in read if offset is not None], dtype="timedelta64[s]")
+        moments[aware] = _on_the_clock(moments[aware] - offsets, zone)
     return moments
 
 
-def _iso(cell: object, tokens: Collection[str]) -> tuple[str, int | None]:
-    """Return the local moment as numpy reads it, to the second, and the offset from UTC in seconds, if there is one."""
+def _on_the_clock(utc: Moments, zone: Any) -> Moments:
+    """Return moments in UTC as a zone's clocks show them; one beyond every calendar counts as the last on that side."""
+    if zone == "UTC":
+        return utc
+    reached: pd.Series[Any] = pd.Series(np.clip(utc, *_CALENDAR))
+    shown: Moments = (
+        reached.dt.tz_localize("UTC").dt.tz_convert(zone).dt.tz_localize(None).to_numpy().astype("datetime64[s]")
+    )
+    return shown
+
+
+def _moment(cell: object, tokens: Collection[str]) -> tuple[np.datetime64, int | None]:
+    """Return one local moment to the second, and its offset from UTC in seconds, if there is one."""
     if isinstance(cell, datetime.datetime):  # pandas' Timestamp is one
         offset = cell.utcoffset()
-        return cell.replace(tzinfo=None).isoformat()[:19], None if offset is None else int(offset.total_seconds())
-    if isinstance(cell, datetime.date):
-        return cell.isoformat(), None
-    if isinstance(cell, np.datetime64):
-        return str(cell.astype("datetime64[s]")), None
+        local = np.datetime64(cell.replace(tzinfo=None).isoformat()[:19], "s")
+        return local, None if offset is None else int(offset.total_seconds())
+    if isinstance(cell, (datetime.date, np.datetime64)):
+        return np.datetime64(cell).astype("datetime64[s]"), None
     if not isinstance(cell, str):
         raise TypeError
-    if cell in tokens:
-        return "NaT", None
-    found = ISO.fullmatch(cell)
+    text = cell.strip()
+    if text in tokens:
+        return _NO_TIME, None
+    found = ISO.fullmatch(text)
     if found is None:
         raise ValueError
     day, time, utc, sign, hours, minutes = found.groups()
     if time is None and (utc or sign):
         raise ValueError
     seconds = 0 if utc else None if sign is None else int(f"{sign}1") * (3600 * int(hours) + 60 * int(minutes or 0))
-    return day if time is None else f"{day}T{time}", seconds
+    return np.datetime64(day if time is None else f"{day}T{time}", "s"), seconds
 
 
 # -- discrete values ---------------------------------------------------------------------------------------------
 
 
-def _labels(raw: pd.Series[Any], column: Column, name: str) -> pd.Series[Any]:
+def _labels(raw: pd.Series[Any], column: Column, name: str, misfit: Misfit) -> pd.Series[Any]:
     codes, uniques = distinct(raw)
-    labels = [label(unique) for unique in uniques]
-    if any("\0" in text for text in labels):
-        raise DataError("has cells with NUL bytes", field=name, remedy="export the data again as UTF-8 text")
     missing = set(column.missing_tokens)
-    if isinstance(column, BooleanColumn):
-        labels = [text if text in missing else _boolean(text) for text in labels]
     domain = [label(value) for value in getattr(column, "domain", ())]
-    categories = domain or sorted(set(labels) - missing)
+    misfits = _place_of_misfits(column, domain)
+    read = partial(_truth, tokens=missing) if isinstance(column, BooleanColumn) else _text
+    texts = _each(uniques, read, misfits, misfit)
+    categories = domain or sorted({*texts, *([misfits] if misfit == "coerce" else [])} - missing)
     place = {text: number for number, text in enumerate(categories)} | dict.fromkeys(missing, -1)
     if domain and isinstance(column, (CategoryColumn, OrdinalColumn)):
-        _place_the_rest(place, labels, column, name)
-    table = np.array([*(place[text] for text in labels), -1], dtype=np.int64)
+        _place_the_rest(place, texts, column, name, misfits if misfit == "coerce" else None)
+    nothing = place[misfits] if misfit == "coerce" and column.missing is False else -1
+    table = np.array([place[text] for text in texts] + [-1], dtype=np.int64)[codes]
     dtype = pd.CategoricalDtype(pd.Index(categories, dtype="str"))
-    return pd.Series(pd.Categorical.from_codes(table[codes], dtype=dtype))
+    return pd.Series(pd.Categorical.from_codes(np.where(table < 0, nothing, table), dtype=dtype))
+
+
+def _place_of_misfits(column: Column, domain: Sequence[str]) -> str:
+    """Return the text that a coerced misfit counts as: ``other``, else missing, else the first value."""
+    other = getattr(column, "other", None)
+    if other is not None:
+        return label(other)
+    return domain[0] if domain and column.missing is False else ""
 
 
 def _place_the_rest(
-    place: dict[str, int], labels: Sequence[str], column: CategoryColumn | OrdinalColumn, name: str
+    place: dict[str, int], labels: Sequence[str], column: CategoryColumn | OrdinalColumn, name: str, misfits: str | None
 ) -> None:
     """Place what is not in the list: 01 and 1.0 where the values are numbers, anything where there is an ``other``."""
     numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in column.values)
@@ -302,8 +406,21 @@ def _place_the_rest(
             place[text] = place[same]
         elif column.other is not None:
             place[text] = place[label(column.other)]
+        elif misfits is not None:
+            place[text] = place[misfits]
         else:
             raise DataError("has values outside the schema's list", field=name, remedy="add them, or name an other")
+
+
+def _text(cell: object) -> str:
+    """Return one cell's label; ValueError or TypeError for what has none that a file could hold."""
+    if isinstance(cell, _NO_CELLS):
+        raise TypeError
+    text = label(cell)
+    text.encode()  # half of a surrogate pair is no text
+    if "\0" in text:
+        raise _NulByte
+    return text
 
 
 def truth_of(text: str) -> str | None:
@@ -317,8 +434,9 @@ def truth_of(text: str) -> str | None:
     return "true" if lowered in _TRUE else "false" if lowered in _FALSE else None
 
 
-def _boolean(text: str) -> str:
-    found = truth_of(text)
+def _truth(cell: object, tokens: Collection[str]) -> str:
+    text = _text(cell)
+    found = text if text in tokens else truth_of(text)
     if found is None:
         raise ValueError
     return found

@@ -97,6 +97,14 @@ def refuse_fields(name: str, header: Header) -> None:
         raise DataError("holds values of several fields", field=name, remedy="save each field as an array of its own")
 
 
+def in_memory(values: Any) -> np.ndarray[Any, np.dtype[Any]]:
+    """Return an array that somebody has in memory; a list becomes one of objects, so that each cell stays its own.
+
+    Of ``[1, "a"]`` numpy makes two texts, of ``[True, 2]`` two numbers: one cell would change how others are read.
+    """
+    return np.array(values, dtype=object) if isinstance(values, (list, tuple)) else np.asarray(values)
+
+
 def array(path: Path, name: str) -> np.ndarray[Any, np.dtype[Any]]:
     """Return one array, whole.
 

@@ -20,6 +20,7 @@ import pandas as pd
 
 from doublure.data import cells, csv_files
 from doublure.errors import DataError
+from doublure.schema.scalars import Misfit
 
 if TYPE_CHECKING:
     from doublure.schema import Schema
@@ -101,13 +102,13 @@ class TableSource:
             at_least: Fewer records than this are refused.
 
         Raises:
-            DataError: A cell does not fit its column and the schema has no public rule for it.
+            DataError: A cell does not fit its column and the schema has no public rule for it; there are too few.
         """
         self.check(schema)
         id_column = schema.unit.id
         wanted = {name: column for name, column in schema.columns.items() if column.type != "id"}
         tokens = {} if id_column is None else {id_column: schema.columns[id_column].missing_tokens}
-        frame, ids = self.read(wanted, tokens)
+        frame, ids = self.read(wanted, tokens, schema.misfit)
         if len(frame) < at_least:
             raise DataError(
                 f"has fewer than {at_least} records", field=self.name, remedy="give the table that the schema describes"
@@ -117,13 +118,14 @@ class TableSource:
         return _bounded(frame, ids[id_column], schema.unit.max_records)
 
     def read(
-        self, columns: Mapping[str, Column], keys: Mapping[str, Collection[str]]
+        self, columns: Mapping[str, Column], keys: Mapping[str, Collection[str]], misfit: Misfit = "refuse"
     ) -> tuple[pd.DataFrame, dict[str, pd.Series[Any]]]:
         """Read columns in canonical form, and the labels of columns that name a unit or a source.
 
         Args:
             columns: Name -> what is public of it.
             keys: Name of a column of labels -> the texts that mean missing in it.
+            misfit: What becomes of a cell that does not fit; with ``coerce``, a record that misses a label is left out.
 
         Raises:
             DataError: A cell does not fit its column, or a label is missing.
@@ -131,16 +133,20 @@ class TableSource:
         frames: list[pd.DataFrame] = []
         labels: dict[str, list[pd.Series[Any]]] = {name: [] for name in keys}
         for raw in self.chunks(list(dict.fromkeys([*columns, *keys]))):
-            frames.append(_canonical(raw, columns))
-            for name, tokens in keys.items():
-                labels[name].append(cells.unit_ids(raw[name], name, tokens))
-        frame = cells.concatenate(frames or [_canonical(_no_rows(columns), columns)], list(columns))
+            named = {name: cells.unit_ids(raw[name], name, tokens, misfit) for name, tokens in keys.items()}
+            kept = np.ones(len(raw), dtype=np.bool_)
+            for ids in named.values():
+                kept &= ids.notna().to_numpy()
+            frames.append(cells.kept_of(_canonical(raw, columns, misfit), kept))
+            for name, ids in named.items():
+                labels[name].append(cells.kept_of(ids, kept))
+        frame = cells.concatenate(frames or [_canonical(_no_rows(columns), columns, misfit)], list(columns))
         none: list[pd.Series[Any]] = [pd.Series(dtype=object)]
         return frame, {name: pd.concat(parts or none, ignore_index=True) for name, parts in labels.items()}
 
 
-def _canonical(raw: pd.DataFrame, columns: Mapping[str, Column]) -> pd.DataFrame:
-    return pd.DataFrame({name: cells.canonical(raw[name], column, name) for name, column in columns.items()})
+def _canonical(raw: pd.DataFrame, columns: Mapping[str, Column], misfit: Misfit) -> pd.DataFrame:
+    return pd.DataFrame({name: cells.canonical(raw[name], column, name, misfit) for name, column in columns.items()})
 
 
 def _no_rows(wanted: Iterable[str]) -> pd.DataFrame:

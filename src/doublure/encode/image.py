@@ -52,7 +52,7 @@ class ImageEncoder:
 
     def compact(self, images: Images) -> Tensor:
         """Return ``(N, P)`` uint8: the pixels, channels first, and the label's code."""
-        pixels = np.ascontiguousarray(images.images.transpose(0, 3, 1, 2)).reshape(len(images), -1)
+        pixels = np.ascontiguousarray(images.images.transpose(0, 3, 1, 2)).reshape(len(images), self._pixels)
         parts = [pixels]
         if self._label is not None:
             if images.labels is None:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from doublure.access import Access
 from doublure.errors import SettingError, printable
-from doublure.guarantee import LARGE_EPSILON, Guarantee, odds_factor
+from doublure.guarantee import ANY_DATA, LARGE_EPSILON, REFUSALS, Guarantee, odds_factor
 from doublure.methods import choice, table
 from doublure.methods.base import Method, MethodSettings, settings_of
 from doublure.planning import bayesian, loudness
@@ -347,6 +347,9 @@ def _guarantee(
     assumptions = ["the declared facts of the schema are public"]
     if schema.unit.max_records > 1 or schema.unit.id is not None:
         assumptions.append(f"{schema.unit.id} names each {schema.unit.name} the same way in every record")
+    coerced = schema.misfit == "coerce"
+    if coerced:
+        assumptions.append(ANY_DATA)
     rates = {getattr(access.event, "sample_rate", None) for access in training}
     found = Guarantee(
         kind="dp",
@@ -358,7 +361,12 @@ def _guarantee(
         steps=chosen.work(schema, settings).steps,
         noise_source=getattr(settings, "noise_source", None),
         assumptions=(*assumptions, *settings.assumptions),
-        excluded=("floating-point and timing side channels", "internal reports", *settings.excluded),
+        excluded=(
+            "floating-point and timing side channels",
+            "internal reports",
+            *(() if coerced else (REFUSALS,)),
+            *settings.excluded,
+        ),
         unit=unit,
         max_records=max_records,
     )

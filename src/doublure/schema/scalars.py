@@ -6,7 +6,7 @@ import datetime
 import re
 import unicodedata
 from decimal import Decimal
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import (
     AfterValidator,
@@ -22,6 +22,9 @@ from pydantic import (
 from doublure.errors import printable
 
 Value: TypeAlias = StrictBool | StrictInt | StrictFloat | StrictStr
+Misfit: TypeAlias = Literal["refuse", "coerce"]
+"""What becomes of a cell, or of a record, that does not fit the schema: the data is refused, or a public rule says."""
+
 EXACT = 2**53  # above it float64 skips whole numbers
 _LONGEST_NAME = 500
 

@@ -23,7 +23,7 @@ from doublure.schema.columns import Column, Value, label
 from doublure.schema.constraints import Constraint, Equal
 from doublure.schema.facets import UNDECLARED, Fact, Frozen, Learn
 from doublure.schema.messages import one_line
-from doublure.schema.scalars import Positive
+from doublure.schema.scalars import Misfit, Positive
 
 
 class Unit(Frozen):
@@ -63,6 +63,7 @@ class Schema(Frozen):
     Attributes:
         unit: Whom the guarantee protects.
         units: How many there are.
+        misfit: What becomes of private data that does not fit: it is refused, or coerced by public rules.
         columns: Name -> what is known of it, in file order.
         constraints: Public knowledge about columns together.
 
@@ -82,6 +83,9 @@ class Schema(Frozen):
     kind: str
     unit: Unit = Unit()
     units: Fact[Positive] = UNDECLARED
+    misfit: Misfit = Field(
+        default="refuse", description="data that does not fit is refused, or changed cell by cell by public rules"
+    )
 
     if TYPE_CHECKING:
 
@@ -151,6 +155,8 @@ class Schema(Frozen):
     def to_plain(self) -> dict[str, Any]:
         """Return the schema as JSON and YAML can hold it; defaults that say nothing are left out."""
         data = self.model_dump(mode="json", exclude_none=True)
+        if self.misfit == "refuse":
+            del data["misfit"]
         data["unit"] = {"name": self.unit.name, "id": self.unit.id, "max_records": self.unit.max_records}
         return data
 

@@ -200,7 +200,7 @@ def test_one_plain_value_for_each_image(tmp_path, schema, pixels, labels, which,
 
 
 def test_ragged_arrays_in_memory_are_refused_in_a_line(schema, pixels):
-    assert "what is no array" in refusal({"x": pixels, "y": [[1], [1, 2]] * 6}, schema)
+    assert "no category" in refusal({"x": pixels, "y": [[1], [1, 2]] * 6}, schema)
     assert "what is no array" in refusal({"x": [[1], [1, 2]]}, schema)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from doublure.data.images.pictures import Reader
 from doublure.data.images.records import Pixels
 from doublure.data.images.sources import LABEL_NAMES, PIXEL_NAMES, ImageSource, other_length
-from doublure.data.npz import DAMAGED, Header, array, headers, read_header, refuse_fields, refuse_objects
+from doublure.data.npz import DAMAGED, Header, array, headers, in_memory, read_header, refuse_fields, refuse_objects
 from doublure.data.splits import beside, labels_among, named, only, several
 from doublure.errors import DataError
 from doublure.schema.images import LABEL, ImageSchema
@@ -82,8 +82,8 @@ class _NamedSource(_ArraySource):
     """Arrays with names: the images, and beside them labels and ids, one plain value an image."""
 
     def __init__(self, name: str, found: _Names) -> None:
-        super().__init__(name, self._header_of(found.pixels), labelled=bool(found.labels))
         self._found = found
+        super().__init__(name, self._header_of(found.pixels), labelled=bool(found.labels))
 
     @abstractmethod
     def _names(self) -> Container[str]:
@@ -150,7 +150,7 @@ class _MappingSource(_NamedSource):
 
     def _array(self, name: str) -> np.ndarray[Any, Any]:
         try:
-            return np.asarray(self._arrays[name])
+            return np.asarray(self._arrays[name]) if name == self._found.pixels else in_memory(self._arrays[name])
         except (TypeError, ValueError):  # the message of the original could show a value
             remedy = "give arrays of numbers or texts"
             raise DataError("holds what is no array", field=name, remedy=remedy) from None

@@ -66,7 +66,7 @@ class FolderSource(ImageSource):
             return
         known = [label(value) for value in schema.label.domain]
         unknown = sum(class_of(folder.name, known) not in known for folder in self._classes)
-        if known and unknown and schema.label.other is None:
+        if known and unknown and schema.label.other is None and schema.misfit == "refuse":
             remedy = "add them to label.values, name an other, or give the right folder"
             raise DataError(f"has folders that are no class of the schema: {unknown}", field=self.name, remedy=remedy)
 

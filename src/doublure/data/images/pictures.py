@@ -11,8 +11,9 @@ is grey for colour, or the reverse     refused                             conve
 has a palette, transparency, 16 bits   refused                             converted; what is transparent turns white
 =====================================  ==================================  ===========================================
 
-A camera's orientation mark is always followed. No rule looks at more than one picture, and nothing is left out: a set
-with one picture that is refused is refused as a whole, with counts and the rule, never a file's name.
+A camera's orientation mark is always followed. No rule looks at more than one picture. A set with one picture that is
+refused is refused as a whole, with counts and the rule, never a file's name; with ``misfit: coerce``, that picture is
+left out.
 """
 
 from __future__ import annotations
@@ -50,16 +51,20 @@ _MENDED_BY_RESIZING = frozenset({MOVING, SIZE, COLOURS})
 
 
 class Faults:
-    """How many pictures broke which rule."""
+    """Which pictures broke which rule.
+
+    Attributes:
+        rows: Their places, from 0.
+    """
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
-        self._first: int | None = None
+        self.rows: list[int] = []
 
     def note(self, fault: str, number: int) -> None:
         """Count a picture; ``number`` is its place, from 1."""
         self._counts[fault] += 1
-        self._first = number if self._first is None else min(self._first, number)
+        self.rows.append(number - 1)
 
     def refuse(self, name: str) -> None:
         """Refuse the set if any picture broke a rule.
@@ -72,7 +77,7 @@ class Faults:
         said = "; ".join(f"{count} {_of(count, fault)}" for fault, count in sorted(self._counts.items()))
         mended = set(self._counts) <= _MENDED_BY_RESIZING
         remedy = "mend or remove them" + (", or declare on_mismatch: resize" if mended else "")
-        raise DataError(f"of the images {said} (the first is number {self._first})", field=name, remedy=remedy)
+        raise DataError(f"of the images {said} (the first is number {min(self.rows) + 1})", field=name, remedy=remedy)
 
 
 def _of(count: int, fault: str) -> str:

@@ -128,28 +128,29 @@ class ImageSource(ABC):
             at_least: Fewer images than this are refused.
 
         Raises:
-            DataError: An image breaks the schema's rule, or a label is not in its list.
+            DataError: An image breaks the schema's rule, or a label is not in its list; there are too few.
         """
         schema = image_schema(schema)
         self.check(schema)
         if self.count < at_least:
             remedy = "give the set that the schema describes"
             raise DataError(f"has fewer than {at_least} images", field=self.name, remedy=remedy)
-        pixels = self._pixels(schema)
-        labels = None
+        pixels, kept = self._pixels(schema)
+        labels = ids = None
         if schema.label is not None:
             given = self._column(self.labels([label(value) for value in schema.label.domain]), LABEL)
-            if given.isna().any():
+            if schema.misfit == "refuse" and given.isna().any():
                 remedy = "give each image a label, or leave out those without"
                 raise DataError("some images have none", field=LABEL, remedy=remedy)
-            labels = cells.canonical(given, schema.label, LABEL)
-        if schema.unit.id is None:
-            content = Images(images=pixels, labels=labels)
-            return ImageSet(content=content, unit=np.arange(len(pixels), dtype=np.int64), n_units=len(pixels))
-        ids = cells.unit_ids(self._column(self.ids(schema.unit.id), schema.unit.id), schema.unit.id)
-        return _bounded(Images(images=pixels, labels=labels), ids, schema.unit.max_records)
+            labels = cells.canonical(given, schema.label, LABEL, schema.misfit)
+        if schema.unit.id is not None:
+            given = self._column(self.ids(schema.unit.id), schema.unit.id)
+            ids = cells.unit_ids(given, schema.unit.id, misfit=schema.misfit)
+            kept &= ids.notna().to_numpy()
+        return _bounded(Images(images=pixels, labels=labels), np.flatnonzero(kept), ids, schema.unit.max_records)
 
-    def _pixels(self, schema: ImageSchema) -> Pixels:
+    def _pixels(self, schema: ImageSchema) -> tuple[Pixels, np.ndarray[Any, np.dtype[np.bool_]]]:
+        """Return all images, and which of them the schema's rule takes."""
         reader = Reader(schema.images, schema.shape)
         try:
             pixels = np.empty((self.count, *schema.shape), dtype=np.uint8)
@@ -166,11 +167,14 @@ class ImageSource(ABC):
             done += len(block)
         if done != self.count:
             raise self.damaged()
-        reader.faults.refuse(self.name)
-        return pixels
+        if schema.misfit == "refuse":
+            reader.faults.refuse(self.name)
+        kept = np.ones(len(pixels), dtype=np.bool_)
+        kept[reader.faults.rows] = False
+        return pixels, kept
 
     def _column(self, raw: Any, name: str) -> pd.Series[Any]:
-        column = pd.Series(raw).reset_index(drop=True)
+        column = cells.raw_column(np.asarray(raw))
         if len(column) != self.count:
             raise other_length(name)
         return column
@@ -192,12 +196,14 @@ def image_schema(schema: Schema) -> ImageSchema:
     return schema
 
 
-def _bounded(images: Images, ids: pd.Series[Any], max_records: int) -> ImageSet:
-    """Keep the first ``max_records`` images of each unit, in the container's order."""
-    codes, names = pd.factorize(ids)
-    keep = np.flatnonzero((pd.Series(codes).groupby(codes).cumcount() < max_records).to_numpy())
-    kept = images if len(keep) == len(images) else images.take(keep)
-    return ImageSet(content=kept, unit=codes[keep].astype(np.int64, copy=False), n_units=len(names))
+def _bounded(
+    images: Images, rows: np.ndarray[Any, np.dtype[np.intp]], ids: pd.Series[Any] | None, max_records: int
+) -> ImageSet:
+    """Keep of these images the first ``max_records`` of each unit, in the container's order."""
+    codes, units = (np.arange(len(rows)), rows) if ids is None else pd.factorize(ids.iloc[rows])
+    first = (pd.Series(codes).groupby(codes).cumcount() < max_records).to_numpy()
+    kept = images if first.sum() == len(images) else images.take(rows[first])
+    return ImageSet(content=kept, unit=codes[first].astype(np.int64, copy=False), n_units=len(units))
 
 
 def open_images(source: Source) -> ImageSource:

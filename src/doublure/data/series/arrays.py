@@ -31,6 +31,7 @@ from doublure.data.series.sources import Cut, SeriesSource
 from doublure.data.splits import beside, named, only, several
 from doublure.errors import DataError
 from doublure.schema.columns import Column
+from doublure.schema.scalars import Misfit
 from doublure.schema.series import SERIES, VALUES, SeriesSchema
 
 VALUE_NAMES = (VALUES, SERIES, "x", "data")
@@ -69,6 +70,10 @@ class ArraySource(SeriesSource):
     def array(self, name: str) -> Any:
         """Return one array, whole."""
 
+    def refuse_form(self, name: str) -> None:
+        """Refuse an array by its header; raises DataError."""
+        npz.refuse_fields(name, self._headers[name])
+
     @property
     def names(self) -> list[str]:
         """The arrays that there are."""
@@ -79,8 +84,8 @@ class ArraySource(SeriesSource):
         found, lengths = {}, set()
         for name, header in self._headers.items():
             kind = header.dtype.kind
-            if len(header.shape) >= 2 and header.shape[-1] > 1 and kind in "uif":
-                found[name] = "real" if kind == "f" else "integer"
+            if len(header.shape) >= 2 and header.shape[-1] > 1 and kind in "uifO":
+                found[name] = "integer" if kind in "ui" else "real"
                 lengths.add(header.shape[-1])
             elif len(header.shape) == 1:
                 found[name] = {"M": "datetime", "b": "boolean"}.get(kind, "text")
@@ -93,25 +98,34 @@ class ArraySource(SeriesSource):
             found = self._found(name, layout)
             if found is None:
                 raise DataError("is not among the arrays", field=name, remedy="mend the schema, or name the array so")
-            npz.refuse_objects(found, self._headers[found])
+            self.refuse_form(found)
             if not _fits(self._headers[found].shape, layout.lead):
                 raise DataError("has another length than the series", field=found, remedy="give each series one")
 
     def cut(self, schema: SeriesSchema) -> Cut:
-        """Read the series; one without a single value is none."""
+        """Read the series; where misfits are coerced, one without a unit or a beginning that should have it is none."""
         layout = self._layout(schema)
-        attributes = {name: self._cells(name, schema.attributes[name], layout) for name in self._steering(schema)}
+        attributes = {
+            name: self._cells(name, schema.attributes[name], layout, schema.misfit) for name in self._steering(schema)
+        }
         count = int(np.prod(layout.lead))
         frame = pd.DataFrame(attributes, index=pd.RangeIndex(count))
         time = self._time(schema, layout)
         starts: Whole | None = None
+        kept = np.ones(count, dtype=np.bool_)
         if time is not None:
-            moments = self._cells(time, moments_column(schema), layout).to_numpy().astype("datetime64[s]")
-            starts = moments.astype(np.int64)
+            moments = self._cells(time, moments_column(schema), layout, schema.misfit)
+            starts = moments.to_numpy().astype("datetime64[s]").astype(np.int64)
+            kept &= moments.notna().to_numpy()
         unit = None
         if schema.unit.id is not None:
-            unit = cells.unit_ids(self._raw(schema.unit.id, layout), schema.unit.id)
-        return held(self._values(schema, layout, count), frame, unit, starts, schema)
+            unit = cells.unit_ids(self._raw(schema.unit.id, layout), schema.unit.id, misfit=schema.misfit)
+            kept &= unit.notna().to_numpy()
+            unit = cells.kept_of(unit, kept)
+        values = self._values(schema, layout, count)
+        if not kept.all():
+            values, starts = values[kept], None if starts is None else starts[kept]
+        return held(values, cells.kept_of(frame, kept), unit, starts, schema)
 
     # -- where things stand --------------------------------------------------------------------------------------
 
@@ -149,12 +163,12 @@ class ArraySource(SeriesSource):
     def _lead(self, name: str, schema: SeriesSchema, *, alone: bool) -> tuple[int, ...]:
         """Return the axes before the steps of an array of values."""
         header, length, channels = self._headers[name], schema.length, len(schema.channels)
-        npz.refuse_objects(name, header)
+        self.refuse_form(name)
         shape = header.shape
         if alone and len(shape) > 2 and shape[-1] == 1 and channels == 1:
             shape = shape[:-1]
         ends = (length,) if alone else (length, channels)
-        if header.dtype.kind not in "buif" or len(shape) - len(ends) not in (1, 2):
+        if header.dtype.kind not in "buifO" or len(shape) - len(ends) not in (1, 2):
             form = ", ".join(["series", "length", *(["channels"] if channels > 1 else [])])
             raise DataError("is no array of series", field=name, remedy=f"give numbers of shape ({form})")
         if shape[-len(ends) :] != ends:
@@ -183,16 +197,17 @@ class ArraySource(SeriesSource):
 
     def _values(self, schema: SeriesSchema, layout: _Layout, count: int) -> Values:
         arrays = [np.asarray(self.array(name)) for name in layout.values]
-        length, together = schema.length, arrays[0].reshape(count, schema.length, -1)
-        parts = [together[:, :, k] for k in range(together.shape[2])] if len(arrays) == 1 else arrays
-        values = np.empty((count, length, len(parts)))
+        length, channels = schema.length, len(schema.channels)
+        parts = [*arrays[0].reshape(count, length, channels).transpose(2, 0, 1)] if len(arrays) == 1 else arrays
+        values = np.empty((count, length, channels))
         for number, ((name, channel), part) in enumerate(zip(schema.channels.items(), parts, strict=True)):
-            column = cells.canonical(pd.Series(part.reshape(-1)), readable(channel, schema), name)
+            raw = cells.raw_column(part.reshape(-1))
+            column = cells.canonical(raw, readable(channel, schema), name, schema.misfit)
             values[:, :, number] = column.to_numpy(dtype=np.float64).reshape(count, length)
         return values
 
-    def _cells(self, name: str, column: Column, layout: _Layout) -> pd.Series[Any]:
-        return cells.canonical(self._raw(name, layout), column, name)
+    def _cells(self, name: str, column: Column, layout: _Layout, misfit: Misfit) -> pd.Series[Any]:
+        return cells.canonical(self._raw(name, layout), column, name, misfit)
 
     def _raw(self, name: str, layout: _Layout) -> pd.Series[Any]:
         """Return an array beside the values, one cell a series."""
@@ -200,7 +215,7 @@ class ArraySource(SeriesSource):
         if raw.shape != layout.lead and raw.size != np.prod(layout.lead):
             rows, columns = layout.lead
             raw = np.repeat(raw, columns) if len(raw) == rows else np.tile(raw, rows)
-        return pd.Series(raw.reshape(-1))
+        return cells.raw_column(raw.reshape(-1))
 
 
 def _fits(shape: tuple[int, ...], lead: tuple[int, ...]) -> bool:
@@ -215,7 +230,7 @@ class MappingSource(ArraySource):
 
     def __init__(self, name: str, arrays: Mapping[str, Any]) -> None:
         try:
-            self._arrays = {key: _plain(values) for key, values in arrays.items()}
+            self._arrays = {key: npz.in_memory(values) for key, values in arrays.items()}
         except (TypeError, ValueError, AttributeError):  # the message of the original could show a value
             raise DataError("holds what is no array", field=name, remedy="give arrays of numbers or texts") from None
         shapes = {key: Header(shape=values.shape, dtype=values.dtype) for key, values in self._arrays.items()}
@@ -226,21 +241,16 @@ class MappingSource(ArraySource):
         return self._arrays[name]
 
 
-def _plain(values: Any) -> np.ndarray[Any, np.dtype[Any]]:
-    """Return an array that tells its type: a column of texts or labels is one of texts."""
-    if isinstance(values, pd.Series):
-        values = values.astype(str) if values.dtype == object or hasattr(values, "cat") else values
-        values = values.to_numpy()
-    found = np.asarray(values)
-    return found.astype(str) if found.dtype == object else found
-
-
 class NpzSource(ArraySource):
     """Arrays in an NPZ file."""
 
     def __init__(self, path: Path, split: str | None) -> None:
         self._path = path
         super().__init__(path.name, npz.headers(path), split)
+
+    def refuse_form(self, name: str) -> None:
+        """Refuse an array by its header; raises DataError."""
+        npz.refuse_objects(name, self._headers[name])
 
     def array(self, name: str) -> Any:
         """Return one array."""

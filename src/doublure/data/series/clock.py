@@ -21,7 +21,7 @@ MONDAY = 4 * 86_400
 """1970-01-05, 00:00, from which windows are counted."""
 
 _DAY = 86_400
-_LAST = int(np.datetime64("9999-12-31T23:59:59", "s").astype(np.int64))
+_LAST = int(np.datetime64("9999-12-31T09:59:59", "s").astype(np.int64))  # in every zone, a moment of year 9999 in UTC
 
 
 @dataclass(frozen=True, kw_only=True)

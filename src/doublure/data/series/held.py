@@ -11,7 +11,6 @@ from doublure.data import cells
 from doublure.data.series import clock
 from doublure.data.series.clock import Changes, Flags, Whole
 from doublure.data.series.records import Values
-from doublure.errors import DataError
 from doublure.schema.columns import Column, DatetimeColumn, IntegerColumn, RealColumn
 from doublure.schema.series import SeriesSchema
 
@@ -60,26 +59,16 @@ def held(
         starts: ``(N,)`` the wall clock at each series' beginning.
         schema: Attributes that follow from the time, and what clock changes do.
 
-    Raises:
-        DataError: A series begins where no calendar reaches.
     """
     if starts is None:
         return Held(values, attributes, unit)
     fill = schema.series.clock_changes == "fill"
-    changes = changes_of(starts, schema, schema.series.time or "")
-    return Held(values, complete(attributes, starts, schema), unit, changes, fill=fill)
+    return Held(values, complete(attributes, starts, schema), unit, changes_of(starts, schema), fill=fill)
 
 
-def changes_of(starts: Whole, schema: SeriesSchema, field: str) -> Changes:
-    """Return the clock changes within windows that begin at ``starts``.
-
-    Raises:
-        DataError: A window lies where no calendar reaches.
-    """
-    try:
-        return clock.changes_in(starts, schema.length, schema.series.seconds or 1, schema.series.timezone)
-    except (ValueError, OverflowError, ArithmeticError):
-        raise DataError("has moments that no calendar reaches", field=field, remedy="mend them") from None
+def changes_of(starts: Whole, schema: SeriesSchema) -> Changes:
+    """Return the clock changes within windows that begin at ``starts``."""
+    return clock.changes_in(starts, schema.length, schema.series.seconds or 1, schema.series.timezone)
 
 
 def complete(attributes: pd.DataFrame, starts: Whole, schema: SeriesSchema) -> pd.DataFrame:
@@ -89,13 +78,13 @@ def complete(attributes: pd.DataFrame, starts: Whole, schema: SeriesSchema) -> p
         if name in attributes:
             found[name] = attributes[name]
         elif column.from_time is not None:
-            found[name] = cells.canonical(clock.derived(starts, column.from_time), column, name)
+            found[name] = cells.canonical(clock.derived(starts, column.from_time), column, name, schema.misfit)
     return pd.DataFrame(found, index=pd.RangeIndex(len(starts)))
 
 
 def readable(channel: IntegerColumn | RealColumn, schema: SeriesSchema) -> Column:
     """Return a channel whose empty cells are left to the rule for gaps, unless they are to be refused anyway."""
-    if channel.missing is False and schema.series.gaps == "drop":
+    if channel.missing is False and (schema.series.gaps == "drop" or schema.misfit == "coerce"):
         return channel.model_copy(update={"missing": True})
     return channel
 

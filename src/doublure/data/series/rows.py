@@ -18,14 +18,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from doublure.data import cells
 from doublure.data.series import clock
-from doublure.data.series.clock import Whole
+from doublure.data.series.clock import Flags, Whole
 from doublure.data.series.held import changes_of, complete, held, moments_column, readable
 from doublure.data.series.records import Values
 from doublure.data.series.sources import Cut, SeriesSource
 from doublure.data.tables import TableSource
 from doublure.errors import DataError
 from doublure.schema.columns import Column, IntegerColumn
+from doublure.schema.scalars import Misfit
 from doublure.schema.series import SERIES, STEP, SeriesSchema
 
 _NO_TOKENS = ("",)
@@ -104,7 +106,8 @@ class _Form:
     def read(self, table: TableSource, more: Mapping[str, Column]) -> tuple[pd.DataFrame, dict[str, pd.Series[Any]]]:
         """Return the canonical cells of all columns, and the labels of units and sources."""
         columns = {**self.values(), **self.attributes(), **self.moments(), **more}
-        return table.read(columns, dict.fromkeys(self.keys(), _NO_TOKENS))
+        frame, keys = table.read(columns, dict.fromkeys(self.keys(), _NO_TOKENS), self.schema.misfit)
+        return _taken(frame, keys, frame[[*self.moments(), *more]].notna().all(axis=1).to_numpy())
 
     def cut(self, table: TableSource) -> Cut:
         """Find the series."""
@@ -150,7 +153,10 @@ class Readings:
         key = (self._series[inside] - first) * length + self._step[inside]
         size = (last - first) * length
         doubled = self._changes.doubled[first:last]
-        if self._rule == "refuse" and ((np.bincount(key, minlength=size) > 1) & ~doubled.reshape(-1)).any():
+        if (
+            self._rule == "refuse" == self._schema.misfit
+            and ((np.bincount(key, minlength=size) > 1) & ~doubled.reshape(-1)).any()
+        ):
             remedy = "declare irregular: mean, sum or last, or mend the data"
             raise DataError("has several readings in one step of a series", field=self._name, remedy=remedy)
         columns = [self._column(key, cells, size) for cells in self._values[inside].T]
@@ -179,18 +185,28 @@ class _CutRows:
         self.block = readings.block
 
 
-def _of_series(
-    cells: pd.DataFrame, keys: Mapping[str, pd.Series[Any]], series: Whole
+def _taken(
+    frame: pd.DataFrame, keys: Mapping[str, pd.Series[Any]], rows: Flags
 ) -> tuple[pd.DataFrame, dict[str, pd.Series[Any]]]:
-    """Return each series' attributes, which its readings have to agree on, and its labels."""
+    """Return some of the rows, and their labels."""
+    return cells.kept_of(frame, rows), {name: cells.kept_of(key, rows) for name, key in keys.items()}
+
+
+def _of_series(
+    frame: pd.DataFrame, keys: Mapping[str, pd.Series[Any]], series: Whole, misfit: Misfit
+) -> tuple[pd.DataFrame, dict[str, pd.Series[Any]]]:
+    """Return each series' attributes, which its readings have to agree on, and its labels.
+
+    Where misfits are coerced, the first of its readings says what they are.
+    """
     first = np.unique(series, return_index=True)[1]
-    for name, column in cells.items():
+    for name, column in frame.items():
         codes = column.cat.codes.to_numpy()
-        if (codes != codes[first][series]).any():
+        if misfit == "refuse" and (codes != codes[first][series]).any():
             remedy = "cut shorter series, or take it out of the schema"
             raise DataError("changes within a series", field=name, remedy=remedy)
     labels = {name: key.iloc[first].reset_index(drop=True) for name, key in keys.items()}
-    return cells.iloc[first].reset_index(drop=True), labels
+    return frame.iloc[first].reset_index(drop=True), labels
 
 
 class _Timed(_Form):
@@ -203,7 +219,7 @@ class _Timed(_Form):
         frame, keys = self.read(table, {})
         moments = frame[time].to_numpy().astype("datetime64[s]").astype(np.int64)
         places = clock.places_of(moments, schema.length, seconds)
-        if windows.irregular == "refuse" and places.beside.any():
+        if windows.irregular == "refuse" == schema.misfit and places.beside.any():
             remedy = "declare irregular: mean, sum or last, or mend series.step"
             raise DataError("has moments that stand beside the steps", field=time, remedy=remedy)
         series = _numbered([*keys.values()], places.start)
@@ -211,9 +227,9 @@ class _Timed(_Form):
         starts = np.zeros(count, dtype=np.int64)
         starts[series] = places.start
         values = frame[list(schema.channels)].to_numpy(dtype=np.float64)
-        changes = changes_of(starts, schema, time)
+        changes = changes_of(starts, schema)
         readings = Readings(series, places.step, moments, values, schema, changes, time)
-        attributes, labels = _of_series(frame[list(self.attributes())], keys, series)
+        attributes, labels = _of_series(frame[list(self.attributes())], keys, series, schema.misfit)
         full = complete(attributes, starts, schema)
         return _CutRows(readings, full, labels.get(schema.unit.id or ""))
 
@@ -248,14 +264,16 @@ class _Numbered(_Form):
         """Join the steps of each series."""
         schema, length = self.schema, self.schema.length
         frame, keys = self.read(table, {STEP: IntegerColumn(missing=False)})
-        step = frame[STEP].to_numpy().astype(np.int64)
-        if len(step) and not 0 <= step.min() <= step.max() < length:
+        inside = frame[STEP].between(0, length - 1).to_numpy()
+        if schema.misfit == "refuse" and not inside.all():
             raise DataError("has steps outside 0 … length - 1", field=STEP, remedy="number them from 0")
+        frame, keys = _taken(frame, keys, inside)
+        step = frame[STEP].to_numpy().astype(np.int64)
         series = _numbered([*keys.values()], np.zeros(len(step), dtype=np.int64))
         count = int(series.max(initial=-1)) + 1
         values = frame[list(schema.channels)].to_numpy(dtype=np.float64)
         readings = Readings(series, step, step, values, schema, clock.Changes.none(count, length), STEP)
-        attributes, labels = _of_series(frame[list(self.attributes())], keys, series)
+        attributes, labels = _of_series(frame[list(self.attributes())], keys, series, schema.misfit)
         return _CutRows(readings, attributes, labels.get(schema.unit.id or ""))
 
 

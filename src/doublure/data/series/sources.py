@@ -91,7 +91,7 @@ class SeriesSource(ABC):
             at_least: Fewer series than this are refused.
 
         Raises:
-            DataError: A reading or a gap breaks the schema's rules.
+            DataError: A reading or a gap breaks the schema's rules; there are too few series.
         """
         schema = series_schema(schema)
         self.check_header(schema)
@@ -124,7 +124,10 @@ class SeriesSource(ABC):
         return rows
 
     def _whole(self, cut: Cut, schema: SeriesSchema) -> Flags:
-        """Return which series stay: those with a reading that the rules for gaps and clock changes do not leave out."""
+        """Return which series stay: those with a reading that the rules for gaps and clock changes do not leave out.
+
+        A gap that is to be refused leaves its series out where misfits are coerced.
+        """
         kept = np.ones(len(cut.attributes), dtype=np.bool_)
         rule = schema.series.gaps
         for first, last in _blocks(len(kept), schema):
@@ -134,11 +137,13 @@ class SeriesSource(ABC):
             if schema.series.clock_changes == "drop":
                 there &= ~cut.changed[first:last]
             for number, (name, channel) in enumerate(schema.channels.items()):
-                refused = rule == "refuse" or (rule == "missing" and channel.missing is False)
-                if refused and gaps[there, number].any():
+                if not (rule == "refuse" or (rule == "missing" and channel.missing is False)):
+                    continue
+                if schema.misfit == "refuse" and gaps[there, number].any():
                     said = f"gaps: {rule}" if rule == "refuse" else "missing: false"
                     remedy = "declare gaps: drop, or gaps: missing and missing: true, or fill them by a public rule"
                     raise DataError(f"has steps without a value, and the schema says {said}", field=name, remedy=remedy)
+                there &= ~gaps[:, number]
             kept[first:last] = there & ~gaps.any(axis=1) if rule == "drop" else there
         return kept
 
