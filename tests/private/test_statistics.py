@@ -352,7 +352,7 @@ def test_shares_are_close():
 
 
 def check_shares_follow_from_noisy_counts_alone(patch):
-    """What the noise gave out is frozen: then no record changes anything, the total that shares are taken of neither."""
+    """With what the noise gave out frozen, no record changes anything: not even the total that shares are taken of."""
     with patch.context() as inner:
         inner.setattr(statistics, "_noisy", lambda counts, **_: np.array([70, 25, -2, 12]))
         one, other, none = (
