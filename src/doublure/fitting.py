@@ -13,7 +13,18 @@ while facts are learned              the full charge; not resumable, because a f
 while training                       resumable: fresh noise, from the last kept state; what was authorised counts
 between the ledger's end and the     resumable: the run is found to be finished
 folder's
+while it is taken up again           resumable: the folder knows the old session and the next, the ledger one of them
 ===================================  =================================================================================
+
+Of several processes that go on with one run, one wins, and the others write nothing. Two locks see to it:
+
+- The folder's, from before the first look at it until the process ends, however it ends: who does not get it has lost,
+  while the winner is at work. It is no file of its own, and the kernel lets go of it after ``kill -9``.
+- The ledger's, for copies of a folder, which do not share the first. Under it the ledger finds out whether one of the
+  sessions that the folder knows is the run's last one. Only then, still under it, does the folder write down the next
+  session, and only after that does the ledger. A crash between the two leaves a folder that knows both.
+
+What a killed process left half-written is swept by the winner, when the ledger has decided.
 """
 
 from __future__ import annotations
@@ -21,7 +32,6 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import secrets
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -122,12 +132,20 @@ def fit(
             path = Path(out)
         if not resume:
             _refuse_unaffordable(book, plan)
-        elif (finished := _finished(path, book)) is not None:
-            return _under_the_ceiling(finished, out)
+        else:
+            folder = stack.enter_context(RunFolder.open(path).held())
+            if (finished := _finished(folder, book)) is not None:
+                return _under_the_ceiling(finished, out)
         listener.stage("check the data's header")
         source = open_data(data, plan.kind)
         source.check(plan.schema)
-        run = _Run.resumed(path, plan, book) if resume else _Run.begun(path, plan, book, public_seed)
+        if resume:
+            run = _Run.resumed(folder, plan, book)
+        else:
+            folder = RunFolder.create(path, plan)
+            # Whoever tries to go on with it now is refused, and holds it no longer than that takes.
+            stack.enter_context(folder.held(wait=True))
+            run = _Run.begun(folder, plan, book, public_seed)
         return _under_the_ceiling(run.finish(source, device, listener, keeps=out is not None), out)
 
 
@@ -171,9 +189,8 @@ def _fewest(plan: Plan) -> int:
     return 0 if plan.schema.misfit == "coerce" and plan.guarantee.epsilon is not None else 2
 
 
-def _finished(path: Path, ledger: Ledger) -> Synthesizer | None:
+def _finished(folder: RunFolder, ledger: Ledger) -> Synthesizer | None:
     """Return the understudy of a run that was cut off between the ledger's last word and its folder's."""
-    folder = RunFolder.open(path)
     if folder.run.get("status") == "done":
         return None
     reservation = folder.reservation.get("reservation")
@@ -228,9 +245,8 @@ class _Run:
         return mechanism
 
     @classmethod
-    def begun(cls, path: Path, plan: Plan, ledger: Ledger, seed: int) -> _Run:
-        """Make the folder and reserve; leave neither behind if that fails."""
-        folder = RunFolder.create(path, plan)
+    def begun(cls, folder: RunFolder, plan: Plan, ledger: Ledger, seed: int) -> _Run:
+        """Reserve; leave neither folder nor charge behind if that fails."""
         try:
             folder.update_run(seed=seed, ledger={"dataset": ledger.dataset, "path": str(ledger.path)})
             reservation = ledger.reserve(plan)
@@ -246,9 +262,9 @@ class _Run:
         return run
 
     @classmethod
-    def resumed(cls, path: Path, plan: Plan, ledger: Ledger) -> _Run:
-        """Open the folder and take the reservation up again."""
-        folder = RunFolder.open(path)
+    def resumed(cls, folder: RunFolder, plan: Plan, ledger: Ledger) -> _Run:
+        """Take the reservation up again; write nothing before the ledger has decided that this process may."""
+        path = folder.path
         if (fault := folder.fault) is not None:
             raise RunFolderError(fault, field=path, remedy=REMEDY)
         begun, seed, kept = folder.plan, folder.run.get("seed"), folder.reservation
@@ -261,10 +277,8 @@ class _Run:
         known = [kept.get("session"), *(kept.get("next_sessions") or [])]
         if not all(isinstance(session, str) for session in known) or not isinstance(seed, int):
             raise RunFolderError("run.json is damaged", field=path, remedy="fit into a new folder")
+        reservation = _take_up(ledger, folder, known, begun)
         folder.sweep()
-        fresh = secrets.token_hex(16)
-        folder.update_run(ledger={**kept, "next_sessions": [*known[1:], fresh]})
-        reservation = _take_up(ledger, kept["reservation"], known, begun, fresh)
         run = cls(folder, begun, reservation, seed)  # the plan that lies in the folder, with its estimates
         run._note(status="resumed", ledger=ledger)
         return run
@@ -468,18 +482,22 @@ class _Run:
         return Interrupted(f"stopped; {said}", field=self._folder.path, remedy="go on with --resume")
 
 
-def _take_up(ledger: Ledger, reservation: str, known: list[str], plan: Plan, fresh: str) -> Reservation:
+def _take_up(ledger: Ledger, folder: RunFolder, known: list[str], plan: Plan) -> Reservation:
     """Resume with the session that the ledger holds: the folder's last one, or one that it had just been promised.
 
-    A crash between the ledger's record and the folder's leaves a folder that knows its next session only as promised.
+    A crash between the folder's record and the ledger's, or the other way round, leaves a folder that knows both.
     """
-    refusal: LedgerError | None = None
+    kept, refusal = folder.reservation, None
     for session in known:
+
+        def promise(fresh: str, session: str = session) -> None:
+            folder.update_run(ledger={**kept, "session": session, "next_sessions": [fresh]})
+
         try:
-            return ledger.resume(reservation, session, plan=plan, next_session=fresh)
+            return ledger.resume(kept["reservation"], session, plan=plan, promise=promise)
         except LedgerError as error:
             refusal = refusal or error
-    raise refusal or LedgerError("knows no session", field=reservation, remedy="fit into a new folder")
+    raise refusal or LedgerError("knows no session", field=kept["reservation"], remedy="fit into a new folder")
 
 
 def _machine(plan: Plan) -> dict[str, Any]:

@@ -22,8 +22,9 @@ import contextlib
 import datetime
 import hashlib
 import json
+import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,6 +117,43 @@ class RunFolder:
                     remedy="choose another -o, or go on with --resume",
                 )
         return RunFolderError("is not empty", field=self.path, remedy="choose another -o")
+
+    @contextlib.contextmanager
+    def held(self, *, wait: bool = False) -> Iterator[RunFolder]:
+        """Keep other processes from going on with this run, until this one leaves or ends, however it ends.
+
+        The lock is on ``plan.json``, which is written once and never replaced. Where the file system knows no locks,
+        the ledger alone decides who goes on.
+
+        Args:
+            wait: For another process that holds the folder, instead of giving up.
+
+        Raises:
+            RunFolderError: Another process holds it, or it is no longer there.
+        """
+        import fcntl  # where there is none, the ledger has refused the run
+
+        path = self.path / "plan.json"
+        try:
+            file = path.open("rb+")
+        except OSError:
+            raise _damaged(path) from None
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            except BlockingIOError:
+                raise RunFolderError(
+                    "is in the hands of another process", field=self.path, remedy="wait until that one has ended"
+                ) from None
+            except OSError:
+                pass  # no locks here
+            if not path.exists() or not os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                raise _damaged(path)  # removed between the two
+            try:
+                yield self
+            finally:
+                with contextlib.suppress(OSError):
+                    fcntl.flock(file, fcntl.LOCK_UN)  # a child forked meanwhile may hold a copy of the descriptor
 
     def discard(self) -> None:
         """Remove the files of a run that came to nothing, and the folder if nothing else is in it."""

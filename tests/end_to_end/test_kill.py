@@ -371,6 +371,108 @@ def test_of_two_copies_of_a_killed_run_one_goes_on(nursery, small, tmp_path):
     case.hold_to_its_end("both tried")
 
 
+GO_ON = """
+import sys, time
+from pathlib import Path
+import doublure as db
+from doublure import fitting
+from doublure.progress import Silent
+
+data, plan, ledger, out, inside, leave = map(Path, sys.argv[1:])
+fitting._refuse_forged = lambda plan: None
+
+class Waiting(Silent):
+    def at(self, done):
+        inside.touch()
+        while not leave.exists():
+            time.sleep(0.01)
+
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    db.fit(data, db.Plan.load(plan), ledger=ledger, out=out, resume=True, seed=1, progress=Waiting())
+except db.errors.DoublureError as error:
+    sys.exit(str(error))
+"""
+
+
+def _going_on(case: Case, number: int, leave: Path) -> list[subprocess.Popen]:
+    """Return processes that will go on with one run; whoever trains waits within until ``leave`` is there."""
+    paths = [case.csv, case.run / "plan.json", case.path, case.run, case.folder / "inside", leave]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    made = [subprocess.Popen([sys.executable, "-c", GO_ON, *map(str, paths)], **pipes) for _ in range(number)]
+    for process in made:
+        assert process.stdout.readline() == "ready\n"
+    return made
+
+
+def _start(*processes: subprocess.Popen) -> None:
+    for process in processes:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+
+
+def _contents(*places: Path) -> dict[Path, tuple[bytes, int]]:
+    """Return what all files hold, and when each was written."""
+    files = [path for place in places for path in (place.rglob("*") if place.is_dir() else [place])]
+    return {path: (path.read_bytes() if path.is_file() else b"", path.stat().st_mtime_ns) for path in files}
+
+
+def _killed(nursery, small, folder: Path) -> Case:
+    case = Case(nursery, small, small.plan, folder / "case")
+    assert case.fit(turn=_turn_of_draw(nursery, small, folder, 3)) == -signal.SIGKILL
+    return case
+
+
+def test_who_loses_a_race_to_go_on_writes_nothing(nursery, small, tmp_path):
+    """Not even a file that the winner is just about to put in its place is touched."""
+    case = _killed(nursery, small, tmp_path)
+    winner, *losers = _going_on(case, 3, tmp_path / "leave")
+    _start(winner)
+    while not (case.folder / "inside").exists():
+        assert winner.poll() is None, winner.stderr.read()
+        time.sleep(0.01)
+    (case.run / ".generator.safetensors.aa.part").write_bytes(b"half-written by the winner")
+    before = _contents(case.run, case.path)
+    _start(*losers)
+    for loser in losers:
+        said = loser.communicate()[1]
+        assert (loser.returncode, "is in the hands of another process" in said) == (1, True), said
+    assert _contents(case.run, case.path) == before
+    (case.run / ".generator.safetensors.aa.part").unlink()
+    (tmp_path / "leave").touch()
+    assert winner.communicate()[1] == ""
+    assert winner.returncode == 0
+    assert len(case.entries("resume")) == 1
+    assert case.files()["status"] == "done"
+
+
+def test_of_three_that_go_on_at_once_one_does(nursery, small, tmp_path):
+    case = _killed(nursery, small, tmp_path)
+    (tmp_path / "leave").touch()
+    racing = _going_on(case, 3, tmp_path / "leave")
+    _start(*racing)
+    said = [process.communicate()[1] for process in racing]
+    assert sorted(process.returncode for process in racing) == [0, 1, 1], said
+    assert all("in the hands of" in text or "is finished" in text for text in said if text)
+    assert len(case.entries("resume")) == 1
+    assert case.files()["status"] == "done"
+
+
+def test_a_copy_that_loses_is_left_as_it_was(nursery, small, tmp_path):
+    """Two copies share no lock; the ledger's decides before either folder is written to."""
+    case = _killed(nursery, small, tmp_path)
+    shutil.copytree(case.run, tmp_path / "copy")
+    (tmp_path / "copy" / ".run.json.aa.part").write_bytes(b"left half-written")
+    assert case.fit(turn=6, resume=True) == -signal.SIGKILL
+    assert len(case.entries("resume")) == 1
+    before = _contents(tmp_path / "copy", case.path)
+    assert case.fit(resume=True, out=tmp_path / "copy") == 2
+    assert "was resumed elsewhere" in case.said
+    assert _contents(tmp_path / "copy", case.path) == before
+    assert case.fit(resume=True) == 0
+
+
 def test_a_user_who_stops_the_command_can_go_on(nursery, small, tmp_path):
     case = Case(nursery, small, small.plan, tmp_path / "case")
     small.plan.save(tmp_path / "plan.json")

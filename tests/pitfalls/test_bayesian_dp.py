@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from doublure.private.sums import PrivateSums
 from safetensors import safe_open
 
 import doublure as db
@@ -32,7 +33,6 @@ from doublure.private.accounting import GaussianEvent
 from doublure.private.bayesian import BayesianAccountant
 from doublure.private.noise import ChaCha20Noise, OsKeyedNoise
 from doublure.private.sampling import PoissonSampler
-from doublure.private.sums import PrivateSums
 from doublure.progress import Silent
 from doublure.run_folder import RunFolder
 

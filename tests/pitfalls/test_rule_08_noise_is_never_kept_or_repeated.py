@@ -17,11 +17,11 @@ from doublure.errors import Interrupted, RunFolderError, SettingError
 from doublure.methods import adversarial, marginals, private_teacher
 from doublure.methods.adversarial import Adversaries
 from doublure.methods.kept_tables import KeptTables
-from doublure.private import mechanism, noise, statistics
+from doublure.private import mechanism, noise, sampling, statistics
 from doublure.private.clipping import Constant
 from doublure.private.gradients import CriticLoss
 from doublure.private.noise import OsKeyedNoise
-from doublure.private.sampling import PoissonSampler
+from doublure.private.sampling import FixedSizeSampler, PoissonSampler
 from doublure.run_folder import RunFolder
 
 KEPT = ("generator.", "average.", "critic_optimizer.", "generator_optimizer.")
@@ -79,6 +79,77 @@ def test_a_seed_that_governs_too_much_or_too_little_is_caught(lab, monkeypatch, 
 
 
 SECRET = ("os-keyed", "chacha20")
+# All that is drawn where private records are, one draw each.
+DRAWN = {
+    "noise": lambda: noise.OsKeyedNoise().normal(8, 1.0),
+    "hardened noise": lambda: noise.ChaCha20Noise().normal(8, 1.0),
+    "paired rows": lambda: noise.OsKeyedDraws().normal(2, 4),
+    "hardened paired rows": lambda: noise.ChaCha20Draws().normal(2, 4),
+    "mixing numbers": lambda: noise.OsKeyedDraws().uniform(8),
+    "hardened mixing numbers": lambda: noise.ChaCha20Draws().uniform(8),
+    "lots": lambda: PoissonSampler(200, 0.5).lot(),
+    "lots of one size": lambda: FixedSizeSampler(200, 100).lot(),
+}
+BITS = 128
+
+
+def check_every_key_is_long_and_all_of_it_counts(patch, draw):
+    """A draw asks the operating system for one key of 128 bits or more, and each bit of it changes what is drawn."""
+
+    def drawn(flipped=None):
+        asked = []
+
+        def randbits(size):
+            asked.append(size)
+            return 0 if flipped is None else (1 << flipped) % (1 << size)
+
+        def urandom(size):
+            return randbits(8 * size).to_bytes(size, "little")
+
+        with patch.context() as inner:
+            inner.setattr(secrets, "randbits", randbits)
+            inner.setattr(os, "urandom", urandom)
+            made = np.asarray(draw()).tobytes()
+        assert len(asked) == 1
+        return asked[0], made
+
+    bits, base = drawn()
+    assert bits >= BITS
+    assert drawn() == (bits, base)  # nothing else goes in
+    assert len({drawn(flipped)[1] for flipped in range(bits)} | {base}) == bits + 1
+
+
+@pytest.mark.parametrize("what", DRAWN)
+def test_every_key_is_long_and_all_of_it_counts(monkeypatch, what):
+    check_every_key_is_long_and_all_of_it_counts(monkeypatch, DRAWN[what])
+
+
+KEY = "secrets.randbits(128)"
+
+
+@pytest.mark.parametrize("key", ["secrets.randbits(32)", f"{KEY} % 2**32", f"{KEY} >> 64", "7"])
+@pytest.mark.parametrize(
+    ("what", "owner", "name"),
+    [
+        ("noise", noise.OsKeyedNoise, "normal"),
+        ("paired rows", noise, "_freshly_keyed"),
+        ("mixing numbers", noise, "_freshly_keyed"),
+        ("lots", sampling, "_fresh_generator"),
+        ("lots of one size", sampling, "_fresh_generator"),
+    ],
+)
+def test_a_short_key_is_caught(lab, monkeypatch, what, owner, name, key):
+    lab.plant(owner, name, (KEY, key))
+    with lab.caught():
+        check_every_key_is_long_and_all_of_it_counts(monkeypatch, DRAWN[what])
+
+
+@pytest.mark.parametrize("key", ["os.urandom(4) + bytes(28)", "os.urandom(32)[:8] * 4", "bytes(32)"])
+@pytest.mark.parametrize("what", ["hardened noise", "hardened paired rows", "hardened mixing numbers"])
+def test_a_short_key_of_chacha20_is_caught(lab, monkeypatch, what, key):
+    lab.plant(noise, "_chacha20_words", ("os.urandom(32)", key))
+    with lab.caught():
+        check_every_key_is_long_and_all_of_it_counts(monkeypatch, DRAWN[what])
 
 
 def normal_of(key, rows, width):
@@ -89,7 +160,7 @@ def uniform_of(key, size):
     return np.random.Generator(np.random.Philox(key=key)).random(size, dtype=np.float32)
 
 
-def check_what_meets_private_records_is_secret(lab, patch, source="os-keyed"):
+def check_what_meets_private_records_is_secret(lab, patch, source="os-keyed", text=None):
     """The rows paired with records, and where between them the slope is taken, follow from a key of 128 bits or more
     that the operating system gives for this lot alone; what a public number governs, the generator's own noise, asks
     for none. Philox is drawn again from the key that was asked for: nothing else goes in."""
@@ -126,7 +197,8 @@ def check_what_meets_private_records_is_secret(lab, patch, source="os-keyed"):
         inner.setattr(Adversaries, "_noise", paired)
         inner.setattr(mechanism.PrivateStep, "_mix", mixed)
         for _ in range(2):
-            lab.train(lab.people(), real=True, seed=7, steps=2, n_critic=1, lot_size=24, noise_source=source)
+            few = {"steps": 2, "n_critic": 1, "lot_size": 24, "noise_source": source}
+            lab.train(lab.people(), text or lab.PUBLIC, real=True, seed=7, **few)
     kinds = [what for what, *_ in calls]
     assert kinds == ["paired", "mixed", "public"] * 4
     public = [values for what, _, values, _ in calls if what == "public"]
@@ -141,9 +213,23 @@ def check_what_meets_private_records_is_secret(lab, patch, source="os-keyed"):
     assert len({values for _, values in secret}) == len(secret)
 
 
+def unconditional(lab):
+    """The same table, of which no column is a condition."""
+    return lab.PUBLIC.replace(', roles: [condition], shares: {"no": 0.8, "yes": 0.2}', "")
+
+
 @pytest.mark.parametrize("source", SECRET)
-def test_what_meets_private_records_is_secret(lab, monkeypatch, source):
-    check_what_meets_private_records_is_secret(lab, monkeypatch, source)
+@pytest.mark.parametrize("text", [None, unconditional], ids=["conditional", "unconditional"])
+def test_what_meets_private_records_is_secret(lab, monkeypatch, source, text):
+    check_what_meets_private_records_is_secret(lab, monkeypatch, source, text and text(lab))
+
+
+@pytest.mark.parametrize("text", [None, unconditional], ids=["conditional", "unconditional"])
+def test_paired_rows_that_are_public_for_one_of_the_two_are_caught(lab, monkeypatch, text):
+    public, width = "job.noise_multiplier is None", "job.encoder.condition_width"
+    lab.plant(adversarial, "_paired_draws", (public, f"{public} or {width if text is None else f'not {width}'}"))
+    with lab.caught():
+        check_what_meets_private_records_is_secret(lab, monkeypatch, text=text and text(lab))
 
 
 STREAM = "torch.Generator().manual_seed"

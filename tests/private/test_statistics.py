@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from planting import plant
 from scipy import stats
 
 from doublure.errors import SettingError
@@ -348,6 +349,31 @@ def test_shares_are_close():
     assert np.abs(shares - truth).max() < 0.03
     assert shares.sum() == pytest.approx(1)
     assert shares.min() > 0
+
+
+def check_shares_follow_from_noisy_counts_alone(patch):
+    """With what the noise gave out frozen, no record changes anything: not even the total that shares are taken of."""
+    with patch.context() as inner:
+        inner.setattr(statistics, "_noisy", lambda counts, **_: np.array([70, 25, -2, 12]))
+        one, other, none = (
+            statistics.noisy_shares(codes, 4, epsilon=1.0, max_records=1)
+            for codes in ([0] * 60 + [1] * 30, [3] * 9, [])
+        )
+    np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(one, none)
+
+
+def test_shares_follow_from_noisy_counts_alone(monkeypatch):
+    check_shares_follow_from_noisy_counts_alone(monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "edit", [("noisy / total", "noisy / max(1, counts.sum())"), ("noisy.sum()", "float(counts.sum())")]
+)
+def test_shares_of_the_exact_total_are_caught(monkeypatch, edit):
+    plant(monkeypatch, statistics, "noisy_shares", edit)
+    with pytest.raises(AssertionError):
+        check_shares_follow_from_noisy_counts_alone(monkeypatch)
 
 
 def test_many_empty_categories_take_little():

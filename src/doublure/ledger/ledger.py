@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -197,7 +197,13 @@ class Ledger:
         return Reservation(self._store, account.find(reservation_id))
 
     def resume(
-        self, reservation_id: str, session: str, *, plan: PlanLike | None = None, next_session: str | None = None
+        self,
+        reservation_id: str,
+        session: str,
+        *,
+        plan: PlanLike | None = None,
+        next_session: str | None = None,
+        promise: Callable[[str], None] = lambda _: None,
     ) -> Reservation:
         """Go on with a reservation that was not finished; its charge stays as it is.
 
@@ -207,8 +213,10 @@ class Ledger:
             reservation_id: Its id or its run's id.
             session: The nonce the run folder remembers.
             plan: The run folder's plan, to be compared with what was reserved.
-            next_session: A fresh nonce that the run folder has stored durably beside the old one, so that a crash
-                between this call and the folder's next write leaves a folder that knows both. Drawn here by default.
+            next_session: A fresh nonce. Drawn here by default.
+            promise: Stores that nonce durably beside the old one, so that a crash between this call and the run
+                folder's next write leaves a folder that knows both. Called under the ledger's lock, once it is certain
+                that the run may be taken up: whoever may not writes nothing.
 
         Returns:
             The reservation, with a new `.session` that the run folder must remember from now on.
@@ -228,7 +236,7 @@ class Ledger:
                 )
             return {"id": run.id, "session": next_session or secrets.token_hex(16), "from_session": session}
 
-        record, account = self._store.append("resume", body)
+        record, account = self._store.append("resume", body, before=lambda record: promise(record.body["session"]))
         return Reservation(self._store, account.find(record.body["id"]))
 
     def record_release(self, run: str, files: Mapping[str, str], guarantee_kind: str) -> Entry:

@@ -83,12 +83,19 @@ class Store:
             self._seen = view
         return view
 
-    def append(self, kind: str, body: Callable[[Account], Mapping[str, Any]]) -> tuple[Record, Account]:
+    def append(
+        self,
+        kind: str,
+        body: Callable[[Account], Mapping[str, Any]],
+        *,
+        before: Callable[[Record], None] = lambda _: None,
+    ) -> tuple[Record, Account]:
         """Lock, verify, check the rules, write, fsync, and only then return.
 
         Args:
             kind: The record's kind.
             body: Makes the record's body from the account as it is under the lock.
+            before: Called under the lock with a record that may follow, before it is written; if it raises, it is not.
 
         Returns:
             The record, and the account with it.
@@ -108,6 +115,7 @@ class Store:
             record, line = seal(view.chain, kind=kind, body=body(view.account), utc=_utc(), tool=_tool())
             account = view.account.copy()
             account.add(record)
+            before(record)
             try:
                 disk.append(fd, line, self.path)
             except BaseException:

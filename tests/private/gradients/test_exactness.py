@@ -8,13 +8,17 @@ import sys
 
 import pytest
 import torch
+from planting import plant
 from torch import Tensor, nn
 
 from doublure.errors import SettingError
 from doublure.private import gradients as package
 from doublure.private.gradients import CriticLoss, RecordGradients, Records, batch_gradient, per_record_reference
+from doublure.private.gradients.choice import choose
 from doublure.private.gradients.pairs import factor_pairs
 from doublure.private.gradients.tape import Untaped
+from doublure.private.gradients.terms import Outer, Units
+from doublure.private.gradients.units import UnitGradients
 
 TOLERANCE = 1e-5
 FLOOR = 1e-11
@@ -46,6 +50,43 @@ def require_close(found: Tensor, norms: Tensor, expected: Tensor) -> None:
     assert ((found.double() - expected).norm(dim=1) <= TOLERANCE * sizes.clamp(min=FLOOR)).all()
     assert (norms >= sizes * (1 - 1e-6)).all()
     assert (norms <= sizes + 2 * TOLERANCE * sizes.clamp(min=FLOOR)).all()
+
+
+def grouped() -> nn.Module:
+    return nn.Sequential(nn.Conv1d(8, 64, 3, groups=2), nn.Tanh(), nn.Flatten(), nn.Linear(128, 1))
+
+
+def check_groups_agree(make_critic, make_records):
+    """Each group of a convolution adds its own square to a record's norm, and factor pairs are exact about it."""
+    critic, loss, records = (
+        make_critic(grouped),
+        CriticLoss(kind="wgan", gradient_penalty=10.0),
+        make_records((8, 4), 3),
+    )
+    index = torch.arange(3)
+    parameters = [*critic.parameters()]
+    terms = factor_pairs(critic, parameters, loss, records)
+    found = UnitGradients(index, terms, Units(index, 3, single=True), parameters)
+    assert any(isinstance(term, Outer) and term.groups == 2 for term in terms)
+    expected = per_record_reference(critic, loss, records)
+    assert torch.allclose(found.norms(), expected.norm(dim=1), rtol=TOLERANCE, atol=0)
+    assert choose(critic, parameters, loss, records).name == "pairs"
+
+
+def test_groups_agree(make_critic, make_records):
+    check_groups_agree(make_critic, make_records)
+
+
+@pytest.mark.parametrize("sum_of", ["amax(1)", "mean(1)", "select(1, 0)"])
+def test_groups_that_are_not_added_up_are_refused(make_critic, make_records, monkeypatch, sum_of):
+    """A wrong norm would clip too little: the way is not taken, and a direct look finds it out."""
+    total = "squares.view(-1, self.groups)"
+    plant(monkeypatch, Outer, "measure", (f"{total}.sum(1)", f"{total}.{sum_of}"))
+    critic = make_critic(grouped)
+    chosen = choose(critic, [*critic.parameters()], CriticLoss(kind="wgan"), make_records((8, 4), 2))
+    assert chosen.name != "pairs"
+    with pytest.raises(AssertionError):
+        check_groups_agree(make_critic, make_records)
 
 
 @pytest.mark.parametrize(("what", "by"), [("row", 1 + 1e-4), ("norm", 1 + 1e-4), ("norm", 1 - 1e-5)])
