@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from paying import paid
 from torch import Tensor, nn
 
 from doublure.data.images import open_images
@@ -16,7 +17,7 @@ from doublure.errors import SettingError
 from doublure.methods import table
 from doublure.methods.base import Job, encoder_for, settings_of
 from doublure.methods.image_statistics import ImageStatisticsSettings
-from doublure.private.mechanism import PrivateStep
+from doublure.private.critic_steps import CriticSteps
 from doublure.private.records import PrivateRecords
 from doublure.schema import ResolvedSchema, Schema
 
@@ -81,8 +82,8 @@ class World:
 
     def job(
         self, name: str = "gan", text: str = SCHEMA, *, frame: pd.DataFrame | None = None, sigma: float = 0.1,
-        memory: Memory | None = None, seed: int = 1, taken: int = 0, authorise: Any = None, log: Any = None,
-        schema: ResolvedSchema | None = None, **settings: Any,
+        memory: Memory | None = None, seed: int = 1, taken: int = 0, authorise: Any = None, check_stop: Any = None,
+        log: Any = None, schema: ResolvedSchema | None = None, **settings: Any,
     ) -> Job:  # fmt: skip
         """Return what a method trains from."""
         found = table.method(name)
@@ -96,12 +97,11 @@ class World:
                 encoder.compact(loaded.frame), loaded.unit, loaded.n_units, lambda r: encoder.split(encoder.expand(r))
             ),
             settings=own,
-            accesses=found.accesses(resolved, own, sigma),
+            **paid(found.accesses(resolved, own, sigma), own, authorise, taken),
             sample_rate=found.sample_rate(resolved, own) or 1.0,
             units=UNITS,
-            authorise=authorise or (lambda step: None),
+            check_stop=check_stop or (lambda: None),
             checkpoints=memory or Memory(),
-            taken=taken,
             seed=seed,
             log=log or (lambda line: None),
         )
@@ -130,15 +130,15 @@ class World:
 
 
 @pytest.fixture
-def steps(monkeypatch: pytest.MonkeyPatch) -> list[PrivateStep]:
-    """Every mechanism that is made."""
-    made, init = [], PrivateStep.__init__
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[CriticSteps]:
+    """Every critic's steps that are made."""
+    made, init = [], CriticSteps.__init__
 
-    def watched(step: PrivateStep, *arguments: Any, **named: Any) -> None:
+    def watched(step: CriticSteps, *arguments: Any, **named: Any) -> None:
         init(step, *arguments, **named)
         made.append(step)
 
-    monkeypatch.setattr(PrivateStep, "__init__", watched)
+    monkeypatch.setattr(CriticSteps, "__init__", watched)
     return made
 
 
@@ -178,8 +178,8 @@ class Digits:
 
     def job(
         self, name: str = "guided", text: str = TEXT, *, sigma: float = 0.01, memory: Memory | None = None,
-        rows: slice = slice(None), seed: int = 1, taken: int = 0, authorise: Any = None, log: Any = None,
-        **changes: Any,
+        rows: slice = slice(None), seed: int = 1, taken: int = 0, authorise: Any = None, check_stop: Any = None,
+        log: Any = None, **changes: Any,
     ) -> Job:  # fmt: skip
         """Return what a method trains from."""
         own = self.settings(name, text, **changes)
@@ -195,18 +195,17 @@ class Digits:
             encoder=encoder,
             records=PrivateRecords(compact, unit, n_units, lambda r: encoder.split(encoder.expand(r))),
             settings=own,
-            accesses=table.method(name).accesses(schema, own, sigma),
+            **paid(table.method(name).accesses(schema, own, sigma), own, authorise, taken),
             units=self.UNITS,
-            authorise=authorise or (lambda step: None),
+            check_stop=check_stop or (lambda: None),
             checkpoints=memory or Memory(),
-            taken=taken,
             seed=seed,
             log=log or (lambda line: None),
         )
 
     def noisy_job(
-        self, *, memory: Memory | None = None, taken: int = 0, authorise: Any = None, labels_given: Any = None,
-        **settings: Any,
+        self, *, memory: Memory | None = None, taken: int = 0, authorise: Any = None, check_stop: Any = None,
+        labels_given: Any = None, **settings: Any,
     ) -> Job:  # fmt: skip
         """Return what ``noisecritic`` trains from."""
         method, schema = table.method("noisecritic"), Schema.parse(self.TEXT)
@@ -220,12 +219,11 @@ class Digits:
                 encoder.compact(loaded.content), loaded.unit, loaded.n_units, lambda r: encoder.split(encoder.expand(r))
             ),
             settings=own,
-            accesses=method.accesses(schema, own, 0.0),
+            **paid(method.accesses(schema, own, 0.0), own, authorise, taken),
             sample_rate=method.sample_rate(schema, own),
             units=self.UNITS,
-            authorise=authorise or (lambda step: None),
+            check_stop=check_stop or (lambda: None),
             checkpoints=memory or Memory(),
-            taken=taken,
             seed=1,
         )
 

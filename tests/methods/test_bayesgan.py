@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from paying import paid
 
 from doublure.errors import Interrupted, RunFolderError, SchemaError, SettingError
 from doublure.methods import bayesian_teaching, table
@@ -48,10 +49,10 @@ def job_of(digits: Any, text: str | None = None, **changes: Any) -> Job:
     if "rows" in more:
         records = digits.job("guided", text, rows=more.pop("rows")).records
     found: list[BayesianAccountant] = []
+    accesses = METHOD.accesses(Schema.parse(text), own, own.noise_multiplier or 0.0)
     job = replace(
-        base, settings=own, records=records, checkpoints=memory,
-        accesses=METHOD.accesses(Schema.parse(text), own, own.noise_multiplier or 0.0), delta_mu=1e-6,
-        measured=found.append, **more,
+        base, settings=own, records=records, checkpoints=memory, delta_mu=1e-6, measured=found.append,
+        **paid(accesses, own, more.pop("authorise", None), more.pop("taken", 0)), **more,
     )  # fmt: skip
     object.__setattr__(job, "found", found)
     return job
@@ -231,12 +232,10 @@ def test_it_learns_through_no_noise_to_speak_of(digits):
 def test_the_generators_gradient_is_clipped_and_noised_as_told(digits, monkeypatch):
     gradients = [torch.full((3,), 10.0), torch.full((1,), -10.0)]
     job = job_of(digits, generator_clip=1.0)
-    step = bayesian_teaching.PrivateStep
     made: list[Any] = []
     monkeypatch.setattr(bayesian_teaching, "train", lambda job, own, teacher, adversaries: made.append(adversaries))
     bayesian_teaching.taught_generator(job, job.settings)
     (adversaries,) = made
-    assert step is not None
     clipped = adversaries.tempered(gradients)
     assert float(torch.cat(list(clipped)).norm()) == pytest.approx(1.0, rel=1e-5)
     small = [torch.full((3,), 1e-3), torch.full((1,), -1e-3)]
@@ -336,9 +335,8 @@ def test_tables_are_taken_too(world):
     found: list[BayesianAccountant] = []
     base = world.job("dpgan", steps=6)
     job = replace(
-        base, settings=made.settings, accesses=made.training,
-        delta_mu=1e-6, measured=found.append,
-    )  # fmt: skip
+        base, settings=made.settings, delta_mu=1e-6, measured=found.append, **paid(made.training, made.settings)
+    )
     generator = METHOD.train(job)
     assert found[0].steps_taken == 6
     assert generator(torch.randn(2, made.settings.noise_width), torch.eye(2)).shape[0] == 2

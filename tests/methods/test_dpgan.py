@@ -9,7 +9,8 @@ import torch
 
 from doublure.methods.dpgan import METHOD, DpganSettings
 from doublure.methods.gan import GanSettings
-from doublure.private import mechanism
+from doublure.private.accounting import GaussianEvent
+from doublure.private.critic_steps import CriticSteps
 from doublure.private.gradients import CriticLoss
 from doublure.schema import Schema
 
@@ -35,31 +36,33 @@ def test_every_loss_moves_towards_the_data(world, settings):
 
 @pytest.fixture
 def made(monkeypatch):
-    """What every mechanism was made with: its settings and the rest."""
-    found, build = [], mechanism.PrivateStep.__init__
+    """What every critic's steps were made with: what pays for them, their settings and the rest."""
+    found, build = [], CriticSteps.__init__
 
-    def watched(self, records, settings, **rest):
-        found.append((settings, rest))
-        build(self, records, settings, **rest)
+    def watched(self, mechanism, access, records, settings, **rest):
+        found.append((access, settings, rest | {"mechanism": mechanism}))
+        build(self, mechanism, access, records, settings, **rest)
 
-    monkeypatch.setattr(mechanism.PrivateStep, "__init__", watched)
+    monkeypatch.setattr(CriticSteps, "__init__", watched)
     return found
 
 
-def test_the_mechanism_is_made_from_plan_and_settings(world, made):
+def test_steps_are_made_from_plan_and_settings(world, made):
     asked = []
     job = world.job(
         "dpgan", sigma=0.7, taken=2, authorise=asked.append, loss="logistic", gradient_penalty=2.5, n_critic=2,
         max_grad_norm=3.0, clipping_decay=0.5, chunk_size=16, noise_source="chacha20",
     )  # fmt: skip
     METHOD.train(job)
-    ((step, rest),) = made
+    ((access, step, rest),) = made
     assert (step.loss.kind, step.loss.gradient_penalty) == ("logistic", 2.5)
-    assert (step.noise_multiplier, step.sample_rate, step.steps) == (0.7, 0.25, 6)
+    assert access == job.accesses[0]
+    assert access.event == GaussianEvent(noise_multiplier=0.7, sample_rate=0.25, steps=6)
     assert (step.expected_units, step.n_critic, step.chunk_size) == (100.0, 2, 16)
     assert step.schedule == job.settings.schedule
     assert (step.schedule.at(0), step.schedule.at(3)) == pytest.approx((3, 1.5))
-    assert rest["noise"].name == "chacha20"
+    assert (rest["mechanism"], rest["source"], rest["distances"]) == (job.mechanism, "chacha20", None)
+    assert job.settings.stream == "chacha20"
     assert asked == [3, 4, 5, 6]  # two were taken before
 
 
@@ -67,9 +70,9 @@ def test_the_mechanism_is_made_from_plan_and_settings(world, made):
     ("loss", "kind", "penalty"),
     [("wgan-gp", "wgan", 3.0), ("wgan", "wgan", 0.0), ("logistic", "logistic", 0.0), ("hinge", "hinge", 2.0)],
 )
-def test_the_whole_loss_is_the_mechanisms(world, made, loss, kind, penalty):
+def test_the_whole_loss_is_the_steps(world, made, loss, kind, penalty):
     METHOD.train(world.job("dpgan", loss=loss, gradient_penalty=penalty, steps=1))
-    assert [step.loss for step, _ in made] == [CriticLoss(kind=kind, gradient_penalty=penalty)]
+    assert [step.loss for _, step, _ in made] == [CriticLoss(kind=kind, gradient_penalty=penalty)]
 
 
 def test_without_noise_it_refuses_to_begin(world):

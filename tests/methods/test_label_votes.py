@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from paying import paid
 
 from doublure.errors import RunFolderError
 from doublure.methods import label_votes
@@ -33,6 +34,14 @@ def bodies(job):
     return torch.cat([body for body, _ in job.records.expanded(500)])
 
 
+def voted(job, event):
+    """Return the job on voted labels, where its vote is priced as this event."""
+    accesses = (replace(job.accesses[0], event=event), *job.accesses[1:])
+    return label_votes.voted(
+        replace(job, **paid(accesses, job.settings, job.authorise, job.taken)), accesses[0], GROUPS
+    )
+
+
 def in_order(job):
     """Return the job with its records in the order that votes come in."""
     return replace(job, records=job.records.by_body())
@@ -40,28 +49,28 @@ def in_order(job):
 
 def test_look_alikes_vote_for_what_they_are(digits):
     job = digits.noisy_job(**TINY)
-    right = conditions(label_votes.voted(job, QUIET, GROUPS)) == conditions(in_order(job))
+    right = conditions(voted(job, QUIET)) == conditions(in_order(job))
     assert right.mean() > 0.7
-    drowned = conditions(label_votes.voted(digits.noisy_job(**TINY), LOUD, GROUPS)) == conditions(in_order(job))
+    drowned = conditions(voted(digits.noisy_job(**TINY), LOUD)) == conditions(in_order(job))
     assert drowned.mean() < 0.4
 
 
 def test_images_stay_and_labels_go(digits):
     job = digits.noisy_job(**TINY)
-    voted = label_votes.voted(job, QUIET, GROUPS)
-    assert torch.equal(bodies(voted), bodies(in_order(job)))
-    assert torch.equal(bodies(voted).flatten(1).sum(1).sort()[0], bodies(job).flatten(1).sum(1).sort()[0])
-    assert (conditions(voted) != conditions(in_order(job))).any()
-    body, condition, _, units = voted.records.lot(np.array([5, 900]))
+    made = voted(job, QUIET)
+    assert torch.equal(bodies(made), bodies(in_order(job)))
+    assert torch.equal(bodies(made).flatten(1).sum(1).sort()[0], bodies(job).flatten(1).sum(1).sort()[0])
+    assert (conditions(made) != conditions(in_order(job))).any()
+    body, condition, _, units = made.records.lot(np.array([5, 900]))
     assert units == 2
-    assert torch.equal(body, bodies(voted)[[5, 900]])
-    assert torch.equal(condition.argmax(1), torch.from_numpy(conditions(voted)[[5, 900]]))
+    assert torch.equal(body, bodies(made)[[5, 900]])
+    assert torch.equal(condition.argmax(1), torch.from_numpy(conditions(made)[[5, 900]]))
 
 
 def test_fewer_images_than_groups_are_voted_on_too(digits):
     few = digits.noisy_job(**TINY)
     few = replace(few, records=PrivateRecords(few.records._compact[:20], np.arange(20), 20, few.records._expand))
-    assert np.array_equal(conditions(label_votes.voted(few, QUIET, GROUPS)), conditions(in_order(few)))
+    assert np.array_equal(conditions(voted(few, QUIET)), conditions(in_order(few)))
 
 
 def test_the_order_of_a_file_says_nothing_of_labels(digits):
@@ -70,7 +79,7 @@ def test_the_order_of_a_file_says_nothing_of_labels(digits):
     kept = job.records
     sorted_ = replace(job, records=PrivateRecords(kept._compact[by_class], np.arange(len(by_class)), len(by_class),
                                                   kept._expand))  # fmt: skip
-    one, other = (label_votes.voted(each, QUIET, GROUPS) for each in (job, sorted_))
+    one, other = (voted(each, QUIET) for each in (job, sorted_))
     assert torch.equal(bodies(one), bodies(other))
     assert np.array_equal(conditions(one), conditions(other))
 
@@ -104,7 +113,7 @@ def test_a_resumed_run_keeps_the_vote(digits):
     assert any(name.startswith("critic/generator.") for name in memory.kept)
     asked.clear()
     job = digits.noisy_job(**TINY, authorise=asked.append, memory=memory, taken=5)
-    assert np.array_equal(conditions(label_votes.voted(job, LOUD, GROUPS)), kept.numpy())
+    assert np.array_equal(conditions(voted(job, LOUD)), kept.numpy())
     METHOD.train(job)
     assert asked == [6, 7]
 
@@ -112,11 +121,13 @@ def test_a_resumed_run_keeps_the_vote(digits):
 def test_a_vote_is_taken_up_whatever_the_order(digits):
     """Votes are kept by the images' own order, which no file's order changes."""
     memory = digits.Memory()
-    label_votes.voted(digits.noisy_job(**TINY, memory=memory), QUIET, GROUPS)
-    kept = conditions(label_votes.voted(digits.noisy_job(**TINY, memory=memory, taken=1), LOUD, GROUPS))
+    voted(digits.noisy_job(**TINY, memory=memory), QUIET)
+    kept = conditions(voted(digits.noisy_job(**TINY, memory=memory, taken=1), LOUD))
     job = digits.noisy_job(**TINY, memory=memory, taken=1)
-    turned = PrivateRecords(job.records._compact.flip(0), np.arange(digits.UNITS), digits.UNITS, job.records._expand)
-    assert np.array_equal(conditions(label_votes.voted(replace(job, records=turned), LOUD, GROUPS)), kept)
+    turned = PrivateRecords(
+        job.records._compact[::-1].copy(), np.arange(digits.UNITS), digits.UNITS, job.records._expand
+    )
+    assert np.array_equal(conditions(voted(replace(job, records=turned), LOUD)), kept)
 
 
 def test_a_vote_that_was_lost_is_not_held_again(digits):

@@ -8,15 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from paying import written
 
 from doublure.methods import labelling, mean_embedding, table
 from doublure.methods.guided import METHOD
 from doublure.methods.labelling import labelled
+from doublure.methods.noisy_sums import NoisySums
 from doublure.networks.fixed_features import LabelFeatures
-from doublure.private.accounting import GaussianEvent
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.records import PrivateRecords
-from doublure.private.sums import PrivateSums
 
 LONGER = {"labeller_steps": 15, "view_images": 300, "view_width": 120, "fit_steps": 20}
 
@@ -41,9 +41,7 @@ def test_it_learns_through_little_noise(digits):
 def test_a_generator_that_makes_one_image_only_leaves_it_finite(digits):
     """What it looks at tells nothing then, and a record still moves it by no more than its bound."""
     job = digits.job()
-    made = labelled(
-        job, job.settings, Blank(), job.settings.image_noise, job.settings.sums(job, job.settings.labeller_event(0.01))
-    )
+    made = labelled(job, job.settings, Blank(), job.settings.image_noise, NoisySums(job, job.accesses[-1:]))
     assert torch.isfinite(made.weights).all()
     assert torch.isfinite(made(digits.tensors()[0][:5])).all()
 
@@ -69,7 +67,7 @@ def looked_at(digits, first):
     job = replace(job, records=PrivateRecords(kept._compact[first:150], np.arange(count), count, kept._expand))
 
     class Sums:
-        noise_multipliers, deviations, taken = (1.0,), (1.0,), 0
+        releases, deviations, taken = 1, (1.0,), 0
 
         def see(self, records):
             found.append(records)
@@ -95,9 +93,9 @@ def asked(monkeypatch):
     """What noise is asked for."""
     calls, normal = [], OsKeyedNoise.normal
 
-    def watched(source, size, std, *, device="cpu"):
+    def watched(source, size, std):
         calls.append((size, std))
-        return normal(source, size, std, device=device)
+        return normal(source, size, std)
 
     monkeypatch.setattr(OsKeyedNoise, "normal", watched)
     return calls
@@ -122,21 +120,22 @@ def test_the_noise_is_that_of_the_plan(digits, asked, share, monkeypatch):
 
 
 def test_what_is_done_is_what_is_declared(digits, monkeypatch):
-    made, init = [], PrivateSums.__init__
+    made, init = [], NoisySums.__init__
 
     def watched(sums, *arguments, **named):
         init(sums, *arguments, **named)
         made.append(sums)
 
-    monkeypatch.setattr(PrivateSums, "__init__", watched)
+    monkeypatch.setattr(NoisySums, "__init__", watched)
     for share in (0.4, 0):
         made.clear()
         _, job = made_by(digits, sigma=4.0, labeller_share=share)
         declared = [access.event for access in METHOD.accesses(job.encoder.schema, job.settings, 4.0)]
         assert len(made) == len(declared) == 1 + (share > 0)
-        assert [event for sums in made for event in sums.events] == [
-            GaussianEvent(noise_multiplier=event.noise_multiplier) for event in declared for _ in range(event.steps)
-        ]
+        assert [sums.releases for sums in made] == [event.steps for event in declared]
+        done = job.mechanism.executed.to_json()
+        assert [each["event"] for each in done] == [written(event) for event in declared]
+        assert [(each["drawn"], each["lost"]) for each in done] == [(event.steps, 0) for event in declared]
 
 
 def test_the_rate_follows_from_public_numbers(digits):

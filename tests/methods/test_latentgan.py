@@ -442,9 +442,9 @@ def test_how_often_a_class_is_cut_follows_from_public_figures(letters):
 def test_moments_are_believed_as_far_as_the_noise_of_several_records_allows(letters, tmp_path, monkeypatch, splits):
     added, believed, asked, normal, read = [], [], [], OsKeyedNoise.normal, Moments.of
 
-    def watched(source, size, std, *, device="cpu"):
+    def watched(source, size, std):
         added.append(std)
-        return normal(source, size, std, device=device)
+        return normal(source, size, std)
 
     def reading(total, noise):
         believed.append(noise)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
+from paying import paid
 from torch.nn import functional
 
 from doublure.errors import RunFolderError
 from doublure.methods import mean_embedding, table
 from doublure.methods.mean_embedding import COUNTED, RELEASED, Teaching, embedding, generator_for, target, teaching
+from doublure.methods.noisy_sums import NoisySums
 from doublure.networks import bfloat16
-from doublure.private.accounting import GaussianEvent
-from doublure.private.noise import OsKeyedNoise
-from doublure.private.sums import PrivateSums
+from doublure.private.noise import Drawn, OsKeyedNoise
 
 KEPT = math.sqrt(1 - COUNTED**2)
 
@@ -23,17 +26,19 @@ def released(digits, **changes):
     """Return the sums without noise, the features and the job."""
     job = digits.job(sigma=1.0, **changes)
     features = embedding(job.encoder, job.settings)
-    made = PrivateSums(
-        job.records, (1.0,), max_records=1, noise=Silence(), authorise=lambda step: None, allow_test_noise=True
+    quiet = replace(job, **paid(job.accesses, job.settings, noise=Silence()))
+    return (
+        mean_embedding._released(NoisySums(quiet, job.accesses[:1]), features, job.encoder.condition_width),
+        features,
+        job,
     )
-    return mean_embedding._released(made, features, job.encoder.condition_width), features, job
 
 
 class Silence:
     name, for_tests = "silence", True
 
-    def normal(self, size, std, *, device="cpu"):
-        return torch.zeros(size)
+    def normal(self, size, std):
+        return Drawn(np.zeros(size, dtype=np.float32), std)
 
 
 # -- the release -------------------------------------------------------------------------------------------------------
@@ -228,9 +233,9 @@ def test_the_rate_falls_to_a_twentieth(digits):
 def draws(monkeypatch):
     asked, normal = [], OsKeyedNoise.normal
 
-    def watched(source, size, std, *, device="cpu"):
+    def watched(source, size, std):
         asked.append((size, std))
-        return normal(source, size, std, device=device)
+        return normal(source, size, std)
 
     monkeypatch.setattr(OsKeyedNoise, "normal", watched)
     return asked
@@ -238,10 +243,14 @@ def draws(monkeypatch):
 
 def test_it_releases_once_and_keeps_it(digits, monkeypatch):
     asked, memory, authorised = draws(monkeypatch), digits.Memory(), []
-    job = digits.job("statistics", memory=memory, sigma=2.0, authorise=authorised.append, fit_steps=5)
+    stops = itertools.count()
+    job = digits.job(
+        "statistics", memory=memory, sigma=2.0, authorise=authorised.append, check_stop=lambda: next(stops), fit_steps=5
+    )
     made = table.method("statistics").train(job)
     assert asked == [(10 * 129, 2.0)]
-    assert authorised == [1] * 6  # the release, and before each step whether to stop
+    assert authorised == [1]  # the release alone costs
+    assert next(stops) == 5  # before each step, whether to stop
     assert memory.steps == [1, 1]
     assert memory.kept["fit_step"].tolist() == [5]
     again = table.method("statistics").train(digits.job("statistics", memory=memory, sigma=2.0, taken=1, fit_steps=5))
@@ -256,7 +265,7 @@ def test_a_release_that_was_lost_is_not_drawn_again(digits, monkeypatch):
     asked, authorised = draws(monkeypatch), []
     job = digits.job("statistics", taken=1, authorise=authorised.append)
     with pytest.raises(RunFolderError, match="one draw"):
-        teaching(job, job.settings, job.settings.sums(job, GaussianEvent(noise_multiplier=1.0)))
+        teaching(job, job.settings, NoisySums(job, job.accesses))
     assert (asked, authorised) == ([], [])
 
 

@@ -7,7 +7,7 @@ import torch
 from doublure.methods import adversarial, mean_embedding, private_teacher
 from doublure.methods.guided import METHOD
 from doublure.private.accounting import GaussianEvent
-from doublure.private.mechanism import PrivateStep
+from doublure.private.critic_steps import CriticSteps
 
 CRITIC = {"critic_share": 0.3, "labeller_share": 0.3, "critic_steps": 6, "critic_lot": 200, "critic_channels": [4]}
 
@@ -93,7 +93,7 @@ def test_steps_that_were_lost_count(digits, steps):
 def test_a_finished_stage_is_not_begun_again(digits, steps, monkeypatch):
     memory = digits.Memory()
     one = METHOD.train(digits.job(memory=memory, **CRITIC))
-    monkeypatch.setattr(PrivateStep, "gradient", None)
+    monkeypatch.setattr(CriticSteps, "gradient", None)
     again = METHOD.train(digits.job(memory=memory, taken=1 + 6 + 4, **CRITIC))
     assert all(torch.equal(value, one.state_dict()[name]) for name, value in again.state_dict().items())
 

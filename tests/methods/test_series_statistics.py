@@ -18,8 +18,9 @@ from doublure.methods.series_statistics import SeriesStatisticsSettings
 from doublure.methods.statistics import METHOD
 from doublure.planning import Plan
 from doublure.private.accounting import epsilon_of
+from doublure.private.mechanism import Mechanism
+from doublure.private.queries.counts import Axis, Counts
 from doublure.private.records import PrivateRecords
-from doublure.private.tabulation import Axis, PrivateTables
 from doublure.schema import ResolvedSchema
 
 SERIES, LENGTH = 4000, 6
@@ -209,17 +210,18 @@ def test_what_is_planned_is_what_is_priced():
 
 @pytest.mark.parametrize("text", [WHOLE, HEAD + "channels:\n" + PLAIN, HEAD + "channels:\n" + WATER + WEEKEND])
 def test_what_is_released_is_what_was_planned(tmp_path, monkeypatch, text):
-    made, released = [], PrivateTables.release
+    made, released = [], Mechanism.release
 
-    def watched(tables, wanted):
-        found = released(tables, wanted)
-        made.append((tables.events[-1], len(wanted)))
+    def watched(mechanism, query, access, records):
+        found = released(mechanism, query, access, records)
+        made.append((access.event, len(query.tables)))
         return found
 
-    monkeypatch.setattr(PrivateTables, "release", watched)
+    monkeypatch.setattr(Mechanism, "release", watched)
     syn = fitted(tmp_path, text, fit_steps=2)
     assert [event for event, _ in made] == [access.event for access in syn.plan.touches if access.path is None]
     assert [size for _, size in made] == [event.tables for event, _ in made]
+    assert [each["event"] for each in syn.executed if each["drawn"]] == [written(event) for event, _ in made]
     assert syn.plan.steps == len(made)
 
 
@@ -267,16 +269,16 @@ def test_an_interrupted_run_draws_no_noise_twice(tmp_path, monkeypatch):
     """Killed while it learns; resumed, it takes up both releases."""
     ledger = db.Ledger.create(tmp_path / "l", dataset="days", epsilon=5000.0, delta=0.5)
     plan, counted, fit_chain = planned(fit_steps=10), [], step_tables.fit_chain
-    released = PrivateTables.release
+    released = Mechanism.release
 
-    def watched(tables, wanted):
-        counted.append(len(wanted))
-        return released(tables, wanted)
+    def watched(mechanism, query, access, records):
+        counted.append(len(query.tables))
+        return released(mechanism, query, access, records)
 
     def killed(*_: Any, **__: Any) -> float:
         raise Refused
 
-    monkeypatch.setattr(PrivateTables, "release", watched)
+    monkeypatch.setattr(Mechanism, "release", watched)
     monkeypatch.setattr(step_tables, "fit_chain", killed)
     with pytest.raises(Refused):
         db.fit(days(), plan, ledger=ledger, out=tmp_path / "run", seed=1)
@@ -296,7 +298,7 @@ def test_a_lost_release_is_not_drawn_again(tmp_path, monkeypatch):
         raise Refused
 
     with monkeypatch.context() as patch:
-        patch.setattr("doublure.private.statistics.noisy_histogram", killed)
+        patch.setattr("doublure.private.whole_noise.gaussian", killed)
         with pytest.raises(Refused):
             db.fit(days(), plan, ledger=ledger, out=tmp_path / "run", seed=1)
     with pytest.raises(RunFolderError, match="cut off while tables were counted"):
@@ -316,11 +318,8 @@ def test_one_series_counts_in_one_cell_of_each_table():
     tables = []
     for compact in base:
         records = PrivateRecords(compact, np.arange(len(compact)), len(compact), lambda rows: (rows, None))
-        seen: list[Any] = []
-        mechanism = PrivateTables(records, [], authorise=lambda _: None)
-        for part, size in _parts(codes):
-            seen += mechanism._counted([(Axis.of_codes(part, size),)])
-        tables.append(seen)
+        query = Counts(tables=[(Axis.of_codes(part, size),) for part, size in _parts(codes)], max_records=1)
+        tables.append(query.split(query.answer(records, sample_rate=1.0).total))
     for one, other in zip(*tables, strict=True):
         assert np.abs(other - one).sum() == 1
 

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from paying import paid, written
 
 import doublure as db
 from doublure.encode.table import TableEncoder
@@ -21,8 +22,8 @@ from doublure.methods.statistics import METHOD
 from doublure.methods.table_statistics import TableStatisticsSettings
 from doublure.planning import Plan
 from doublure.private.accounting import DiscreteGaussianEvent, epsilon_of
+from doublure.private.mechanism import Mechanism
 from doublure.private.records import PrivateRecords
-from doublure.private.tabulation import PrivateTables
 
 ROWS = 3000
 COLUMNS = {
@@ -305,19 +306,20 @@ def test_what_is_planned_is_what_is_priced():
 
 
 def test_what_is_released_is_what_was_planned(tmp_path, monkeypatch):
-    made, released = [], PrivateTables.release
+    made, released = [], Mechanism.release
 
-    def watched(tables, wanted):
-        found = released(tables, wanted)
-        made.append((tables.events[-1], len(wanted)))
+    def watched(mechanism, query, access, records):
+        found = released(mechanism, query, access, records)
+        made.append((access.event, len(query.tables)))
         return found
 
-    monkeypatch.setattr(PrivateTables, "release", watched)
+    monkeypatch.setattr(Mechanism, "release", watched)
     for names in (["age", "school", "income"], ["age"], ["income", "age"], ["age", "town", "hours", "sex"]):
         made.clear()
         syn = fitted(schema_of(*names), tmp_path, fit_steps=3, components=4)
         assert [event for event, _ in made] == [access.event for access in syn.plan.touches]
         assert [size for _, size in made] == [access.event.tables for access in syn.plan.touches]
+        assert [each["event"] for each in syn.executed] == [written(event) for event, _ in made]
         assert syn.plan.steps == len(made)
 
 
@@ -422,14 +424,14 @@ class Memory:
         return self.kept
 
 
-def job_of(schema, memory, taken=0, seed=1, authorise=lambda step: None, log=lambda line: None, **settings):
+def job_of(schema, memory, taken=0, seed=1, authorise=None, log=lambda line: None, **settings):
     plan = planned(schema, **settings)
     encoder = TableEncoder(schema.resolve({}), bins=plan.settings.bins)
     frame = loaded(schema, people())
     records = PrivateRecords(encoder.compact(frame), np.arange(ROWS), ROWS, lambda rows: (rows, None))
     return Job(
-        encoder=encoder, records=records, settings=plan.settings, accesses=plan.training,
-        units=ROWS, authorise=authorise, checkpoints=memory, taken=taken, seed=seed, log=log,
+        encoder=encoder, records=records, settings=plan.settings, units=ROWS, check_stop=lambda: None,
+        checkpoints=memory, seed=seed, log=log, **paid(plan.training, plan.settings, authorise, taken),
     )  # fmt: skip
 
 
@@ -524,10 +526,10 @@ def test_what_was_kept_is_fitted_again_without_a_draw(monkeypatch):
     schema, memory = schema_of("age", "school", "income"), Memory()
     one = METHOD.train(job_of(schema, memory))
 
-    def refuses(tables, wanted):
+    def refuses(*_):
         raise AssertionError("drawn again")
 
-    monkeypatch.setattr(PrivateTables, "release", refuses)
+    monkeypatch.setattr(Mechanism, "release", refuses)
     again = METHOD.train(job_of(schema, memory, taken=2))
     assert all(torch.equal(one.state_dict()[name], again.state_dict()[name]) for name in one.state_dict())
     other = METHOD.train(job_of(schema, memory, taken=2, seed=2))

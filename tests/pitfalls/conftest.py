@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from critic_steps import critic_steps
 from planting import plant
 
 from doublure import fitting
@@ -33,8 +34,12 @@ from doublure.methods.base import Forgetful
 from doublure.methods.dpgan import METHOD as DPGAN
 from doublure.methods.dpgan import DpganSettings
 from doublure.planning import Plan, plans
-from doublure.private import facts, mechanism, statistics
-from doublure.private.noise import OsKeyedNoise
+from doublure.planning.budget import learned_facts
+from doublure.private import facts, whole_noise
+from doublure.private.accounting import GaussianEvent
+from doublure.private.critic_steps import CriticSteps
+from doublure.private.noise import Drawn, OsKeyedNoise
+from doublure.private.queries.lot_gradients import CriticGradients, CriticSettings, Partner
 from doublure.private.records import PrivateRecords
 from doublure.private.sampling import PoissonSampler
 from doublure.progress import Silent
@@ -118,7 +123,8 @@ class Trace:
         outputs: What each step gave out.
         answers: What each question was answered.
         public: Everything a reader of the artefacts could see.
-        settings: The mechanism's settings.
+        settings: The critic's settings.
+        events: What pays for its steps.
     """
 
     order: list[str] = field(default_factory=list)
@@ -127,7 +133,8 @@ class Trace:
     outputs: list[torch.Tensor] = field(default_factory=list)
     answers: list[object] = field(default_factory=list)
     public: dict[str, object] = field(default_factory=dict)
-    settings: list[mechanism.StepSettings] = field(default_factory=list)
+    settings: list[CriticSettings] = field(default_factory=list)
+    events: list[GaussianEvent] = field(default_factory=list)
 
     def count(self, act: str) -> int:
         return self.order.count(act)
@@ -154,7 +161,7 @@ class Primitives:
         return torch.tensor(np.array(rows).reshape(-1, width), dtype=torch.float32)
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
-        take, noise = mechanism.PrivateStep.gradient, adversarial.Adversaries._noise
+        take, noise = CriticSteps.gradient, adversarial.Adversaries._noise
 
         def lot(sampler: PoissonSampler) -> np.ndarray:
             self.trace.order.append("lot")
@@ -162,12 +169,12 @@ class Primitives:
             self.lot = [key for key, chosen in zip(self.keys, inside, strict=True) if chosen]
             return np.flatnonzero(inside)
 
-        def normal(source: object, size: int, std: float, *, device: object = "cpu") -> torch.Tensor:
+        def normal(source: object, size: int, std: float) -> Drawn:
             self.trace.order.append("noise")
             self.trace.allowed.append(std)
-            return torch.zeros(size)
+            return Drawn(np.zeros(size, dtype=np.float32), std)
 
-        def mix(step: object, size: int) -> torch.Tensor:
+        def mix(query: object, size: int) -> torch.Tensor:
             return self._by_record("mix", 1)[:, 0].sigmoid()
 
         def paired(self_: adversarial.Adversaries, size: int, stream: object) -> torch.Tensor:
@@ -177,15 +184,16 @@ class Primitives:
             assert len(rows) == size  # each unit in the lot with all of its records, and at most max_records of them
             return rows
 
-        def gradient(step: mechanism.PrivateStep, critic: torch.nn.Module, partner: mechanism.Partner) -> torch.Tensor:
+        def gradient(step: CriticSteps, critic: torch.nn.Module, partner: Partner) -> torch.Tensor:
             if not self.trace.settings:
                 self.trace.settings.append(step.settings)
+                self.trace.events.append(step.event)
             number = len(self.trace.outputs)
             self.step = number
             before = len(self.trace.allowed)
             result = take(step, critic, partner)
             std = self.trace.allowed[before] if len(self.trace.allowed) > before else 0.0
-            self.trace.allowed[before:] = [std / step.settings.noise_multiplier]
+            self.trace.allowed[before:] = [std / step.event.noise_multiplier]
             self.trace.queries.append(result.double() * step.settings.expected_units)
             noisy = torch.from_numpy(self._draw("noise", number).normal(size=len(result))).float()
             made = result + noisy * std / step.settings.expected_units
@@ -195,8 +203,8 @@ class Primitives:
 
         patch.setattr(PoissonSampler, "lot", lot)
         patch.setattr(OsKeyedNoise, "normal", normal)
-        patch.setattr(mechanism.PrivateStep, "_mix", mix)
-        patch.setattr(mechanism.PrivateStep, "gradient", gradient)
+        patch.setattr(CriticGradients, "_mix", mix)
+        patch.setattr(CriticSteps, "gradient", gradient)
         patch.setattr(adversarial.Adversaries, "_noise", paired)
         freeze_answers(patch, self.trace, self.frozen)
 
@@ -233,6 +241,13 @@ class Memory(Forgetful):
 
     def log(self, line: dict[str, object]) -> None:
         self.trace.public["log"].append(line)
+
+    @property
+    def executed(self) -> None:
+        return None  # nothing is resumed
+
+    def save_executed(self, executed: list[dict[str, object]]) -> None:
+        self.trace.public["executed"] = executed
 
     def save_schema(self, schema: Schema) -> None:
         self.trace.public["schema"] = schema.to_yaml()
@@ -297,7 +312,7 @@ class Lab:
             schema=facts_of, settings=own, method="dpgan",
             guarantee=SimpleNamespace(kind="dp"), steps=own.steps, training=DPGAN.accesses(facts_of, own, 1.5),
             sample_rate=min(1.0, own.lot_size / facts_of.public_units),
-            learned=[SimpleNamespace(purpose=question.path, delta=0.01) for question in facts_of.questions],
+            learned=learned_facts(facts_of, 0.01),
         )  # fmt: skip
         run = fitting._Run(memory, plan, memory, seed)
         with self._patch.context() as patch:
@@ -339,18 +354,18 @@ class Lab:
         """Run ``statistics`` on what was opened, of whatever kind, as :meth:`count` does on a table."""
         trace = Trace()
         memory = Memory(trace, plan.steps)
-        noisy = statistics.noisy_histogram
+        noisy = whole_noise.gaussian
 
-        def drawn(counts: np.ndarray, *, sigma: float) -> np.ndarray:
+        def drawn(counts: np.ndarray, *, scale: float) -> Drawn:
             trace.order.append("noise")
             trace.queries.append(torch.from_numpy(counts).double().flatten())
-            trace.allowed.append(sigma)
-            made = torch.from_numpy(noisy(counts, sigma=sigma))
-            trace.outputs.append(made if like is None else like.outputs[len(trace.outputs)])
-            return trace.outputs[-1].numpy()
+            trace.allowed.append(scale)
+            made = noisy(counts, scale=scale)
+            trace.outputs.append(torch.from_numpy(made.values) if like is None else like.outputs[len(trace.outputs)])
+            return Drawn(trace.outputs[-1].numpy(), made.scale)
 
         with self._patch.context() as patch:
-            patch.setattr(statistics, "noisy_histogram", drawn)
+            patch.setattr(whole_noise, "gaussian", drawn)
             freeze_answers(patch, trace, like)
             run = fitting._Run(memory, plan, memory, seed)
             loaded = opened.load(plan.schema, at_least=0)
@@ -381,17 +396,12 @@ class Lab:
             fitting.fit(frame, plan, out=folder / "run", **({"seed": 1} | arguments))
         return trace
 
-    def mechanism(
-        self, body: torch.Tensor, settings: mechanism.StepSettings, **changes: object
-    ) -> mechanism.PrivateStep:
-        """Return a production step over rows ``(N, D)``; pass ``unit`` where a unit has several."""
+    def mechanism(self, body: torch.Tensor, settings: dict[str, object], **changes: object) -> CriticSteps:
+        """Return production steps over rows ``(N, D)``; pass ``unit`` where a unit has several."""
         unit = np.asarray(changes.pop("unit", np.arange(len(body))), dtype=np.int64)
         n_units = int(unit.max()) + 1 if len(unit) else 0
-        given = {
-            "noise": OsKeyedNoise(), "authorise": lambda step: None, "mixing": torch.Generator().manual_seed(0),
-            "allow_test_noise": True,
-        } | changes  # fmt: skip
-        return mechanism.PrivateStep(PrivateRecords(body, unit, n_units, lambda rows: (rows, None)), settings, **given)
+        given = {"mixing": torch.Generator().manual_seed(0), "allow_test_noise": True} | changes
+        return critic_steps(PrivateRecords(body, unit, n_units, lambda rows: (rows, None)), settings, **given)
 
     def plant(self, owner: object, name: str, *edits: tuple[str, str]) -> None:
         """Edit one production function; an edit that finds nothing to edit fails the test."""
@@ -420,6 +430,7 @@ class Lab:
         """Everything that can be seen is equal, bit for bit."""
         assert one.order == other.order
         assert one.settings == other.settings
+        assert one.events == other.events
         assert one.allowed == other.allowed
         assert one.public.keys() == other.public.keys()
         # Names alone: where all is shown, as on CI, pytest compares a network's weights line by line for minutes.

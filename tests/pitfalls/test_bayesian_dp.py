@@ -95,7 +95,7 @@ class Theatre:
             chosen = [np.random.default_rng([number, key]).random() < sampler.sample_rate for key in keys]
             return np.flatnonzero(chosen)
 
-        def normal(source, size, std, *, device="cpu"):
+        def normal(source, size, std):
             trace.allowed.append(std)
             return torch.zeros(size)
 
@@ -606,7 +606,7 @@ def check_lost_steps_are_paid_for(usual, folder, patch):
     estimates, measure = [], fitting._Run._measure
     draws, normal = [0], OsKeyedNoise.normal
 
-    def counted(source, size, std, *, device="cpu"):
+    def counted(source, size, std):
         draws[0] += 1
         if draws[0] == cut:
             raise Killed

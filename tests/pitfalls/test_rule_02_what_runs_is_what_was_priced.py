@@ -16,7 +16,7 @@ import torch
 from sklearn.datasets import load_digits
 
 import doublure as db
-from doublure.private import statistics
+from doublure.private import whole_noise
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.sampling import PoissonSampler
@@ -131,23 +131,23 @@ class Ran:
 def ran(monkeypatch: pytest.MonkeyPatch) -> Ran:
     torch.set_num_threads(1)
     found = Ran()
-    lot, normal, histogram = PoissonSampler.lot, OsKeyedNoise.normal, statistics.noisy_histogram
+    lot, normal, gaussian = PoissonSampler.lot, OsKeyedNoise.normal, whole_noise.gaussian
 
     def drawn(sampler: PoissonSampler) -> Any:
         found.rates.append(sampler.sample_rate)
         return lot(sampler)
 
-    def noisy(source: OsKeyedNoise, size: int, std: float, **device: Any) -> Any:
+    def noisy(source: OsKeyedNoise, size: int, std: float) -> Any:
         found.noise.append(std)
-        return normal(source, size, std, **device)
+        return normal(source, size, std)
 
-    def counted(counts: Any, *, sigma: float) -> Any:
-        found.noise.append(sigma)
-        return histogram(counts, sigma=sigma)
+    def counted(counts: Any, *, scale: float) -> Any:
+        found.noise.append(scale)
+        return gaussian(counts, scale=scale)
 
     monkeypatch.setattr(PoissonSampler, "lot", drawn)
     monkeypatch.setattr(OsKeyedNoise, "normal", noisy)
-    monkeypatch.setattr(statistics, "noisy_histogram", counted)
+    monkeypatch.setattr(whole_noise, "gaussian", counted)
     return found
 
 
@@ -190,7 +190,7 @@ def check_what_runs_is_what_was_priced(letters, ran, tmp_path, name, units, time
     for access, clip, lots in zip(plan.training, case.clips, case.lots, strict=False):
         event = access.event
         if isinstance(event, DiscreteGaussianEvent):
-            noise += [event.scale] * event.tables
+            noise += [event.scale]
             continue
         assert isinstance(event, GaussianEvent)
         noise += [event.noise_multiplier * clip * (1 if lots else records)] * event.steps

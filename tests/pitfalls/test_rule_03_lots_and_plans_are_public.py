@@ -14,34 +14,34 @@ import pytest
 import torch
 from scipy import stats
 
-from doublure.errors import SettingError
+from doublure.errors import NotAsPriced, SettingError
 from doublure.methods import marginals, private_teacher
+from doublure.methods.dpgan import Dpgan
 from doublure.methods.kept_tables import KeptTables
 from doublure.planning import plans
 from doublure.private import accounting, facts, mechanism
 from doublure.private.clipping import Constant
+from doublure.private.critic_steps import CriticSteps
 from doublure.private.gradients import CriticLoss
 from doublure.private.noise import ReplayNoise
+from doublure.private.queries import lot_gradients
 from doublure.private.records import PrivateRecords
 from doublure.private.sampling import FixedSizeSampler
 from doublure.schema import Schema
 
 ALPHA = 1e-6
 UNITS, RATE, LOTS = 200, 0.05, 400
-PLANNED_RATE = "sample_rate=event.sample_rate"
-EVENTS = (
-    "PrivateTables(job.records, events, authorise=job.authorise, taken=job.taken)",
-    "PrivateTables(job.records, [type(e)(scale=e.scale * job.records.n_units / 24, tables=e.tables, records=e.records)"
-    " for e in events], authorise=job.authorise, taken=job.taken)",
-)
+RATE_ASKED = "sample_rate=getattr(event, 'sample_rate', 1.0)"
+ACCESS = "self._accesses[number - 1]"
+OTHER = f"type({ACCESS})(purpose='n', event=type({ACCESS}.event)(scale=1.0 + self._job.records.n_units, tables=20))"
+PAIRED = "with torch.no_grad():\n    fake = self.partner(len(real), condition)"
 
 
 def settings(**changes):
-    given = {
+    return {
         "loss": CriticLoss(kind="wgan"), "schedule": Constant(max_grad_norm=1.0), "noise_multiplier": 1.0,
         "sample_rate": RATE, "steps": LOTS, "expected_units": UNITS * RATE,
     } | changes  # fmt: skip
-    return mechanism.StepSettings(**given)
 
 
 def partner(size, condition):
@@ -54,7 +54,7 @@ def lots_of(lab, patch, rows=UNITS, **changes):
     with patch.context() as inner:
         step = lab.mechanism(torch.ones(rows, 1), settings(**changes), noise=ReplayNoise(repeat(torch.zeros(2))))
         critic = lab.OneWeight()
-        step._of(critic)
+        step._query.engine(critic, step._records)
         inner.setattr(PrivateRecords, "lot", lambda records, units: (lots.append(units), lot(records, units))[1])
         for _ in range(step.steps):
             step.gradient(critic, partner)
@@ -91,6 +91,7 @@ class Shuffled:
             round(rate * population),
             [],
         )
+        self.sample_rate = rate
 
     def lot(self):
         if not self.left:
@@ -114,19 +115,25 @@ class Reused(Shuffled):
 
 @pytest.mark.parametrize("sampler", [Shuffled, WithReplacement, Reused])
 def test_other_lots_are_caught(lab, monkeypatch, sampler):
-    monkeypatch.setattr(mechanism, "PoissonSampler", sampler)
+    monkeypatch.setattr(lot_gradients, "PoissonSampler", sampler)
     with lab.caught():
         check_lots_are_poisson(lab, monkeypatch)
 
 
+class Fixed(FixedSizeSampler):
+    def __init__(self, population, rate):
+        super().__init__(population, 3)
+        self.sample_rate = rate
+
+    __slots__ = ("sample_rate",)
+
+
 def check_the_event_says_how_lots_are_drawn(lab, patch):
     with patch.context() as inner:
-        inner.setattr(mechanism, "PoissonSampler", lambda population, rate: FixedSizeSampler(population, 3))
+        inner.setattr(lot_gradients, "PoissonSampler", Fixed)
         step = lab.mechanism(torch.ones(10, 1), settings(steps=1), noise=ReplayNoise([torch.zeros(2)]))
-    step.gradient(lab.OneWeight(), partner)
-    for accountant in ("pld", "rdp"):
-        priced = partial(accounting.epsilon_of, [step.event], 1e-5, accountant=accountant)
-        assert "fixed-size" in lab.refusal(SettingError, priced).message
+        refused = lab.refusal(NotAsPriced, lambda: step.gradient(lab.OneWeight(), partner))
+    assert "without-replacement" in refused.message
 
 
 def test_sampler_and_accountant_cannot_disagree(lab, monkeypatch):
@@ -134,7 +141,7 @@ def test_sampler_and_accountant_cannot_disagree(lab, monkeypatch):
 
 
 def test_an_event_that_always_says_poisson_is_caught(lab, monkeypatch):
-    lab.plant(mechanism.PrivateStep, "event", ("sampling=self._sampler.sampling", "sampling='poisson'"))
+    lab.plant(lot_gradients.CriticGradients, "answer", ("sampling=sampler.sampling", "sampling='poisson'"))
     with lab.caught():
         check_the_event_says_how_lots_are_drawn(lab, monkeypatch)
 
@@ -160,17 +167,17 @@ def test_the_divisor_is_public(lab):
         (
             private_teacher,
             "private_teacher",
-            ("event.sample_rate * job.units", "event.sample_rate * max(1, job.records.n_units)"),
+            ("access.event.sample_rate * job.units", "access.event.sample_rate * max(1, job.records.n_units)"),
         ),
-        (private_teacher, "private_teacher", (PLANNED_RATE, "sample_rate=min(1.0, 8 / max(1, job.records.n_units))")),
-        (private_teacher, "private_teacher", ("steps=event.steps,", "steps=min(event.steps, job.records.n_units),")),
-        (mechanism.PrivateStep, "gradient", ("self.settings.expected_units", "max(1, len(body))")),
+        (mechanism.Mechanism, "release", (RATE_ASKED, "sample_rate=min(1.0, 8 / max(1, records.n_units))")),
+        (CriticSteps, "steps", ("self.event.steps", "min(self.event.steps, self._records.n_units)")),
+        (CriticSteps, "gradient", ("self.settings.expected_units", "max(1, self._records.n_units - 16) ** 3 / 64")),
     ],
-    ids=["len(D)", "q from n", "T from n", "actual lot"],
+    ids=["len(D)", "q from n", "T from n", "divided by n"],
 )  # fmt: skip
 def test_sizes_taken_from_the_data_are_caught(lab, owner, name, edit):
     lab.plant(owner, name, edit)
-    with lab.caught():
+    with pytest.raises((AssertionError, NotAsPriced)):
         check_the_divisor_is_public(lab)
 
 
@@ -179,9 +186,11 @@ def check_a_bought_count_sets_the_divisor_alone(lab, patch):
     for count in (20, 5000):
         with patch.context() as inner:
             inner.setattr(facts, "learn", lambda q, *a, n=count, **k: n if q.fact == "units" else learn(q, *a, **k))
-            found.append(lab.train(lab.people(), lab.BOUGHT).settings[0])
-    assert [one.expected_units for one in found] == pytest.approx([20 / 3, 5000 / 3])
-    assert found[0] == replace(found[1], expected_units=found[0].expected_units)
+            found.append(lab.train(lab.people(), lab.BOUGHT))
+    settings, events = zip(*((one.settings[0], one.events[0]) for one in found), strict=True)
+    assert [one.expected_units for one in settings] == pytest.approx([20 / 3, 5000 / 3])
+    assert settings[0] == replace(settings[1], expected_units=settings[0].expected_units)
+    assert events[0] == events[1]
 
 
 def test_a_bought_count_sets_the_divisor_alone(lab, monkeypatch):
@@ -189,8 +198,10 @@ def test_a_bought_count_sets_the_divisor_alone(lab, monkeypatch):
 
 
 def test_a_bought_count_in_the_rate_is_caught(lab, monkeypatch):
-    lab.plant(private_teacher, "private_teacher", (PLANNED_RATE, "sample_rate=min(1.0, 8 / job.units)"))
-    with lab.caught():
+    taken = ("job.accesses[0]", "type(job.accesses[0])(purpose='q', event=type(job.accesses[0].event)("
+             "noise_multiplier=1.5, sample_rate=min(1.0, 8 / job.units), steps=settings.steps))")  # fmt: skip
+    lab.plant(Dpgan, "train", taken)
+    with pytest.raises(SettingError, match="no access of the plan"):
         check_a_bought_count_sets_the_divisor_alone(lab, monkeypatch)
 
 
@@ -203,11 +214,11 @@ def check_small_tables_leave_the_same_trace(lab):
             torch.ones(rows, 1), settings(steps=20, sample_rate=1e-12), noise=noise, authorise=asked.append
         )
         out = [step.gradient(lab.OneWeight(), partner).tolist() for _ in range(20)]
-        traces.append((asked, noise.asked, out, step.event))
+        traces.append((asked, noise.asked, out, step._mechanism.executed.to_json()))
     assert traces[0] == traces[1] == traces[2]
     assert traces[0][0] == list(range(1, 21))
     assert traces[0][1] == [(2, 1.0)] * 20
-    assert traces[0][3].steps == 20
+    assert traces[0][3][0]["event"]["steps"] == traces[0][3][0]["drawn"] == 20
     assert traces[0][2][0] == pytest.approx([1 / (UNITS * RATE)] * 2)
 
 
@@ -216,31 +227,31 @@ def test_an_empty_lot_is_a_lot(lab):
 
 
 @pytest.mark.parametrize(
-    "edit",
+    ("owner", "name", "edit"),
     [
+        (lot_gradients.CriticGradients, "gradients", (PAIRED, f"1 / len(real)\n{PAIRED}")),
         (
-            ("with torch.no_grad():\n    fake = partner(len(body), condition)"),
-            ("1 / len(body)\nwith torch.no_grad():\n    fake = partner(len(body), condition)"),
-        ),
-        (
-            ("with torch.no_grad():\n    fake = partner(len(body), condition)"),
+            mechanism.Mechanism,
+            "release",
             (
-                "if not len(body):\n"
-                "    return torch.zeros(2)\n"
-                "with torch.no_grad():\n"
-                "    fake = partner(len(body), condition)"
+                "noisy, ran = self._noised(answer, access)",
+                "if not answer.total.any():\n    return answer.total\nnoisy, ran = self._noised(answer, access)",
             ),
         ),
         (
-            ("with torch.no_grad():\n    fake = partner(len(body), condition)"),
-            ("self.taken -= not len(body)\nwith torch.no_grad():\n    fake = partner(len(body), condition)"),
+            mechanism.Mechanism,
+            "release",
+            (
+                "noisy, ran = self._noised(answer, access)",
+                "self._taken[access] -= not answer.total.any()\nnoisy, ran = self._noised(answer, access)",
+            ),
         ),
     ],
     ids=["crash", "no noise", "not counted"],
 )
-def test_a_skipped_empty_lot_is_caught(lab, edit):
-    lab.plant(mechanism.PrivateStep, "gradient", edit)
-    with pytest.raises((AssertionError, ZeroDivisionError)):
+def test_a_skipped_empty_lot_is_caught(lab, owner, name, edit):
+    lab.plant(owner, name, edit)
+    with pytest.raises((AssertionError, ZeroDivisionError, NotAsPriced)):
         check_small_tables_leave_the_same_trace(lab)
 
 
@@ -315,7 +326,7 @@ WANTED = "[(*(axes[place] for place in pair), *within) for pair in self._pairs]"
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (KeptTables, "__init__", EVENTS),
+        (KeptTables, "released", (ACCESS, OTHER)),
         (
             marginals._NoisyTables,
             "count_pairs",
@@ -327,5 +338,7 @@ WANTED = "[(*(axes[place] for place in pair), *within) for pair in self._pairs]"
 )  # fmt: skip
 def test_tables_that_depend_on_the_data_are_caught(lab, owner, name, edit):
     lab.plant(owner, name, edit)
-    with pytest.raises((AssertionError, RuntimeError, ValueError)):  # tables of other shapes cannot be replayed
+    with pytest.raises(
+        (AssertionError, RuntimeError, ValueError, SettingError)
+    ):  # tables of other shapes cannot be replayed
         check_tables_and_their_noise_are_public(lab)

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from critic_steps import critic_steps
 from torch import nn
 from torch.func import functional_call
 
@@ -16,10 +17,11 @@ from doublure.data import tables
 from doublure.encode.table import Block
 from doublure.methods.adversarial import Adversaries, train
 from doublure.methods.dpgan import DpganSettings
-from doublure.private import mechanism
 from doublure.private.clipping import Constant
 from doublure.private.gradients import CriticLoss, Records, batch_gradient
 from doublure.private.noise import ReplayNoise
+from doublure.private.queries import lot_gradients
+from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.records import PrivateRecords
 from doublure.private.sampling import PoissonSampler
 from doublure.progress import Silent
@@ -71,28 +73,30 @@ def test_nor_under_another_loss_or_encoding(lab, settings):
     assert lab.assert_within_sensitivity(kept, lab.train(odd, like=kept, **settings)) > 0.5
 
 
-RETURNED = "return (clipped.total + noise) / self.settings.expected_units"
-BOUND = "self.settings.schedule.at(step // self.settings.n_critic)"
-NOISE = "self.settings.noise_multiplier * clipped.sensitivity"
+TOTAL = "clipped.total.cpu().numpy()"
+BOUND = "self.settings.bound(self.step)"
+STATED = ("Sensitivity.of_length(clipped.sensitivity, len(total))", "self.sensitivity")
+ALONE = "Records(real=self.seen.fake, condition=self.seen.condition)"
+MEAN = "(batch_gradient(self._critic, self.settings.loss, self.seen) / max(1, len(self.seen.real)))"
 MUTANTS = {
     "generated term outside the clip": [
-        (RETURNED, "other = Records(real=fake, condition=condition)\n"
-                   "    generated = batch_gradient(critic, CriticLoss(kind='wgan'), other)\n"
-                   f"    {RETURNED} + generated / self.settings.expected_units"),
+        (TOTAL, f"(clipped.total + batch_gradient(self._critic, CriticLoss(kind='wgan'), {ALONE})).cpu().numpy()")
     ],
     "mean of the lot clipped": [
-        (RETURNED, "mean = batch_gradient(critic, self.settings.loss, records) / max(1, len(body))\n"
-                   "    return mean * min(1.0, clipped.sensitivity / float(mean.norm() + 1e-9))"),
+        (TOTAL, f"({MEAN} * self.settings.expected_units * min(1.0, clipped.sensitivity / "
+                f"float({MEAN}.norm() + 1e-9))).cpu().numpy()"),
     ],
-    "not clipped at all": [(BOUND, f"1e30 + 0 * {BOUND}"), (NOISE, f"{NOISE} / 1e31")],
-    "clipped to 2 C": [(BOUND, f"2 * {BOUND}"), (NOISE, f"{NOISE} / 2")],
+    "not clipped at all": [(BOUND, f"1e30 + 0 * {BOUND}"), STATED],
+    "clipped to 2 C": [(BOUND, f"2 * {BOUND}"), STATED],
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_loss_that_is_not_clipped_as_a_whole_is_caught(lab, monkeypatch, mutant):
-    monkeypatch.setattr(mechanism, "batch_gradient", batch_gradient, raising=False)
-    lab.plant(mechanism.PrivateStep, "gradient", *MUTANTS[mutant])
+    monkeypatch.setattr(lot_gradients, "batch_gradient", batch_gradient, raising=False)
+    engine = "engine = self.engine(self._critic, records)"
+    lab.plant(CriticGradients, "gradients", (engine, f"self.seen = paired\n{engine}"))
+    lab.plant(CriticGradients, "answer", *MUTANTS[mutant])
     with lab.caught() as found:
         check_neighbours_stay_within_the_clip(lab, lab.PUBLIC, one_record_each(lab))
     assert "moved" in str(found.traceback[-1].statement)
@@ -104,7 +108,7 @@ RANKED = "pd.Series(codes).groupby(codes).cumcount() < max_records"
 @pytest.mark.parametrize(
     ("owner", "name", "edits"),
     [
-        (mechanism.PrivateStep, "gradient", [("group=group, groups=groups", "")]),
+        (CriticGradients, "gradients", [("group=group, groups=groups", "")]),
         (fitting._Run, "_train",
          [("table.unit", "table.frame.index.to_numpy()"), ("table.n_units", "len(table.frame)")]),
         (tables, "_bounded", [(RANKED, f"{RANKED} + 99")]),
@@ -185,7 +189,7 @@ def check_without_noise_and_bound_it_is_plain_training(lab, patch):
     settings = DpganSettings(**(lab.TINY | {"steps": 6, "n_critic": 2, "critic_optimizer": "sgd", "critic_lr": 0.05}))
     job = job_of(settings, 3, 2)
     twin, adversaries = Adversaries(job, settings), Adversaries(job, settings)
-    draws, pending, noise, mix = [], [], Adversaries._noise, mechanism.PrivateStep._mix
+    draws, pending, noise, mix = [], [], Adversaries._noise, CriticGradients._mix
 
     def drawn(self, size, stream):
         z = noise(self, size, stream)
@@ -204,18 +208,18 @@ def check_without_noise_and_bound_it_is_plain_training(lab, patch):
         return pending[-1]
 
     size = sum(p.numel() for p in adversaries.critic.parameters())
-    step = mechanism.PrivateStep(
+    step = critic_steps(
         PrivateRecords(torch.cat([rows, conditions], 1), torch.arange(7).numpy(), 7, lambda x: (x[:, :3], x[:, 3:])),
-        mechanism.StepSettings(
+        dict(
             loss=CriticLoss(kind="wgan", gradient_penalty=LAMBDA), schedule=Constant(max_grad_norm=1e6),
             noise_multiplier=1.0, sample_rate=1.0, steps=6, expected_units=7.0, n_critic=2,
         ),
-        noise=ReplayNoise(repeat(torch.zeros(size))), authorise=lambda number: None,
+        noise=ReplayNoise(repeat(torch.zeros(size))),
         mixing=torch.Generator().manual_seed(1), allow_test_noise=True,
     )  # fmt: skip
     with patch.context() as inner:
         inner.setattr(Adversaries, "_noise", drawn)
-        inner.setattr(mechanism.PrivateStep, "_mix", mixed)
+        inner.setattr(CriticGradients, "_mix", mixed)
         job.encoder.draw_conditions = chosen
         train(job, settings, step, adversaries)
     # The generator's own draws are its noise and its conditions, in this order of happening: condition, noise.
@@ -262,7 +266,7 @@ def check_a_window_of_one_unit_stays_with_it(lab, patch):
         inner.setattr(PoissonSampler, "lot", lambda sampler: np.array([1, 4, 20]))
         step = lab.mechanism(
             torch.ones(48, 3),
-            mechanism.StepSettings(
+            dict(
                 loss=CriticLoss(kind="wgan"), schedule=Constant(max_grad_norm=1.0), noise_multiplier=1.0,
                 sample_rate=0.1, steps=1, expected_units=2.4,
             ),

@@ -12,6 +12,7 @@ from doublure.private import clipping, mechanism
 from doublure.private.clipping import Constant, Geometric
 from doublure.private.gradients import CriticLoss
 from doublure.private.noise import ReplayNoise
+from doublure.private.queries import lot_gradients
 
 C, STEPS = 0.5, 4
 BAD = {
@@ -45,16 +46,16 @@ def run(lab, body, unit=None, penalty=10.0):
     size = sum(p.numel() for p in critic.parameters())
     draws = [torch.full((size,), 0.01 * number) for number in range(STEPS)]
     noise = ReplayNoise(draws)
-    settings = mechanism.StepSettings(
+    settings = dict(
         loss=CriticLoss(kind="wgan", gradient_penalty=penalty),
         schedule=Geometric(max_grad_norm=C, decay=0.9, floor=0.1),
         noise_multiplier=1.0, sample_rate=1.0, steps=STEPS, expected_units=5.0,
     )  # fmt: skip
     given = {} if unit is None else {"unit": unit}
     step = lab.mechanism(body, settings, noise=noise, authorise=asked.append, **given)
-    step._mix = lambda count: torch.full((count,), 0.5)
+    step._query._mix = lambda count: torch.full((count,), 0.5)
     out = [step.gradient(critic, partner) * 5.0 for _ in range(STEPS)]
-    return out, (asked, noise.asked, step.event)
+    return out, (asked, noise.asked, step._mechanism.executed.to_json())
 
 
 def check_bad_records_count_for_zero(lab):
@@ -94,13 +95,13 @@ def test_a_bad_record_that_spoils_the_sum_is_caught(lab, monkeypatch, make):
 
 @pytest.mark.parametrize(
     "edit",
-    ["self.taken = step", "self._authorise(0)", "raise ValueError"],
+    ["self._taken[access] = taken", "self._authorise(access, 0)", "raise ValueError"],
     ids=["step taken again", "another authorisation", "an error"],
 )
 def test_control_flow_that_depends_on_a_bad_record_is_caught(lab, edit):
-    std = "std = self.settings.noise_multiplier * clipped.sensitivity"
-    edit = f"if not bool(records.real.isfinite().all()):\n    {edit}\n{std}"
-    lab.plant(mechanism.PrivateStep, "gradient", (std, edit))
+    noisy = "noisy, ran = self._noised(answer, access)"
+    bad = "not all(bool(body.isfinite().all()) for body, _ in records.expanded(9))"
+    lab.plant(mechanism.Mechanism, "release", (noisy, f"if {bad}:\n    {edit}\n{noisy}"))
     with lab.caught():
         check_bad_records_count_for_zero(lab)
 
@@ -119,7 +120,7 @@ def test_a_unit_with_one_bad_record_counts_for_zero(lab):
 
 
 def test_a_unit_of_which_the_rest_is_kept_is_caught(lab):
-    lab.plant(mechanism.PrivateStep, "gradient", ("real=body", "real=body.nan_to_num()"))
+    lab.plant(lot_gradients.CriticGradients, "gradients", ("real=real", "real=real.nan_to_num()"))
     with lab.caught():
         check_a_unit_with_one_bad_record_counts_for_zero(lab)
 
@@ -129,7 +130,7 @@ def test_every_size_is_clipped(lab, size):
     """Norms are taken so that neither overflow nor underflow hides a record's size."""
     critic = nn.Linear(2, 1, bias=False)
     critic.forward = lambda x, condition=None: x @ critic.weight[0]
-    settings = mechanism.StepSettings(
+    settings = dict(
         loss=CriticLoss(kind="wgan"), schedule=Constant(max_grad_norm=C), noise_multiplier=1.0, sample_rate=1.0,
         steps=1, expected_units=1.0,
     )  # fmt: skip

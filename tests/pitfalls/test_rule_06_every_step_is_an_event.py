@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 
+import numpy as np
 import pytest
 import torch
 
 from doublure import fitting
-from doublure.errors import SettingError
-from doublure.methods import private_teacher, table_statistics
+from doublure.errors import InputError, NotAsPriced, SettingError
+from doublure.methods import table_statistics
 from doublure.methods.dpgan import METHOD, Dpgan, DpganSettings
 from doublure.methods.kept_tables import KeptTables
-from doublure.private import accounting, mechanism
-from doublure.private.accounting import GaussianEvent
+from doublure.private import accounting
+from doublure.private.accounting import GaussianEvent, event_to_json
 from doublure.private.clipping import Constant
+from doublure.private.critic_steps import CriticSteps
 from doublure.private.gradients import CriticLoss
+from doublure.private.mechanism import Mechanism
+from doublure.private.noise import Drawn
+from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.sampling import PoissonSampler
-from doublure.private.tabulation import PrivateTables
 from doublure.schema import Schema
 
 STEPS = 11  # no multiple of n_critic: the last iteration is cut short
@@ -44,34 +49,33 @@ def test_events_are_steps_are_draws(lab, n_critic):
     check_events_are_steps_are_draws(lab, n_critic)
 
 
-COUNTED = "self.taken, self.taken + 1"
-LOT = "self._records.lot(self._sampler.lot())"
-NORMAL = "self._noise.normal(clipped.total.numel(), std).to(clipped.total.device)"
+COUNTED = "self._taken[access] = taken + 1"
+LOT = "sampler.lot()"
+NORMAL = "self._noise.normal(total.size, event.noise_multiplier * moved.l2)"
+ASKED = "self._authorise(access, 0 if access.path is not None else self._before[access] + taken + 1)"
+NOISY = "noisy, ran = self._noised(answer, access)"
 
 
 @pytest.mark.parametrize(
     ("owner", "name", "edits"),
     [
-        (mechanism.PrivateStep, "gradient",
-         [(COUNTED, "self.taken, self.taken + (next(self._calls) % self.settings.n_critic == 0)")]),
-        (mechanism.PrivateStep, "gradient",
-         [(LOT, "self._records.lot(self._kept if step % self.settings.n_critic else"
-                " self.__dict__.update(_kept=self._sampler.lot()) or self._kept)")]),
-        (mechanism.PrivateStep, "gradient",
-         [(LOT, f"(self._sampler.lot(), {LOT})[1]")]),
-        (mechanism.PrivateStep, "gradient",
-         [(NORMAL, f"self._noise.normal(1, std) * 0 + {NORMAL}")]),
+        (Mechanism, "release", [(COUNTED, "self._taken[access] = taken + (next(self._calls) % 5 == 0)")]),
+        (CriticGradients, "answer",
+         [(LOT, f"self._kept if self.step % self.settings.n_critic else self.__dict__.update(_kept={LOT}) or self._kept"
+          )]),
+        (CriticGradients, "answer", [(LOT, f"({LOT}, {LOT})[1]")]),
+        (Mechanism, "_noised", [(NORMAL, f"({NORMAL}, {NORMAL})[1]")]),
         (Dpgan, "accesses",
          [("self._own(settings).steps or 1", "self._own(settings).steps // self._own(settings).n_critic")]),
-        (fitting._Run, "_authorise", [("step - 1 + every", "1 + every")]),
+        (fitting._Run, "_advance", [("step - 1 + every", "1 + every")]),
     ],
     ids=["an event an iteration", "one lot for n_critic steps", "a second lot", "a second draw", "priced by iteration",
          "not authorised"],
 )  # fmt: skip
 def test_a_step_that_is_not_counted_is_caught(lab, monkeypatch, owner, name, edits):
-    monkeypatch.setattr(mechanism.PrivateStep, "_calls", itertools.count(1), raising=False)
+    monkeypatch.setattr(Mechanism, "_calls", itertools.count(1), raising=False)
     lab.plant(owner, name, *edits)
-    with pytest.raises((AssertionError, lab.REFUSED)):
+    with pytest.raises((AssertionError, lab.REFUSED, NotAsPriced)):
         check_events_are_steps_are_draws(lab, 5)
 
 
@@ -81,9 +85,9 @@ def check_the_check_comes_first(lab, patch):
     class Noise:
         name, for_tests = "watched", True
 
-        def normal(self, size, std, *, device="cpu"):
+        def normal(self, size, std):
             acts.append("noise")
-            return torch.zeros(size)
+            return Drawn(np.zeros(size, dtype=np.float32), std)
 
     def authorise(step):
         acts.append(step)
@@ -91,7 +95,7 @@ def check_the_check_comes_first(lab, patch):
             raise RuntimeError("the disk is full")
 
     def settings(steps):
-        return mechanism.StepSettings(
+        return dict(
             loss=CriticLoss(kind="wgan"), schedule=Constant(max_grad_norm=1.0), noise_multiplier=1.0, sample_rate=0.5,
             steps=steps, expected_units=1.0,
         )  # fmt: skip
@@ -113,7 +117,7 @@ def check_the_check_comes_first(lab, patch):
             step.gradient(critic, partner)
         assert lab.refusal(SettingError, lambda: step.gradient(critic, partner)).field == "steps"
         assert acts == [1, "lot", "noise", 2, "lot", "noise"]
-        assert step.event.steps == 2
+        assert step.taken == 2
         resumed = lab.mechanism(torch.ones(4, 1), settings(2), noise=Noise(), authorise=authorise, taken=2)
         assert lab.refusal(SettingError, lambda: resumed.gradient(critic, partner)).field == "steps"
 
@@ -125,30 +129,25 @@ def test_the_check_comes_before_the_step(lab, monkeypatch):
 @pytest.mark.parametrize(
     "edits",
     [
-        [
-            ("self._authorise(self.taken + 1)", "pass"),
-            (
-                "return (clipped.total + noise) / self.settings.expected_units",
-                ("self._authorise(self.taken)\nreturn (clipped.total + noise) / self.settings.expected_units"),
-            ),
-        ],
-        [("self.taken >= self.settings.steps", "self.taken > self.settings.steps")],
-        [("self._authorise(self.taken + 1)", "pass")],
+        [(ASKED, "pass"), (NOISY, f"{NOISY}\n{ASKED}")],
+        [("taken >= steps_of(access)", "taken > steps_of(access)")],
+        [(ASKED, "pass")],
     ],
     ids=["authorised after the draw", "one step more", "never authorised"],
 )
 def test_a_check_that_comes_too_late_is_caught(lab, monkeypatch, edits):
-    lab.plant(mechanism.PrivateStep, "gradient", *edits)
+    lab.plant(Mechanism, "release", *edits)
     with lab.caught():
         check_the_check_comes_first(lab, monkeypatch)
 
 
 def check_what_was_done_is_what_was_paid_for(lab, plan, folder):
-    (done,) = lab.fit(lab.people(), plan, folder).settings
+    (done,) = lab.fit(lab.people(), plan, folder).events
     (event,) = [access.event for access in plan.touches if isinstance(access.event, GaussianEvent)]
-    assert event == GaussianEvent(
-        noise_multiplier=done.noise_multiplier, sample_rate=done.sample_rate, steps=done.steps
-    )
+    assert event == done
+    ran = json.loads((folder / "run" / "executed.json").read_text())
+    assert ran[-1]["expected"] == event_to_json(event)
+    assert ran[-1]["event"] == pytest.approx(event_to_json(event))
     spent = accounting.epsilon_of([access.event for access in plan.touches], plan.delta, accountant=plan.accountant)
     assert spent <= plan.epsilon
 
@@ -158,24 +157,24 @@ def test_what_was_done_is_what_was_paid_for(lab, plan, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "edit",
+    ("owner", "name", "edit"),
     [
-        ("noise_multiplier=event.noise_multiplier", "noise_multiplier=0.9 * event.noise_multiplier"),
-        ("sample_rate=event.sample_rate,", "sample_rate=min(1.0, 1.1 * event.sample_rate),"),
-        ("steps=event.steps", "steps=event.steps + 1"),
+        (Mechanism, "_noised", (NORMAL, NORMAL.replace("event", "0.9 * event"))),
+        (Mechanism, "release", ("getattr(event, 'sample_rate', 1.0)", "min(1.0, 1.1 * event.sample_rate)")),
+        (CriticSteps, "steps", ("self.event.steps", "self.event.steps + 1")),
     ],
     ids=["less noise", "larger lots", "more steps"],
 )
-def test_doing_more_than_was_paid_for_is_caught(lab, plan, tmp_path, edit):
-    lab.plant(private_teacher, "private_teacher", edit)
-    with pytest.raises((AssertionError, lab.REFUSED)):
+def test_doing_more_than_was_paid_for_is_caught(lab, plan, tmp_path, owner, name, edit):
+    lab.plant(owner, name, edit)
+    with pytest.raises((SettingError, NotAsPriced)):  # before anything of it is given out
         check_what_was_done_is_what_was_paid_for(lab, plan, tmp_path)
 
 
 def test_a_step_beyond_the_plan_is_refused_by_the_ledger_too(lab, plan, tmp_path):
     """Two locks: a mechanism that does not stop is stopped by the reservation."""
-    lab.plant(mechanism.PrivateStep, "gradient", ("self.taken >= self.settings.steps", "False"))
-    lab.plant(mechanism.PrivateStep, "steps", ("return self.settings.steps", "return self.settings.steps + 1"))
+    lab.plant(Mechanism, "release", ("taken >= steps_of(access)", "False"))
+    lab.plant(CriticSteps, "steps", ("self.event.steps", "self.event.steps + 1"))
     with pytest.raises(lab.REFUSED):
         lab.fit(lab.people(), plan, tmp_path)
 
@@ -183,56 +182,40 @@ def test_a_step_beyond_the_plan_is_refused_by_the_ledger_too(lab, plan, tmp_path
 # -- releases of tables ------------------------------------------------------------------------------------------------
 
 
-def check_releases_are_events_are_draws(lab, patch, plan):
-    made, built = [], PrivateTables.__init__
-
-    def kept(tables, *arguments, **named):
-        built(tables, *arguments, **named)
-        made.append(tables)
-
-    with patch.context() as inner:
-        inner.setattr(PrivateTables, "__init__", kept)
-        trace = lab.count(lab.people())
-    (tables,) = made
+def check_releases_are_events_are_draws(lab, plan):
+    trace = lab.count(lab.people())
     events = [access.event for access in plan.touches]
-    assert list(tables.events) == events
     assert trace.public["authorised"] == list(range(1, plan.steps + 1))
-    scales = [event.scale for event in events for _ in range(event.tables)]
-    assert trace.allowed == scales
-    expected = [act for event in events for act in ["authorise", *["noise"] * event.tables]]
-    assert trace.order == expected  # leave first, then one draw a table
+    assert trace.allowed == [event.scale for event in events]
+    assert trace.order == ["authorise", "noise"] * len(events)  # leave first, then one draw a release
     assert accounting.epsilon_of(events, plan.delta, accountant=plan.accountant) <= plan.epsilon
 
 
-def test_releases_are_events_are_draws(lab, monkeypatch, counting_plan):
-    check_releases_are_events_are_draws(lab, monkeypatch, counting_plan)
+def test_releases_are_events_are_draws(lab, counting_plan):
+    check_releases_are_events_are_draws(lab, counting_plan)
 
 
-RELEASED = "return [statistics.noisy_histogram(counts, sigma=event.scale) for counts in self._counted(tables)]"
-TWICE = RELEASED.replace("return ", "made = ").replace(
-    "[statistics", "[statistics.noisy_histogram(counts, sigma=event.scale) + 0 * statistics"
-)
+WHOLE = "whole_noise.gaussian(total, scale=event.scale)"
+RELEASED = "job.mechanism.release(counts, access, job.records)"
+TWICE = (KeptTables, "released", (RELEASED, f"({RELEASED}, {RELEASED})[1]"))
 
 
 @pytest.mark.parametrize(
-    ("owner", "name", "edits"),
+    "planted",
     [
-        (PrivateTables, "release", [("self.taken += 1", "pass")]),
-        (PrivateTables, "release", [("self._authorise(self.taken + 1)", "pass")]),
-        (PrivateTables, "release", [("self._authorise(self.taken + 1)", "pass"),
-                                    (RELEASED, RELEASED.replace("return ", "made = ")
-                                     + "\n    self._authorise(self.taken)\n    return made")]),
-        (PrivateTables, "release", [(RELEASED, TWICE + "\n    return made")]),
-        (PrivateTables, "release", [("event = self._releases[self.taken]", "event = self._releases[-1]")]),
-        (KeptTables, "released", [("counted = self._tables.release(wanted)",
-                                                "self._tables.release(wanted)\n"
-                                                "        counted = self._tables.release(wanted)")]),
-        (table_statistics, "counting", [("tables=tables", "tables=tables - 1")]),
+        [(Mechanism, "release", (COUNTED, "pass")), TWICE],
+        [(Mechanism, "release", (ASKED, "pass"))],
+        [(Mechanism, "release", (ASKED, "pass"), (NOISY, f"{NOISY}\n{ASKED}"))],
+        [(Mechanism, "_noised", (WHOLE, f"({WHOLE}, {WHOLE})[1]"))],
+        [(KeptTables, "released", ("self._accesses[number - 1]", "self._accesses[-1]"))],
+        [TWICE],
+        [(table_statistics, "counting", ("tables=tables", "tables=tables - 1"))],
     ],
     ids=["not counted", "not authorised", "authorised afterwards", "two draws", "another release's noise",
          "released twice", "priced as fewer"],
 )  # fmt: skip
-def test_a_release_that_is_not_counted_is_caught(lab, monkeypatch, counting_plan, owner, name, edits):
-    lab.plant(owner, name, *edits)
-    with pytest.raises((AssertionError, lab.REFUSED, SettingError)):
-        check_releases_are_events_are_draws(lab, monkeypatch, counting_plan)
+def test_a_release_that_is_not_counted_is_caught(lab, planted):
+    for owner, name, *edits in planted:
+        lab.plant(owner, name, *edits)
+    with pytest.raises((AssertionError, lab.REFUSED, InputError, NotAsPriced)):
+        check_releases_are_events_are_draws(lab, lab.counting_plan())

@@ -10,12 +10,15 @@ import torch
 from scipy import stats
 from torch import nn
 
+from doublure.errors import NotAsPriced
 from doublure.methods import adversarial
 from doublure.methods.adversarial import train
-from doublure.private import clipping, mechanism
+from doublure.private import clipping
 from doublure.private.clipping import Geometric
 from doublure.private.gradients import CriticLoss
-from doublure.private.noise import ChaCha20Noise, OsKeyedNoise
+from doublure.private.mechanism import Mechanism
+from doublure.private.noise import ChaCha20Noise, Drawn, OsKeyedNoise
+from doublure.private.queries.lot_gradients import CriticGradients, CriticSettings
 
 ALPHA = 1e-6
 SIGMA, EXPECTED, WEIGHTS, STEPS = 1.7, 12.5, 2_500, 60
@@ -36,11 +39,10 @@ def partner(size, condition):
 
 
 def settings(**changes):
-    given = {
+    return {
         "loss": CriticLoss(kind="wgan"), "schedule": SCHEDULE, "noise_multiplier": SIGMA, "sample_rate": 1e-12,
         "steps": STEPS, "expected_units": EXPECTED, "n_critic": 2,
     } | changes  # fmt: skip
-    return mechanism.StepSettings(**given)
 
 
 def check_noise_is_sigma_times_the_clip_over_the_expected_lot(lab, noise, tolerance=0.02):
@@ -67,22 +69,32 @@ def test_noise_is_sigma_times_the_clip_over_the_expected_lot(lab, source):
     check_noise_is_sigma_times_the_clip_over_the_expected_lot(lab, source())
 
 
-STD = "std = self.settings.noise_multiplier * clipped.sensitivity"
+STD = "event.noise_multiplier * moved.l2"
+NORMAL = f"self._noise.normal(total.size, {STD})"
+FIRST = SCHEDULE.at(0)
+
+
+def noise_of(std):
+    return Mechanism, "_noised", (NORMAL, NORMAL.replace(STD, std))
 
 
 @pytest.mark.parametrize(
-    "edit",
+    ("owner", "name", "edit"),
     [
-        (STD, f"{STD} * clipped.sensitivity / self.settings.schedule.at(0)"),
-        (STD, "std = self.settings.noise_multiplier * self.settings.schedule.at(0)"),
-        (STD, "std = self.settings.noise_multiplier"),
-        (STD, f"{STD} * 0.98"),
-        (STD, f"{STD} * 1.02"),
-        (STD, f"{STD} / self.settings.expected_units ** 0.5"),
-        ("step // self.settings.n_critic", "step"),
+        noise_of(f"{STD} * moved.l2 / {FIRST}"),
+        noise_of(f"event.noise_multiplier * {FIRST}"),
+        noise_of("event.noise_multiplier"),
+        noise_of(f"{STD} * 0.98"),
+        noise_of(f"{STD} * 1.02"),
+        noise_of(f"{STD} / 2"),
+        (CriticSettings, "bound", ("step // self.n_critic", "step")),
         (
-            "self._noise.normal(clipped.total.numel(), std)",
-            "self._noise.normal(clipped.total.numel() // 2, std).repeat(2)",
+            Mechanism,
+            "_noised",
+            (
+                "total.astype(np.float32) + real.values",
+                "total.astype(np.float32) + np.tile(real.values[: total.size // 2], 2)",
+            ),
         ),
     ],
     ids=[
@@ -96,9 +108,9 @@ STD = "std = self.settings.noise_multiplier * clipped.sensitivity"
         "used twice",
     ],
 )
-def test_noise_of_another_size_is_caught(lab, edit):
-    lab.plant(mechanism.PrivateStep, "gradient", edit)
-    with lab.caught():
+def test_noise_of_another_size_is_caught(lab, owner, name, edit):
+    lab.plant(owner, name, edit)
+    with pytest.raises((AssertionError, NotAsPriced)):
         check_noise_is_sigma_times_the_clip_over_the_expected_lot(lab, OsKeyedNoise())
         check_noise_is_drawn_once_for_all_weights(lab)
 
@@ -109,9 +121,9 @@ def check_noise_is_drawn_once_for_all_weights(lab):
     class Noise:
         name, for_tests = "watched", True
 
-        def normal(self, size, std, *, device="cpu"):
+        def normal(self, size, std):
             asked.append((size, std))
-            return torch.zeros(size)
+            return Drawn(np.zeros(size, dtype=np.float32), std)
 
     step, critic = lab.mechanism(torch.ones(3, WEIGHTS), settings(sample_rate=0.5, n_critic=3), noise=Noise()), Wide()
     for _ in range(STEPS):
@@ -137,7 +149,8 @@ def test_labels_change_no_schedule_and_no_end(lab):
     check_labels_change_no_schedule_and_no_end(lab)
 
 
-MEDIAN = "float(torch.cat([part.norms() for part in lot] or [torch.ones(1).double()]).median())"
+LOT = "self.gradients(records, __import__('numpy').arange(records.n_units))"
+MEDIAN = f"float(torch.cat([part.norms() for part in {LOT}] or [torch.ones(1).double()]).median())"
 LARGEST = "float(norms.nan_to_num().max()) if len(norms) else max_grad_norm"
 WHILE = "teacher.taken < teacher.steps"
 EARLY = f"{WHILE} and (teacher.taken < 4 or float(teacher._records._compact[:, 0].sum()) < 60)"
@@ -147,8 +160,8 @@ PRIVATE = "float(adversaries.critic(*teacher._records.lot(np.arange(9))[:2]).mea
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (mechanism.PrivateStep, "gradient", ("self.settings.schedule.at(step // self.settings.n_critic)", MEDIAN)),
-        (mechanism, "clipped_sum", ("sensitivity=max_grad_norm", f"sensitivity={LARGEST}")),
+        (CriticGradients, "answer", ("self.settings.bound(self.step)", MEDIAN)),
+        (clipping, "clipped_sum", ("sensitivity=max_grad_norm", f"sensitivity={LARGEST}")),
         (adversarial, "train", (WHILE, EARLY)),
         (adversarial, "train", ("round(loss, 6)", PRIVATE)),
     ],
@@ -156,7 +169,7 @@ PRIVATE = "float(adversaries.critic(*teacher._records.lot(np.arange(9))[:2]).mea
 )  # fmt: skip
 def test_a_schedule_that_looks_at_the_data_is_caught(lab, owner, name, edit):
     lab.plant(owner, name, edit)
-    with lab.caught():
+    with pytest.raises((AssertionError, NotAsPriced)):
         check_labels_change_no_schedule_and_no_end(lab)
 
 

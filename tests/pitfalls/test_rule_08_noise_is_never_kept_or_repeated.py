@@ -17,10 +17,11 @@ from doublure.errors import Interrupted, RunFolderError, SettingError
 from doublure.methods import adversarial, marginals, private_teacher
 from doublure.methods.adversarial import Adversaries
 from doublure.methods.kept_tables import KeptTables
-from doublure.private import mechanism, noise, sampling, statistics
+from doublure.private import noise, sampling, whole_noise
 from doublure.private.clipping import Constant
 from doublure.private.gradients import CriticLoss
 from doublure.private.noise import OsKeyedNoise
+from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.sampling import FixedSizeSampler, PoissonSampler
 from doublure.run_folder import RunFolder
 
@@ -35,7 +36,7 @@ def runs(lab, patch, *, noiseless=False, rows=24):
     """Return two runs of the same seed on the same table."""
     with patch.context() as inner:
         if noiseless:
-            inner.setattr(OsKeyedNoise, "normal", lambda self, size, std, device="cpu": torch.zeros(size))
+            inner.setattr(OsKeyedNoise, "normal", lambda self, size, std: noise.Drawn(np.zeros(size, np.float32), std))
         return [lab.train(lab.people()[:rows], real=True, seed=7) for _ in range(2)]
 
 
@@ -47,7 +48,7 @@ def check_equal_seeds_do_not_repeat_the_noise(lab, patch):
     assert bytes_of(one) == bytes_of(other)
     with patch.context() as inner:
         inner.setattr(Adversaries, "partner", lambda self, size, condition: torch.zeros(size, 12))
-        inner.setattr(mechanism.PrivateStep, "_mix", lambda self, size: torch.zeros(size))
+        inner.setattr(CriticGradients, "_mix", lambda self, size: torch.zeros(size))
         one, other = runs(lab, patch, noiseless=True)
     assert bytes_of(one) != bytes_of(other)  # other lots
 
@@ -57,14 +58,14 @@ def test_equal_seeds_do_not_repeat_the_noise(lab, monkeypatch):
 
 
 def seeded(size, std, seed):
-    return torch.from_numpy(np.random.default_rng(seed).standard_normal(size, dtype=np.float32)) * std
+    return noise.Drawn(np.random.default_rng(seed).standard_normal(size, dtype=np.float32) * np.float32(std), std)
 
 
 @pytest.mark.parametrize("what", ["noise", "lots", "seed governs nothing"])
 def test_a_seed_that_governs_too_much_or_too_little_is_caught(lab, monkeypatch, what):
     numbers = count()
     if what == "noise":  # a generator seeded from the configuration, as published code has it
-        monkeypatch.setattr(OsKeyedNoise, "normal", lambda self, size, std, device="cpu": seeded(size, std, 7))
+        monkeypatch.setattr(OsKeyedNoise, "normal", lambda self, size, std: seeded(size, std, 7))
     elif what == "lots":
 
         def lot(sampler):
@@ -81,14 +82,17 @@ def test_a_seed_that_governs_too_much_or_too_little_is_caught(lab, monkeypatch, 
 SECRET = ("os-keyed", "chacha20")
 # All that is drawn where private records are, one draw each.
 DRAWN = {
-    "noise": lambda: noise.OsKeyedNoise().normal(8, 1.0),
-    "hardened noise": lambda: noise.ChaCha20Noise().normal(8, 1.0),
+    "noise": lambda: noise.OsKeyedNoise().normal(8, 1.0).values,
     "paired rows": lambda: noise.OsKeyedDraws().normal(2, 4),
-    "hardened paired rows": lambda: noise.ChaCha20Draws().normal(2, 4),
     "mixing numbers": lambda: noise.OsKeyedDraws().uniform(8),
-    "hardened mixing numbers": lambda: noise.ChaCha20Draws().uniform(8),
     "lots": lambda: PoissonSampler(200, 0.5).lot(),
     "lots of one size": lambda: FixedSizeSampler(200, 100).lot(),
+}
+# Those that take each number from the operating system, of eight numbers each.
+HARDENED = {
+    "noise": lambda: noise.ChaCha20Noise().normal(8, 1.0).values,
+    "paired rows": lambda: noise.ChaCha20Draws().normal(2, 4),
+    "mixing numbers": lambda: noise.ChaCha20Draws().uniform(8),
 }
 BITS = 128
 
@@ -144,12 +148,43 @@ def test_a_short_key_is_caught(lab, monkeypatch, what, owner, name, key):
         check_every_key_is_long_and_all_of_it_counts(monkeypatch, DRAWN[what])
 
 
-@pytest.mark.parametrize("key", ["os.urandom(4) + bytes(28)", "os.urandom(32)[:8] * 4", "bytes(32)"])
-@pytest.mark.parametrize("what", ["hardened noise", "hardened paired rows", "hardened mixing numbers"])
-def test_a_short_key_of_chacha20_is_caught(lab, monkeypatch, what, key):
-    lab.plant(noise, "_chacha20_words", ("os.urandom(32)", key))
+def check_every_number_has_a_word_of_its_own(patch, draw):
+    """A hardened draw asks for 64 bits a number, and each word changes its own number and no other."""
+
+    def drawn(word=None):
+        asked = []
+
+        def urandom(size):
+            asked.append(size)
+            made = np.zeros(size // 8, dtype="<u8")
+            made[word if word is not None else slice(0)] = 1 << 62
+            return made.tobytes()
+
+        with patch.context() as inner:
+            inner.setattr(os, "urandom", urandom)
+            made = np.asarray(draw()).ravel()
+        assert asked == [8 * made.size]
+        return made
+
+    base = drawn()
+    for word in range(base.size):
+        assert np.flatnonzero(drawn(word) != base).tolist() == [word]
+
+
+@pytest.mark.parametrize("what", HARDENED)
+def test_every_number_has_a_word_of_its_own(monkeypatch, what):
+    check_every_number_has_a_word_of_its_own(monkeypatch, HARDENED[what])
+
+
+WORDS = "os.urandom(8 * size)"
+
+
+@pytest.mark.parametrize("words", ["os.urandom(8) * size", "os.urandom(4 * size) * 2", f"bytes(len({WORDS}))"])
+@pytest.mark.parametrize("what", HARDENED)
+def test_a_short_stream_is_caught(lab, monkeypatch, what, words):
+    lab.plant(noise, "_system_words", (WORDS, words))
     with lab.caught():
-        check_every_key_is_long_and_all_of_it_counts(monkeypatch, DRAWN[what])
+        check_every_number_has_a_word_of_its_own(monkeypatch, HARDENED[what])
 
 
 def normal_of(key, rows, width):
@@ -166,7 +201,7 @@ def check_what_meets_private_records_is_secret(lab, patch, source="os-keyed", te
     for none. Philox is drawn again from the key that was asked for: nothing else goes in."""
     asked, calls = [], []
     randbits, urandom = secrets.randbits, os.urandom
-    noise, mix = Adversaries._noise, mechanism.PrivateStep._mix
+    noise, mix = Adversaries._noise, CriticGradients._mix
 
     def bits(size):
         asked.append((size, randbits(size)))
@@ -195,7 +230,7 @@ def check_what_meets_private_records_is_secret(lab, patch, source="os-keyed", te
         inner.setattr(secrets, "randbits", bits)
         inner.setattr(os, "urandom", chunk)
         inner.setattr(Adversaries, "_noise", paired)
-        inner.setattr(mechanism.PrivateStep, "_mix", mixed)
+        inner.setattr(CriticGradients, "_mix", mixed)
         for _ in range(2):
             few = {"steps": 2, "n_critic": 1, "lot_size": 24, "noise_source": source}
             lab.train(lab.people(), text or lab.PUBLIC, real=True, seed=7, **few)
@@ -226,13 +261,14 @@ def test_what_meets_private_records_is_secret(lab, monkeypatch, source, text):
 
 @pytest.mark.parametrize("text", [None, unconditional], ids=["conditional", "unconditional"])
 def test_paired_rows_that_are_public_for_one_of_the_two_are_caught(lab, monkeypatch, text):
-    public, width = "job.noise_multiplier is None", "job.encoder.condition_width"
+    public, width = "not job.private", "job.encoder.condition_width"
     lab.plant(adversarial, "_paired_draws", (public, f"{public} or {width if text is None else f'not {width}'}"))
     with lab.caught():
         check_what_meets_private_records_is_secret(lab, monkeypatch, text=text and text(lab))
 
 
 STREAM = "torch.Generator().manual_seed"
+TEACHER = "CriticSteps(job.mechanism, access, job.records, step, distances=distances, source=settings.stream)"
 PAIRED = "return noise.secret_draws(getattr(settings, 'noise_source', 'os-keyed'))"
 MIXED = "return self._draws.uniform(size)"
 WEAK_STREAMS = {
@@ -242,18 +278,18 @@ WEAK_STREAMS = {
     ),
     "mixing numbers, 32 bits a run": (
         private_teacher, "private_teacher",
-        ("taken=job.taken", "taken=job.taken, allow_test_noise=True, mixing=__import__('torch').Generator()."
-         "manual_seed(__import__('secrets').randbits(63))"),
+        (TEACHER, TEACHER.replace("job.mech", "setattr(job.mechanism, 'for_tests', True) or job.mech")[:-1]
+         + ", mixing=__import__('torch').Generator().manual_seed(__import__('secrets').randbits(63)))"),
     ),
     "mixing numbers, 32 bits a lot": (
-        mechanism.PrivateStep, "_mix",
+        CriticGradients, "_mix",
         (MIXED, f"return torch.rand(size, generator={STREAM}(__import__('secrets').randbits(128) % 2**63))"),
     ),
     "paired rows, public": (
         adversarial, "_paired_draws", (PAIRED, "return SeededDraws(_mixed(job.seed, job.taken, 4))")
     ),
     "mixing numbers, public": (
-        mechanism.PrivateStep, "_mix", (MIXED, f"return torch.rand(size, generator={STREAM}(self.taken))")
+        CriticGradients, "_mix", (MIXED, f"return torch.rand(size, generator={STREAM}(self.step))")
     ),
     "a short key": (noise, "_freshly_keyed", ("secrets.randbits(128)", "secrets.randbits(64)")),
     "a key from elsewhere": (noise, "_freshly_keyed", ("secrets.randbits(128)", "secrets.randbits(128) % 2**32")),
@@ -279,8 +315,6 @@ def test_a_setting_that_reaches_the_noise_alone_is_caught(lab, monkeypatch):
         "secret_draws",
         ("ChaCha20Draws() if source(name).name == 'chacha20' else OsKeyedDraws()", "OsKeyedDraws()"),
     )
-    for module in (mechanism, adversarial.noise):
-        monkeypatch.setattr(module, "secret_draws", noise.secret_draws)
     assert noise.secret_draws("chacha20").name == "os-keyed"
     with lab.caught():
         check_the_setting_governs_all_that_is_secret(lab, monkeypatch)
@@ -308,7 +342,7 @@ def test_the_setting_governs_all_that_is_secret(lab, monkeypatch):
 def test_a_known_stream_is_for_tests(lab):
     """No method can hand the mechanism mixing numbers that somebody else knows."""
     for penalty, refused in ((1.0, True), (0.0, False)):
-        settings = mechanism.StepSettings(
+        settings = dict(
             loss=CriticLoss(kind="wgan", gradient_penalty=penalty), schedule=Constant(max_grad_norm=1.0),
             noise_multiplier=1.0, sample_rate=1.0, steps=1, expected_units=1.0,
         )  # fmt: skip
@@ -409,11 +443,11 @@ def check_a_resumed_run_draws_fresh_noise_and_fewer_steps(lab, patch, plan, fold
     """Cut off in the third step, of which four were authorised: two are left, not three, and nothing is repeated."""
     draws, normal, alive = [], OsKeyedNoise.normal, [True]
 
-    def watched(self, size, std, *, device="cpu"):
+    def watched(self, size, std):
         if len(draws) == 3 and alive:
             alive.clear()
             raise KeyboardInterrupt
-        draws.append(normal(self, size, std, device=device))
+        draws.append(normal(self, size, std))
         return draws[-1]
 
     with patch.context() as inner:
@@ -424,7 +458,7 @@ def check_a_resumed_run_draws_fresh_noise_and_fewer_steps(lab, patch, plan, fold
         lab.fit(lab.people(), plan, folder, real=True, ledger=folder / "ledger", resume=True)
     assert before == 3
     assert len(draws) == before + plan.steps - 4
-    assert len({draw.numpy().tobytes() for draw in draws}) == len(draws)
+    assert len({draw.values.tobytes() for draw in draws}) == len(draws)
 
 
 def test_a_resumed_run_draws_fresh_noise_and_fewer_steps(lab, monkeypatch, declared_plan, tmp_path):
@@ -436,10 +470,10 @@ def test_a_resumed_run_that_takes_more_is_caught(lab, monkeypatch, declared_plan
     if mutant == "noise repeated":
         numbers = count()
         monkeypatch.setattr(
-            OsKeyedNoise, "normal", lambda self, size, std, device="cpu": seeded(size, std, next(numbers) % 3)
+            OsKeyedNoise, "normal", lambda self, size, std: seeded(size, std, next(numbers) % 3)
         )
     else:
-        lab.plant(fitting._Run, "_train", ("taken=self._reservation.authorised", "taken=0"))
+        lab.plant(fitting._Run, "_priced", ("taken=self._reservation.authorised", "taken=0"))
     with lab.caught():
         check_a_resumed_run_draws_fresh_noise_and_fewer_steps(lab, monkeypatch, declared_plan, tmp_path)
 
@@ -469,7 +503,7 @@ def repeated(counts, *, sigma):
 
 
 def test_seeded_noise_on_tables_is_caught(lab, monkeypatch):
-    monkeypatch.setattr(statistics, "noisy_histogram", repeated)
+    monkeypatch.setattr(whole_noise, "gaussian", repeated)
     with lab.caught():
         check_equal_seeds_do_not_repeat_the_tables_noise(lab, monkeypatch)
 
@@ -480,10 +514,10 @@ class Killed(BaseException):
 
 def check_a_lost_release_is_not_drawn_again(lab, patch, plan, folder, release):
     """Killed between a release and its keeping: the tables are lost, and with them what was paid for."""
-    draws, noisy, save = [], statistics.noisy_histogram, RunFolder.save
+    draws, noisy, save = [], whole_noise.gaussian, RunFolder.save
 
-    def drawn(counts, *, sigma):
-        draws.append(noisy(counts, sigma=sigma))
+    def drawn(counts, *, scale):
+        draws.append(noisy(counts, scale=scale))
         return draws[-1]
 
     def dies(kept, step, tensors):
@@ -495,7 +529,7 @@ def check_a_lost_release_is_not_drawn_again(lab, patch, plan, folder, release):
         return lab.fit(lab.people(), plan, folder, real=True, ledger=folder / "ledger", resume=True)
 
     with patch.context() as inner:
-        inner.setattr(statistics, "noisy_histogram", drawn)
+        inner.setattr(whole_noise, "gaussian", drawn)
         inner.setattr(RunFolder, "save", dies)
         with pytest.raises(Killed):
             lab.fit(lab.people(), plan, folder, real=True)
@@ -503,7 +537,7 @@ def check_a_lost_release_is_not_drawn_again(lab, patch, plan, folder, release):
         inner.setattr(RunFolder, "save", save)
         for _ in range(2):
             lab.refusal(RunFolderError, go_on)
-    assert before == sum(access.event.tables for access in plan.touches[:release])
+    assert before == release
     assert len(draws) == before
 
 
@@ -516,8 +550,8 @@ def test_a_lost_release_is_not_drawn_again(lab, monkeypatch, counting_plan, tmp_
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (KeptTables, "released", ("self._tables.taken >= number", "False")),
-        (fitting._Run, "_train", ("taken=self._reservation.authorised", "taken=0")),
+        (KeptTables, "released", ("job.mechanism.taken(access)", "False")),
+        (fitting._Run, "_priced", ("taken=self._reservation.authorised", "taken=0")),
     ],
     ids=["not refused", "not remembered"],
 )
@@ -531,12 +565,12 @@ def test_a_lost_release_that_is_drawn_again_is_caught(
 
 def check_kept_releases_are_taken_up(lab, patch, plan, folder, cut):
     """Stopped after a release was kept, or in the fit: what was drawn is used, and what was not is drawn once."""
-    draws, noisy = [], statistics.noisy_histogram
+    draws, noisy = [], whole_noise.gaussian
     save, fit_mixture = RunFolder.save, marginals.fit_mixture
 
-    def drawn(counts, *, sigma):
-        made = noisy(counts, sigma=sigma)
-        draws.append((sigma, made.tobytes(), made.size))
+    def drawn(counts, *, scale):
+        made = noisy(counts, scale=scale)
+        draws.append((scale, made.values.tobytes()))
         return made
 
     def stops_after(kept, step, tensors):
@@ -553,7 +587,7 @@ def check_kept_releases_are_taken_up(lab, patch, plan, folder, cut):
         return fit_mixture(*arguments, at=told, **named)
 
     with patch.context() as inner:
-        inner.setattr(statistics, "noisy_histogram", drawn)
+        inner.setattr(whole_noise, "gaussian", drawn)
         inner.setattr(RunFolder, "save", stops_after)
         if cut == "fit":
             inner.setattr(marginals, "fit_mixture", stops_within)
@@ -564,11 +598,12 @@ def check_kept_releases_are_taken_up(lab, patch, plan, folder, cut):
         before = {path.name: path.read_bytes() for path in (folder / "run/internal").iterdir()}
         lab.fit(lab.people(), plan, folder, real=True, ledger=folder / "ledger", resume=True)
     assert set(before) == {"checkpoint.safetensors"}
-    scales = [access.event.scale for access in plan.touches for _ in range(access.event.tables)]
-    assert [sigma for sigma, _, _ in draws] == scales
+    assert [scale for scale, _ in draws] == [access.event.scale for access in plan.touches]
     with safe_open(folder / "run/internal/checkpoint.safetensors", "pt") as file:
-        kept = {file.get_tensor(name).numpy().tobytes() for name in file.keys()}  # noqa: SIM118
-    assert kept == {content for _, content, _ in draws}
+        kept = [file.get_tensor(name).numpy().tobytes() for name in file.keys()]  # noqa: SIM118
+    drawn_tables = [content for _, content in draws]
+    assert all(any(table in content for content in drawn_tables) for table in kept)
+    assert sum(map(len, kept)) == sum(map(len, drawn_tables))
 
 
 @pytest.mark.parametrize("cut", [1, 2, "fit"])
@@ -579,7 +614,7 @@ def test_kept_releases_are_taken_up(lab, monkeypatch, counting_plan, tmp_path, c
 @pytest.mark.parametrize("cut", [1, 2, "fit"])
 def test_kept_releases_that_are_drawn_again_are_caught(lab, monkeypatch, counting_plan, tmp_path, cut):
     found = "not all(each in self._kept for each in names)"
-    lab.plant(KeptTables, "released", (found, "True"), ("self._tables.taken >= number", "False"))
-    lab.plant(fitting._Run, "_train", ("taken=self._reservation.authorised", "taken=0"))
+    lab.plant(KeptTables, "released", (found, "True"), ("job.mechanism.taken(access)", "False"))
+    lab.plant(fitting._Run, "_priced", ("taken=self._reservation.authorised", "taken=0"))
     with lab.caught():
         check_kept_releases_are_taken_up(lab, monkeypatch, counting_plan, tmp_path, cut)

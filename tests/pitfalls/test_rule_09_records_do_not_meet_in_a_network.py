@@ -11,10 +11,10 @@ from torch import nn
 from doublure.errors import SettingError
 from doublure.methods import adversarial, private_teacher
 from doublure.networks.mlp import MlpGenerator
-from doublure.private import mechanism
 from doublure.private.clipping import Constant
 from doublure.private.gradients import CriticLoss, refuse_cross_record
 from doublure.private.noise import ReplayNoise
+from doublure.private.queries import lot_gradients
 
 
 class Body(nn.Module):
@@ -73,7 +73,7 @@ def partner(size, condition):
 def check_mixing_critics_are_refused(lab):
     for name, make in MIXING.items():
         asked = []
-        settings = mechanism.StepSettings(
+        settings = dict(
             loss=CriticLoss(kind="wgan"), schedule=Constant(max_grad_norm=1.0), noise_multiplier=1.0, sample_rate=1.0,
             steps=1, expected_units=5.0,
         )  # fmt: skip
@@ -98,7 +98,7 @@ def test_a_check_that_lets_them_pass_is_caught(lab, monkeypatch, mutant):
         if any(isinstance(layer, nn.BatchNorm1d) for layer in module.modules()):
             refuse_cross_record(module, shape, width)
 
-    monkeypatch.setattr(mechanism, "refuse_cross_record", layers_alone if "layers" in mutant else lambda *_: None)
+    monkeypatch.setattr(lot_gradients, "refuse_cross_record", layers_alone if "layers" in mutant else lambda *_: None)
     with lab.caught():
         check_mixing_critics_are_refused(lab)
 

@@ -23,9 +23,9 @@ from doublure.encode.columns import Discrete
 from doublure.methods import adversarial, marginals
 from doublure.methods.kept_tables import KeptTables
 from doublure.private.noise import ChaCha20Noise, OsKeyedNoise
+from doublure.private.queries.counts import Counts
 from doublure.private.records import PrivateRecords
 from doublure.private.sampling import PoissonSampler
-from doublure.private.tabulation import PrivateTables
 from doublure.run_folder import RunFolder
 
 SOURCE = Path(db.__file__).parent
@@ -174,15 +174,15 @@ def test_an_unseen_category_has_a_public_place(lab, declared_plan):
 
 def check_no_exact_count_is_written(lab, patch, plan, folder):
     """Of the tables that were counted, no file holds one as it is, in any form that numbers are written in."""
-    exact, counted = [], PrivateTables._counted
+    exact, counted = [], Counts.answer
 
-    def kept(tables, wanted):
-        found = counted(tables, wanted)
-        exact.extend(table.copy() for table in found)
+    def kept(query, records, *, sample_rate):
+        found = counted(query, records, sample_rate=sample_rate)
+        exact.extend(table.copy() for table in query.split(found.total))
         return found
 
     with patch.context() as inner:
-        inner.setattr(PrivateTables, "_counted", kept)
+        inner.setattr(Counts, "answer", kept)
         check_nothing_written_holds_a_record(lab, plan, folder)
     assert len(exact) == sum(access.event.tables for access in plan.touches)
     looked_for = []

@@ -13,10 +13,10 @@ from doublure.errors import BudgetRefused, DataError, SettingError
 from doublure.ledger import Ledger, disk
 from doublure.ledger.amounts import Amount
 from doublure.methods import private_teacher
-from doublure.private import statistics
+from doublure.private import whole_noise
+from doublure.private.mechanism import Mechanism
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.records import PrivateRecords
-from doublure.private.tabulation import PrivateTables
 
 
 class Watch:
@@ -34,7 +34,7 @@ class Watch:
             self.acts.append("opened")
             return chunks(source, columns)
 
-        def drawn(source, size, std, *, device="cpu"):
+        def drawn(source, size, std):
             self.acts.append("noise")
             return normal(source, size, std, device=device)
 
@@ -115,11 +115,11 @@ def check_what_an_early_end_costs(lab, patch, plan, ledger, folder):
     with patch.context() as inner:
         normal, draws = OsKeyedNoise.normal, []
 
-        def second_fails(self, size, std, *, device="cpu"):
+        def second_fails(self, size, std):
             draws.append(size)
             if len(draws) == 2:
                 raise MemoryError
-            return normal(self, size, std, device=device)
+            return normal(self, size, std)
 
         inner.setattr(OsKeyedNoise, "normal", second_fails)
         with pytest.raises(MemoryError):
@@ -149,18 +149,21 @@ def test_another_price_is_caught(lab, monkeypatch, declared_plan, ledger, tmp_pa
 
 # -- tables ------------------------------------------------------------------------------------------------------------
 
+ASKED = "self._authorise(access, 0 if access.path is not None else self._before[access] + taken + 1)"
+ANSWER = "query.answer(records, sample_rate=getattr(event, 'sample_rate', 1.0))"
+
 
 def check_tables_are_charged_before_they_are_counted(lab, patch, plan, ledger, folder):
     with patch.context() as inner:
         watch = Watch(inner)
-        counted, noisy = PrivateRecords.chunks, statistics.noisy_histogram
+        counted, noisy = PrivateRecords.chunks, whole_noise.gaussian
         inner.setattr(
             PrivateRecords, "chunks", lambda kept, rows: (watch.acts.append("counted"), counted(kept, rows))[1]
         )
         inner.setattr(
-            statistics,
-            "noisy_histogram",
-            lambda counts, sigma: (watch.acts.append("noise"), noisy(counts, sigma=sigma))[1],
+            whole_noise,
+            "gaussian",
+            lambda counts, scale: (watch.acts.append("noise"), noisy(counts, scale=scale))[1],
         )
         lab.fit(lab.people(), plan, folder, real=True, ledger=ledger)
     acts = watch.acts
@@ -182,11 +185,9 @@ def test_tables_are_charged_before_they_are_counted(lab, monkeypatch, counting_p
     ("owner", "name", "edits"),
     [
         (fitting, "fit", [("source.check(plan.schema)", "source.load(plan.schema)")]),
-        (fitting._Run, "_authorise", [("self._reservation.advance", "lambda step: None")]),
-        (PrivateTables, "release", [("self._authorise(self.taken + 1)", "pass")]),
-        (PrivateTables, "release", [("self._counted(tables)", "made"),
-                                    ("self._authorise(self.taken + 1)", "made = self._counted(tables)\n"
-                                     "    self._authorise(self.taken + 1)")]),
+        (fitting._Run, "_advance", [("self._reservation.advance", "lambda step: None")]),
+        (Mechanism, "release", [(ASKED, "pass")]),
+        (Mechanism, "release", [(ASKED, f"answer = {ANSWER}\n{ASKED}"), (f"answer = {ANSWER}", "pass")]),
     ],
     ids=["data before charge", "releases not authorised", "releases without leave", "counted before leave"],
 )  # fmt: skip
@@ -208,10 +209,10 @@ def check_what_an_early_end_of_counting_costs(lab, patch, plan, folder):
     assert ledger.entries[-1].body.get("status") == "no-noise-drawn"
     with patch.context() as inner:
 
-        def fails(counts, *, sigma):
+        def fails(counts, *, scale):
             raise MemoryError
 
-        inner.setattr(statistics, "noisy_histogram", fails)
+        inner.setattr(whole_noise, "gaussian", fails)
         with pytest.raises(MemoryError):
             lab.fit(lab.people(), plan, folder / "two", real=True, ledger=ledger)
     assert ledger.spent.epsilon == plan.epsilon
@@ -223,6 +224,6 @@ def test_what_an_early_end_of_counting_costs(lab, monkeypatch, counting_plan, tm
 
 
 def test_counting_without_leave_is_caught(lab, monkeypatch, counting_plan, tmp_path):
-    lab.plant(PrivateTables, "release", ("self._authorise(self.taken + 1)", "pass"))
+    lab.plant(Mechanism, "release", (ASKED, "pass"))
     with lab.caught():
         check_what_an_early_end_of_counting_costs(lab, monkeypatch, counting_plan, tmp_path)

@@ -14,7 +14,7 @@ import doublure as db
 from doublure import fitting
 from doublure.encode.table import TableEncoder
 from doublure.methods.adversarial import Adversaries
-from doublure.private import mechanism
+from doublure.private.queries.lot_gradients import CriticGradients
 
 ALPHA = 1e-6
 
@@ -125,23 +125,35 @@ def check_a_label_is_clipped_with_its_record(lab):
     assert max(moved) > 1e-3  # the label is seen by the critic, inside the clip
 
 
+ENGINE = "engine = self.engine(self._critic, records)"
+TOTAL = "clipped.total.cpu().numpy()"
+
+
 def test_a_label_is_clipped_with_its_record(lab):
     check_a_label_is_clipped_with_its_record(lab)
 
 
 @pytest.mark.parametrize(
-    "edits",
+    "planted",
     [
-        [("(clipped.total + noise)", "(clipped.total + noise + condition[:, 0].sum())")],
         [
-            ("condition=condition", "condition=torch.zeros_like(condition)"),
-            ("partner(len(body), condition)", "partner(len(body), condition * 0)"),
+            (CriticGradients, "gradients", (ENGINE, f"self.seen = condition\n{ENGINE}")),
+            (CriticGradients, "answer", (TOTAL, f"{TOTAL} + self.seen[:, 0].sum().numpy()")),
+        ],
+        [
+            (
+                CriticGradients,
+                "gradients",
+                ("condition=condition", "condition=torch.zeros_like(condition)"),
+                ("self.partner(len(real), condition)", "self.partner(len(real), condition * 0)"),
+            )
         ],
     ],
     ids=["label beside the clip", "label left out"],
 )
-def test_a_label_beside_the_record_is_caught(lab, edits):
-    lab.plant(mechanism.PrivateStep, "gradient", *edits)
+def test_a_label_beside_the_record_is_caught(lab, planted):
+    for owner, name, *edits in planted:
+        lab.plant(owner, name, *edits)
     with lab.caught():
         check_a_label_is_clipped_with_its_record(lab)
 

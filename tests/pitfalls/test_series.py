@@ -26,8 +26,7 @@ from doublure.methods.kept_tables import KeptTables
 from doublure.methods.series_statistics import SeriesStatisticsSettings
 from doublure.methods.step_counts import StepCounts
 from doublure.planning import plans
-from doublure.private import statistics
-from doublure.private.tabulation import PrivateTables
+from doublure.private import mechanism, statistics
 from doublure.progress import Silent
 from doublure.schema import Schema
 from doublure.schema.series import SeriesSchema
@@ -256,7 +255,7 @@ def test_tables_of_neighbours_differ_by_what_is_paid_for(lab, counts, text):
     check_tables_of_neighbours(lab, counts, text)
 
 
-BOUND = (PrivateTables, "release", ("self._records.most_records > event.records", "False"))
+BOUND = (mechanism, "_refuse_dearer", ("stated.l2 > priced.l2 * (1 + _ROUNDING)", "False"))
 SHARES = ("(self.single_share, 1 - self.single_share)", "(1.0, 1.0)")
 FLOORED = "np.minimum(np.floor(means * LEVELS), LEVELS - 1)"
 RELEASED = "counted = self._tables.release(wanted)"

@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from doublure.private.sums import PrivateSums
 
 from doublure import fitting
 from doublure.data.images import open_images
@@ -26,7 +27,6 @@ from doublure.private.accounting import GaussianEvent
 from doublure.private.mechanism import PrivateStep
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.records import PrivateRecords
-from doublure.private.sums import PrivateSums
 from doublure.progress import Silent
 from doublure.schema import Schema
 
@@ -102,7 +102,7 @@ class Theatre:
         sigmas = [touch.event.noise_multiplier for touch in plan.touches for _ in range(touch.event.steps)]
         release, opened, mapped = PrivateSums.release, PrivateRecords.expanded, PrivateRecords.mapped
 
-        def normal(source, size, std, *, device="cpu"):
+        def normal(source, size, std):
             trace.order.append("noise")
             trace.allowed.append(std / sigmas[len(trace.allowed)])
             return torch.zeros(size)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
+from planting import plant
 from torch import Tensor, nn
 
 from doublure.errors import SettingError
-from doublure.private.gradients import refuse_cross_record
+from doublure.private import independence as package
+from doublure.private.independence import refuse_cross_record, refuse_meeting_rows
 
 
 class Around(nn.Module):
@@ -43,12 +45,26 @@ class Statistic(nn.Module):
             return x - x.flip(0)
         if self.kind == "ranked":
             return x + (x.sum(1, keepdim=True) > x.detach().sum(1).median()).to(x.dtype)
+        if self.kind == "highest":
+            return x + (x.sum(1, keepdim=True) >= x.detach().sum(1).max()).to(x.dtype)
+        if self.kind == "lowest":
+            return x + (x.sum(1, keepdim=True) <= x.detach().sum(1).min()).to(x.dtype)
+        if self.kind == "summed up":
+            return x + x.detach().cumsum(0) - x.detach()
+        if self.kind == "summed down":
+            return x + x.detach().flip(0).cumsum(0).flip(0) - x.detach()
         return x / len(x)
 
 
-@pytest.mark.parametrize("kind", ["deviation", "detached", "packing", "running", "relativistic", "ranked", "counted"])
+STATISTICS = [
+    "deviation", "detached", "packing", "running", "relativistic", "ranked", "highest", "lowest", "summed up",
+    "summed down", "counted",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", STATISTICS)
 def test_statistics_of_other_records_are_refused(kind):
-    with torch.random.fork_rng():  # a rank that no probe happens to change goes unseen: the weights are fixed
+    with torch.random.fork_rng():  # what weights make of a rank depends on them
         torch.manual_seed(1)
         module = Around(nn.Linear(6, 4), Statistic(kind), nn.Linear(4, 1))
     with pytest.raises(SettingError, match="not independent"):
@@ -127,3 +143,103 @@ def test_a_refused_module_is_left_as_it_was():
     with pytest.raises(SettingError, match=r"body\.1\.seen"):
         refuse_cross_record(module, (6,))
     assert module.body[1].seen == 0
+
+
+# -- whatever else is applied to private records -----------------------------------------------------------------------
+
+
+APPLIED = [kind for kind in STATISTICS if kind != "running"]  # what is stored is looked at in networks alone
+
+
+def check_statistics_are_seen(kind, seed):
+    applied, nobody = Statistic(kind), torch.zeros(0, 4)
+    turn = torch.randn(4, 4, generator=torch.Generator().manual_seed(seed))
+
+    def refused(function, condition=None):
+        with pytest.raises(SettingError, match="not independent") as caught:
+            refuse_meeting_rows(function, nobody, condition, field="what")
+        assert caught.value.field == "what"
+
+    refused(lambda x, condition: applied(x @ turn))
+    refused(lambda x, condition: (x, applied(x @ turn)))
+    refused(lambda x, condition: (x, applied(condition @ turn)), nobody)
+    if kind != "counted":
+        with pytest.raises(SettingError, match="changes with another record's input"):
+            refuse_meeting_rows(lambda x, _: applied(x @ turn), nobody, None, field="what", batch=6)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("kind", APPLIED)
+def test_a_statistic_is_seen_in_whatever_is_applied(kind, seed):
+    """Of the records, of their conditions, and of what is made of them in a second output."""
+    check_statistics_are_seen(kind, seed)
+
+
+def test_a_network_whose_conditions_meet_is_refused():
+    class Beside(nn.Module):
+        def __init__(self, kind: str) -> None:
+            super().__init__()
+            self.line, self.met = nn.Linear(6, 1), Statistic(kind)
+
+        def forward(self, x: Tensor, condition: Tensor) -> Tensor:
+            return self.line(x) + self.met(condition)[:, :1]
+
+    for kind in STATISTICS:
+        with pytest.raises(SettingError, match="not independent"):
+            refuse_cross_record(Beside(kind), (6,), 4)
+
+
+@pytest.mark.parametrize("batch", [None, 1, 2, 7])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, condition: x,
+        lambda x, condition: (x.softmax(1), condition.argmax(1, keepdim=True)),
+        lambda x, condition: ((x > 0.5).float(), condition[:, :0]),
+        lambda x, condition: torch.nn.functional.layer_norm(x, (4,)),
+        lambda x, condition: torch.full((len(x), 3), 2.0),
+        lambda x, condition: x[:, :0],
+    ],
+    ids=["the same", "softmax", "comparison", "layer norm", "constant", "nothing"],
+)
+def test_what_is_made_of_each_row_alone_passes(function, batch):
+    refuse_meeting_rows(function, torch.zeros(0, 4), torch.zeros(0, 3), field="what", batch=batch)
+
+
+def test_records_of_any_shape_and_type_are_made_up():
+    seen = []
+
+    def watched(x, condition):
+        seen.append((x.shape[1:], x.dtype))
+        return x.flatten(1).double()
+
+    refuse_meeting_rows(watched, torch.zeros(0, 2, 3, dtype=torch.float64), None, field="what")
+    refuse_meeting_rows(watched, torch.zeros(0, 5, dtype=torch.float16), None, field="what", batch=3)
+    assert set(seen) == {((2, 3), torch.float64), ((5,), torch.float16)}
+
+
+def test_made_up_records_leave_the_global_generator_alone():
+    before = torch.get_rng_state()
+    refuse_meeting_rows(lambda x, condition: x, torch.zeros(0, 4), None, field="what")
+    assert torch.equal(before, torch.get_rng_state())
+
+
+@pytest.mark.parametrize(
+    ("edit", "kind"),
+    [
+        (("(100, -100)", "(100,)"), "highest"),
+        (("(100, -100)", "(-100,)"), "lowest"),
+        (("(0, len(records) - 1)", "(0,)"), "summed up"),
+        (("(0, len(records) - 1)", "(len(records) - 1,)"), "summed down"),
+        (("_others_moved(condition, held, towards)", "condition"), "lowest"),
+    ],
+)
+def test_a_look_that_sees_less_is_caught(monkeypatch, edit, kind):
+    plant(monkeypatch, package, "_refuse_values", edit)
+
+    def check():
+        for seed in range(20):
+            check_statistics_are_seen(kind, seed)
+
+    with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
+        check()

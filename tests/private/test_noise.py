@@ -6,11 +6,11 @@ import os
 import pickle
 import subprocess
 import sys
-from functools import partial
 
 import numpy as np
 import pytest
 import torch
+from planting import plant
 from scipy import stats
 
 from doublure.errors import SettingError
@@ -18,10 +18,10 @@ from doublure.private import noise as module
 from doublure.private.noise import (
     ChaCha20Draws,
     ChaCha20Noise,
+    Drawn,
     OsKeyedDraws,
     OsKeyedNoise,
     ReplayNoise,
-    chacha20,
     require_std,
     secret_draws,
     source,
@@ -35,42 +35,51 @@ DRAWS = [OsKeyedDraws, ChaCha20Draws]
 
 
 def ks_p(draw, std):
-    return stats.kstest(draw.double().numpy() / std, "norm").pvalue
+    return stats.kstest(draw.astype(np.float64) / std, "norm").pvalue
 
 
 def std_p(draw, std):
-    return 2 * stats.norm.sf(abs((draw.double() / std).square().mean() - 1).item() / np.sqrt(2 / len(draw)))
+    return 2 * stats.norm.sf(abs(np.square(draw.astype(np.float64) / std).mean() - 1) / np.sqrt(2 / len(draw)))
 
 
 def repeated_blocks(*draws):
     """Blocks of 16 floats that occur more than once."""
-    blocks = np.concatenate([draw.numpy()[: len(draw) // 16 * 16].reshape(-1, 16) for draw in draws])
+    blocks = np.concatenate([draw[: len(draw) // 16 * 16].reshape(-1, 16) for draw in draws])
     return len(blocks) - len(np.unique(blocks, axis=0))
 
 
 @pytest.fixture(scope="module", params=REAL)
 def draw(request):
-    return request.param().normal(SIZE, STD)
+    return request.param().normal(SIZE, STD).values
 
 
 def test_noise_is_normal(draw):
-    assert draw.dtype == torch.float32
+    assert draw.dtype == np.float32
     assert draw.shape == (SIZE,)
     assert ks_p(draw, STD) > ALPHA
     assert std_p(draw, STD) > ALPHA
-    assert abs(draw.double().mean().item()) < 4.9 * STD / SIZE**0.5
+    assert abs(draw.astype(np.float64).mean()) < 4.9 * STD / SIZE**0.5
 
 
 def test_wrong_noise_is_caught(draw):
     assert ks_p(draw * 1.05, STD) < ALPHA
     assert std_p(draw * 1.02, STD) < ALPHA
-    laplace = torch.from_numpy(np.random.default_rng(0).laplace(0, STD / 2**0.5, SIZE))
+    laplace = np.random.default_rng(0).laplace(0, STD / 2**0.5, SIZE)
     assert ks_p(laplace, STD) < ALPHA
+
+
+@pytest.mark.parametrize("kind", REAL)
+@pytest.mark.parametrize("std", [1e-30, 0.7, 1e30])
+def test_a_source_says_how_far_its_noise_was_scaled(kind, std):
+    drawn = kind().normal(5_000, std)
+    assert isinstance(drawn, Drawn)
+    assert drawn.scale == std
+    assert std_p(drawn.values, drawn.scale) > ALPHA
 
 
 def test_neighbouring_values_are_independent(draw):
     for lag in (1, 2, 4, 16):
-        product = (draw[lag:] * draw[:-lag]).double().mean().item() / STD**2
+        product = (draw[lag:] * draw[:-lag]).astype(np.float64).mean() / STD**2
         assert abs(product) * (SIZE - lag) ** 0.5 < 4.9
 
 
@@ -82,18 +91,18 @@ def test_no_block_repeats(draw):
 @pytest.mark.parametrize("kind", REAL)
 def test_two_draws_never_share_a_value_run(kind):
     same, other = kind(), kind()
-    draws = [same.normal(1600, 1.0), same.normal(1600, 1.0), other.normal(1600, 1.0)]
+    draws = [made.normal(1600, 1.0).values for made in (same, same, other)]
     assert repeated_blocks(*draws) == 0
     for one, two in itertools.combinations(draws, 2):
-        assert abs(torch.corrcoef(torch.stack([one, two]))[0, 1].item()) < 4.9 / 1600**0.5
+        assert abs(np.corrcoef(one, two)[0, 1]) < 4.9 / 1600**0.5
 
 
 @pytest.mark.parametrize("kind", REAL)
 @pytest.mark.parametrize("size", [0, 1, 7, 32_768, 32_769])
 def test_every_size_is_filled(kind, size):
-    draw = kind().normal(size, 1.0)
+    draw = kind().normal(size, 1.0).values
     assert draw.shape == (size,)
-    assert torch.isfinite(draw).all()
+    assert np.isfinite(draw).all()
     assert (draw == 0).sum() <= size // 1000  # float32 has a zero in eight million draws
     assert size == 0 or draw[-1] != 0
 
@@ -115,18 +124,19 @@ def test_a_source_takes_no_seed_and_holds_no_state(kind):
 @pytest.mark.parametrize("kind", REAL)
 def test_global_seeds_do_not_govern_noise(kind):
     draws = []
-    state = torch.get_rng_state()
+    state, kept = torch.get_rng_state(), np.random.get_state()  # noqa: NPY002
     for _ in range(2):
         torch.manual_seed(0)
-        draws.append(kind().normal(100, 1.0))
+        np.random.seed(0)  # noqa: NPY002
+        draws.append(kind().normal(100, 1.0).values)
     torch.set_rng_state(state)
-    assert not torch.equal(*draws)
+    np.random.set_state(kept)  # noqa: NPY002
+    assert not np.array_equal(*draws)
 
 
 STATEFUL = """
 class Stateful:
     def __init__(self): self.generator = np.random.default_rng()
-    def normal(self, size, std): return torch.from_numpy(self.generator.standard_normal(size))
     def uniform(self, size): return torch.from_numpy(self.generator.random(size))
 """
 FORKING = """
@@ -134,15 +144,15 @@ import os, numpy as np, torch
 from doublure.private.noise import *
 {definition}
 source = {source}()
-draw = getattr(source, "uniform", lambda size: source.normal(size, 1.0))
-draw(4)
+draw = (lambda: source.uniform(4).numpy()) if hasattr(source, "uniform") else (lambda: source.normal(4, 1.0).values)
+draw()
 reader, writer = os.pipe()
 if os.fork() == 0:
-    os.write(writer, draw(4).numpy().tobytes())
+    os.write(writer, draw().tobytes())
     os._exit(0)
 child = os.read(reader, 4096)
 os.wait()
-print("same" if child == draw(4).numpy().tobytes() else "different")
+print("same" if child == draw().tobytes() else "different")
 """
 
 
@@ -197,13 +207,13 @@ def test_secret_draws_have_the_right_law(kind):
     normal, uniform = kind().normal(SIZE // 4, 4), kind().uniform(SIZE)
     assert (normal.shape, normal.dtype) == ((SIZE // 4, 4), torch.float32)
     assert (uniform.shape, uniform.dtype) == ((SIZE,), torch.float32)
-    assert ks_p(normal.flatten(), 1.0) > ALPHA
-    assert std_p(normal.flatten(), 1.0) > ALPHA
+    assert ks_p(normal.flatten().numpy(), 1.0) > ALPHA
+    assert std_p(normal.flatten().numpy(), 1.0) > ALPHA
     assert stats.kstest(uniform.double().numpy(), "uniform").pvalue > ALPHA
     assert stats.kstest(uniform.double().numpy() * 0.98, "uniform").pvalue < ALPHA
     assert float(uniform.min()) >= 0
     assert float(uniform.max()) < 1  # 1 - 2^-24 and not more
-    assert repeated_blocks(normal.flatten(), uniform) == 0
+    assert repeated_blocks(normal.flatten().numpy(), uniform.numpy()) == 0
     for lag in (1, 2, 4):
         product = ((uniform[lag:] - 0.5) * (uniform[:-lag] - 0.5)).double().mean().item() * 12
         assert abs(product) * (SIZE - lag) ** 0.5 < 4.9
@@ -229,23 +239,71 @@ def test_global_seeds_do_not_govern_secret_draws(kind):
     assert not torch.equal(*draws)
 
 
+def drawn_by(kind):
+    """Return ways to draw eight numbers, as bytes."""
+    made = kind()
+    if kind in REAL:
+        return [lambda: made.normal(8, 1.0).values.tobytes()]
+    return [lambda: made.normal(4, 2).numpy().tobytes(), lambda: made.uniform(8).numpy().tobytes()]
+
+
 def check_keys_are_long(patch):
     """Each call asks the operating system for 128 bits or more, and all of what it gives goes in."""
-    asked = []
-    for name, kind in (("os-keyed", OsKeyedDraws), ("chacha20", ChaCha20Draws)):
-        made = secret_draws(name)
-        assert isinstance(made, kind)
-        for draw in (partial(made.normal, 4, 2), partial(made.uniform, 8)):
+    assert isinstance(secret_draws("os-keyed"), OsKeyedDraws)
+    for kind in (OsKeyedNoise, OsKeyedDraws):
+        drawn = []
+        for draw in drawn_by(kind):
             for given in (0, 1 << 127, 1 << 64, 1):
                 with patch.context() as inner:
                     inner.setattr(module.secrets, "randbits", lambda bits, given=given: given % (1 << bits))
-                    inner.setattr(
-                        module.os,
-                        "urandom",
-                        lambda size, given=given: (given % (1 << 8 * size)).to_bytes(size, "little"),
-                    )
-                    asked.append(draw().numpy().tobytes())
-    assert len(set(asked)) == len(asked)
+                    drawn.append(draw())
+        assert len(set(drawn)) == len(drawn)
+
+
+def check_each_number_has_bits_of_its_own(patch):
+    """The operating system is asked for 64 bits a number, and each bit that a number has moves it and no other."""
+    assert isinstance(secret_draws("chacha20"), ChaCha20Draws)
+    for kind in (ChaCha20Noise, ChaCha20Draws):
+        for draw in drawn_by(kind):
+
+            def drawn(given, draw=draw):
+                with patch.context() as inner:
+                    inner.setattr(module.os, "urandom", lambda size: (given % (1 << 8 * size)).to_bytes(size, "little"))
+                    return np.frombuffer(draw(), dtype=np.float32)
+
+            plain = drawn(0)
+            for place, bit in itertools.product(range(8), (63, 52, 41)):  # float32 does not tell what lies far below
+                moved = drawn(1 << (64 * place + bit))
+                assert np.flatnonzero(moved != plain).tolist() == [place]
+
+
+def test_each_number_has_bits_of_its_own(monkeypatch):
+    check_each_number_has_bits_of_its_own(monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        ("os.urandom(8 * size)", "os.urandom(8) * size"),
+        ("os.urandom(8 * size)", "(os.urandom(4 * size) + bytes(4 * size))[: 8 * size]"),
+    ],
+    ids=["one word for all", "half the words"],
+)
+def test_bits_that_are_used_twice_or_left_out_are_caught(monkeypatch, edit):
+    plant(monkeypatch, module, "_system_words", edit)
+    with pytest.raises(AssertionError):
+        check_each_number_has_bits_of_its_own(monkeypatch)
+
+
+def test_the_hardened_source_draws_from_the_operating_system_alone(monkeypatch):
+    asked, urandom = [], os.urandom
+    monkeypatch.setattr(module.os, "urandom", lambda size: asked.append(size) or urandom(size))
+    monkeypatch.setattr(module, "_CHUNK", 3)
+    ChaCha20Noise().normal(7, 1.0)
+    made = ChaCha20Draws()
+    made.normal(2, 2)
+    made.uniform(5)
+    assert asked == [24, 24, 8, 24, 8, 24, 16]
 
 
 def test_keys_are_long(monkeypatch):
@@ -278,64 +336,13 @@ def test_settings_name_secret_draws_too():
 
 
 def test_replay_plays_back_and_counts():
-    noise = ReplayNoise([torch.ones(3), torch.full((2,), 2.0)])
+    noise = ReplayNoise([np.ones(3), torch.full((2,), 2.0)])
     assert noise.for_tests is True
-    assert noise.normal(3, 2.0).tolist() == [2.0, 2.0, 2.0]
+    values, scale = noise.normal(3, 2.0)
+    assert (values.dtype, values.tolist(), scale) == (np.float32, [2.0, 2.0, 2.0], 2.0)
     with pytest.raises(ValueError, match="another size"):
         noise.normal(3, 1.0)
     with pytest.raises(ValueError, match="no draw is left"):
         noise.normal(2, 1.0)
     assert noise.asked == [(3, 2.0), (3, 1.0), (2, 1.0)]
-    assert ReplayNoise(itertools.repeat(torch.zeros(2))).normal(2, 5.0).tolist() == [0.0, 0.0]
-
-
-# --- ChaCha20, against RFC 8439 -------------------------------------------------------------------------------------
-
-
-def test_chacha20_block_function():
-    """RFC 8439, §2.3.2."""
-    stream = chacha20(bytes(range(32)), nonce=bytes.fromhex("000000090000004a00000000"), counter=1, blocks=1)
-    assert stream.hex() == (
-        "10f1e7e4d13b5915500fdd1fa32071c4c7d1f4c733c068030422aa9ac3d46c4e"
-        "d2826446079faa0914c2d705d98b02a2b5129cd1de164eb9cbd083e8a2503c4e"
-    )
-
-
-@pytest.mark.parametrize(
-    ("key", "nonce", "counter", "expected"),
-    [
-        ("00" * 32, "00" * 12, 0, "76b8e0ada0f13d90405d6ae55386bd28bdd219b8a08ded1aa836efcc8b770dc7"),
-        ("00" * 32, "00" * 12, 1, "9f07e7be5551387a98ba977c732d080dcb0f29a048e3656912c6533e32ee7aed"),
-        ("00" * 31 + "01", "00" * 12, 1, "3aeb5224ecf849929b9d828db1ced4dd832025e8018b8160b82284f3c949aa5a"),
-        ("00ff" + "00" * 30, "00" * 12, 2, "72d54dfbf12ec44b362692df94137f328fea8da73990265ec1bbbea1ae9af0ca"),
-        ("00" * 32, "00" * 11 + "02", 0, "c2c64d378cd536374ae204b9ef933fcd1a8b2288b3dfa49672ab765b54ee27c7"),
-    ],
-)
-def test_chacha20_key_stream(key, nonce, counter, expected):
-    """RFC 8439, appendix A.1, vectors 1 to 5 (first halves)."""
-    stream = chacha20(bytes.fromhex(key), nonce=bytes.fromhex(nonce), counter=counter, blocks=1)
-    assert stream[:32].hex() == expected
-
-
-def test_chacha20_encrypts_the_sunscreen_text():
-    """RFC 8439, §2.4.2: two blocks, counter from 1."""
-    text = (
-        b"Ladies and Gentlemen of the class of '99: If I could offer you only one tip for the future, "
-        b"sunscreen would be it."
-    )
-    stream = chacha20(bytes(range(32)), nonce=bytes.fromhex("000000000000004a00000000"), counter=1, blocks=2)
-    cipher = bytes(a ^ b for a, b in zip(text, stream, strict=False))
-    assert cipher.hex().startswith("6e2e359a2568f98041ba0728dd0d6981e97e7aec1d4360c20a27afccfd9fae0b")
-    assert cipher.hex().endswith("5af90bbf74a35be6b40b8eedf2785e42874d")
-
-
-def test_chacha20_blocks_stand_side_by_side():
-    key, nonce = os.urandom(32), os.urandom(12)
-    many = chacha20(key, nonce=nonce, counter=5, blocks=9)
-    assert many == b"".join(chacha20(key, nonce=nonce, counter=5 + i, blocks=1) for i in range(9))
-
-
-@pytest.mark.parametrize(("key", "nonce", "counter"), [(31, 12, 0), (32, 8, 0), (32, 12, 2**32)])
-def test_chacha20_refuses_wrong_lengths(key, nonce, counter):
-    with pytest.raises(ValueError, match="32 bytes"):
-        chacha20(bytes(key), nonce=bytes(nonce), counter=counter, blocks=1)
+    assert ReplayNoise(itertools.repeat(np.zeros(2))).normal(2, 5.0).values.tolist() == [0.0, 0.0]

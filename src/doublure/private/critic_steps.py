@@ -14,7 +14,7 @@ from doublure.errors import SettingError
 from doublure.private.accounting import GaussianEvent
 from doublure.private.clipping import clipped_sum
 from doublure.private.gradients import Records
-from doublure.private.noise import SourceName
+from doublure.private.noise import SourceName, require_std
 from doublure.private.queries.distances import Distances, MeasuredDistances
 from doublure.private.queries.lot_gradients import CriticGradients, CriticSettings, Partner
 
@@ -36,6 +36,9 @@ class CriticSteps:
         distances: How the Bayesian accountant is fed; None for no such accountant.
         source: What secret numbers beside the noise are drawn from.
         mixing: For tests and audits: a stream of mixing numbers that can be repeated.
+
+    Raises:
+        SettingError: The noise of some step could not be drawn, or the mixing numbers are for tests.
     """
 
     def __init__(
@@ -56,6 +59,9 @@ class CriticSteps:
             raise SettingError("is for tests only", field="mixing", remedy="leave it out")
         self.event: GaussianEvent = access.event
         self.settings = settings
+        # A schedule goes one way, so that its ends are its extremes.
+        for step in (0, max(0, self.event.steps - 1)):
+            require_std(self.event.noise_multiplier * settings.moved(step), field="max_grad_norm")
         self._mechanism = mechanism
         self._access = access
         self._records = records

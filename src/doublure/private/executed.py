@@ -92,10 +92,10 @@ class Executed:
         training = [access for access in self._ran if access.path is None]
         if authorised != sum(steps_of(access) for access in training):
             raise NotAsPriced(
-                f"{authorised} noisy steps were authorised, and the plan has others", field="steps", remedy=_REMEDY
+                f"{authorised} noisy steps were authorised, and the plan has others", field="steps", remedy=DEFECT
             )
         for access, ran in self._ran.items():
-            if ran is not None and (access.event is None or not _covers(access.event, _single(ran.event))):
+            if ran is not None and (access.event is None or not _covers(access.event, ran.event)):
                 raise _fault(access, ran.event)
 
     def to_json(self) -> list[dict[str, Any]]:
@@ -139,12 +139,12 @@ class Executed:
             raise RunFolderError("does not belong to this plan", field="executed.json", remedy=remedy) from None
 
 
-_REMEDY = "this is a defect of doublure: nothing more is drawn; report it, and do not release this run"
+DEFECT = "this is a defect of doublure: nothing more is drawn; report it, and do not release this run"
 
 
 def steps_of(access: Access) -> int:
     """Return how many times an access's noise is drawn."""
-    return access.event.steps if isinstance(access.event, GaussianEvent) else 1
+    return _steps(access.event)
 
 
 def as_priced(executed: Iterable[Mapping[str, Any]]) -> bool:
@@ -153,26 +153,29 @@ def as_priced(executed: Iterable[Mapping[str, Any]]) -> bool:
         pairs = [(event_from_json(each["expected"]), event_from_json(each["event"])) for each in executed]
     except (KeyError, TypeError, SettingError):
         return False
-    return bool(pairs) and all(_covers(_single(expected), _single(event)) for expected, event in pairs)
+    same = [_covers(expected, event) and _steps(expected) == _steps(event) for expected, event in pairs]
+    return bool(same) and all(same)
 
 
 def _read(access: Access, entry: Mapping[str, Any]) -> Ran | None:
-    if entry["purpose"] != access.purpose:
+    if entry["purpose"] != access.purpose or event_from_json(entry["expected"]) != access.event:
         raise ValueError
     if entry["event"] is None:
         return None
-    event, draws = event_from_json(entry["event"]), int(entry["drawn"])
+    event, draws, longest = event_from_json(entry["event"]), entry["drawn"], entry["sensitivity"]
+    if access.event is None or not _covers(access.event, event) or draws not in range(1, steps_of(access) + 1):
+        raise ValueError  # a later draw would hide it
     if isinstance(event, GaussianEvent):
         event = replace(event, steps=draws)
-    return Ran(event=event, draws=draws, longest=float(entry["sensitivity"]))
+    return Ran(event=event, draws=draws, longest=float(longest))
 
 
 def _fault(access: Access, event: Event) -> NotAsPriced:
-    return NotAsPriced(f"{event} ran, and {access.event} was priced", field=access.purpose, remedy=_REMEDY)
+    return NotAsPriced(f"{event} ran, and {access.event} was priced", field=access.purpose, remedy=DEFECT)
 
 
-def _single(event: Event) -> Event:
-    return replace(event, steps=1) if isinstance(event, GaussianEvent) else event
+def _steps(event: Event | None) -> int:
+    return event.steps if isinstance(event, GaussianEvent) else 1
 
 
 def _covers(priced: Event, ran: Event) -> bool:

@@ -8,6 +8,7 @@ and at what is done with made-up records.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import TypeAlias
 
 import torch
@@ -156,15 +157,25 @@ def _refuse_values(
 
     with torch.no_grad():
         before = _outputs(function, records, condition, field)
-        moved = records.clone()
-        moved[1:] = 3 * moved[1:] + 1
-        if differ(before[0], _outputs(function, moved, condition, field)[0]):
-            raise _refusal("an output changes with another record's input", field)
+        # Rows may meet one way alone, as in a sum that runs along them; and what a rank decides changes when all others
+        # are above, or when they are below.
+        for held, towards in product((0, len(records) - 1), (100, -100)):
+            moved = _others_moved(records, held, towards)
+            beside = None if condition is None else _others_moved(condition, held, towards)
+            if differ(before[held], _outputs(function, moved, beside, field)[held]):
+                raise _refusal("an output changes with another record's input", field)
         if not alone:
             return
         one = _outputs(function, records[:1], None if condition is None else condition[:1], field)
         if differ(before[:1], one):
             raise _refusal("an output changes with the number of records", field)
+
+
+def _others_moved(inputs: Tensor, held: int, towards: int) -> Tensor:
+    """Return inputs of which all but one are others."""
+    moved = 3 * inputs + towards
+    moved[held] = inputs[held]
+    return moved
 
 
 def _outputs(function: Applied, records: Tensor, condition: Tensor | None, field: str) -> Tensor:

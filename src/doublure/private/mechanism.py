@@ -28,10 +28,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from doublure.access import Access
-from doublure.errors import SettingError
+from doublure.errors import NotAsPriced, SettingError
 from doublure.private import whole_noise
 from doublure.private.accounting import ApproximateEvent, DiscreteGaussianEvent, Event, GaussianEvent, PureEvent
-from doublure.private.executed import Executed, steps_of
+from doublure.private.executed import DEFECT, Executed, steps_of
 from doublure.private.noise import NoiseSource, require_std
 from doublure.private.queries.query import Answer, Query, Sensitivity
 
@@ -82,6 +82,8 @@ class Mechanism:
 
     def taken(self, access: Access) -> int:
         """Return how many of an access's noisy steps have been spent, lost ones included."""
+        if access not in self._taken:
+            raise _no_access(access)
         return self._taken[access]
 
     def deviation(self, access: Access, sensitivity: Sensitivity) -> float:
@@ -108,9 +110,7 @@ class Mechanism:
             SettingError: The query does not fit the records, or moves further than was priced, or the access is spent.
             NotAsPriced: Something else ran than was priced.
         """
-        event, taken = access.event, self._taken.get(access)
-        if event is None or taken is None:
-            raise SettingError("is no access of the plan", field=access.purpose, remedy="make a new plan")
+        event, taken = access.event, self.taken(access)
         if taken >= steps_of(access):
             raise SettingError("all noisy steps of the plan have been taken", field="steps", remedy="make a new plan")
         query.refuse_unfit(records)
@@ -119,10 +119,11 @@ class Mechanism:
         self._authorise(access, 0 if access.path is not None else self._before[access] + taken + 1)
         self._taken[access] = taken + 1
         answer = query.answer(records, sample_rate=getattr(event, "sample_rate", 1.0))
-        if not math.isclose(answer.sensitivity.l2, stated.l2, rel_tol=_ROUNDING):
-            raise SettingError("moves otherwise than it states", field=access.purpose, remedy="this is a defect")
+        moved = answer.sensitivity
+        if not all(math.isclose(*pair, rel_tol=_ROUNDING) for pair in ((moved.l1, stated.l1), (moved.l2, stated.l2))):
+            raise NotAsPriced("moves otherwise than it states", field=access.purpose, remedy=DEFECT)
         noisy, ran = self._noised(answer, access)
-        self.executed.note(access, ran, answer.sensitivity.l2)
+        self.executed.note(access, ran, moved.l2)
         return noisy
 
     def _noised(self, answer: Answer, access: Access) -> tuple[Any, Event]:
@@ -130,7 +131,9 @@ class Mechanism:
         event, moved, total = access.event, answer.sensitivity, answer.total
         if isinstance(event, GaussianEvent):
             real = self._noise.normal(total.size, event.noise_multiplier * moved.l2)
-            ran = GaussianEvent(noise_multiplier=real.scale / moved.l2, sample_rate=answer.sample_rate)
+            ran = GaussianEvent(
+                noise_multiplier=real.scale / moved.l2, sample_rate=answer.sample_rate, sampling=answer.sampling
+            )
             return total.astype(np.float32) + real.values, ran
         if isinstance(event, DiscreteGaussianEvent):
             whole = whole_noise.gaussian(total, scale=event.scale)
@@ -142,6 +145,10 @@ class Mechanism:
             found = whole_noise.thresholded(total, epsilon=event.epsilon, delta=event.delta, moved=round(moved.l1))
             return found.counts, ApproximateEvent(epsilon=found.epsilon, delta=found.delta)
         raise TypeError(f"{access.purpose}: nothing is protected")
+
+
+def _no_access(access: Access) -> SettingError:
+    return SettingError("is no access of the plan", field=access.purpose, remedy="make a new plan")
 
 
 def _refuse_dearer(stated: Sensitivity, access: Access) -> None:

@@ -125,8 +125,8 @@ class PrivateRecords:
         return found.hexdigest()
 
     def chunks(self, rows: int) -> Iterator[npt.NDArray[Any]]:
-        """Yield the compact records ``(≤ rows, P)``, a chunk at a time. Private."""
-        for first in range(0, len(self._compact), rows):
+        """Yield the compact records ``(≤ rows, P)``, a chunk at a time; of no records one that is empty. Private."""
+        for first in range(0, max(1, len(self._compact)), rows):
             yield self._compact[first : first + rows]
 
     def expanded(self, rows: int) -> Iterator[tuple[Tensor, Tensor | None]]:

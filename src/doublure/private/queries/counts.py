@@ -8,7 +8,7 @@ edge case                                   what happens
 ==========================================  =======================================================
 no record at all                            zeros
 a unit with more records than planned       refused before anything is counted
-an axis of no part, or with odd cells       refused before anything is counted
+no table, an axis of no part or odd cells   refused before anything is counted
 ==========================================  =======================================================
 """
 
@@ -76,6 +76,8 @@ class Counts:
     def refuse_unfit(self, records: PrivateRecords) -> None:
         """Refuse tables that could not be counted, and units with too many records."""
         require_records(records.most_records, self.max_records)
+        if not self.tables:
+            raise SettingError("are none", field="tables", remedy="count at least one")
         for table in self.tables:
             _require_axes(table, records.parts)
 
@@ -88,13 +90,12 @@ class Counts:
             cells = {key: axis.cells[codes[:, axis.part].astype(np.int64)] for key, axis in axes.items()}
             for table, shape, total in zip(self.tables, self._shapes, counts, strict=True):
                 total += np.bincount(_flat([cells[id(axis)] for axis in table], shape), minlength=len(total))
-        total = np.concatenate(counts) if counts else np.zeros(0, dtype=np.int64)
-        return Answer(total=total, sensitivity=Sensitivity.of_cells(len(counts), self.max_records))
+        return Answer(total=np.concatenate(counts), sensitivity=Sensitivity.of_cells(len(counts), self.max_records))
 
     def split(self, numbers: IntArray) -> list[IntArray]:
         """Return one array a table, of the shape of its axes, from numbers in the order of an answer."""
         ends = np.cumsum([math.prod(shape) for shape in self._shapes])
-        parts = np.split(numbers, ends[:-1]) if len(ends) else []
+        parts = np.split(numbers, ends[:-1])
         return [part.reshape(shape) for part, shape in zip(parts, self._shapes, strict=True)]
 
     @property

@@ -86,6 +86,10 @@ class CriticSettings:
         """Return C_t at a step of the critic, counted from 0."""
         return self.schedule.at(step // self.n_critic)
 
+    def moved(self, step: int) -> float:
+        """Return how far one unit moves a step's sum: C_t, or 2 C_t n."""
+        return self.bound(step) if self.joint is None else 2 * self.bound(step) * self.joint
+
     @property
     def joint(self) -> float | None:
         """n, where the lot's mean is clipped as a whole."""
@@ -138,8 +142,7 @@ class CriticGradients:
     @property
     def sensitivity(self) -> Sensitivity:
         """C_t, or 2 C_t n."""
-        bound, joint = self.settings.bound(self.step), self.settings.joint
-        return Sensitivity.of_length(bound if joint is None else 2 * bound * joint, self._size)
+        return Sensitivity.of_length(self.settings.moved(self.step), self._size)
 
     @property
     def _size(self) -> int:
@@ -163,7 +166,7 @@ class CriticGradients:
         )
         total = clipped.total.cpu().numpy()
         moved = Sensitivity.of_length(clipped.sensitivity, len(total))
-        return Answer(total=total, sensitivity=moved, sample_rate=sampler.sample_rate)
+        return Answer(total=total, sensitivity=moved, sample_rate=sampler.sample_rate, sampling=sampler.sampling)
 
     def gradients(self, records: PrivateRecords, units: Lot) -> LotGradients:
         """Return the gradients of some units, each record with a fresh partner. Private."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
 from doublure.errors import SettingError
+from doublure.private.accounting import Sampling
 
 R = TypeVar("R", contravariant=True)
 
@@ -58,11 +59,13 @@ class Answer:
         total: Numbers of one flat array; of a query whose cells are not known beforehand, counts by name.
         sensitivity: As the code that bounded what each unit adds has it, not as somebody meant it.
         sample_rate: The rate that the lot was drawn at, as its sampler has it; 1 where every unit is asked.
+        sampling: How it was drawn, likewise.
     """
 
     total: Any
     sensitivity: Sensitivity
     sample_rate: float = 1.0
+    sampling: Sampling = "poisson"
 
 
 class Query(Protocol[R]):

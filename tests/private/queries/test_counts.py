@@ -7,16 +7,20 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from planting import plant
 from scipy import stats
 
-from doublure.errors import LedgerError, SettingError
-from doublure.private import statistics, tabulation
-from doublure.private.accounting import DiscreteGaussianEvent
+from doublure.access import Access
+from doublure.errors import LedgerError, NotAsPriced, SettingError
+from doublure.private import whole_noise
+from doublure.private.accounting import DiscreteGaussianEvent, event_from_json
+from doublure.private.mechanism import Mechanism
+from doublure.private.noise import Drawn, OsKeyedNoise
+from doublure.private.queries import counts as module
+from doublure.private.queries.counts import Axis, Counts
 from doublure.private.records import PrivateRecords
-from doublure.private.tabulation import Axis, PrivateTables
 
 ALPHA = 1e-6
 SIZES = (5, 3, 40)
@@ -29,13 +33,42 @@ def codes(rows=700, seed=0):
 
 def records(values, unit=None, n_units=None):
     unit = np.arange(len(values)) if unit is None else np.asarray(unit)
-    compact = torch.from_numpy(np.asarray(values, dtype=np.float32).reshape(len(values), np.shape(values)[1]))
+    compact = np.asarray(values, dtype=np.float32).reshape(len(values), np.shape(values)[1])
     n_units = n_units or (int(unit.max()) + 1 if len(unit) else 0)
     return PrivateRecords(compact, unit.astype(np.int64), n_units, lambda rows: (rows, None))
 
 
-def tables_of(kept, *events, authorise=lambda release: None, taken=0):
-    return PrivateTables(kept, events, authorise=authorise, taken=taken)
+class Tables:
+    """Tables of some records, release by release, each an access of its own."""
+
+    def __init__(self, kept, events, *, most, **named):
+        self.accesses = [Access(purpose=f"release {place}", event=event) for place, event in enumerate(events)]
+        self.mechanism = Mechanism(self.accesses, noise=OsKeyedNoise(), **named)
+        self.kept = kept
+        self.most = most
+
+    @property
+    def taken(self):
+        return sum(self.mechanism.taken(access) for access in self.accesses)
+
+    @property
+    def spent(self):
+        return [access.event for access in self.accesses if self.mechanism.taken(access)]
+
+    @property
+    def ran(self):
+        events = [entry["event"] for entry in self.mechanism.executed.to_json()]
+        return [event_from_json(event) for event in events if event is not None]
+
+    def release(self, tables):
+        query = Counts(tables=tables, max_records=self.most)
+        access = self.accesses[min(self.taken, len(self.accesses) - 1)]
+        return query.split(self.mechanism.release(query, access, self.kept))
+
+
+def tables_of(kept, *events, most=None, authorise=lambda access, step: None, taken=0):
+    most = events[0].records if most is None else most
+    return Tables(kept, events, most=most, authorise=authorise, taken=taken)
 
 
 def planned(tables=10, scale=4.0, most=1):
@@ -49,9 +82,13 @@ def whole(part):
 @pytest.fixture
 def exact(monkeypatch):
     """Patch the noise to nothing; what is asked of it is kept."""
+    return silenced(monkeypatch)
+
+
+def silenced(patch):
     asked = []
-    monkeypatch.setattr(
-        statistics, "noisy_histogram", lambda counts, sigma: (asked.append((counts.shape, sigma)), counts)[1]
+    patch.setattr(
+        whole_noise, "gaussian", lambda counts, *, scale: (asked.append((counts.shape, scale)), Drawn(counts, scale))[1]
     )
     return asked
 
@@ -68,7 +105,7 @@ def test_counts_are_those_of_a_crosstab(exact):
     assert (pair == pd.crosstab(frame["a"], frame["b"], dropna=False).to_numpy()).all()
     expected = frame.groupby(["b", "c", "a"], observed=False).size().to_numpy().reshape(3, 40, 5)
     assert (triple == expected).all()
-    assert [shape for shape, _ in exact] == [(40,), (5, 3), (3, 40, 5)]
+    assert exact == [((40 + 5 * 3 + 3 * 40 * 5,), 4.0)]
 
 
 @given(rows=st.integers(0, 60), chunk=st.integers(1, 70), seed=st.integers(0, 99))
@@ -77,8 +114,8 @@ def test_chunks_change_nothing(rows, chunk, seed):
     values = codes(rows, seed)
     wanted = [(whole(0), whole(1)), (whole(2),)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(statistics, "noisy_histogram", lambda counts, sigma: counts)
-        patch.setattr(tabulation, "_CHUNK_ROWS", chunk)
+        silenced(patch)
+        patch.setattr(module, "_CHUNK_ROWS", chunk)
         pair, single = tables_of(records(values), planned()).release(wanted)
     assert (pair == np.histogram2d(values[:, 0], values[:, 1], bins=[np.arange(6), np.arange(4)])[0]).all()
     assert (single == np.bincount(values[:, 2], minlength=40)).all()
@@ -89,7 +126,7 @@ def test_an_empty_data_set_is_noise_alone(exact):
     (found,) = tables_of(kept, planned()).release([(whole(0), whole(1))])
     assert found.shape == (5, 3)
     assert not found.any()
-    assert exact == [((5, 3), 4.0)]
+    assert exact == [((15,), 4.0)]
 
 
 def test_an_axis_joins_codes(exact):
@@ -118,21 +155,21 @@ class Watched:
 
     def __init__(self, monkeypatch):
         self.acts = []
-        chunks, noisy = PrivateRecords.chunks, statistics.noisy_histogram
+        chunks, noisy = PrivateRecords.chunks, whole_noise.gaussian
 
         def opened(kept, rows):
             self.acts.append("count")
             return chunks(kept, rows)
 
-        def drawn(counts, *, sigma):
+        def drawn(counts, *, scale):
             self.acts.append("noise")
-            return noisy(counts, sigma=sigma)
+            return noisy(counts, scale=scale)
 
         monkeypatch.setattr(PrivateRecords, "chunks", opened)
-        monkeypatch.setattr(statistics, "noisy_histogram", drawn)
+        monkeypatch.setattr(whole_noise, "gaussian", drawn)
 
-    def authorise(self, release):
-        self.acts.append(release)
+    def authorise(self, access, step):
+        self.acts.append(step)
 
 
 @pytest.fixture
@@ -141,33 +178,45 @@ def watched(monkeypatch):
 
 
 def test_a_release_is_paid_for_before_it_is_counted(watched):
-    made = tables_of(records(codes()), planned(), planned(scale=9.0), authorise=watched.authorise)
-    assert made.events == ()
+    made = tables_of(records(codes()), planned(tables=2), planned(scale=9.0), authorise=watched.authorise)
+    assert made.spent == made.ran == []
     made.release([(whole(0),), (whole(1),)])
-    assert watched.acts == [1, "count", "noise", "noise"]
-    assert made.events == (planned(),)
+    assert watched.acts == [1, "count", "noise"]
+    assert made.spent == made.ran == [planned(tables=2)]
     made.release([(whole(0),)])
-    assert watched.acts[4:] == [2, "count", "noise"]
-    assert made.events == (planned(), planned(scale=9.0))
+    assert watched.acts[3:] == [2, "count", "noise"]
+    assert made.spent == [planned(tables=2), planned(scale=9.0)]
+    assert made.ran == [planned(tables=2), planned(tables=1, scale=9.0)]  # fewer, as they were
 
 
 def test_more_than_was_planned_is_refused_before_anything_is_asked_or_counted(watched):
     two = records(codes(4), unit=[0, 1, 1, 1])
+    asked = {"authorise": watched.authorise}
     cases = [
-        (tables_of(records(codes()), planned(tables=1), authorise=watched.authorise), 2, "tables"),
-        (tables_of(records(codes()), authorise=watched.authorise), 1, "releases"),
-        (tables_of(records(codes()), planned(), planned(), authorise=watched.authorise, taken=2), 1, "releases"),
-        (tables_of(two, planned(most=2), authorise=watched.authorise), 1, "max_records"),
+        (tables_of(records(codes()), planned(tables=1), **asked), 2, "release 0"),
+        (tables_of(records(codes()), planned(tables=9), most=2, **asked), 3, "release 0"),
+        (tables_of(records(codes()), planned(), taken=1, **asked), 1, "steps"),
+        (tables_of(records(codes()), planned(), planned(), taken=2, **asked), 1, "steps"),
+        (tables_of(two, planned(most=2), **asked), 1, "max_records"),
+        (tables_of(two, planned(most=3), most=2, **asked), 1, "max_records"),
     ]
     for made, size, field in cases:
-        before = made.events
+        before = made.spent
         with pytest.raises(SettingError) as refused:
             made.release([(whole(0),)] * size)
         assert refused.value.field == field
-        assert made.events == before
+        assert made.spent == before
     assert watched.acts == []
-    tables_of(two, planned(most=3), authorise=watched.authorise).release([(whole(0),)] * 10)
+    tables_of(two, planned(most=3), **asked).release([(whole(0),)] * 10)
     assert watched.acts[:2] == [1, "count"]
+
+
+def test_tables_for_other_units_than_planned_end_the_run(watched):
+    """They move no further, so that they are counted; but they are another event than the one that was paid for."""
+    made = tables_of(records(codes()), planned(tables=9), most=3, authorise=watched.authorise)
+    with pytest.raises(NotAsPriced, match="tables=1, records=3"):
+        made.release([(whole(0),)])
+    assert (made.spent, made.ran) == ([planned(tables=9)], [])
 
 
 ODD_AXES = {
@@ -190,46 +239,47 @@ def test_an_axis_that_cannot_be_counted_is_refused_before_anything_is_paid(watch
     with pytest.raises(SettingError) as refused:
         made.release([(whole(2),), (*[whole(1)] * beside, axis)])
     assert refused.value.field == field
-    with pytest.raises(SettingError) as refused:
-        made.release([(whole(2),), ()])
-    assert refused.value.field == "tables"
+    for none in ([(whole(2),), ()], []):
+        with pytest.raises(SettingError) as refused:
+            made.release(none)
+        assert refused.value.field == "tables"
     assert watched.acts == []
-    assert made.events == ()
+    assert made.spent == []
 
 
 def test_what_is_not_paid_for_is_not_counted(watched):
-    def refuses(release):
+    def refuses(access, step):
         raise LedgerError("the disk is full")
 
     made = tables_of(records(codes()), planned(), authorise=refuses)
     with pytest.raises(LedgerError):
         made.release([(whole(0),)])
     assert watched.acts == []
-    assert made.events == ()
+    assert made.spent == made.ran == []
 
 
 def test_releases_of_an_earlier_session_are_not_made_again(watched):
     made = tables_of(records(codes()), planned(), planned(scale=9.0), authorise=watched.authorise, taken=1)
-    assert made.events == (planned(),)
+    assert made.spent == [planned()]
     made.release([(whole(0),)])
     assert watched.acts[0] == 2
-    assert len(made.events) == 2
+    assert len(made.spent) == 2
 
 
 # -- neighbours --------------------------------------------------------------------------------------------------------
 
 
 def counted(units, wanted, chunk, most):
-    """Return the exact tables of some units' records, and what their noise was asked for."""
-    asked = []
+    """Return the exact tables of some units' records, what their noise was asked for, and what could be seen to run."""
     rows = [row for unit in units for row in unit]
     owner = np.repeat(np.arange(len(units)), [len(unit) for unit in units])
     kept = records(np.array(rows, dtype=np.int64).reshape(-1, len(SIZES)), unit=owner, n_units=len(units))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(statistics, "noisy_histogram", lambda counts, sigma: (asked.append(sigma), counts)[1])
-        patch.setattr(tabulation, "_CHUNK_ROWS", chunk)
+        asked = silenced(patch)
+        patch.setattr(module, "_CHUNK_ROWS", chunk)
         made = tables_of(kept, planned(tables=len(wanted), most=most))
-        return made.release(wanted), asked, made.events
+        found = made.release(wanted)
+        return found, asked, (made.spent, made.mechanism.executed.to_json())
 
 
 def require_neighbours(units, place, wanted, chunk, most):
@@ -237,10 +287,13 @@ def require_neighbours(units, place, wanted, chunk, most):
     one, seen, events = counted(units, wanted, chunk, most)
     other, also_seen, also_events = counted(units[:place] + units[place + 1 :], wanted, chunk, most)
     assert (seen, events) == (also_seen, also_events)
+    assert [scale for _, scale in seen] == [planned().scale]
     apart = [np.linalg.norm(mine - theirs) for mine, theirs in zip(one, other, strict=True)]
     assert all(mine.shape == theirs.shape for mine, theirs in zip(one, other, strict=True))
     assert max(apart) <= most
     assert math.hypot(*apart) <= most * math.sqrt(len(wanted))
+    stated = Counts(tables=wanted, max_records=most).sensitivity
+    assert (stated.l1, stated.l2) == (most * len(wanted), pytest.approx(most * math.sqrt(len(wanted)), rel=1e-12))
     own = len(units[place])
     assert all((mine - theirs).sum() == own and (mine >= theirs).all() for mine, theirs in zip(one, other, strict=True))
 
@@ -267,35 +320,28 @@ def test_neighbours_differ_by_one_unit(units, which, wanted, chunk):
     require_neighbours(units, which % len(units), wanted, chunk, most=3)
 
 
-@pytest.mark.parametrize("mutant", ["a share", "counted twice", "noise by the rows", "a record too many"])
+COUNTED = "np.bincount(_flat([cells[id(axis)] for axis in table], shape), minlength=len(total))"
+TOTAL = "total=np.concatenate(counts)"
+DRAWN = "whole_noise.gaussian(total, scale=event.scale)"
+MUTANTS = {
+    "a share": (Counts, "answer", (TOTAL, "total=np.concatenate([100 * own // max(1, own.sum()) for own in counts])")),
+    "counted twice": (Counts, "answer", (COUNTED, f"2 * {COUNTED}")),
+    "noise by the rows": (
+        Mechanism, "_noised", (DRAWN, "whole_noise.gaussian(total, scale=event.scale * total.sum())"),
+    ),
+    "a record too many": (Counts, "refuse_unfit", ("require_records(records.most_records, self.max_records)", "pass")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_release_that_one_unit_moves_too_far_is_caught(monkeypatch, mutant):
     units, wanted = [[(1, 2, 3)] * 3, [(0, 0, 0)], [(4, 1, 39)]], [(whole(0), whole(1)), (whole(2),)]
-    exactly = PrivateTables._counted
-    most = 3
-    if mutant == "a share":
-        monkeypatch.setattr(
-            PrivateTables, "_counted", lambda self, tables: [100 * c // max(1, c.sum()) for c in exactly(self, tables)]
-        )
-    elif mutant == "counted twice":
-        monkeypatch.setattr(PrivateTables, "_counted", lambda self, tables: [2 * c for c in exactly(self, tables)])
-    elif mutant == "noise by the rows":
-        release = PrivateTables.release
-
-        def informed(self, tables):
-            noisy = statistics.noisy_histogram
-            rows = sum(len(chunk) for chunk in self._records.chunks(100))
-            monkeypatch.setattr(
-                tabulation,
-                "statistics",
-                type("", (), {"noisy_histogram": lambda c, sigma: noisy(c, sigma=sigma * rows)}),
-            )
-            return release(self, tables)
-
-        monkeypatch.setattr(PrivateTables, "release", informed)
-    else:
-        monkeypatch.setattr(PrivateRecords, "most_records", 0)
-        most = 2
-    with pytest.raises(AssertionError):
+    most = 2 if mutant == "a record too many" else 3
+    if most == 3:
+        require_neighbours(units, 0, wanted, 2, most)
+    owner, name, edit = MUTANTS[mutant]
+    plant(monkeypatch, owner, name, edit)
+    with pytest.raises((AssertionError, NotAsPriced)):
         require_neighbours(units, 0, wanted, 2, most)
 
 

@@ -7,22 +7,24 @@ the two a slope is taken, and the noise.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from critic_steps import critic_steps
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from doublure.errors import SettingError
-from doublure.private import clipping, mechanism
+from doublure.errors import NotAsPriced, SettingError
+from doublure.private import clipping
 from doublure.private.clipping import Geometric
 from doublure.private.gradients import CriticLoss, RecordGradients
-from doublure.private.mechanism import PrivateStep, StepSettings
-from doublure.private.noise import OsKeyedNoise, ReplayNoise
+from doublure.private.noise import ReplayNoise
+from doublure.private.queries import lot_gradients as module
+from doublure.private.queries.lot_gradients import CriticGradients, CriticSettings
 from doublure.private.records import PrivateRecords
+from doublure.private.sampling import PoissonSampler
 
 WIDTH, STEPS, SIGMA, EXPECTED = 3, 2, 1.5, 2.0
 SCHEDULE = Geometric(max_grad_norm=0.7, decay=0.5, floor=0.1)
@@ -83,22 +85,25 @@ def taken(engine: tuple[nn.Module, RecordGradients, CriticLoss], everyone: list[
     owner = np.repeat(np.arange(len(everyone)), [len(own) for own in rows]).astype(np.int64)
     compact = torch.cat([torch.zeros(0, 2 * WIDTH + 1), *rows])
     authorised: list[int] = []
-    step = PrivateStep(
+    step = critic_steps(
         PrivateRecords(compact[:, :WIDTH], owner, len(everyone), lambda body: (body, None)),
-        StepSettings(
-            loss=loss, schedule=SCHEDULE, noise_multiplier=SIGMA, sample_rate=0.5, steps=STEPS, expected_units=EXPECTED
-        ),
+        {
+            "loss": loss, "schedule": SCHEDULE, "noise_multiplier": SIGMA, "sample_rate": 0.5, "steps": STEPS,
+            "expected_units": EXPECTED,
+        },
         noise=noise, authorise=authorised.append, allow_test_noise=True,
     )  # fmt: skip
-    step._gradients = critic, gradients
+    step._query._gradients = critic, gradients
     found = []
     for number in range(STEPS):
         inside = [place for place, unit in enumerate(everyone) if unit.lots[number]]
         lot = torch.cat([torch.zeros(0, 2 * WIDTH + 1), *(rows[place] for place in inside)])
-        step._sampler = SimpleNamespace(lot=lambda inside=inside: np.array(inside, dtype=np.int64), sampling="poisson")
-        step._mix = lambda size, lot=lot: lot[:, -1]
-        found.append(step.gradient(critic, lambda size, condition, lot=lot: lot[:, WIDTH:-1]).double() * EXPECTED)
-    return found, (noise.asked, authorised, step.event, step.taken)
+        step._query._mix = lambda size, lot=lot: lot[:, -1]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(PoissonSampler, "lot", lambda sampler, inside=inside: np.array(inside, dtype=np.int64))
+            noisy = step.gradient(critic, lambda size, condition, lot=lot: lot[:, WIDTH:-1])
+        found.append(noisy.double() * EXPECTED)
+    return found, (noise.asked, authorised, step._mechanism.executed.to_json(), step.taken)
 
 
 def require_neighbours(engine, everyone: list[Unit], place: int) -> None:
@@ -169,56 +174,80 @@ def test_mutants_are_caught(monkeypatch, engines, mutant):
                 total=made.total, sensitivity=max_grad_norm / max(1, lot.units), norms=made.norms
             )
 
-        monkeypatch.setattr(mechanism, "clipped_sum", by_the_lot)
-    with pytest.raises(AssertionError):
+        monkeypatch.setattr(module, "clipped_sum", by_the_lot)
+    with pytest.raises(NotAsPriced if mutant == "noise by the lot" else AssertionError):
         require_neighbours(engines["wgan-gp"], everyone, place)
 
 
-# -- what a step may be ------------------------------------------------------------------------------------------------
+# -- what a query is ---------------------------------------------------------------------------------------------------
 
 
-def made(**changes: object) -> StepSettings:
+def of(**changes: object) -> CriticSettings:
+    return CriticSettings(
+        **({"loss": CriticLoss(kind="wgan"), "schedule": SCHEDULE, "expected_units": 3.0} | changes)  # type: ignore[arg-type]
+    )
+
+
+@pytest.mark.parametrize("loss", [CriticLoss(kind="logistic"), CriticLoss(kind="wgan", gradient_penalty=1.0)])
+def test_only_a_critic_that_weights_bound_may_leave_partners_out(loss: CriticLoss) -> None:
+    with pytest.raises(SettingError, match="needs a generated record") as refused:
+        of(loss=loss, paired=False)
+    assert refused.value.field == "loss"
+    of(loss=loss, paired=True)
+
+
+@pytest.mark.parametrize("units", [0.0, -1.0, NAN])
+def test_a_divisor_is_positive(units):
+    with pytest.raises(SettingError) as refused:
+        of(expected_units=units)
+    assert refused.value.field == "expected_units"
+
+
+def test_a_query_states_how_far_a_unit_moves_it_before_a_record_is_seen():
+    critic = Critic(nn.SiLU())
+    size = sum(parameter.numel() for parameter in critic.parameters())
+    for changes, moved in (({}, 0.7 / 2), ({"together": True}, 2 * 3.0 * 0.7 / 2), ({"n_critic": 2}, 0.7)):
+        stated = CriticGradients(of(**changes)).at(1, critic, lambda size, condition: None).sensitivity
+        assert stated.l2 == pytest.approx(moved)
+        assert stated.l1 == pytest.approx(moved * size**0.5)
+
+
+def test_a_critic_that_mixes_records_is_refused_before_its_first_step():
+    class Centred(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.line = nn.Linear(WIDTH, 1)
+
+        def forward(self, x: Tensor, condition: Tensor | None = None) -> Tensor:
+            return self.line(x - x.detach().mean(0)).squeeze(1)
+
+    asked: list[int] = []
+    noise = ReplayNoise([])
     given = {
         "loss": CriticLoss(kind="wgan"), "schedule": SCHEDULE, "noise_multiplier": 1.0, "sample_rate": 0.5, "steps": 9,
         "expected_units": 1.0,
-    } | changes  # fmt: skip
-    return StepSettings(**given)  # type: ignore[arg-type]
+    }  # fmt: skip
+    records = PrivateRecords(torch.zeros(4, WIDTH), np.arange(4), 4, lambda body: (body, None))
+    step = critic_steps(records, given, noise=noise, authorise=asked.append, allow_test_noise=True)
+    with pytest.raises(SettingError, match="not independent"):
+        step.gradient(Centred(), lambda size, condition: torch.zeros(size, WIDTH))
+    assert (asked, noise.asked, step.taken) == ([], [], 0)
 
 
-@pytest.mark.parametrize("sigma", [0.0, -1.0, NAN])
-def test_a_step_without_noise_is_refused(sigma):
-    with pytest.raises(SettingError) as refused:
-        made(noise_multiplier=sigma)
-    assert refused.value.field == "noise_multiplier"
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"schedule": Geometric(max_grad_norm=1e38, decay=1e-9, floor=1.0)},  # only the first is out of range
-        {"schedule": Geometric(max_grad_norm=1.0, decay=1e-9, floor=1e-35)},  # only the last ones are
-        {"schedule": Geometric(max_grad_norm=1.0, decay=1e-9, floor=1e-35), "steps": 9, "n_critic": 2},
-        {"noise_multiplier": float("inf")},
-        {"noise_multiplier": 1e31},
-    ],
-    ids=str,
-)
-def test_noise_that_could_not_be_drawn_is_refused_before_any_step(changes):
-    with pytest.raises(SettingError) as refused:
-        made(**changes)
-    assert refused.value.field == "max_grad_norm"
-
-
-def test_noise_that_can_be_drawn_at_every_step_is_taken():
-    assert made(schedule=Geometric(max_grad_norm=1.0, decay=1e-9, floor=1e-35), steps=4).steps == 4
-    assert made(schedule=Geometric(max_grad_norm=1.0, decay=1e-9, floor=1e-35), steps=8, n_critic=2).steps == 8
+def test_a_query_without_a_critic_asks_nothing():
+    records = PrivateRecords(torch.zeros(4, WIDTH), np.arange(4), 4, lambda body: (body, None))
+    query = CriticGradients(of())
+    for ask in (lambda: query.refuse_unfit(records), lambda: query.gradients(records, np.arange(2))):
+        with pytest.raises(TypeError, match="needs a critic"):
+            ask()
 
 
 def test_a_source_that_is_given_governs_the_mixing_numbers():
     """What tests leave out is what a method leaves out: secret numbers, other ones each time, in [0, 1)."""
-    records = PrivateRecords(torch.zeros(4, WIDTH), np.arange(4), 4, lambda body: (body, None))
-    step = PrivateStep(records, made(), noise=OsKeyedNoise(), authorise=lambda number: None)
-    one, other = step._mix(1000), step._mix(1000)
-    assert not torch.equal(one, other)
-    assert 0 <= float(torch.cat([one, other]).min()) < 0.02
-    assert 0.98 < float(torch.cat([one, other]).max()) < 1
+    for source in ("os-keyed", "chacha20"):
+        query = CriticGradients(of(), source=source)
+        assert query._draws.name == source
+        one, other = query._mix(1000), query._mix(1000)
+        assert not torch.equal(one, other)
+        assert 0 <= float(torch.cat([one, other]).min()) < 0.02
+        assert 0.98 < float(torch.cat([one, other]).max()) < 1

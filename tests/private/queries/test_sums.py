@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import pickle
 from itertools import repeat
 
 import numpy as np
@@ -13,12 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from doublure.access import Access
 from doublure.errors import LedgerError, SettingError
-from doublure.private import sums as module
 from doublure.private.accounting import GaussianEvent
-from doublure.private.noise import ChaCha20Noise, OsKeyedNoise, ReplayNoise
+from doublure.private.mechanism import Mechanism
+from doublure.private.noise import ChaCha20Noise, Drawn, OsKeyedNoise, ReplayNoise
+from doublure.private.queries import sums as module
+from doublure.private.queries.sums import BoundedSums
 from doublure.private.records import PrivateRecords
-from doublure.private.sums import PrivateSums
 
 ALPHA = 1e-6
 LEFT, RIGHT = 2, 3
@@ -44,9 +45,37 @@ def silence(shape=SHAPE):
     return ReplayNoise(repeat(torch.zeros(math.prod(shape))))
 
 
-def sums_of(kept, *multipliers, most=1, noise=None, authorise=lambda release: None, taken=0):
-    return PrivateSums(
-        kept, multipliers or (1.0,), max_records=most, noise=noise or silence(), authorise=authorise, taken=taken,
+class Sums:
+    """Sums of some records, release by release, each an access of its own."""
+
+    def __init__(self, kept, multipliers, *, most, **named):
+        events = [GaussianEvent(noise_multiplier=multiplier) for multiplier in multipliers]
+        self.accesses = [Access(purpose=f"sum {place}", event=event) for place, event in enumerate(events)]
+        self.mechanism = Mechanism(self.accesses, **named)
+        self.kept, self.most = kept, most
+
+    @property
+    def taken(self):
+        return sum(self.mechanism.taken(access) for access in self.accesses)
+
+    @property
+    def spent(self):
+        return [access.event.noise_multiplier for access in self.accesses if self.mechanism.taken(access)]
+
+    @property
+    def ran(self):
+        events = [entry["event"] for entry in self.mechanism.executed.to_json()]
+        return [event["noise_multiplier"] for event in events if event is not None]
+
+    def release(self, factors, *, shape=SHAPE, bound=1.0):
+        query = BoundedSums(factors=factors, shape=shape, max_records=self.most, bound=bound)
+        access = self.accesses[min(self.taken, len(self.accesses) - 1)]
+        return torch.from_numpy(self.mechanism.release(query, access, self.kept)).view(shape)
+
+
+def sums_of(kept, *multipliers, most=1, noise=None, authorise=lambda access, step: None, taken=0):
+    return Sums(
+        kept, multipliers or (1.0,), most=most, noise=noise or silence(), authorise=authorise, taken=taken,
         allow_test_noise=True,
     )  # fmt: skip
 
@@ -60,7 +89,7 @@ def rows_of(size, seed=0):
 
 def test_short_vectors_are_summed_as_they_are():
     rows = rows_of(40) / 100
-    found = sums_of(records(rows)).release(as_they_are, shape=SHAPE)
+    found = sums_of(records(rows)).release(as_they_are)
     expected = torch.einsum("nl,nr->lr", rows[:, :LEFT].double(), rows[:, LEFT:].double())
     assert found.dtype == torch.float32
     torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-9)
@@ -73,29 +102,30 @@ def test_long_ones_are_scaled_down_to_the_bound():
     assert (lengths > 0.5).any()
     assert (lengths < 0.5).any()
     expected = (each * (0.5 / lengths).clamp(max=1)[:, None, None]).sum(0)
-    found = sums_of(records(rows)).release(as_they_are, shape=SHAPE, bound=0.5)
+    found = sums_of(records(rows)).release(as_they_are, bound=0.5)
     torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 1000])
 def test_chunks_change_nothing(monkeypatch, chunk):
     kept = records(rows_of(25))
-    whole = sums_of(kept).release(as_they_are, shape=SHAPE, bound=0.7)
+    whole = sums_of(kept).release(as_they_are, bound=0.7)
     monkeypatch.setattr(module, "_CHUNK", chunk)
+    monkeypatch.setattr(module, "refuse_meeting_rows", lambda *_, **named: None)  # which looks at made-up records
     sizes = []
 
     def watched(body, condition):
         sizes.append(len(body))
         return condition, body
 
-    torch.testing.assert_close(sums_of(kept).release(watched, shape=SHAPE, bound=0.7), whole)
+    torch.testing.assert_close(sums_of(kept).release(watched, bound=0.7), whole)
     assert max(sizes) == min(chunk, 25)
     assert sum(sizes) == 25
 
 
 def test_an_empty_data_set_is_noise_alone():
     noise = ReplayNoise([torch.arange(6.0)])
-    found = sums_of(records([]), 2.0, noise=noise).release(as_they_are, shape=SHAPE)
+    found = sums_of(records([]), 2.0, noise=noise).release(as_they_are)
     assert found.tolist() == [[0.0, 2.0, 4.0], [6.0, 8.0, 10.0]]
 
 
@@ -110,7 +140,7 @@ def summed(units, bound, most=3):
     owner = np.repeat(np.arange(len(units)), [len(unit) for unit in units])
     noise = silence()
     made = sums_of(records(rows, unit=owner, n_units=len(units)), most=most, noise=noise)
-    return made.release(as_they_are, shape=SHAPE, bound=bound).double(), noise.asked
+    return made.release(as_they_are, bound=bound).double(), noise.asked
 
 
 def require_neighbours(units, more, bound, most=3):
@@ -149,11 +179,11 @@ def test_what_is_not_finite_counts_for_zero_and_changes_nothing_else(odd, place)
     rows = rows_of(9)
     bad = torch.ones(1, LEFT + RIGHT)
     bad[0, place] = odd
-    plain = sums_of(records(rows)).release(as_they_are, shape=SHAPE)
-    assert torch.equal(sums_of(records(torch.cat([rows, bad]))).release(as_they_are, shape=SHAPE), plain)
+    plain = sums_of(records(rows)).release(as_they_are)
+    assert torch.equal(sums_of(records(torch.cat([rows, bad]))).release(as_they_are), plain)
     nothing = torch.zeros(1, LEFT + RIGHT)
     nothing[0, place] = odd  # an infinite length times a length of zero
-    assert torch.equal(sums_of(records(torch.cat([rows, nothing]))).release(as_they_are, shape=SHAPE), plain)
+    assert torch.equal(sums_of(records(torch.cat([rows, nothing]))).release(as_they_are), plain)
 
 
 def unclipped(left, right, bound):
@@ -199,7 +229,7 @@ def test_the_noise_is_sigma_times_the_bound_times_the_records_of_a_unit(source):
     def nothing(body, condition):
         return torch.zeros(len(body), shape[0]), torch.zeros(len(body), shape[1])
 
-    made = PrivateSums(kept, (1.7,), max_records=3, noise=source(), authorise=lambda release: None)
+    made = Sums(kept, (1.7,), most=3, noise=source(), authorise=lambda access, step: None)
     noise = made.release(nothing, shape=shape, bound=0.5).double().flatten()
     size = noise.numel()
     low, high = stats.chi2.ppf([ALPHA / 2, 1 - ALPHA / 2], size)
@@ -215,15 +245,15 @@ def test_each_release_has_its_own_multiplier_and_fresh_noise():
     noise = silence()
     made = sums_of(records(rows_of(3)), 1.0, 4.0, 4.0, noise=noise, most=2)
     for bound in (1.0, 0.1, 0.2):
-        made.release(as_they_are, shape=SHAPE, bound=bound)
+        made.release(as_they_are, bound=bound)
     assert [std for _, std in noise.asked] == pytest.approx([2.0, 0.8, 1.6])
     real = sums_of(records(rows_of(3)), 1.0, 1.0, noise=OsKeyedNoise())
-    assert not torch.equal(*(real.release(as_they_are, shape=SHAPE) for _ in range(2)))
+    assert not torch.equal(*(real.release(as_they_are) for _ in range(2)))
 
 
 def test_noise_for_tests_is_refused():
     with pytest.raises(SettingError, match="tests only"):
-        PrivateSums(records([]), (1.0,), max_records=1, noise=silence(), authorise=lambda release: None)
+        Sums(records([]), (1.0,), most=1, noise=silence(), authorise=lambda access, step: None)
 
 
 @pytest.mark.parametrize("multiplier", [0.0, -1.0, math.nan])
@@ -253,12 +283,15 @@ class Watched:
 
         monkeypatch.setattr(PrivateRecords, name, watched)
 
-    def normal(self, size, std, *, device="cpu"):
+    def normal(self, size, std):
         self.acts.append("noise")
-        return torch.zeros(size)
+        return Drawn(np.zeros(size, dtype=np.float32), std)
 
-    def authorise(self, release):
-        self.acts.append(release)
+    def authorise(self, access, step):
+        self.acts.append(step)
+
+
+OPENED = ["expanded", "chunks"]
 
 
 @pytest.fixture
@@ -268,190 +301,146 @@ def watched(monkeypatch):
 
 def test_a_release_is_paid_for_before_it_is_summed(watched):
     made = sums_of(records(rows_of(4)), 2.0, 9.0, noise=watched, authorise=watched.authorise)
-    assert made.events == ()
+    assert made.spent == made.ran == []
     assert watched.acts == []
-    made.release(as_they_are, shape=SHAPE)
-    assert watched.acts == [1, "expanded", "noise"]
-    assert made.events == (GaussianEvent(noise_multiplier=2.0),)
-    made.release(as_they_are, shape=SHAPE, bound=3.0)
-    assert watched.acts[3:] == [2, "expanded", "noise"]
-    assert made.events == (GaussianEvent(noise_multiplier=2.0), GaussianEvent(noise_multiplier=9.0))
+    made.release(as_they_are)
+    assert watched.acts == [1, *OPENED, "noise"]
+    assert made.spent == made.ran == [2.0]
+    made.release(as_they_are, bound=3.0)
+    assert watched.acts[4:] == [2, *OPENED, "noise"]
+    assert made.spent == made.ran == [2.0, 9.0]
 
 
 def test_more_than_was_planned_is_refused_before_anything_is_asked_or_opened(watched):
     few, two = records(rows_of(4)), records(rows_of(4), unit=[0, 1, 1, 1])
     watching = {"noise": watched, "authorise": watched.authorise}
     cases = [
-        (sums_of(few, 1.0, taken=1, **watching), 1.0, "releases"),
-        (sums_of(few, 1.0, 1.0, taken=5, **watching), 1.0, "releases"),
+        (sums_of(few, 1.0, taken=1, **watching), 1.0, "steps"),
+        (sums_of(few, 1.0, 1.0, taken=5, **watching), 1.0, "steps"),
         (sums_of(two, 1.0, most=2, **watching), 1.0, "max_records"),
-        (sums_of(few, 1.0, **watching), 1e-40, "bound"),
-        (sums_of(few, 1e20, **watching), 1e20, "bound"),
-        (sums_of(few, 1.0, **watching), math.nan, "bound"),
+        (sums_of(few, 1.0, **watching), 1e-40, "sensitivity"),
+        (sums_of(few, 1e20, **watching), 1e20, "sensitivity"),
+        (sums_of(few, 1.0, **watching), math.nan, "sensitivity"),
     ]
     for made, bound, field in cases:
         taken = made.taken
         with pytest.raises(SettingError) as refused:
-            made.release(as_they_are, shape=SHAPE, bound=bound)
+            made.release(as_they_are, bound=bound)
         assert refused.value.field == field
         assert made.taken == taken
     assert watched.acts == []
-    sums_of(two, 1.0, most=3, **watching).release(as_they_are, shape=SHAPE)
-    assert watched.acts == [1, "expanded", "noise"]
+    sums_of(two, 1.0, most=3, **watching).release(as_they_are)
+    assert watched.acts == [1, *OPENED, "noise"]
 
 
 def test_what_is_not_paid_for_is_not_opened(watched):
-    def refuses(release):
+    def refuses(access, step):
         raise LedgerError("the disk is full")
 
     made = sums_of(records(rows_of(4)), 1.0, noise=watched, authorise=refuses)
     with pytest.raises(LedgerError):
-        made.release(as_they_are, shape=SHAPE)
+        made.release(as_they_are)
     assert watched.acts == []
-    assert (made.taken, made.events) == (0, ())
+    assert (made.taken, made.ran) == (0, [])
 
 
 def test_a_release_that_fails_is_taken_all_the_same(watched):
     """It was authorised: whether a number came out cannot be shown."""
+    rows = rows_of(5)
 
     def fails(body, condition):
-        raise MemoryError
+        if torch.equal(body, rows[:, LEFT:]):  # made-up records are something else
+            raise MemoryError
+        return condition, body
 
-    made = sums_of(records(rows_of(4)), 2.0, 3.0, noise=watched, authorise=watched.authorise)
+    made = sums_of(records(rows), 2.0, 3.0, noise=watched, authorise=watched.authorise)
     with pytest.raises(MemoryError):
-        made.release(fails, shape=SHAPE)
-    assert made.events == (GaussianEvent(noise_multiplier=2.0),)
-    made.release(as_they_are, shape=SHAPE)
-    assert watched.acts == [1, "expanded", 2, "expanded", "noise"]
+        made.release(fails)
+    assert (made.spent, made.ran) == ([2.0], [])
+    made.release(as_they_are)
+    assert watched.acts == [1, *OPENED, 2, *OPENED, "noise"]
+    assert (made.spent, made.ran) == ([2.0, 3.0], [3.0])
 
 
 def test_releases_of_an_earlier_session_are_not_made_again(watched):
     made = sums_of(records(rows_of(4)), 2.0, 9.0, 9.0, noise=watched, authorise=watched.authorise, taken=2)
-    assert made.events == (GaussianEvent(noise_multiplier=2.0), GaussianEvent(noise_multiplier=9.0))
-    made.release(as_they_are, shape=SHAPE)
+    assert made.spent == [2.0, 9.0]
+    made.release(as_they_are)
     assert watched.acts[0] == 3
     with pytest.raises(SettingError):
-        made.release(as_they_are, shape=SHAPE)
+        made.release(as_they_are)
+
+
+# -- rows that meet ----------------------------------------------------------------------------------------------------
+
+
+def centred(body, condition):
+    return condition, body - body.mean(0)
+
+
+def centred_and_detached(body, condition):
+    return condition, body - body.detach().mean(0)
+
+
+def normalised(body, condition):
+    return condition, torch.nn.functional.batch_norm(body, None, None, training=True)
+
+
+def ranked(body, condition):
+    return condition, body.sort(0).values
+
+
+def centred_conditions(body, condition):
+    return condition - condition.mean(0), body
+
+
+def above_the_median(body, condition):
+    return (condition > condition.median(0).values).float(), body
+
+
+def running(body, condition):
+    return condition, body + body.detach().cumsum(0) - body.detach()
+
+
+def shared(body, condition):
+    return condition, body / len(body)
+
+
+def summed_already(body, condition):
+    return condition, body.sum(0, keepdim=True)
+
+
+MEETING = [
+    centred, centred_and_detached, normalised, ranked, centred_conditions, above_the_median, running, shared,
+    summed_already,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("factors", MEETING)
+def test_factors_in_which_rows_meet_are_refused_before_a_record_is_looked_at(watched, factors):
+    made = sums_of(records(rows_of(4)), noise=watched, authorise=watched.authorise)
+    with pytest.raises(SettingError, match="not independent") as refused:
+        made.release(factors)
+    assert refused.value.field == "factors"
+    assert watched.acts == []
+    assert (made.taken, made.ran) == (0, [])
+
+
+def test_factors_of_each_row_alone_are_taken():
+    public = rows_of(LEFT, seed=3)[:, :RIGHT]
+
+    def of_each(body, condition):
+        return condition.softmax(dim=1), torch.nn.functional.layer_norm(body @ public.T @ public, (RIGHT,))
+
+    assert sums_of(records(rows_of(4))).release(of_each).isfinite().all()
 
 
 # -- the same records in another form ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("apart", [True, False])
-@pytest.mark.parametrize("rows", [1, 2, 100])
-@pytest.mark.parametrize("labelled", [True, False])
-def test_mapped_records_keep_units_rows_and_conditions(rows, labelled, apart):
-    values = torch.arange(5.0 * (LEFT + RIGHT)).reshape(5, -1)
-    unit = np.array([2, 0, 2, 1, 0])
-    kept = records(values, unit=unit, n_units=4, expand=split if labelled else lambda rows: (rows[:, LEFT:], None))
-    sizes = []
-
-    def doubled(body):
-        sizes.append(len(body))
-        return torch.cat([body * 2, body[:, :1]], dim=1)
-
-    mapped = kept.mapped(doubled, RIGHT + 1, rows=rows, apart=apart)
-    assert set(sizes) == {rows} if apart else max(sizes) == min(rows, 5)
-    assert (mapped.n_units, mapped.most_records, len(mapped.lot(np.array([3]))[0])) == (4, 2, 0)
-    for unit in range(4):
-        body, condition, _, _ = kept.lot(np.array([unit]))
-        found, label, _, _ = mapped.lot(np.array([unit]))
-        assert torch.equal(found, torch.cat([body * 2, body[:, :1]], dim=1))
-        assert (label is None) == (not labelled)
-        if labelled:
-            assert torch.equal(label, condition)
-    (whole,) = mapped.expanded(100)
-    assert whole[0].dtype == torch.float32
-
-
-def places_of(rows, size):
-    """Return where in its batch a function saw each record, by the record's first number; all batches are full."""
-    seen = {}
-
-    def watching(body):
-        assert body.shape == (size, RIGHT)
-        for place, row in enumerate(body):
-            if row.any():
-                assert seen.setdefault(float(row[0]), place) == place
-        return body
-
-    records(rows).mapped(watching, RIGHT, rows=size, apart=True)
-    return seen
-
-
-def test_a_records_place_in_its_batch_is_its_own():
-    """Whoever is added in front, between or behind, and in whatever order: nobody else's place changes."""
-    rows = 1.0 + torch.arange(60.0 * (LEFT + RIGHT)).reshape(60, -1)
-    whole = places_of(rows, 7)
-    assert len(whole) == 60
-    assert len(set(whole.values())) == 7
-    for some in (
-        rows[1:],
-        rows[:-1],
-        rows[::3],
-        rows.flip(0),
-        rows[torch.randperm(60, generator=torch.Generator().manual_seed(1))],
-        rows[:1],
-    ):
-        found = places_of(some, 7)
-        assert len(found) == len(some)
-        assert found.items() <= whole.items()
-
-
-def test_equal_records_are_computed_once_and_come_to_the_same():
-    rows = 1.0 + torch.arange(6.0 * (LEFT + RIGHT)).reshape(6, -1)
-    repeated = torch.arange(6).repeat(50)
-    calls = []
-    kept = records(rows[repeated], expand=split).mapped(
-        lambda body: calls.append(len(body)) or body * 2, RIGHT, rows=4, apart=True
-    )
-    assert len(calls) <= 6
-    ((found, labels),) = kept.expanded(1000)
-    assert torch.equal(found, 2 * rows[repeated, LEFT:])
-    assert torch.equal(labels, split(rows[repeated])[1])
-
-
-def test_what_was_mapped_is_taken_up_where_it_stopped():
-    rows = 1.0 + torch.arange(20.0 * (LEFT + RIGHT)).reshape(20, -1) / 100
-    whole = records(rows).mapped(lambda body: body * 2, RIGHT, rows=4, apart=True)
-
-    class Kept:
-        def __init__(self, ready=None):
-            self.ready, self.told = ready, []
-
-        def load(self, shape):
-            assert shape == (20, RIGHT)
-            return self.ready
-
-        def save(self, found, batches, *, last):
-            self.told.append((found.clone(), batches, last))
-
-    first = Kept()
-    records(rows).mapped(lambda body: body * 2, RIGHT, rows=4, apart=True, halfway=first)
-    assert [batches for _, batches, _ in first.told] == list(range(1, len(first.told) + 1))
-    assert [last for _, _, last in first.told] == [False] * (len(first.told) - 1) + [True]
-    calls = []
-    again = records(rows).mapped(
-        lambda body: calls.append(len(body)) or body * 2, RIGHT, rows=4, apart=True, halfway=Kept(first.told[1][0])
-    )
-    assert len(calls) == len(first.told) - 2  # two batches were done
-    (one,), (other,) = whole.expanded(100), again.expanded(100)
-    assert torch.equal(one[0], other[0])
-
-
-@pytest.mark.parametrize("apart", [True, False])
-def test_mapped_records_may_be_none(apart):
-    mapped = records([]).mapped(lambda body: body, RIGHT, rows=3, apart=apart)
-    assert mapped.n_units == 0
-    found = sums_of(mapped).release(as_they_are, shape=SHAPE)
+def test_mapped_records_may_be_none():
+    found = sums_of(records([]).mapped(lambda body: body, RIGHT, rows=3)).release(as_they_are)
     assert not found.any()
-
-
-def test_mapped_records_are_private_still():
-    mapped = records(rows_of(3)).mapped(lambda body: body, RIGHT, rows=3)
-    assert repr(mapped) == "PrivateRecords(private)"
-    with pytest.raises(TypeError, match="never serialised"):
-        pickle.dumps(mapped)
 
 
 def test_a_number_too_large_for_float16_costs_one_record_and_no_other():
@@ -459,15 +448,15 @@ def test_a_number_too_large_for_float16_costs_one_record_and_no_other():
     rows[1, LEFT] = 1e6
     kept = records(rows).mapped(lambda body: body, RIGHT, rows=2)
     other = records(rows[[0, 2, 3]]).mapped(lambda body: body, RIGHT, rows=2)
-    assert torch.equal(*(sums_of(some).release(as_they_are, shape=SHAPE) for some in (kept, other)))
+    assert torch.equal(*(sums_of(some).release(as_they_are) for some in (kept, other)))
 
 
 def test_sums_go_on_with_another_form():
     made = sums_of(records(torch.zeros(3, LEFT + RIGHT)), 1.0, 1.0)
-    assert not made.release(as_they_are, shape=SHAPE).any()
-    made.see(records(torch.full((3, LEFT + RIGHT), 0.1)))
-    torch.testing.assert_close(made.release(as_they_are, shape=SHAPE), torch.full(SHAPE, 0.03))
+    assert not made.release(as_they_are).any()
+    made.kept = records(torch.full((3, LEFT + RIGHT), 0.1))
+    torch.testing.assert_close(made.release(as_they_are), torch.full(SHAPE, 0.03))
     made = sums_of(records(rows_of(1)), 1.0)
-    made.see(records(rows_of(2), unit=[0, 0]))
+    made.kept = records(rows_of(2), unit=[0, 0])
     with pytest.raises(SettingError, match="max_records"):
-        made.release(as_they_are, shape=SHAPE)
+        made.release(as_they_are)

@@ -8,14 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from critic_steps import critic_steps
 from torch import Tensor, nn
 
 from doublure.errors import SettingError
 from doublure.private.bayesian import BayesianAccountant, log_moment
 from doublure.private.clipping import Constant, Geometric, clipped_norms, clipped_sum, moved_together
+from doublure.private.critic_steps import CriticSteps
 from doublure.private.gradients import CriticLoss, RecordGradients, Records, per_record_reference
-from doublure.private.mechanism import Distances, PrivateStep, StepSettings, unpaired
 from doublure.private.noise import OsKeyedNoise, ReplayNoise
+from doublure.private.queries.distances import Distances
+from doublure.private.queries.lot_gradients import unpaired
 from doublure.private.records import PrivateRecords
 from doublure.private.sampling import FixedSizeSampler, PoissonSampler
 
@@ -39,24 +42,22 @@ class Critic(nn.Module):
         return self.body(x).squeeze(1)
 
 
-def settings(**changes: object) -> StepSettings:
-    given = {
+def settings(**changes: object) -> dict[str, object]:
+    return {
         "loss": CriticLoss(kind="wgan"), "schedule": Constant(max_grad_norm=2.0), "noise_multiplier": 1.5,
         "sample_rate": 0.5, "steps": 6, "expected_units": 4.0, "paired": False, "distances": ASKED,
     } | changes  # fmt: skip
-    return StepSettings(**given)
 
 
 def people(units: int = UNITS) -> Tensor:
     return torch.randn(units, WIDTH, generator=torch.Generator().manual_seed(7))
 
 
-def step_of(body: Tensor, unit: np.ndarray | None = None, **changes: object) -> PrivateStep:
+def step_of(body: Tensor, unit: np.ndarray | None = None, **changes: object) -> CriticSteps:
     unit = np.arange(len(body)) if unit is None else unit
     records = PrivateRecords(body, unit, int(unit.max(initial=-1)) + 1, lambda rows: (rows, None))
     more = {key: changes.pop(key) for key in ("taken", "noise", "authorise", "allow_test_noise") if key in changes}
-    given = {"noise": OsKeyedNoise(), "authorise": lambda step: None} | more
-    return PrivateStep(records, settings(**changes), **given)
+    return critic_steps(records, settings(**changes), **more)
 
 
 class Fed:
@@ -272,7 +273,9 @@ def test_steps_of_an_interrupted_run_that_nobody_kept_cost_the_most(fed: Fed) ->
 def test_the_worst_case_of_the_same_run_is_its_event(fed: Fed) -> None:
     step = step_of(people())
     step.gradient(Critic(), unpaired)
-    assert (step.event.steps, step.event.noise_multiplier, step.event.sample_rate) == (1, 1.5, 0.5)
+    ((_, ran),) = step._mechanism.executed._ran.items()
+    assert (ran.event.steps, ran.event.noise_multiplier, ran.event.sample_rate) == (1, 1.5, 0.5)
+    assert step.event == replace(ran.event, steps=6)
 
 
 def test_without_distances_nothing_is_measured(fed: Fed) -> None:
@@ -283,45 +286,7 @@ def test_without_distances_nothing_is_measured(fed: Fed) -> None:
     assert fed.steps == []
 
 
-# -- real records alone ------------------------------------------------------------------------------------------------
-
-
-def test_without_partners_the_gradient_is_of_real_records_alone() -> None:
-    body, critic = people(), Critic()
-
-    def partner(size: int, condition: Tensor | None) -> Tensor:
-        raise AssertionError("asked for a partner")
-
-    size = sum(parameter.numel() for parameter in critic.parameters())
-    step = step_of(
-        body, schedule=Constant(max_grad_norm=1e6), sample_rate=1.0, distances=None, allow_test_noise=True,
-        noise=ReplayNoise([torch.zeros(size)]),
-    )  # fmt: skip
-    found = step.gradient(critic, partner) * 4.0
-    exact = per_record_reference(critic, CriticLoss(kind="wgan"), Records(real=body)).sum(0)
-    assert torch.allclose(found.double(), exact, rtol=1e-4, atol=1e-5)
-
-
-def test_generated_records_are_clipped_alike_and_not_noised() -> None:
-    body, critic = people(), Critic()
-    bound = float(np.median(own_norms(critic, body)))
-    step = step_of(body, schedule=Constant(max_grad_norm=bound))
-    found = step.of_generated(critic, body, None)
-    each = per_record_reference(critic, CriticLoss(kind="wgan"), Records(real=body))
-    short = each * torch.clamp(bound / each.norm(dim=1, keepdim=True), max=1.0)
-    assert torch.allclose(found.double(), -short.mean(0), rtol=1e-4, atol=1e-6)
-    assert torch.equal(found, step.of_generated(critic, body, None))
-    assert step.taken == 0
-    with pytest.raises(SettingError, match="in the step already"):
-        step_of(body, paired=True).of_generated(critic, body, None)
-
-
-@pytest.mark.parametrize("loss", [CriticLoss(kind="logistic"), CriticLoss(kind="wgan", gradient_penalty=1.0)])
-def test_only_a_critic_that_weights_bound_may_leave_partners_out(loss: CriticLoss) -> None:
-    with pytest.raises(SettingError, match="needs a generated record") as refused:
-        settings(loss=loss)
-    assert refused.value.field == "loss"
-    settings(loss=loss, paired=True)
+# -- what is asked for -------------------------------------------------------------------------------------------------
 
 
 def test_too_few_distances_are_refused_before_anything_is_drawn() -> None:
@@ -338,5 +303,5 @@ def test_how_the_confidence_is_spent_reaches_the_accountant(union: bool) -> None
 def test_the_estimate_shows_nothing(fed: Fed) -> None:
     step = step_of(people())
     step.gradient(Critic(), unpaired)
-    shown = repr(step) + repr(step.estimate) + repr(step.settings)
+    shown = repr([step, step.estimate, step.settings, step._query, step._distances, step._mechanism.executed.to_json()])
     assert not any(f"{one:.6g}" in shown for one in fed.steps[0][0] if 0 < one < 1)

@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 import torch
 
+from doublure.access import Access
 from doublure.errors import LedgerError, SettingError
-from doublure.private import statistics, voting
+from doublure.private import whole_noise
 from doublure.private.accounting import DiscreteGaussianEvent
+from doublure.private.mechanism import Mechanism
+from doublure.private.noise import Drawn, OsKeyedNoise
+from doublure.private.queries import votes as module
+from doublure.private.queries.votes import LabelVotes
 from doublure.private.records import PrivateRecords
-from doublure.private.voting import PrivateVotes
 
 KINDS, WIDTH, ROWS = 3, 4, 90
 QUIET = DiscreteGaussianEvent(scale=0.01, tables=2)
@@ -19,7 +23,7 @@ LOOKS = np.random.default_rng(1).normal(size=(ROWS, WIDTH)) + 20 * np.eye(KINDS,
 
 
 def records(labels=LABELS, looks=LOOKS, unit=None):
-    compact = torch.from_numpy(np.column_stack([looks, labels])).float()
+    compact = np.column_stack([looks, labels]).astype(np.float32)
     unit = np.arange(len(compact)) if unit is None else unit
 
     def expand(rows):
@@ -28,12 +32,20 @@ def records(labels=LABELS, looks=LOOKS, unit=None):
     return PrivateRecords(compact, unit, len(np.unique(unit)), expand)
 
 
-def votes_of(kept, event=QUIET, groups=6, authorise=lambda release: None, **named):
-    return PrivateVotes(kept, event, groups=groups, seed=3, authorise=authorise, **named)
+class Ballot:
+    """One vote of some records, as one access pays for it."""
+
+    def __init__(self, kept, event=QUIET, groups=6, authorise=lambda access, step: None, taken=0):
+        self.kept, self.access = kept, Access(purpose="vote", event=event)
+        self.mechanism = Mechanism([self.access], noise=OsKeyedNoise(), authorise=authorise, taken=taken)
+        self.query = LabelVotes(groups=groups, seed=3, see=lambda bodies: bodies, width=WIDTH)
+
+    def release(self):
+        return self.query.winners(self.mechanism.release(self.query, self.access, self.kept))
 
 
 def vote(kept, *args, **named):
-    return votes_of(kept, *args, **named).release(lambda bodies: bodies, WIDTH)
+    return Ballot(kept, *args, **named).release()
 
 
 def labels_of(kept):
@@ -45,7 +57,12 @@ def labels_of(kept):
 def counted(monkeypatch):
     """Patch the noise to nothing; what is counted is kept."""
     seen = []
-    monkeypatch.setattr(statistics, "noisy_histogram", lambda counts, sigma: (seen.append((counts, sigma)), counts)[1])
+
+    def nothing(counts, *, scale):
+        seen.append((counts.reshape(-1, KINDS), scale))
+        return Drawn(counts, scale)
+
+    monkeypatch.setattr(whole_noise, "gaussian", nothing)
     return seen
 
 
@@ -74,10 +91,11 @@ def test_one_label_moves_one_vote(counted):
 
 
 def test_groups_that_follow_labels_are_caught(counted, monkeypatch):
-    def peeking(self, records, see, width):
-        return records._compact[:, -1].long().numpy(), records._compact[:, -1].long().numpy()
+    def peeking(self, records):
+        labels = records._compact[:, -1].astype(np.int64)
+        return labels, labels
 
-    monkeypatch.setattr(PrivateVotes, "_grouped", peeking)
+    monkeypatch.setattr(LabelVotes, "_grouped", peeking)
     with pytest.raises(AssertionError):
         check_one_label_moves_one_vote(counted)
 
@@ -95,24 +113,31 @@ def test_fewer_images_than_groups_vote_in_fewer_groups(rows):
 
 
 def test_a_last_chunk_that_is_short_is_labelled_too(monkeypatch):
-    monkeypatch.setattr(voting, "_CHUNK", 40)
+    monkeypatch.setattr(module, "_CHUNK", 40)
     assert np.array_equal(vote(records(), groups=20).numpy(), labels_of(records()))
 
 
-def test_a_price_of_one_table_is_refused():
-    with pytest.raises(SettingError, match="two"):
-        votes_of(records(), DiscreteGaussianEvent(scale=9.0, tables=1))
+def test_a_price_of_one_table_is_refused(counted):
+    """A label moves two cells."""
+    asked = []
+    ballot = Ballot(
+        records(), DiscreteGaussianEvent(scale=9.0, tables=1), authorise=lambda access, step: asked.append(step)
+    )
+    with pytest.raises(SettingError, match=r"moves 1\.41421 in L2, more than the 1 that was priced") as refused:
+        ballot.release()
+    assert refused.value.field == "vote"
+    assert asked == counted == []
 
 
 def test_what_was_not_planned_or_paid_is_not_counted(counted):
-    kept = votes_of(records())
-    kept.release(lambda bodies: bodies, WIDTH)
-    with pytest.raises(SettingError, match="releases"):
-        kept.release(lambda bodies: bodies, WIDTH)
-    with pytest.raises(SettingError, match="releases"):
+    ballot = Ballot(records())
+    ballot.release()
+    with pytest.raises(SettingError, match="steps"):
+        ballot.release()
+    with pytest.raises(SettingError, match="steps"):
         vote(records(), taken=1)
 
-    def unpaid(release):
+    def unpaid(access, step):
         raise LedgerError("not paid", field="ledger")
 
     with pytest.raises(LedgerError):
@@ -120,11 +145,16 @@ def test_what_was_not_planned_or_paid_is_not_counted(counted):
     assert len(counted) == 1
 
 
+def refused_before_it_is_paid(kept, error, match):
+    asked = []
+    with pytest.raises(error, match=match):
+        vote(kept, authorise=lambda access, step: asked.append(step))
+    assert asked == []
+
+
 def test_several_images_of_a_unit_are_refused():
-    with pytest.raises(SettingError, match="max_records"):
-        vote(records(unit=np.arange(ROWS) // 2))
+    refused_before_it_is_paid(records(unit=np.arange(ROWS) // 2), SettingError, "max_records")
 
 
 def test_images_without_labels_are_refused():
-    with pytest.raises(TypeError, match="labels"):
-        vote(records().bodies())
+    refused_before_it_is_paid(records().bodies(), TypeError, "labels")

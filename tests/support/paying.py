@@ -1,0 +1,49 @@
+"""What of a job pays for its noisy steps, where no plan and no ledger do; and what then ran."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from doublure.access import Access
+from doublure.methods.base import MethodSettings
+from doublure.private.accounting import Event, event_to_json
+from doublure.private.mechanism import Mechanism
+from doublure.private.noise import NoiseSource, source
+
+
+def paid(
+    accesses: Sequence[Access],
+    settings: MethodSettings,
+    authorise: Callable[[int], None] | None = None,
+    taken: int = 0,
+    noise: NoiseSource | None = None,
+) -> dict[str, Any]:
+    """Return ``accesses``, ``mechanism``, ``authorise`` and ``taken`` of a job.
+
+    Args:
+        accesses: As a plan would have them.
+        settings: Of the method; real noise comes from where they say.
+        authorise: Is asked for each step of any access, by its number.
+        taken: Steps that were spent before.
+        noise: A source for tests, in place of the real one.
+    """
+    asked = authorise or (lambda step: None)
+    mechanism = Mechanism(
+        accesses,
+        noise=source(settings.stream) if noise is None else noise,
+        authorise=lambda access, step: asked(step),
+        taken=taken,
+        allow_test_noise=noise is not None,
+    )
+    return {"accesses": tuple(accesses), "mechanism": mechanism, "authorise": asked, "taken": taken}
+
+
+def written(event: Event) -> dict[str, Any]:
+    """Return an event as ``executed.json`` has it where it ran: equal up to the rounding of what was measured."""
+    return {
+        key: pytest.approx(value, rel=1e-9) if isinstance(value, float) else value
+        for key, value in event_to_json(event).items()
+    }
