@@ -112,9 +112,19 @@ def test_a_figure_that_one_run_lacks_is_a_dash_in_either_order():
 
 def test_each_run_keeps_yardsticks_of_its_own():
     html = internal_page(comparison(contender("one"), contender("two", scores=(score(0.8, real=0.7),))))
-    assert "real 90.0\u00a0%" in html
-    assert "real 70.0\u00a0%" in html
+    assert "real rows 90.0\u00a0%" in html
+    assert "real rows 70.0\u00a0%" in html
     assert "yardsticks" in html
+
+
+def test_yardsticks_that_differ_by_chance_are_one_and_not_called_the_same():
+    """As where two runs have bought their bounds: bins differ by noise, and figures with them."""
+    found = comparison(contender("one"), contender("two", scores=(score(0.8, real=0.901), contender("two").scores[1])))
+    assert found.differences == ()
+    assert not found.asked_the_same
+    html = internal_page(found)
+    assert "All were asked the same" not in html
+    assert html.count('class="beside"') == 4
 
 
 def test_classifiers_of_one_key_are_told_by_their_names():

@@ -13,6 +13,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
@@ -242,28 +243,38 @@ def _place(traceback: TracebackType | None) -> str:
     return place
 
 
+def clock(seconds: float | None) -> str:
+    """Return a time as hours, minutes and seconds; dashes where it is not known.
+
+    Example:
+        >>> clock(11.4), clock(4000), clock(None)
+        ('0:00:11', '1:06:40', '-:--:--')
+    """
+    return "-:--:--" if seconds is None else str(timedelta(seconds=int(seconds)))
+
+
 class TerminalProgress:
     """Stages and bars on stderr; plain lines where stderr is no terminal."""
 
     def __init__(self) -> None:
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
+        from rich.table import Column
+        from rich.text import Text
+
+        class Clock(ProgressColumn):
+            def render(self, task: Task) -> Text:
+                elapsed = task.finished_time if task.finished else task.elapsed
+                return Text(f"elapsed {clock(elapsed)}, left {clock(task.time_remaining)}")
 
         self._console = console(stderr=True)
+        # Room for the ^C of a terminal: on a full line it would begin another, and the bars be drawn once too often.
+        self._console.width = max(1, self._console.width - len("^C") - 1)
         self._live = self._console.is_terminal
         self._bars = Progress(
-            TextColumn("  {task.description:<28}"),
+            TextColumn("  {task.description:<24}"),
             BarColumn(bar_width=32),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
+            MofNCompleteColumn(table_column=Column(no_wrap=True)),
+            Clock(table_column=Column(no_wrap=True)),
             console=self._console,
             transient=False,
         )

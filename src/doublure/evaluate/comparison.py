@@ -10,7 +10,7 @@ from typing import Literal
 from doublure.data.opening import Given
 from doublure.errors import SettingError
 from doublure.evaluate.holdout import SEEN
-from doublure.evaluate.scores import Score
+from doublure.evaluate.scores import BY_CHANCE, Score
 from doublure.evaluate.table import INTERNAL
 from doublure.evaluate.understudy import Understudy, report
 from doublure.figures import Result
@@ -74,9 +74,25 @@ class SideBySide:
     scores: tuple[Score | None, ...]
 
     @property
+    def same(self) -> bool:
+        """Whether everybody was asked, and is held against the same figures to the last digit."""
+        return None not in self.scores and all(len(figures) == 1 for figures in self._yardsticks)
+
+    @property
     def one_scale(self) -> bool:
-        """Whether everybody is held against the same figures: of independent columns, and of real records."""
-        return len({(score.baseline, score.real) for score in self.scores if score is not None}) == 1
+        """Whether those who were asked are held against the same figures, but for chance.
+
+        Bounds that two runs have bought differ by their noise, and bins and figures with them.
+        """
+        unknown = any(None in figures and len(figures) > 1 for figures in self._yardsticks)
+        known = [[value for value in figures if value is not None] or [0.0] for figures in self._yardsticks]
+        return not unknown and max(max(figures) - min(figures) for figures in known) <= BY_CHANCE * self.score.width
+
+    @property
+    def _yardsticks(self) -> tuple[set[float | None], ...]:
+        """The figures of the least to expect, and those of real records."""
+        asked = [score for score in self.scores if score is not None]
+        return {score.baseline for score in asked}, {score.real for score in asked}
 
 
 class Comparison(Result):
@@ -117,8 +133,13 @@ class Comparison(Result):
         )
 
     @property
+    def asked_the_same(self) -> bool:
+        """Whether all were, exactly: of one schema, and with nothing in it that each has bought for itself."""
+        return all(entry.same for entry in self.side_by_side)
+
+    @property
     def differences(self) -> tuple[str, ...]:
-        """Where contenders were not asked the same, as where their schemas differ; nothing if they were."""
+        """Where contenders cannot be held against one another, as where their schemas differ; nothing if they can."""
         figures, found = self.side_by_side, []
         for place, one in enumerate(self.contenders):
             missing = [entry.score.name for entry in figures if entry.scores[place] is None]

@@ -12,6 +12,9 @@ from typing import Literal
 
 from doublure.figures import Interval, Result, wilson
 
+BY_CHANCE = 0.005
+"""Smaller differences, in shares of a score's range, are made of chance."""
+
 
 class Score(Result):
     """One figure with its comparisons.
@@ -39,14 +42,19 @@ class Score(Result):
     meaning: str = ""
 
     @property
+    def width(self) -> float:
+        """How far the largest possible value is from the smallest."""
+        return self.range[1] - self.range[0]
+
+    @property
     def way(self) -> float | None:
         """The share of the way from independent columns (0) to real rows (1); null where there is no way to go."""
         if self.goal == "near" or self.value is None or self.baseline is None or self.real is None:
             return None
         length = self.real - self.baseline
         forwards = length > 0 if self.goal == "high" else length < 0
-        # Shorter ways are made of chance, and a share of them would be too.
-        if not forwards or abs(length) < 0.005 * (self.range[1] - self.range[0]):
+        # A share of a shorter way would be made of chance too.
+        if not forwards or abs(length) < BY_CHANCE * self.width:
             return None
         return (self.value - self.baseline) / length
 

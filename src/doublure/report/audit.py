@@ -17,8 +17,7 @@ _TITLES: Mapping[Family, tuple[str, str]] = {
         "Was a record in?",
         "Each attacker gives every target a score, and members should not have higher ones than strangers. On "
         "logarithmic axes, left is where an accusation is hardly ever false; the grey line is guessing. The band holds "
-        "the whole of an attacker's true curve with a confidence of 95 % (simultaneous: Clopper and Pearson's bounds "
-        "of both rates, with Bonferroni's correction). Curves begin where ten others are accused: fewer say nothing.",
+        "the whole of an attacker's true curve with a confidence of 95 %.",
     ),
     "linkage": (
         "Singling out, linking, inferring",
@@ -41,7 +40,8 @@ _TITLES: Mapping[Family, tuple[str, str]] = {
 }
 
 _BOUNDED = (
-    "If the claim holds, no true curve is above the dashed line: a curve may cross it by chance, a whole band may not."
+    "If the claim holds, a true curve is nowhere above the dashed line. One that is drawn may cross it by chance; a "
+    "band that lies wholly above it somewhere speaks against the claim."
 )
 
 

@@ -145,7 +145,7 @@ def comparison_context(found: Comparison) -> dict[str, Any]:
         "internal": found.internal,
         "kept_aside": found.kept_aside,
         "warnings": found.warnings,
-        "asked_the_same": not found.differences,
+        "asked_the_same": found.asked_the_same,
         "sections": sections,
         "contenders": found.contenders,
         "records": found.records,
