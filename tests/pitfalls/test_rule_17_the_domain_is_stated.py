@@ -340,6 +340,18 @@ def test_no_array_of_series_is_refused_for_one_of_them():
         assert loaded.content.attributes["kind"].iloc[0] == "y"
 
 
+@pytest.mark.parametrize("kind", ["images", "series"])
+def test_a_claim_on_nobody_is_fitted_too(tmp_path, kind):
+    if kind == "images":
+        given = {"images": np.full((2, 4, 5), np.nan), "labels": ["a", "b"], "who": [1, 2]}
+        plan = db.plan(Schema.parse(IMAGES), method="dpgan", epsilon=4.0, delta=1e-3, steps=2)
+    else:
+        given = pd.DataFrame({name: objects([None, "Qv9"]) for name in READING})
+        plan = db.plan(Schema.parse(SERIES.replace("GAPS", "drop")), method="statistics", epsilon=4.0, delta=1e-3)
+    ledger = db.Ledger.create(tmp_path / "ledger", dataset="x", epsilon=9.0, delta=0.1)
+    assert len(db.fit(given, plan, ledger=ledger).sample(5)) == 5
+
+
 # -- what is said --------------------------------------------------------------------------------------------------
 
 
