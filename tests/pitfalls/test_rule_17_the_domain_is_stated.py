@@ -20,7 +20,7 @@ from doublure.data.images import sources as image_sources
 from doublure.data.series import open_series
 from doublure.data.series import rows as series_rows
 from doublure.data.tables import open_table
-from doublure.errors import DataError
+from doublure.errors import DataError, SchemaError
 from doublure.guarantee import ANY_DATA, REFUSALS
 from doublure.schema import Schema
 
@@ -147,10 +147,9 @@ def test_what_a_misfit_counts_as(column, cell, read):
 
 
 @pytest.mark.parametrize("mutant", ["cells of any type joined", "the first of all in place of each one's"])
-def test_a_table_in_which_records_meet_is_caught(lab, monkeypatch, mutant):
+def test_a_table_in_which_records_meet_is_caught(lab, mutant):
     if mutant == "cells of any type joined":
-        lab.plant(cells, "distinct", ("np.fromiter(map(type, cells), dtype=object, count=len(cells))", "0 * codes"))
-        monkeypatch.setattr(cells, "_ALIKE", {0})
+        lab.plant(cells, "distinct", ("some <= _ALIKE", "True"), ("< 2", "< 99"))
     else:
         from doublure.data import tables
 
@@ -341,6 +340,18 @@ def test_no_array_of_series_is_refused_for_one_of_them():
         assert loaded.content.attributes["kind"].iloc[0] == "y"
 
 
+@pytest.mark.parametrize("kind", ["images", "series"])
+def test_a_claim_on_nobody_is_fitted_too(tmp_path, kind):
+    if kind == "images":
+        given = {"images": np.full((2, 4, 5), np.nan), "labels": ["a", "b"], "who": [1, 2]}
+        plan = db.plan(Schema.parse(IMAGES), method="dpgan", epsilon=4.0, delta=1e-3, steps=2)
+    else:
+        given = pd.DataFrame({name: objects([None, "Qv9"]) for name in READING})
+        plan = db.plan(Schema.parse(SERIES.replace("GAPS", "drop")), method="statistics", epsilon=4.0, delta=1e-3)
+    ledger = db.Ledger.create(tmp_path / "ledger", dataset="x", epsilon=9.0, delta=0.1)
+    assert len(db.fit(given, plan, ledger=ledger).sample(5)) == 5
+
+
 # -- what is said --------------------------------------------------------------------------------------------------
 
 
@@ -358,3 +369,11 @@ def test_the_rule_is_part_of_the_schema():
     assert coerced.sha256 != default.sha256
     assert Schema.parse(coerced.to_yaml()) == coerced
     assert Schema.parse(TABLE.replace("coerce", "refuse")).sha256 == default.sha256
+    with pytest.raises(SchemaError, match="misfit"):
+        Schema.parse(TABLE.replace("coerce", "perhaps"))
+    kinds = [
+        one
+        for name, one in Schema.json_schema()["$defs"].items()
+        if name in ("TableSchema", "ImageSchema", "SeriesSchema")
+    ]
+    assert [one["properties"]["misfit"]["enum"] for one in kinds] == [["refuse", "coerce"]] * 3

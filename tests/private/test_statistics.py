@@ -317,6 +317,73 @@ def test_bounds_fall_back_on_what_is_public(recorded):
     assert statistics.noisy_bounds([3.0], epsilon=1.0, max_records=1) == (2, 5)
 
 
+THIN = np.concatenate([np.zeros(1000), np.random.default_rng(5).lognormal(5, 3, 1000)])
+
+
+def test_a_tail_that_no_cell_shows_is_not_cut_off():
+    """Half of these records lie in some thirty cells, none of which is seen at this price."""
+    cells = statistics._cells(THIN, statistics._grid(False, 2, None))
+    assert np.sort(cells)[-2] < statistics.bounds_limit(epsilon=0.1, max_records=1, precision=2)
+    for values, mirrored in ((THIN, False), (-THIN, True)):
+        ends = median_of_five(lambda v=values: statistics.noisy_bounds(v, epsilon=0.1, max_records=1, precision=2))
+        lower, upper = (-ends[1], -ends[0]) if mirrored else ends
+        assert lower == 0
+        assert 500 <= upper <= 50_000
+        assert np.mean(upper < THIN) < 0.15
+    lower, upper = median_of_five(
+        lambda: statistics.noisy_bounds(np.tile(THIN, 20), epsilon=0.1, max_records=1, precision=2)
+    )
+    assert (lower, np.mean(upper < THIN) < 0.011) == (0, True)
+
+
+def test_noise_alone_moves_no_bound_far():
+    values = np.full(500, 100.0)
+    bounds = [statistics.noisy_bounds(values, epsilon=0.1, max_records=1) for _ in range(400)]
+    moved = sum(found != (100, 200) for found in bounds)
+    assert stats.binomtest(moved, 400, 0.02, alternative="greater").pvalue > ALPHA
+    assert max(upper for _, upper in bounds) <= 5000
+    assert min(lower for lower, _ in bounds) >= 0
+
+
+@pytest.mark.parametrize(("epsilon", "max_records", "cells"), [(0.1, 1, 1), (0.5, 7, 8), (2.0, 1, 16)])
+def test_sums_of_empty_cells_stay_below_their_limit(epsilon, max_records, cells):
+    sums = statistics._noisy(np.zeros(5_000 * cells, dtype=np.int64), epsilon=epsilon, max_records=max_records)
+    sums = sums.reshape(-1, cells).sum(axis=1)
+    (limit,) = statistics._limit_of_sums(np.array([cells]), epsilon=epsilon, max_records=max_records, beta=0.01)
+    assert stats.binomtest(int((sums > limit).sum()), 5_000, 0.01, alternative="greater").pvalue > ALPHA
+    assert (sums > limit / 2).mean() > 0.01  # and it is no wild guess
+
+
+HINTS = {
+    "nothing": {},
+    "a magnitude": {"magnitude": 300},
+    "whole": {"integer": True, "magnitude": 300},
+    "decimals": {"precision": 2},
+    "candidates": {"candidates": [-1e6, 0, 5, 9, 1e6]},
+}
+
+
+@pytest.mark.parametrize("hint", HINTS)
+@pytest.mark.parametrize("counts", ["none", "noise", "some"])
+def test_bounds_follow_from_public_numbers_and_noisy_counts_alone(monkeypatch, hint, counts):
+    """With the noisy counts held fixed, no value has a say; where no cell is seen, its largest least of all."""
+
+    def held(epsilon, max_records):
+        frozen = {"none": lambda n: 0, "noise": lambda n: (7 * n) % 5 - 2, "some": lambda n: 10**6 * (n % 3 == 1)}[
+            counts
+        ]
+        return lambda exact: [frozen(place) for place in range(len(exact))]
+
+    monkeypatch.setattr(statistics, "_laplace", held)
+    found = {
+        statistics.noisy_bounds(values, epsilon=0.1, max_records=1, **HINTS[hint])
+        for values in ([], [3.0], [4.17e5] * 9, [-1e17, 1e17], [math.inf, math.nan], list(range(500)))
+    }
+    assert len(found) == 1
+    if (hint, counts) == ("a magnitude", "none"):
+        assert found == {(-500, 500)}
+
+
 def test_discovery_finds_the_frequent_and_hides_the_rare():
     values = ["common"] * 5000 + ["usual"] * 3000 + [f"secret {i}" for i in range(2000)]
     found = statistics.discover_categories(values, epsilon=0.5, delta=1e-10, max_records=1)

@@ -118,6 +118,9 @@ def test_notes_are_public() -> None:
     assert "every record counts as another person" in notes["unit.id"]
     assert "equally often" in notes["columns.sex"]
     assert notes["columns.code"].startswith("99 means missing")
+    assert "misfit" not in notes
+    coerced = Schema.parse(TEXT.replace("kind: table", "kind: table\nmisfit: coerce"))
+    assert "left out" in findings(check(coerced), "note")["misfit"]
     columns = "{n: {type: id}, a: {type: category, missing: false}}"
     many = f"doublure: 1\nkind: table\nunit: {{id: n}}\nunits: 9\ncolumns: {columns}"
     plain = Schema.parse(many).to_plain()

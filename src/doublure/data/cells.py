@@ -167,10 +167,10 @@ def distinct(raw: pd.Series[Any]) -> tuple[np.ndarray[Any, np.dtype[np.int64]], 
     """
     if isinstance(raw.dtype, pd.CategoricalDtype):
         return raw.cat.codes.to_numpy().astype(np.int64), list(raw.cat.categories)
-    if raw.dtype != object:
+    cells = raw.to_numpy() if raw.dtype == object else np.empty(0, dtype=object)
+    if len(some := set(map(type, cells)) - _NOTHING) < 2 and some <= _ALIKE:  # most columns
         places, index = pd.factorize(raw, use_na_sentinel=True)
         return places.astype(np.int64, copy=False), list(index)
-    cells = raw.to_numpy()
     codes, uniques = np.full(len(cells), -1, dtype=np.int64), list[object]()
     kinds, types = pd.factorize(np.fromiter(map(type, cells), dtype=object, count=len(cells)))
     for number, kind in enumerate(types):

@@ -3,7 +3,8 @@
 Two passes that never mix: :func:`open_table` looks at the container and the header only (before anything is
 reserved), :meth:`TableSource.load` reads the records. What comes out is canonical: numbers as ``float64``, days and
 moments as ``datetime64[s]``, discrete values as categoricals of labels, missing cells as NaN/NaT, and at most
-``max_records`` records of each unit. No rule here looks at more than one record, except the bounding by unit.
+``max_records`` records of each unit. No rule here looks at more than one record, except the bounding by unit: what does
+not fit is refused, or with ``misfit: coerce`` counts as what :mod:`doublure.data.cells` says, whatever else there is.
 """
 
 from __future__ import annotations

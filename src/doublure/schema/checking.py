@@ -275,6 +275,11 @@ def _series_header(schema: Schema, data: Any) -> Iterator[Finding]:
 
 
 def _notes(schema: Schema) -> Iterator[Finding]:
+    if schema.misfit == "coerce":
+        message = (
+            "data that does not fit counts as what a public rule says, or is left out, and no message says how much"
+        )
+        yield Finding(kind="note", path="misfit", message=message)
     questions = schema.questions
     if questions:
         total = sum(question.epsilon for question in questions)
