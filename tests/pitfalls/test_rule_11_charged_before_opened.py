@@ -13,7 +13,7 @@ from doublure.errors import BudgetRefused, DataError, SettingError
 from doublure.ledger import Ledger, disk
 from doublure.ledger.amounts import Amount
 from doublure.methods import private_teacher
-from doublure.private import whole_noise
+from doublure.private import facts, whole_noise
 from doublure.private.mechanism import Mechanism
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.records import PrivateRecords
@@ -79,6 +79,41 @@ def test_a_charge_that_comes_later_is_caught(lab, monkeypatch, declared_plan, le
     lab.plant(owner, name, edit)
     with pytest.raises((AssertionError, lab.REFUSED)):
         check_the_charge_comes_first(lab, monkeypatch, declared_plan, ledger, tmp_path)
+
+
+def check_each_fact_is_marked_before_it_is_learned(lab, patch, plan, folder):
+    """What is about to be learned stands in the ledger's file, under its own name, before it is."""
+    learned, learn = [], facts.learn
+
+    def watched(question, *arguments, **named):
+        marked = [record.body["what"] for record in Ledger.open(folder / "ledger").entries if record.kind == "noise"]
+        learned.append((question.path, marked))
+        return learn(question, *arguments, **named)
+
+    with patch.context() as inner:
+        inner.setattr(facts, "learn", watched)
+        lab.fit(lab.people(), plan, folder, real=True)
+    purposes = [access.purpose for access in plan.learned]
+    assert len(learned) == len(purposes) > 3
+    assert all(marked == purposes[:number] for number, (_, marked) in enumerate(learned, start=1))
+
+
+def test_each_fact_is_marked_before_it_is_learned(lab, monkeypatch, plan, tmp_path):
+    check_each_fact_is_marked_before_it_is_learned(lab, monkeypatch, plan, tmp_path)
+
+
+MARK = "self._reservation.noise_drawn(access.purpose)"
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [[(MARK, "pass"), ("progress.at(number + 1)", f"{MARK}; progress.at(number + 1)")], [(MARK, "pass")]],
+    ids=["marked afterwards", "not marked"],
+)
+def test_a_fact_that_is_marked_later_is_caught(lab, monkeypatch, plan, tmp_path, edits):
+    lab.plant(fitting._Run, "_resolve", *edits)
+    with lab.caught():
+        check_each_fact_is_marked_before_it_is_learned(lab, monkeypatch, plan, tmp_path)
 
 
 def check_the_cap_stops_the_second_fit(lab, patch, plan, ledger, folder):

@@ -5,6 +5,7 @@
     amounts.py   exact sums of ε and δ
     disk.py      the only contact with the disk: lock, append, fsync
     chain.py     the hash-chained file: records in, records out
+    torn.py      what a line that was cut short may have spent
     request.py   what a plan asks of the ledger
     shapes.py    what a record of each kind must hold
     account.py   the rules: which record may follow which, and what they add up to

@@ -20,6 +20,7 @@ from doublure.ledger.amounts import Amount
 from doublure.ledger.chain import Record
 from doublure.ledger.request import CHARGED
 from doublure.ledger.shapes import NO_NOISE, check_shape
+from doublure.ledger.torn import lines, understood
 
 FORMAT = 1
 _FINAL = frozenset({"done", NO_NOISE})
@@ -117,12 +118,14 @@ class Account:
         return sum(record.body["kind"] not in CHARGED for record in self.releases)
 
     def add(self, record: Record) -> None:
-        """Add the next record; the account is unchanged if this raises.
+        """Add the next record and what was cut short before it; the account is not to be used if this raises.
 
         Raises:
             LedgerError: The record may not follow.
             BudgetRefused: It would pass the cap.
         """
+        if record.torn:
+            self.cut_short(record.torn)
         check_shape(record.kind, record.body)
         if (record.kind == "open") != (record.sequence == 1):
             raise LedgerError("the cap is recorded once, in the first record")
@@ -139,6 +142,22 @@ class Account:
                 self.runs[after.id] = after
                 if after.charge != before.charge:
                     self.spent = self.spent - before.charge + after.charge
+
+    def cut_short(self, torn: bytes) -> bool:
+        """Count lines that were cut short for all that they can have said; return whether that could be read."""
+        read = True
+        for line in lines(torn):
+            found = understood(line)
+            if found is None or (found.run is not None and found.run not in self.runs):
+                read = False
+                continue
+            self.spent = self.spent + found.charge
+            if found.run is not None:
+                run = self.runs[found.run]
+                steps = run.plan["steps"] if found.through_step is None else min(found.through_step, run.plan["steps"])
+                drawn = run.drawn if found.what is None or found.what in run.drawn else (*run.drawn, found.what)
+                self.runs[run.id] = replace(run, drawn=drawn, authorised=max(run.authorised, steps))
+        return read
 
     def _open(self, body: Mapping[str, Any]) -> None:
         if body["format"] != FORMAT:

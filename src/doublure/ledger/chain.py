@@ -2,8 +2,9 @@
 
 A line is torn when a crash or a full disk cut it short. The file only grows, so the next append closes the torn line
 with `#torn` and a newline, and its record says `after_torn: true` and pins the abandoned bytes by their hash. An append
-may be cut at any byte, several times in a row, and the file stays readable. A torn line cost nobody anything: no data
-is opened and no noise drawn before the fsync of its record has returned.
+may be cut at any byte, several times in a row, and the file stays readable. No data is opened and no noise drawn before
+the fsync of its record has returned; but a line may also have been cut later, so it counts for all that it can have
+said (`torn.py`).
 
 A last record that is whole but for its newline counts. Nobody was told that it is there, so counting it can only
 charge too much.
@@ -38,7 +39,7 @@ class Record:
         body: What it says; keys depend on the kind (see `account.py`).
         previous: SHA-256 of the record before.
         sha256: SHA-256 of this one, over its canonical JSON without the key `hash`.
-        after_torn: Whether an abandoned line lies before it.
+        torn: The abandoned bytes before it.
     """
 
     sequence: int
@@ -48,7 +49,12 @@ class Record:
     body: Mapping[str, Any]
     previous: str
     sha256: str
-    after_torn: bool = False
+    torn: bytes = b""
+
+    @property
+    def after_torn(self) -> bool:
+        """Whether an abandoned line lies before it."""
+        return bool(self.torn)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +120,7 @@ def seal(chain: Chain, *, kind: str, body: Mapping[str, Any], utc: str, tool: st
     if chain.torn:
         fields |= {"after_torn": True, "torn_sha256": hashlib.sha256(chain.torn + start).hexdigest()}
     fields["hash"] = hashlib.sha256(canonical(fields)).hexdigest()
-    return _record(fields), start + canonical(fields) + b"\n"
+    return _record(fields, chain.torn and chain.torn + start), start + canonical(fields) + b"\n"
 
 
 def read(data: bytes, *, base: Chain | None = None, name: str = "ledger") -> Chain:
@@ -190,10 +196,10 @@ def _verified(fields: dict[str, Any], line: bytes, sequence: int, previous: str,
     texts = (fields["kind"], fields["utc"], fields["tool"])
     if not all(isinstance(text, str) for text in texts) or not isinstance(fields["body"], dict):
         _damaged(name, f"record {sequence} does not have the values of a record")
-    return _record(fields)
+    return _record(fields, torn)
 
 
-def _record(fields: Mapping[str, Any]) -> Record:
+def _record(fields: Mapping[str, Any], torn: bytes) -> Record:
     return Record(
         sequence=fields["seq"],
         kind=fields["kind"],
@@ -202,7 +208,7 @@ def _record(fields: Mapping[str, Any]) -> Record:
         body=fields["body"],
         previous=fields["prev_hash"],
         sha256=fields["hash"],
-        after_torn="after_torn" in fields,
+        torn=torn,
     )
 
 

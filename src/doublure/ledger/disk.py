@@ -86,14 +86,20 @@ def locked(path: Path, *, to_append: bool) -> Iterator[tuple[int, bytes]]:
 
 
 def append(fd: int, data: bytes, path: Path) -> None:
-    """Write at the end of the file and return only when it is durable.
+    """Write at the end of the file and return only when it is durable; the lock is held.
 
     Raises:
         LedgerError: The write or the fsync failed. What the disk then holds is unknown: after a failed fsync a second
             one may report success for bytes that were lost, so nothing is tried again.
     """
+    before = os.fstat(fd).st_size
     try:
-        _write(fd, data)
+        try:
+            _write(fd, data)
+        except OSError:
+            with suppress(OSError):
+                os.ftruncate(fd, before)  # nobody was told of it, and nobody else has written since: it is ours to undo
+            raise
         _fsync(fd)
     except OSError as error:
         what = "could not be written durably, so nothing may be drawn and what was charged stays charged"

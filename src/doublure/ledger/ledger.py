@@ -50,7 +50,7 @@ class VerifyReport:
         head_sha256: The last record's hash.
         runs: Reservations.
         releases: Released bundles.
-        torn: Lines cut short by a crash or a full disk and abandoned; they cost nothing.
+        torn: Lines cut short by a crash, a full disk or a hand; each counts for all that it can have said.
     """
 
     dataset: str
@@ -263,9 +263,12 @@ class Ledger:
         """Verify every record, from the first.
 
         Raises:
-            LedgerError: A record was edited, moved, removed or added, or breaks the rules.
+            LedgerError: A record was edited, moved, removed or added, or breaks the rules; or the last line is cut
+                short, and what it charged or allowed cannot be read.
         """
         view = self._store.view()
+        if view.unread:
+            raise view.refusal(self._store.path.name)
         sequence, sha256 = view.chain.head
         return VerifyReport(
             dataset=view.account.dataset,

@@ -18,11 +18,31 @@ from doublure.ledger.chain import Chain, Record, read, seal
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """A file as read at one moment under the lock: its bytes, its records, what they add up to."""
+    """A file as read at one moment under the lock.
+
+    Attributes:
+        data: Its bytes.
+        chain: Its records.
+        folded: What the records add up to.
+        account: The same, with a last line that was cut short.
+        unread: Whether that line cannot be read.
+    """
 
     data: bytes
     chain: Chain
+    folded: Account
     account: Account
+    unread: bool = False
+
+    def refusal(self, name: str) -> LedgerError:
+        """Return why nothing more is recorded after a last line that cannot be read, and what its owner can do."""
+        line = self.data.count(b"\n") + 1
+        return LedgerError(
+            f"line {line} is cut short, and what it charged or allowed cannot be read: nothing more is recorded",
+            field=name,
+            remedy=f"if no run was begun for it, remove it: truncate -s {self.chain.good} {name}; if one was, bring "
+            "back the newest whole copy",
+        )
 
 
 class Store:
@@ -68,7 +88,7 @@ class Store:
         chain = read(data, base=base.chain if base else None, name=name)
         if not chain.records:
             raise LedgerError("was never completed", field=name, remedy="remove it and create it again")
-        account = base.account.copy() if base else Account()
+        account = base.folded.copy() if base else Account()
         for record in chain.records[len(base.chain.records) if base else 0 :]:
             try:
                 account.add(record)
@@ -78,7 +98,11 @@ class Store:
                     field=name,
                     remedy="bring back the newest intact copy",
                 ) from error
-        view = View(data=data, chain=chain, account=account)
+        standing = account
+        if chain.torn:
+            standing = account.copy()
+        unread = bool(chain.torn) and not standing.cut_short(chain.torn)
+        view = View(data=data, chain=chain, folded=account, account=standing, unread=unread)
         if chain.clean:
             self._seen = view
         return view
@@ -112,8 +136,10 @@ class Store:
             )
         with disk.locked(self.path, to_append=True) as (fd, data):
             view = self._read(data)
+            if view.unread:
+                raise view.refusal(self.path.name)
             record, line = seal(view.chain, kind=kind, body=body(view.account), utc=_utc(), tool=_tool())
-            account = view.account.copy()
+            account = view.folded.copy()
             account.add(record)
             before(record)
             try:
@@ -123,7 +149,7 @@ class Store:
                 self._failed = True
                 raise
             chain = Chain(records=(*view.chain.records, record), good=len(data) + len(line))
-            self._seen = View(data=data + line, chain=chain, account=account)
+            self._seen = View(data=data + line, chain=chain, folded=account, account=account)
             return record, account
 
 
