@@ -105,9 +105,9 @@ def _entropy(problems: list[str]) -> str:
 
 def _opendp(problems: list[str]) -> str:
     try:
-        from doublure.private.statistics import noisy_count
+        from doublure.private import whole_noise
 
-        noisy_count(100, epsilon=1.0)
+        whole_noise.laplace([100], epsilon=1.0, moved=1)
     except Exception:
         problems.append("OpenDP does not run; facts cannot be learned")
         return "broken"

@@ -55,7 +55,7 @@ from doublure.ledger.request import charge
 from doublure.methods import table as methods
 from doublure.methods.base import Job, encoder_for
 from doublure.planning import Plan
-from doublure.planning.budget import DELTA_WITHOUT_PRIVACY
+from doublure.planning.budget import DELTA_WITHOUT_PRIVACY, learned_facts
 from doublure.planning.machine import refuse_too_large
 from doublure.private import facts
 from doublure.private.mechanism import Mechanism
@@ -231,11 +231,18 @@ class _Run:
         self._mechanism = self._priced()
         self._estimate: BayesianAccountant | None = None
 
+    @property
+    def _facts(self) -> tuple[Access, ...]:
+        """The accesses that buy facts; a plan without a claim names no price, and they are noised all the same."""
+        named = self._plan.learned
+        priced = all(access.event is not None for access in named)
+        return named if priced else learned_facts(self._plan.schema, DELTA_WITHOUT_PRIVACY)
+
     def _priced(self) -> Mechanism:
         """Return what answers queries, with what earlier sessions of the run have done."""
         plan = self._plan
         mechanism = Mechanism(
-            (*plan.learned, *plan.training),
+            (*self._facts, *plan.training),
             noise=source(plan.settings.stream),
             authorise=self._authorise,
             taken=self._reservation.authorised,
@@ -351,10 +358,10 @@ class _Run:
         # All or none: a run that is stopped between two facts could not be resumed.
         self._stop.check()
         progress.stage("learn what was bought", len(self._plan.learned))
-        for number, (access, question) in enumerate(zip(self._plan.learned, schema.questions, strict=True)):
-            self._reservation.noise_drawn(access.purpose)
-            delta = DELTA_WITHOUT_PRIVACY if access.delta is None else access.delta  # a plan without a claim has none
-            learned[question.path] = facts.learn(question, table, schema, delta=delta, learned=learned)
+        for number, (access, question) in enumerate(zip(self._facts, schema.questions, strict=True)):
+            learned[question.path] = facts.learn(
+                question, table, schema, mechanism=self._mechanism, access=access, learned=learned
+            )
             progress.at(number + 1)
         resolved = schema.resolve(learned)
         self._folder.save_executed(self._mechanism.executed.to_json())

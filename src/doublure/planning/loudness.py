@@ -13,7 +13,7 @@ import math
 from doublure.access import Access
 from doublure.errors import printable
 from doublure.private.accounting import DiscreteGaussianEvent, Event, GaussianEvent
-from doublure.private.statistics import bounds_limit
+from doublure.private.statistics import Grid
 from doublure.schema import Schema
 from doublure.schema.columns import IntegerColumn, RealColumn
 
@@ -69,12 +69,8 @@ def warnings_of_bounds(schema: Schema, *, priced: bool) -> tuple[str, ...]:
         ):
             continue
         records = schema.unit.max_records * schema.cells_of(question.column, "bounds")
-        limit = bounds_limit(
-            epsilon=question.epsilon,
-            max_records=records,
-            integer=isinstance(column, IntegerColumn),
-            precision=getattr(column, "precision", None),
-        )
+        grid = Grid.of_decades(integer=isinstance(column, IntegerColumn), precision=getattr(column, "precision", None))
+        limit = grid.limit(epsilon=question.epsilon, max_records=records)
         most = schema.public_units * records
         if limit > most / 2:
             enough = question.epsilon * limit / (most / 4)

@@ -140,10 +140,10 @@ class Mechanism:
             return whole.values, DiscreteGaussianEvent(scale=whole.scale, tables=moved.cells, records=moved.each)
         if isinstance(event, PureEvent):
             whole = whole_noise.laplace(total, epsilon=event.epsilon, moved=round(moved.l1))
-            return whole.values, PureEvent(epsilon=whole.scale)
+            return whole.values, PureEvent(epsilon=moved.l1 / whole.scale)
         if isinstance(event, ApproximateEvent):
             found = whole_noise.thresholded(total, epsilon=event.epsilon, delta=event.delta, moved=round(moved.l1))
-            return found.counts, ApproximateEvent(epsilon=found.epsilon, delta=found.delta)
+            return found.counts, ApproximateEvent(epsilon=moved.l1 / found.scale, delta=found.delta)
         raise TypeError(f"{access.purpose}: nothing is protected")
 
 

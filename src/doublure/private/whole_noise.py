@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 from doublure.errors import SettingError
 from doublure.private.noise import Drawn
+from doublure.private.statistics import require_priced
 
 IntArray = npt.NDArray[np.int64]
 
-_LEAST_EPSILON = 1e-6  # below it the noise swamps a billion records, and scales begin to overflow
 _HIGHEST_THRESHOLD = 2**40  # OpenDP bounds δ from below by about 1e-16 a count; beyond this it never falls further
 
 
@@ -28,12 +28,12 @@ class Released(NamedTuple):
 
     Attributes:
         counts: Noisy.
-        epsilon: By OpenDP's privacy map.
-        delta: Likewise, of a threshold that is lower by one than the one that was used.
+        scale: The noise's parameter: how far a unit would have to move them to cost an ε of 1.
+        delta: By OpenDP's privacy map, of a threshold that is lower by one than the one that was used.
     """
 
     counts: dict[str, int]
-    epsilon: float
+    scale: float
     delta: float
 
 
@@ -76,13 +76,13 @@ def laplace(counts: npt.ArrayLike, *, epsilon: float, moved: int) -> Drawn:
         moved: In L1.
 
     Returns:
-        Noisy integers, and the ε that was spent, by OpenDP's privacy map.
+        Noisy integers, and the noise's parameter: how far a unit would have to move them to cost an ε of 1.
 
     Raises:
         SettingError: An argument is out of range.
     """
     measurement = _laplace(epsilon, moved)
-    return Drawn(np.array(measurement(_whole(counts).tolist()), dtype=np.int64), float(_loss(measurement, moved)))
+    return Drawn(np.array(measurement(_whole(counts).tolist()), dtype=np.int64), 1 / float(_loss(measurement, 1)))
 
 
 def thresholded(counts: Mapping[str, int], *, epsilon: float, delta: float, moved: int) -> Released:
@@ -100,7 +100,7 @@ def thresholded(counts: Mapping[str, int], *, epsilon: float, delta: float, move
     from opendp.measurements import make_laplace_threshold
     from opendp.metrics import absolute_distance, l01inf_distance
 
-    check(epsilon, moved)
+    require_priced(epsilon, moved)
     if not 0 < delta < 1:
         raise SettingError("must lie between 0 and 1", field="delta", remedy="choose far less than one in the units")
     _contrib()
@@ -121,11 +121,12 @@ def thresholded(counts: Mapping[str, int], *, epsilon: float, delta: float, move
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if too_low(middle) else (low, middle)
-    spent = _loss(make_laplace_threshold(*space, scale, high), unit)
+    priced = make_laplace_threshold(*space, scale, high)
     # OpenDP sees codes instead of texts: faster, and safe from what a text may hold. A code is never released.
     names = list(counts)
     found: dict[int, int] = make_laplace_threshold(*space, scale, high + 1)(dict(enumerate(counts.values())))
-    return Released({names[code]: count for code, count in found.items()}, float(spent[0]), float(spent[1]))
+    counted = {names[code]: count for code, count in found.items()}
+    return Released(counted, 1 / float(_loss(priced, (1, 1, 1))[0]), float(_loss(priced, unit)[1]))
 
 
 def _whole(counts: npt.ArrayLike) -> IntArray:
@@ -136,24 +137,12 @@ def _whole(counts: npt.ArrayLike) -> IntArray:
     return exact.astype(np.int64)
 
 
-def check(epsilon: float, moved: int) -> None:
-    """Refuse an ε or a bound on what a unit adds that no noise could be made for.
-
-    Raises:
-        SettingError: Naming it.
-    """
-    if not _LEAST_EPSILON <= epsilon < math.inf:
-        raise SettingError(f"must be at least {_LEAST_EPSILON:g} and finite", field="epsilon", remedy="spend more")
-    if moved < 1:
-        raise SettingError("must be at least 1", field="max_records", remedy="bound each unit's records")
-
-
 def _laplace(epsilon: float, moved: int) -> Any:
     """Return OpenDP's noise on integer vectors with ``map(moved) <= epsilon``, the least that satisfies it."""
     from opendp.measurements import make_laplace
     from opendp.metrics import l1_distance
 
-    check(epsilon, moved)
+    require_priced(epsilon, moved)
     space = _vectors(), l1_distance(T="i64")
     scale = moved / epsilon
     while _loss(make_laplace(*space, scale), moved) > epsilon:  # the quotient had been rounded down
