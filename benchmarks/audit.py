@@ -1,7 +1,8 @@
 """The trainer's audit at length: how tight it is on the production mechanism, and which faults it catches.
 
 The production mechanism is attacked at ε = 4, full batches, 5,000 runs a world; then again with one fault at a time
-patched into it. What is honest should never be accused; each fault should be, every time.
+patched into it. What is honest should never be accused; each fault should be, every time. The mechanism writes down
+what it does and would end where that shows, so that each fault misleads it or puts its check to sleep.
 
     python benchmarks/audit.py                 # about twenty minutes on one core; resumable
     python benchmarks/audit.py --table
@@ -21,23 +22,31 @@ from unittest.mock import patch
 import torch
 
 from doublure.attack.audit import audit_trainer
-from doublure.private import clipping, mechanism
-from doublure.private.noise import OsKeyedNoise
+from doublure.private import clipping
+from doublure.private.critic_steps import CriticSteps
+from doublure.private.executed import Executed
+from doublure.private.noise import Drawn, OsKeyedNoise
+from doublure.private.queries import lot_gradients
 from results import add, finished, known
 
 
 def half_the_noise() -> AbstractContextManager[Any]:
     honest = OsKeyedNoise.normal
-    return patch.object(OsKeyedNoise, "normal", lambda self, size, std, **rest: honest(self, size, std / 2, **rest))
+
+    def misleading(self: OsKeyedNoise, size: int, std: float) -> Drawn:
+        return honest(self, size, std / 2)._replace(scale=std)
+
+    return patch.object(OsKeyedNoise, "normal", misleading)
 
 
 def twice_the_clip() -> AbstractContextManager[Any]:
     honest = clipping.clipped_sum
 
-    def wide(lot: clipping.Lot, *, max_grad_norm: float) -> clipping.ClippedSum:
-        return replace(honest(lot, max_grad_norm=2 * max_grad_norm), sensitivity=max_grad_norm)
+    def misleading(lot: clipping.Lot, *, max_grad_norm: float, together: float | None = None) -> clipping.ClippedSum:
+        found = honest(lot, max_grad_norm=2 * max_grad_norm, together=together)
+        return replace(found, sensitivity=max_grad_norm)
 
-    return patch.object(mechanism, "clipped_sum", wide)
+    return patch.object(lot_gradients, "clipped_sum", misleading)
 
 
 def no_clip() -> AbstractContextManager[Any]:
@@ -47,17 +56,18 @@ def no_clip() -> AbstractContextManager[Any]:
 @contextmanager
 def one_step_counted_of_five() -> Iterator[None]:
     """A mechanism whose n_critic = 5 steps are counted as one."""
-    honest = mechanism.PrivateStep.gradient
+    honest = CriticSteps.gradient
     calls = {"made": 0}
 
-    def uncounted(self: mechanism.PrivateStep, *arguments: Any) -> torch.Tensor:
+    def uncounted(self: CriticSteps, *arguments: Any) -> torch.Tensor:
         before = self.taken
         gradient = honest(self, *arguments)
         calls["made"] += 1
-        self.taken = before + (calls["made"] % 5 == 0)
+        self._mechanism._taken[self._access] = before + (calls["made"] % 5 == 0)
         return gradient
 
-    with patch.object(mechanism.PrivateStep, "gradient", uncounted):
+    asleep = patch.object(Executed, "note", lambda *_: None)
+    with asleep, patch.object(CriticSteps, "gradient", uncounted):
         yield
 
 

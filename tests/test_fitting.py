@@ -301,16 +301,20 @@ def test_a_ledger_that_cannot_be_written_ends_the_run_before_noise(small, book, 
     assert db.Ledger.open(book.path).spent.epsilon == small.epsilon
 
 
-def test_learned_bounds_are_always_bounds(small, monkeypatch):
+def test_learned_bounds_are_always_bounds(small, bought, monkeypatch):
     """However few the records and however loud the noise, an answer that was paid for can be used."""
     from doublure.data.tables import open_table
-    from doublure.private import statistics
+    from doublure.private.mechanism import Mechanism
+    from doublure.private.statistics import Grid
 
     table = open_table(small.frame()).load(small.bought)
     question = next(question for question in small.bought.questions if question.fact == "bounds")
+    access = next(access for access in bought.learned if access.path == question.path)
     for answer in [(-2e16, -1e16), (1e16, 2e16), (-1e16, 1e16), (0.0, 50.0), (-5.0, 0.0)]:
-        monkeypatch.setattr(statistics, "noisy_bounds", lambda *_, answer=answer, **__: answer)
-        learned = {question.path: facts.learn(question, table, small.bought, delta=0.0, learned={})}
+        monkeypatch.setattr(Grid, "bounds", lambda *_, answer=answer, **__: answer)
+        mechanism = Mechanism([access], noise=OsKeyedNoise(), authorise=lambda access, step: None)
+        answered = facts.learn(question, table, small.bought, mechanism=mechanism, access=access, learned={})
+        learned = {question.path: answered}
         others = {"columns.job.values": ("cook",), "columns.income.shares": {"low": 0.5, "high": 0.5}}
         lower, upper = small.bought.resolve(learned | others).columns["hours"].bounds
         assert lower < upper

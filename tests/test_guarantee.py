@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from doublure.errors import RunFolderError
-from doublure.guarantee import BAYESIAN_ASSUMPTIONS, CHOICE_OF_KIND, WATERMARKS, Guarantee, figure, rounded_up
+from doublure.guarantee import BAYESIAN_ASSUMPTIONS, CHOICE_OF_KIND, WATERMARKS, Guarantee, beside, figure, rounded_up
 
 DP = {
     "kind": "dp", "epsilon": 1.0, "delta": 1e-5, "accountant": "pld", "sample_rate": 0.01, "noise_multiplier": 1.1,
@@ -225,3 +225,19 @@ def test_the_worst_case_of_a_bayesian_claim_is_a_dp_claim():
 def test_figures_are_rounded_up(value, digits, rounded):
     assert rounded_up(value, digits) == rounded
     assert rounded_up(value, digits) >= value
+
+
+def test_what_a_claim_says_of_groups_and_of_most_records():
+    dp = {"epsilon": 0.5, "delta": 1e-6}
+    assert beside("dp", dp) == [
+        ("a group of 2 that changes together", "ε = 1, δ = 2.649e-06"),  # δ (1 + e^½)
+        ("a group of 5 that changes together", "ε = 2.5, δ = 1.724e-05"),
+    ]
+    assert beside("dp", {"epsilon": 9.0, "delta": 1e-6})[1:] == []  # of five nothing would be guaranteed
+    assert beside("none", dp) == beside("empirical", dp) == []
+    bayesian = beside("bayesian-dp", dp | {"epsilon_mu": 3.0, "delta_mu": 1e-10})
+    assert bayesian[:2] == beside("dp", dp)
+    assert bayesian[2:] == [
+        ("0.99 of all records like the others", "ε_μ ≤ 3, δ_μ = 1e-08"),
+        ("0.9999 of all records like the others", "ε_μ ≤ 3, δ_μ = 1.001e-06"),
+    ]

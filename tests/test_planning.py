@@ -8,6 +8,7 @@ import re
 
 import numpy as np
 import pytest
+from noisy_facts import noisy_bounds
 
 import doublure as db
 from doublure.data import tables
@@ -15,7 +16,6 @@ from doublure.errors import DoublureError, InputError, SchemaError, SettingError
 from doublure.planning import machine, plans
 from doublure.planning.budget import events
 from doublure.private import accounting
-from doublure.private.statistics import noisy_bounds
 
 KEYS = {
     "version", "method", "kind", "schema_sha256", "epsilon", "delta", "unit", "relation", "accountant", "settings",

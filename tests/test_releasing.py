@@ -22,7 +22,7 @@ from doublure.releasing import verify
 BUNDLE = {"data.csv", "data.parquet", "card.json", "card.html", "dictionary.json"}
 CARD = {
     "version", "doublure_version", "created", "title", "contact", "method", "watermark", "guarantee", "touches",
-    "schema_sha256", "public_sources", "ledger", "files", "limits", "review_by",
+    "executed", "schema_sha256", "public_sources", "ledger", "files", "limits", "review_by",
 }  # fmt: skip
 GUARANTEE = {
     "kind", "epsilon", "delta", "epsilon_mu", "delta_mu", "mu", "gamma", "unit", "max_records", "relation",
@@ -80,6 +80,7 @@ def test_the_card_holds_these_keys(released, small):
     }  # fmt: skip
     assert card["guarantee"]["sentence"] == small.plan.guarantee.sentence
     assert card["guarantee"]["epsilon_mu"] is None
+    assert card["executed"] is True
     assert (card["title"], card["contact"]) == ("Artificial people", "us@example.org")
     assert card["review_by"] > card["created"]
 

@@ -15,8 +15,12 @@ from doublure import files
 from doublure.errors import DoublureError, InputError, RunFolderError
 from doublure.run_folder import RunFolder, read_tensors
 
-FILES = {"run.json", "plan.json", "schema.yaml", "guarantee.json", "generator.safetensors", "log.jsonl", "internal"}
+FILES = {
+    "run.json", "plan.json", "schema.yaml", "guarantee.json", "generator.safetensors", "log.jsonl", "executed.json",
+    "internal",
+}  # fmt: skip
 READ = sorted(FILES - {"log.jsonl", "internal"})
+NEEDED = sorted({*READ} - {"executed.json"})  # a run of an earlier version has none
 
 
 def change(path, **keys):
@@ -74,6 +78,16 @@ def test_a_run_comes_back(small):
     assert syn.sample(5, seed=1).equals(db.load(str(small.run)).sample(5, seed=1))
 
 
+def test_a_run_of_an_earlier_version_does_not_know_what_ran(small, tmp_path):
+    run, _ = small.copies(tmp_path)
+    (run / "executed.json").unlink()
+    syn = db.load(run)
+    assert syn.executed is None
+    assert syn.sample(5, seed=1).equals(db.load(small.run).sample(5, seed=1))
+    syn.save(tmp_path / "copy")
+    assert not (tmp_path / "copy" / "executed.json").exists()
+
+
 def test_loading_needs_nothing_internal(small, tmp_path):
     run, _ = small.copies(tmp_path)
     (run / "internal" / "checkpoint.safetensors").write_bytes(b"damaged")
@@ -86,6 +100,8 @@ def test_a_saved_copy_is_a_run_folder_too(small, tmp_path):
     again = db.load(tmp_path / "copy")
     assert again.sample(20, seed=4).equals(syn.sample(20, seed=4))
     assert again.run["ledger"] == syn.run["ledger"]
+    assert again.executed == syn.executed
+    assert (tmp_path / "copy" / "executed.json").read_bytes() == (small.run / "executed.json").read_bytes()
     with pytest.raises(RunFolderError, match="holds a finished run"):
         syn.save(tmp_path / "copy")
 
@@ -105,7 +121,7 @@ def test_a_save_that_fails_leaves_nothing(small, tmp_path, monkeypatch):
 # -- refusals ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("name", NEEDED)
 def test_a_missing_file_is_refused(small, tmp_path, name):
     run, _ = small.copies(tmp_path)
     (run / name).unlink()
@@ -114,8 +130,13 @@ def test_a_missing_file_is_refused(small, tmp_path, name):
     assert caught.value.remedy
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\x00\xff\xfe", b"[]", b"null", b'{"version": 1}', b"[" * 100_000])
-@pytest.mark.parametrize("name", READ)
+DAMAGED = [b"", b"{", b"\x00\xff\xfe", b"[]", b"null", b'{"version": 1}', b"[" * 100_000]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [(name, content) for name in READ for content in DAMAGED if (name, content) != ("executed.json", b"[]")],
+)
 def test_a_damaged_file_is_refused_in_one_line(small, tmp_path, name, content):
     run, _ = small.copies(tmp_path)
     (run / name).write_bytes(content)

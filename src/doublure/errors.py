@@ -98,6 +98,10 @@ class SettingError(InputError):
     code = "setting"
 
 
+class BeyondPld(SettingError):
+    """Accountant ``pld`` cannot compose these events at this δ; ``rdp`` may."""
+
+
 class RunFolderError(InputError):
     """A run folder or a bundle is missing, damaged, or of another version."""
 

@@ -58,6 +58,7 @@ from doublure.planning import Plan
 from doublure.planning.budget import DELTA_WITHOUT_PRIVACY, learned_facts
 from doublure.planning.machine import refuse_too_large
 from doublure.private import facts
+from doublure.private.executed import Executed
 from doublure.private.mechanism import Mechanism
 from doublure.private.noise import source
 from doublure.progress import Progress, Silent
@@ -220,36 +221,24 @@ class _Checkpoints:
 
 
 class _Run:
-    """One run: its folder and its reservation."""
+    """One run: its folder, its reservation, and what of it has run."""
 
-    def __init__(self, folder: RunFolder, plan: Plan, reservation: Reservation, seed: int) -> None:
+    def __init__(
+        self, folder: RunFolder, plan: Plan, reservation: Reservation, seed: int, executed: Executed | None = None
+    ) -> None:
         self._folder = folder
         self._plan = plan
         self._reservation = reservation
         self._seed = seed
         self._stop = StopSignal()
-        self._mechanism = self._priced()
-        self._estimate: BayesianAccountant | None = None
-
-    @property
-    def _facts(self) -> tuple[Access, ...]:
-        """The accesses that buy facts; a plan without a claim names no price, and they are noised all the same."""
-        named = self._plan.learned
-        priced = all(access.event is not None for access in named)
-        return named if priced else learned_facts(self._plan.schema, DELTA_WITHOUT_PRIVACY)
-
-    def _priced(self) -> Mechanism:
-        """Return what answers queries, with what earlier sessions of the run have done."""
-        plan = self._plan
-        mechanism = Mechanism(
-            (*self._facts, *plan.training),
+        self._mechanism = Mechanism(
+            _accesses(plan),
             noise=source(plan.settings.stream),
             authorise=self._authorise,
-            taken=self._reservation.authorised,
+            taken=reservation.authorised,
+            executed=executed,
         )
-        if (written := self._folder.executed) is not None:
-            mechanism.executed.take_up(written)
-        return mechanism
+        self._estimate: BayesianAccountant | None = None
 
     @classmethod
     def begun(cls, folder: RunFolder, plan: Plan, ledger: Ledger, seed: int) -> _Run:
@@ -284,9 +273,10 @@ class _Run:
         known = [kept.get("session"), *(kept.get("next_sessions") or [])]
         if not all(isinstance(session, str) for session in known) or not isinstance(seed, int):
             raise RunFolderError("run.json is damaged", field=path, remedy="fit into a new folder")
+        executed = _executed(folder, begun)
         reservation = _take_up(ledger, folder, known, begun)
         folder.sweep()
-        run = cls(folder, begun, reservation, seed)  # the plan that lies in the folder, with its estimates
+        run = cls(folder, begun, reservation, seed, executed)  # the plan in the folder, with its estimates
         run._note(status="resumed", ledger=ledger)
         return run
 
@@ -358,7 +348,7 @@ class _Run:
         # All or none: a run that is stopped between two facts could not be resumed.
         self._stop.check()
         progress.stage("learn what was bought", len(self._plan.learned))
-        for number, (access, question) in enumerate(zip(self._facts, schema.questions, strict=True)):
+        for number, (access, question) in enumerate(zip(_facts(self._plan), schema.questions, strict=True)):
             learned[question.path] = facts.learn(
                 question, table, schema, mechanism=self._mechanism, access=access, learned=learned
             )
@@ -505,6 +495,29 @@ def _take_up(ledger: Ledger, folder: RunFolder, known: list[str], plan: Plan) ->
         except LedgerError as error:
             refusal = refusal or error
     raise refusal or LedgerError("knows no session", field=kept["reservation"], remedy="fit into a new folder")
+
+
+def _facts(plan: Plan) -> tuple[Access, ...]:
+    """Return the accesses that buy facts; a plan without a claim names no price, and they are noised all the same."""
+    priced = all(access.event is not None for access in plan.learned)
+    return plan.learned if priced else learned_facts(plan.schema, DELTA_WITHOUT_PRIVACY)
+
+
+def _accesses(plan: Plan) -> tuple[Access, ...]:
+    """Return all accesses of a plan, as they are answered."""
+    return (*_facts(plan), *plan.training)
+
+
+def _executed(folder: RunFolder, plan: Plan) -> Executed:
+    """Return what earlier sessions of a run have done.
+
+    Raises:
+        RunFolderError: What they wrote down does not belong to this plan.
+    """
+    executed = Executed(access for access in _accesses(plan) if access.event is not None)
+    if (written := folder.executed) is not None:
+        executed.take_up(written)
+    return executed
 
 
 def _machine(plan: Plan) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from typing import Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -47,6 +48,9 @@ ANY_DATA = (
 )
 REFUSALS = "what a refusal tells: neighbours are data sets that the schema admits, and a fit refuses all others"
 """Among which data sets a claim holds: all of a form, with ``misfit: coerce``; what it leaves out with ``refuse``."""
+
+_GROUPS = (2, 5)
+_SHARES = (0.99, 0.9999)
 
 LARGE_EPSILON = 10.0
 """Above this ε whoever plans is told what it means."""
@@ -239,6 +243,40 @@ def figure(value: float | None) -> str:
         ('1', '1e-05', '2.997')
     """
     return "unknown" if value is None else f"{rounded_up(value, 4):g}"
+
+
+def beside(kind: str, figures: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return what follows from a claim for those whom its figures do not name: groups, and most of those alike.
+
+    Several units that change together have (kε, δ(1 + e^ε + …)) (Vadhan 2017, Lemma 2.2). A Bayesian claim is an
+    average over units like the others: by Markov's inequality it holds for a share of them at a larger δ_μ.
+
+    Args:
+        kind: Of the claim.
+        figures: ``epsilon``, ``delta``, ``epsilon_mu``, ``delta_mu``.
+    """
+    from doublure.private.accounting import group_privacy
+    from doublure.private.bayesian import percentiles
+
+    found = []
+    epsilon, delta = figures.get("epsilon"), figures.get("delta")
+    if kind in ("dp", "bayesian-dp") and epsilon is not None and delta is not None:
+        for size in _GROUPS:
+            together, chance = group_privacy(epsilon, delta, size)
+            if chance < 1:
+                found.append(
+                    (f"a group of {size} that changes together", f"ε = {figure(together)}, δ = {figure(chance)}")
+                )
+    epsilon_mu, delta_mu = figures.get("epsilon_mu"), figures.get("delta_mu")
+    if kind == "bayesian-dp" and epsilon_mu is not None and delta_mu is not None:
+        found += [
+            (
+                f"{row.share:.4g} of all records like the others",
+                f"ε_μ ≤ {figure(epsilon_mu)}, δ_μ = {figure(row.delta)}",
+            )
+            for row in percentiles(epsilon_mu, delta_mu, _SHARES)
+        ]
+    return found
 
 
 def odds_factor(epsilon: float) -> str:

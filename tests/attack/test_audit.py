@@ -2,16 +2,23 @@
 
 This is the short audit: gross faults, in seconds. The long one, which sees finer faults and says how tight the bounds
 are, is ``benchmarks/audit.py``; what it found stands in ``docs/benchmarks.md``.
+
+The mechanism writes down what ran and ends where that is not what was priced. Where a fault shows there, it never
+reaches the audit; the audit is for the same fault with that check misled or asleep.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
 
 from doublure.attack.audit import TrainerAudit, audit_trainer
-from doublure.errors import SettingError
-from doublure.private import clipping, mechanism
+from doublure.errors import NotAsPriced, SettingError
+from doublure.private import clipping
+from doublure.private.critic_steps import CriticSteps
+from doublure.private.executed import Executed
+from doublure.private.queries import lot_gradients
 
 RUNS = 150
 # At ε = 4, μ is about 0.92. A mutant that triples the signal lets the attacker err in 8 % of the runs either way, of
@@ -37,7 +44,12 @@ def test_too_little_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     from doublure.private.noise import OsKeyedNoise
 
     honest = OsKeyedNoise.normal
-    monkeypatch.setattr(OsKeyedNoise, "normal", lambda self, size, std, **rest: honest(self, size, std / FAULT, **rest))
+    monkeypatch.setattr(OsKeyedNoise, "normal", lambda self, size, std: honest(self, size, std / FAULT))
+    with pytest.raises(NotAsPriced):
+        audit()
+    monkeypatch.setattr(
+        OsKeyedNoise, "normal", lambda self, size, std: honest(self, size, std / FAULT)._replace(scale=std)
+    )
     assert audit().violated
 
 
@@ -45,10 +57,15 @@ def test_too_wide_a_clip_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = clipping.clipped_sum
 
     def wide(lot: clipping.Lot, *, max_grad_norm: float, together: float | None = None) -> clipping.ClippedSum:
-        found = honest(lot, max_grad_norm=FAULT * max_grad_norm, together=together)
-        return replace(found, sensitivity=max_grad_norm)
+        return honest(lot, max_grad_norm=FAULT * max_grad_norm, together=together)
 
-    monkeypatch.setattr(mechanism, "clipped_sum", wide)
+    def misleading(lot: clipping.Lot, *, max_grad_norm: float, together: float | None = None) -> clipping.ClippedSum:
+        return replace(wide(lot, max_grad_norm=max_grad_norm, together=together), sensitivity=max_grad_norm)
+
+    monkeypatch.setattr(lot_gradients, "clipped_sum", wide)
+    with pytest.raises(NotAsPriced):
+        audit()
+    monkeypatch.setattr(lot_gradients, "clipped_sum", misleading)
     assert audit().violated
 
 
@@ -58,17 +75,20 @@ def test_skipped_clip_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_uncounted_critic_steps_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = mechanism.PrivateStep.gradient
+    honest = CriticSteps.gradient
     calls = {"made": 0}
 
-    def uncounted(self: mechanism.PrivateStep, *args: object) -> torch.Tensor:
+    def uncounted(self: CriticSteps, *args: Any) -> torch.Tensor:
         before = self.taken
-        gradient = honest(self, *args)  # type: ignore[arg-type]
+        gradient = honest(self, *args)
         calls["made"] += 1
-        self.taken = before + (calls["made"] % 9 == 0)
+        self._mechanism._taken[self._access] = before + (calls["made"] % 9 == 0)
         return gradient
 
-    monkeypatch.setattr(mechanism.PrivateStep, "gradient", uncounted)
+    monkeypatch.setattr(CriticSteps, "gradient", uncounted)
+    with pytest.raises(NotAsPriced):
+        audit()
+    monkeypatch.setattr(Executed, "note", lambda *_: None)
     assert audit().violated
 
 

@@ -14,7 +14,8 @@ from doublure.attack.world import taken
 from doublure.auditing import audit_method, methods
 from doublure.auditing.methods import WORLDS
 from doublure.errors import SettingError
-from doublure.private import statistics
+from doublure.private import whole_noise
+from doublure.private.noise import Drawn
 
 QUICK = {"components": 4, "fit_steps": 20, "bins": 2}
 GAN = {
@@ -107,7 +108,7 @@ def test_an_unknown_kind_is_refused():
 
 
 def test_a_method_without_its_noise_is_caught(monkeypatch):
-    monkeypatch.setattr(statistics, "noisy_histogram", lambda counts, sigma: counts)
+    monkeypatch.setattr(whole_noise, "gaussian", lambda counts, *, scale: Drawn(np.asarray(counts), scale))
     report = audit_method("statistics", epsilon=0.5, delta=1e-5, runs=60, **QUICK)
     assert report.alarms
     assert report.lower_bound > 1.0

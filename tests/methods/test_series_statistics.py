@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from paying import written
 
 import doublure as db
 from doublure.encode.series_codes import LEVELS, SeriesCodes

@@ -13,7 +13,7 @@ import torch
 from safetensors import safe_open
 
 from doublure import fitting
-from doublure.errors import Interrupted, RunFolderError, SettingError
+from doublure.errors import Interrupted, NotAsPriced, RunFolderError, SettingError
 from doublure.methods import adversarial, marginals, private_teacher
 from doublure.methods.adversarial import Adversaries
 from doublure.methods.kept_tables import KeptTables
@@ -469,23 +469,26 @@ def test_a_resumed_run_draws_fresh_noise_and_fewer_steps(lab, monkeypatch, decla
 def test_a_resumed_run_that_takes_more_is_caught(lab, monkeypatch, declared_plan, tmp_path, mutant):
     if mutant == "noise repeated":
         numbers = count()
-        monkeypatch.setattr(
-            OsKeyedNoise, "normal", lambda self, size, std: seeded(size, std, next(numbers) % 3)
-        )
+        monkeypatch.setattr(OsKeyedNoise, "normal", lambda self, size, std: seeded(size, std, next(numbers) % 3))
     else:
         lab.plant(fitting._Run, "_priced", ("taken=self._reservation.authorised", "taken=0"))
-    with lab.caught():
+    with pytest.raises((AssertionError, NotAsPriced)):
         check_a_resumed_run_draws_fresh_noise_and_fewer_steps(lab, monkeypatch, declared_plan, tmp_path)
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------
 
 
+def noise_by_table(trace):
+    """Return the noise of each table, flat; of a release it is drawn in one go."""
+    _, tables = trace.public["kept"][-1]
+    drawn = [noisy - exact for noisy, exact in zip(trace.outputs, trace.queries, strict=True)]
+    return torch.cat(drawn).split([table.numel() for table in tables.values()])
+
+
 def check_equal_seeds_do_not_repeat_the_tables_noise(lab, patch):
     one, other = (lab.count(lab.people(), seed=7) for _ in range(2))
-    drawn = [(noisy - exact.reshape(noisy.shape)).flatten() for each in (one, other)
-             for noisy, exact in zip(each.outputs, each.queries, strict=True)]  # fmt: skip
-    wide = [tuple(noise.tolist()) for noise in drawn if len(noise) > 3]
+    wide = [tuple(noise.tolist()) for each in (one, other) for noise in noise_by_table(each) if len(noise) > 3]
     assert len(wide) >= 8
     assert len({*wide}) == len(wide)
     assert bytes_of(one) != bytes_of(other)
@@ -498,12 +501,19 @@ def test_equal_seeds_do_not_repeat_the_tables_noise(lab, monkeypatch):
     check_equal_seeds_do_not_repeat_the_tables_noise(lab, monkeypatch)
 
 
-def repeated(counts, *, sigma):
-    return counts + np.rint(np.random.default_rng(7).normal(0, sigma, counts.shape)).astype(np.int64)
+def repeated(counts, *, scale):
+    drawn = np.random.default_rng(7).normal(0, scale, counts.shape)
+    return noise.Drawn(counts + np.rint(drawn).astype(np.int64), scale)
 
 
-def test_seeded_noise_on_tables_is_caught(lab, monkeypatch):
-    monkeypatch.setattr(whole_noise, "gaussian", repeated)
+def repeated_by_table(counts, *, scale):
+    drawn = np.random.default_rng().normal(0, scale, 4)
+    return noise.Drawn(counts + np.resize(np.rint(drawn).astype(np.int64), counts.shape), scale)
+
+
+@pytest.mark.parametrize("draw", [repeated, repeated_by_table], ids=["seeded", "the same for each table"])
+def test_repeated_noise_on_tables_is_caught(lab, monkeypatch, draw):
+    monkeypatch.setattr(whole_noise, "gaussian", draw)
     with lab.caught():
         check_equal_seeds_do_not_repeat_the_tables_noise(lab, monkeypatch)
 
@@ -616,5 +626,5 @@ def test_kept_releases_that_are_drawn_again_are_caught(lab, monkeypatch, countin
     found = "not all(each in self._kept for each in names)"
     lab.plant(KeptTables, "released", (found, "True"), ("job.mechanism.taken(access)", "False"))
     lab.plant(fitting._Run, "_priced", ("taken=self._reservation.authorised", "taken=0"))
-    with lab.caught():
+    with pytest.raises((AssertionError, NotAsPriced)):
         check_kept_releases_are_taken_up(lab, monkeypatch, counting_plan, tmp_path, cut)

@@ -12,7 +12,8 @@ from doublure.errors import SettingError
 from doublure.methods import adversarial, private_teacher
 from doublure.networks.mlp import MlpGenerator
 from doublure.private.clipping import Constant
-from doublure.private.gradients import CriticLoss, refuse_cross_record
+from doublure.private.gradients import CriticLoss
+from doublure.private.independence import refuse_cross_record
 from doublure.private.noise import ReplayNoise
 from doublure.private.queries import lot_gradients
 

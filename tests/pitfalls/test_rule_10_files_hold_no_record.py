@@ -121,7 +121,7 @@ def test_nothing_written_holds_a_record(lab, declared_plan, tmp_path):
 ENCODED = "encoder = encoder_for(schema, plan.settings)"
 ENDED = "return adversaries.average"
 KEPT = "job.checkpoints.save(teacher.taken, adversaries.state()"
-COMPACT = "teacher._records._compact"
+COMPACT = "__import__('torch').from_numpy(teacher._records._compact)"
 
 
 @pytest.mark.parametrize(
@@ -210,14 +210,15 @@ def test_no_exact_count_is_written(lab, monkeypatch, counting_plan, tmp_path):
     check_no_exact_count_is_written(lab, monkeypatch, counting_plan, tmp_path)
 
 
-TAKEN = "counted = self._tables.release(wanted)"
-BARE = "self._tables._counted(wanted)"
+RELEASED = "counts.split(job.mechanism.release(counts, access, job.records))"
+TAKEN = f"counted = {RELEASED}"
+BARE = "counts.split(counts.answer(job.records, sample_rate=1.0).total)"
 
 
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (KeptTables, "released", (TAKEN, f"counted = ({TAKEN[10:]}, {BARE})[1]")),
+        (KeptTables, "released", (RELEASED, f"({RELEASED}, {BARE})[1]")),
         (KeptTables, "released",
          (TAKEN, f"{TAKEN}\n        self._job.log({{'counts': [t.tolist() for t in {BARE}]}})")),
         (KeptTables, "released",

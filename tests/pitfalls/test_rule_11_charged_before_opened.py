@@ -9,14 +9,19 @@ import pytest
 
 from doublure import fitting
 from doublure.data import tables
-from doublure.errors import BudgetRefused, DataError, SettingError
+from doublure.errors import BudgetRefused, DataError, NotAsPriced, SettingError
 from doublure.ledger import Ledger, disk
 from doublure.ledger.amounts import Amount
-from doublure.methods import private_teacher
-from doublure.private import facts, whole_noise
+from doublure.private import whole_noise
 from doublure.private.mechanism import Mechanism
 from doublure.private.noise import OsKeyedNoise
+from doublure.private.queries import facts
 from doublure.private.records import PrivateRecords
+
+ASKED = "self._authorise(access, 0 if access.path is not None else self._before[access] + taken + 1)"
+ANSWER = "query.answer(records, sample_rate=getattr(event, 'sample_rate', 1.0))"
+TAKEN = "self._taken[access] = taken + 1"
+COUNTED_FIRST = f"{ASKED}\n{TAKEN}\nanswer = {ANSWER}", f"answer = {ANSWER}\n{ASKED}\n{TAKEN}"
 
 
 class Watch:
@@ -36,7 +41,7 @@ class Watch:
 
         def drawn(source, size, std):
             self.acts.append("noise")
-            return normal(source, size, std, device=device)
+            return normal(source, size, std)
 
         patch.setattr(disk, "_fsync", synced)
         patch.setattr(tables._FrameSource, "chunks", opened)
@@ -71,27 +76,28 @@ def test_the_charge_comes_first(lab, monkeypatch, declared_plan, ledger, tmp_pat
     ("owner", "name", "edit"),
     [
         (fitting, "fit", ("source.check(plan.schema)", "source.load(plan.schema)")),
-        (fitting._Run, "_authorise", ("self._reservation.advance", "lambda step: None")),
+        (fitting._Run, "_authorise", ("self._advance", "lambda step: None")),
+        (fitting._Run, "_advance", ("self._reservation.advance", "lambda step: None")),
     ],
-    ids=["data before charge", "steps not authorised"],
+    ids=["data before charge", "nobody asked", "steps not authorised"],
 )
 def test_a_charge_that_comes_later_is_caught(lab, monkeypatch, declared_plan, ledger, tmp_path, owner, name, edit):
     lab.plant(owner, name, edit)
-    with pytest.raises((AssertionError, lab.REFUSED)):
+    with pytest.raises((AssertionError, NotAsPriced, lab.REFUSED)):
         check_the_charge_comes_first(lab, monkeypatch, declared_plan, ledger, tmp_path)
 
 
 def check_each_fact_is_marked_before_it_is_learned(lab, patch, plan, folder):
-    """What is about to be learned stands in the ledger's file, under its own name, before it is."""
-    learned, learn = [], facts.learn
+    """What is about to be learned stands in the ledger's file, under its own name, before a record is counted."""
+    learned, answer = [], facts.Fact.answer
 
-    def watched(question, *arguments, **named):
+    def watched(fact, records, *, sample_rate):
         marked = [record.body["what"] for record in Ledger.open(folder / "ledger").entries if record.kind == "noise"]
-        learned.append((question.path, marked))
-        return learn(question, *arguments, **named)
+        learned.append((fact.question.path, marked))
+        return answer(fact, records, sample_rate=sample_rate)
 
     with patch.context() as inner:
-        inner.setattr(facts, "learn", watched)
+        inner.setattr(facts.Fact, "answer", watched)
         lab.fit(lab.people(), plan, folder, real=True)
     purposes = [access.purpose for access in plan.learned]
     assert len(learned) == len(purposes) > 3
@@ -102,16 +108,20 @@ def test_each_fact_is_marked_before_it_is_learned(lab, monkeypatch, plan, tmp_pa
     check_each_fact_is_marked_before_it_is_learned(lab, monkeypatch, plan, tmp_path)
 
 
-MARK = "self._reservation.noise_drawn(access.purpose)"
+NOTED = "self.executed.note(access, ran, moved.l2)"
 
 
 @pytest.mark.parametrize(
-    "edits",
-    [[(MARK, "pass"), ("progress.at(number + 1)", f"{MARK}; progress.at(number + 1)")], [(MARK, "pass")]],
-    ids=["marked afterwards", "not marked"],
+    ("owner", "name", "edits"),
+    [
+        (Mechanism, "release", [(ASKED, "pass"), (NOTED, f"{NOTED}\n{ASKED}")]),
+        (Mechanism, "release", [COUNTED_FIRST]),
+        (fitting._Run, "_authorise", [("self._reservation.noise_drawn(access.purpose)", "pass")]),
+    ],
+    ids=["marked afterwards", "counted before it is marked", "not marked"],
 )
-def test_a_fact_that_is_marked_later_is_caught(lab, monkeypatch, plan, tmp_path, edits):
-    lab.plant(fitting._Run, "_resolve", *edits)
+def test_a_fact_that_is_marked_later_is_caught(lab, monkeypatch, plan, tmp_path, owner, name, edits):
+    lab.plant(owner, name, *edits)
     with lab.caught():
         check_each_fact_is_marked_before_it_is_learned(lab, monkeypatch, plan, tmp_path)
 
@@ -172,7 +182,7 @@ def test_what_an_early_end_costs(lab, monkeypatch, declared_plan, ledger, tmp_pa
     [
         (fitting._Run, "_close", ("reservation.authorised == 0", "True")),
         (fitting._Run, "_close", ("reservation.authorised == 0", "False")),
-        (private_teacher, "private_teacher", ("authorise=job.authorise", "authorise=lambda step: None")),
+        (Mechanism, "release", (ASKED, "pass")),
     ],
     ids=["a later end for nothing", "an early end at full price", "noise without leave"],
 )
@@ -183,9 +193,6 @@ def test_another_price_is_caught(lab, monkeypatch, declared_plan, ledger, tmp_pa
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------
-
-ASKED = "self._authorise(access, 0 if access.path is not None else self._before[access] + taken + 1)"
-ANSWER = "query.answer(records, sample_rate=getattr(event, 'sample_rate', 1.0))"
 
 
 def check_tables_are_charged_before_they_are_counted(lab, patch, plan, ledger, folder):
@@ -222,14 +229,14 @@ def test_tables_are_charged_before_they_are_counted(lab, monkeypatch, counting_p
         (fitting, "fit", [("source.check(plan.schema)", "source.load(plan.schema)")]),
         (fitting._Run, "_advance", [("self._reservation.advance", "lambda step: None")]),
         (Mechanism, "release", [(ASKED, "pass")]),
-        (Mechanism, "release", [(ASKED, f"answer = {ANSWER}\n{ASKED}"), (f"answer = {ANSWER}", "pass")]),
+        (Mechanism, "release", [COUNTED_FIRST]),
     ],
     ids=["data before charge", "releases not authorised", "releases without leave", "counted before leave"],
 )  # fmt: skip
 def test_tables_that_are_charged_later_are_caught(lab, monkeypatch, counting_plan, tmp_path, owner, name, edits):
     ledger = Ledger.create(tmp_path / "ledger", dataset="people", epsilon=8.0, delta=0.5)
     lab.plant(owner, name, *edits)
-    with pytest.raises((AssertionError, lab.REFUSED)):
+    with pytest.raises((AssertionError, NotAsPriced, lab.REFUSED)):
         check_tables_are_charged_before_they_are_counted(lab, monkeypatch, counting_plan, ledger, tmp_path)
 
 

@@ -76,7 +76,7 @@ ENCODED = "encoder = encoder_for(schema, plan.settings)"
         (fitting._Run, "_train", (ENCODED, f"{ENCODED}\n    self._folder.update_run(units=table.n_units)")),
         (fitting._Run, "_train", (ENCODED, f"{ENCODED}\n    self._folder.log({{'paid': table.frame['pay'].mean()}})")),
         (fitting._Run, "_train", (ENCODED, f"{ENCODED}\n    table.frame.to_csv(self._folder.path / 'page')")),
-        (adversarial, "train", ("round(loss, 6)", "float(teacher._records._compact.norm())")),
+        (adversarial, "train", ("round(loss, 6)", "float(teacher._records._compact.mean())")),
     ],
     ids=["a count", "a mean", "a report beside the artefacts", "a private figure logged"],
 )  # fmt: skip

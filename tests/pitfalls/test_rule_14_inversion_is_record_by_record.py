@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from paying import paid
 
 from doublure.methods import latent_teaching
 from doublure.methods.base import Counting, Job, encoder_for
@@ -26,8 +27,8 @@ def job_of(letters, images, labels, **settings):
         encoder.compact(loaded.content), loaded.unit, loaded.n_units, lambda rows: encoder.split(encoder.expand(rows))
     )
     return Job(
-        encoder=encoder, records=records, settings=plan.settings, accesses=plan.training, units=900,
-        authorise=lambda step: None, checkpoints=None,
+        encoder=encoder, records=records, settings=plan.settings, units=900, checkpoints=None,
+        check_stop=lambda: None, **paid(plan.training, plan.settings),
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import doublure as db
@@ -124,16 +125,19 @@ def test_noise_that_could_not_be_drawn_is_refused_by_the_plan(small, changes, fi
 def test_every_noise_that_can_be_planned_can_be_drawn(ends, sigma):
     from doublure.methods.dpgan import DpganSettings
     from doublure.private.gradients import CriticLoss
-    from doublure.private.mechanism import StepSettings
+    from doublure.private.mechanism import Mechanism
     from doublure.private.noise import OsKeyedNoise
+    from doublure.private.queries.lot_gradients import CriticSettings
+    from doublure.private.queries.query import Sensitivity
 
     settings = DpganSettings(max_grad_norm=ends[0], clipping_decay=ends[1], steps=50)
-    step = StepSettings(
-        loss=CriticLoss(kind="wgan"), schedule=settings.schedule, noise_multiplier=sigma, sample_rate=0.1, steps=50,
-        expected_units=10.0,
-    )  # fmt: skip
+    step = CriticSettings(loss=CriticLoss(kind="wgan"), schedule=settings.schedule, expected_units=10.0)
+    access = Access(purpose="train", event=GaussianEvent(noise_multiplier=sigma, sample_rate=0.1, steps=50))
+    mechanism = Mechanism([access], noise=OsKeyedNoise(), authorise=lambda access, step: None)
     for number in range(50):
-        assert OsKeyedNoise().normal(8, step.noise_multiplier * step.schedule.at(number)).isfinite().all()
+        std = mechanism.deviation(access, Sensitivity.of_length(step.bound(number), 8))
+        assert std == sigma * step.schedule.at(number)
+        assert np.isfinite(OsKeyedNoise().normal(8, std).values).all()
 
 
 def test_an_edited_plan_with_such_noise_is_refused(small):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from doublure.errors import SettingError
 from doublure.private import clipping
-from doublure.private.clipping import Constant, Geometric, Steps, clip_factors, clipped_sum
+from doublure.private.clipping import Constant, Geometric, clip_factors, clipped_sum
 
 NAN, INF = float("nan"), float("inf")
 
@@ -64,7 +64,6 @@ def test_bounds_must_be_positive(bound):
         lambda: clipped_sum(Nothing(), max_grad_norm=bound),
         lambda: Constant(max_grad_norm=bound),
         lambda: Geometric(max_grad_norm=bound, decay=0.9, floor=0.1),
-        lambda: Steps(max_grad_norm=bound, every=10),
     ):
         with pytest.raises(SettingError) as error:
             refused()
@@ -124,20 +123,11 @@ def test_geometric():
     assert Geometric(max_grad_norm=1.0, decay=1.0, floor=1.0).at(5) == 1.0
 
 
-def test_steps_as_published():
-    """The published code's d = 1 − 0.1 ⌊epoch / 10⌋, set to 0.35 as soon as it is at or below 0.40."""
-    expected = [1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.35, 0.35, 0.35, 0.35, 0.35, 0.35]
-    schedule = Steps(max_grad_norm=0.2, every=10)
-    for epoch in range(120):
-        assert schedule.at(epoch) == pytest.approx(0.2 * expected[epoch // 10])
-
-
 @pytest.mark.parametrize(
     "schedule",
     [
         Constant(max_grad_norm=1.0),
         Geometric(max_grad_norm=1.0, decay=0.9, floor=0.1),
-        Steps(max_grad_norm=1.0, every=7),
     ],
 )
 def test_schedules_never_rise_and_stay_positive(schedule):
@@ -154,10 +144,6 @@ def test_schedules_never_rise_and_stay_positive(schedule):
         (lambda: Geometric(max_grad_norm=1.0, decay=NAN, floor=0.1), "decay"),
         (lambda: Geometric(max_grad_norm=1.0, decay=0.9, floor=0.0), "floor"),
         (lambda: Geometric(max_grad_norm=1.0, decay=0.9, floor=2.0), "floor"),
-        (lambda: Steps(max_grad_norm=1.0, every=0), "every"),
-        (lambda: Steps(max_grad_norm=1.0, every=1, drop=0.0), "drop"),
-        (lambda: Steps(max_grad_norm=1.0, every=1, until=1.5), "until"),
-        (lambda: Steps(max_grad_norm=1.0, every=1, floor=-1.0), "floor"),
     ],
 )
 def test_schedule_settings_are_checked(make, field):

@@ -205,6 +205,6 @@ def test_an_access_of_another_plan_pays_for_no_step() -> None:
     mechanism = Mechanism([mine], noise=OsKeyedNoise(), authorise=lambda access, step: asked.append(step))
     settings = CriticSettings(loss=WGAN, schedule=Constant(max_grad_norm=1.0), expected_units=1.0, paired=False)
     step = CriticSteps(mechanism, other, records_of(people()), settings)
-    with pytest.raises(KeyError):
+    with pytest.raises(SettingError, match="no access of the plan"):
         step.gradient(Critic(), unpaired)
     assert asked == []

@@ -21,7 +21,7 @@ ALPHA = 1e-6
 def check_laplace_costs_what_is_claimed(epsilon, moved):
     claimed = whole_noise._laplace(epsilon, moved).map(moved)
     assert epsilon * (1 - 1e-12) <= claimed <= epsilon
-    assert whole_noise.laplace([0], epsilon=epsilon, moved=moved).scale == claimed
+    assert moved / whole_noise.laplace([0], epsilon=epsilon, moved=moved).scale == pytest.approx(claimed, rel=1e-12)
 
 
 @pytest.mark.parametrize("epsilon", [0.001, 0.05, 1 / 3, 0.7, 1.1, 10.0])
@@ -50,7 +50,7 @@ def check_thresholds_cost_what_is_claimed(patch, epsilon, delta, moved):
             lambda *space_scale_threshold: thresholds.append(space_scale_threshold[-1]) or make(*space_scale_threshold),
         )
         found = whole_noise.thresholded({}, epsilon=epsilon, delta=delta, moved=moved)
-    assert epsilon * (1 - 1e-12) <= found.epsilon <= epsilon
+    assert moved / found.scale == pytest.approx(epsilon, rel=1e-12)
     assert 0 < found.delta <= delta
 
     def shown(threshold):  # exactly: one of the unit's own categories, up to m of them, reaches the threshold

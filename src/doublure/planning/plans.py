@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from doublure.access import Access
-from doublure.errors import SettingError, printable
+from doublure.errors import BeyondPld, SettingError, printable
 from doublure.guarantee import ANY_DATA, LARGE_EPSILON, REFUSALS, Guarantee, odds_factor
 from doublure.methods import choice, table
 from doublure.methods.base import Method, MethodSettings, settings_of
@@ -233,9 +233,7 @@ def _with_fallback(accountant: str, make: Callable[[str], Plan]) -> Plan:
         return make(accountant)
     try:
         return make("pld")
-    except SettingError as error:
-        if error.remedy is None or "rdp" not in error.remedy:
-            raise
+    except BeyondPld:
         return make("rdp")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from doublure.guarantee import figure
+from doublure.guarantee import beside, figure
 from doublure.methods import table
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
 
@@ -31,6 +31,8 @@ def explain(made: Plan) -> str:
     lines += [f"  {purpose:<{width}}   {price}" for purpose, price in prices]
     if any(access.path is not None and access.epsilon is None for access in made.touches):
         lines.append("  (–: with the noise that the schema asks for, and in no total)")
+    said = made.guarantee
+    lines += [f"  {who}: {what}" for who, what in beside(said.kind, said.model_dump())]
     lines += _noise(made)
     lines += _known_and_not(made)
     time = _duration(made.seconds_estimate)

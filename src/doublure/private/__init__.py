@@ -1,5 +1,5 @@
-"""The auditable core: the only code that may touch private tensors while a guarantee is claimed.
+"""The auditable core: the only code that may touch private records while a guarantee is claimed.
 
-Siblings do not import one another; ``mechanism``, ``tabulation``, ``sums``, ``voting`` and ``facts`` join them.
-``accounting`` and ``bayesian`` are usable on their own.
+A query states its sensitivity and answers; the mechanism joins it with the plan's access, noise and authorisation.
+``README.md`` beside this file prints the reading paths. ``accounting`` and ``bayesian`` are usable on their own.
 """

@@ -11,7 +11,6 @@ gradients would be one more, unpaid, look at the data.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -237,43 +236,3 @@ class Geometric:
         [1.0, 0.25, 0.2]
         """
         return max(self.floor, self.max_grad_norm * self.decay**step)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Steps:
-    """C falls by a tenth every few iterations and ends at a floor, as the code published with Frigerio et al. 2019.
-
-    C_t = C · d with d = 1 − drop · ⌊t / every⌋, and d = floor from the moment it would be at or below ``until``.
-    That code lowers the noise multiplier by d too, which costs privacy; here the noise stays σ · C_t.
-
-    Args:
-        max_grad_norm: C.
-        every: Iterations of the generator between two drops; that code: ten epochs.
-        drop: How much of C each drop takes.
-        until: Where dropping ends.
-        floor: The share of C that remains then.
-    """
-
-    max_grad_norm: float
-    every: int
-    drop: float = 0.1
-    until: float = 0.4
-    floor: float = 0.35
-
-    def __post_init__(self) -> None:
-        _require_bound(self.max_grad_norm)
-        if self.every < 1:
-            raise SettingError(f"{self.every} is less than 1", field="every", remedy="use the iterations of ten epochs")
-        for name in ("drop", "until", "floor"):
-            if not 0 < getattr(self, name) <= 1:
-                raise SettingError(f"{getattr(self, name)} is not in (0, 1]", field=name, remedy="give a share of C")
-
-    def at(self, step: int) -> float:
-        """Return C at a step.
-
-        >>> [round(Steps(max_grad_norm=1.0, every=10).at(t), 2) for t in (0, 9, 10, 59, 60, 1000)]
-        [1.0, 1.0, 0.9, 0.5, 0.35, 0.35]
-        """
-        share = 1 - self.drop * (step // self.every)
-        # Decimal fractions do not add up exactly in binary: 1 − 0.1 · 6 is meant to be 0.4.
-        return self.max_grad_norm * (self.floor if share <= self.until or math.isclose(share, self.until) else share)

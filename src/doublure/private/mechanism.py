@@ -156,7 +156,7 @@ def _refuse_dearer(stated: Sensitivity, access: Access) -> None:
     event = access.event
     if isinstance(event, DiscreteGaussianEvent):
         priced = Sensitivity.of_cells(event.tables, event.records)
-        if stated.l2 > priced.l2 * (1 + _ROUNDING):
+        if not stated.l2 <= priced.l2 * (1 + _ROUNDING):  # NaN too
             raise SettingError(
                 f"moves {stated.l2:g} in L2, more than the {priced.l2:g} that was priced",
                 field=access.purpose,

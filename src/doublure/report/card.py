@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from doublure.guarantee import CHOICE_OF_KIND, figure, odds_factor
+from doublure.guarantee import CHOICE_OF_KIND, beside, figure, odds_factor
 from doublure.report import page
 
 _TITLE = "Artificial data"
@@ -111,7 +111,8 @@ def _figures(guarantee: Mapping[str, Any], kind: str) -> list[tuple[str, str]]:
     banned = {"epsilon", "delta", "unit", "max_records", "relation"} if kind in ("none", "empirical") else set()
     names = _FIGURES | (_BAYESIAN if kind == "bayesian-dp" else {})
     known = {key: guarantee[key] for key in names if key not in banned and guarantee.get(key) is not None}
-    return [(names[key], f"{_AT_MOST.get(key, '')}{_shown(key, value)}") for key, value in known.items()]
+    shown = [(names[key], f"{_AT_MOST.get(key, '')}{_shown(key, value)}") for key, value in known.items()]
+    return [*shown, *beside(kind, known)]
 
 
 def plain_words(guarantee: Mapping[str, Any], records: str = "rows") -> list[str]:

@@ -371,6 +371,17 @@ def test_releases_of_an_earlier_session_are_not_made_again(watched):
         made.release(as_they_are)
 
 
+def test_a_lot_is_no_place_for_a_sum_of_everybody(watched):
+    """The price of a lot is less than what is done."""
+    access = Access(purpose="sum", event=GaussianEvent(noise_multiplier=1.0, sample_rate=0.5))
+    mechanism = Mechanism([access], noise=watched, authorise=lambda access, step: None, allow_test_noise=True)
+    query = BoundedSums(factors=as_they_are, shape=SHAPE, max_records=1)
+    with pytest.raises(SettingError) as refused:
+        mechanism.release(query, access, records(rows_of(4)))
+    assert refused.value.field == "sample_rate"
+    assert watched.acts == []
+
+
 # -- rows that meet ----------------------------------------------------------------------------------------------------
 
 

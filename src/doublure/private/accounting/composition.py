@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, get_args
 
-from doublure.errors import SettingError
-from doublure.private.accounting.checks import require_choice, require_number, require_whole
+from doublure.errors import BeyondPld, SettingError
 from doublure.private.accounting.curves import Counted, LossDistribution, Relation, RenyiCurve, sum_of_deltas
 from doublure.private.accounting.events import DiscreteGaussianEvent, Event, GaussianEvent
+from doublure.private.checks import require_choice, require_number, require_whole
 
 Accountant = Literal["pld", "rdp"]
 
@@ -222,7 +222,7 @@ def _refuse_unsupported(event: GaussianEvent, accountant: Accountant, relation: 
                 remedy='use relation="replace-one" with accountant="rdp", or Poisson lots',
             )
         if accountant == "pld":
-            raise SettingError(
+            raise BeyondPld(
                 "is not supported for fixed-size lots", field="accountant pld", remedy='use accountant="rdp"'
             )
     elif relation == "replace-one" and accountant == "rdp":
@@ -236,7 +236,7 @@ def _refuse_unsupported(event: GaussianEvent, accountant: Accountant, relation: 
 def _refuse_several(event: DiscreteGaussianEvent, accountant: Accountant) -> None:
     """Refuse what is proved for Rényi divergences alone: several cells of a table that move, or one by more than 1."""
     if event.records > 1 and accountant == "pld":
-        raise SettingError(
+        raise BeyondPld(
             "is not supported for tables in which a unit has several records",
             field="accountant pld",
             remedy='use accountant="rdp"',

@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import reduce
 from typing import Any, Literal
 
-from doublure.errors import SettingError
+from doublure.errors import BeyondPld
 from doublure.private.accounting.events import ApproximateEvent, DiscreteGaussianEvent, Event, GaussianEvent
 
 Relation = Literal["add-remove", "replace-one"]
@@ -107,7 +107,7 @@ class LossDistribution:
         if self.rounding < delta / 2.0:
             found = float(self.distribution.get_epsilon_for_delta(delta - self.rounding))
         if not math.isfinite(found):
-            raise SettingError(
+            raise BeyondPld(
                 f"{delta:g} is smaller than accountant pld can resolve for these events",
                 field="delta",
                 remedy='use accountant="rdp" or a larger delta',
@@ -176,7 +176,7 @@ def _distribution(event: Event, count: int, interval: float, relation: Relation)
     if isinstance(event, DiscreteGaussianEvent):
         return _of_tables(event.scale, _cells_moved(count, relation), interval)
     if event.epsilon > _LARGEST_PLD_EPSILON:
-        raise SettingError(
+        raise BeyondPld(
             f"an event's {event.epsilon:g} is more than accountant pld can hold",
             field="epsilon",
             remedy='use accountant="rdp"',
@@ -210,7 +210,7 @@ def _cells_together(scale: float, cells: int) -> int:
     """Return how many cells' noise is summed at a time."""
     outcomes = 2.0 * _REACH * scale
     if outcomes > _MOST_OUTCOMES:
-        raise SettingError("is too much noise for accountant pld", field="scale", remedy='use accountant="rdp"')
+        raise BeyondPld("is too much noise for accountant pld", field="scale", remedy='use accountant="rdp"')
     return min(cells, max(1, int((_OUTCOMES / outcomes) ** 2)))
 
 
@@ -308,7 +308,7 @@ def _grid_interval(events: Sequence[Counted], relation: Relation) -> float:
     bounds = (widest / _FINEST_STEP_POINTS, whole / _FINEST_TOTAL_POINTS, math.sqrt(2e-15 * widest * steps))
     interval = max(wanted, *bounds)
     if not interval < _COARSEST_INTERVAL:
-        raise SettingError(
+        raise BeyondPld(
             "is too small for accountant pld, which ends at an epsilon of about 1e5",
             field="noise_multiplier",
             remedy='use accountant="rdp" or more noise',

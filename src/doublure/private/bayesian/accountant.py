@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doublure.errors import PrivacyWarning, SettingError
-from doublure.private.bayesian.checks import require_number, require_whole
 from doublure.private.bayesian.moments import bernstein_log_mean, log_moment, student_t_log_mean
+from doublure.private.checks import require_number, require_whole
 
 Bound = Literal["student-t", "bernstein"]
 DEFAULT_ORDERS = (1, 2, 4, 8, 16, 32)
@@ -70,16 +70,16 @@ class BayesianAccountant:
         gamma: float | None = None,
         union: bool = False,
     ) -> None:
-        self.orders = tuple(require_whole(order, "orders") for order in orders)
+        self.orders = tuple(require_whole(order, "orders", least=1) for order in orders)
         if not self.orders:
             raise SettingError("must not be empty", field="orders", remedy="give whole numbers such as 2, 4, 8")
-        self.total_steps = require_whole(total_steps, "total_steps")
+        self.total_steps = require_whole(total_steps, "total_steps", least=1)
         if (confidence is None) == (gamma is None):
             raise SettingError("stands in for gamma", field="confidence", remedy="give one of the two")
         if gamma is None:
-            self.gamma = 1.0 - require_number(confidence, "confidence", below=1.0)
+            self.gamma = 1.0 - require_number(confidence, "confidence", above=0.0, below=1.0)
         else:
-            self.gamma = require_number(gamma, "gamma", below=1.0)
+            self.gamma = require_number(gamma, "gamma", above=0.0, below=1.0)
         if bound not in get_args(Bound):
             raise SettingError("is unknown", field="bound", remedy=f"use one of {', '.join(get_args(Bound))}")
         self.bound: Bound = bound
@@ -87,7 +87,7 @@ class BayesianAccountant:
         self.paper_literal = bool(paper_literal)
         if bound == "bernstein" and max_distance is None:
             raise SettingError("is missing", field="max_distance", remedy="bernstein needs a public bound on distances")
-        self.max_distance = None if max_distance is None else require_number(max_distance, "max_distance")
+        self.max_distance = None if max_distance is None else require_number(max_distance, "max_distance", above=0.0)
         self.steps_taken = 0
         self.calls = 0
         self._costs = np.zeros(len(self.orders))
@@ -178,7 +178,7 @@ class BayesianAccountant:
         Raises:
             SettingError: δ_μ is not above the failure probability of the confidence bounds.
         """
-        require_number(delta, "delta", below=1.0)
+        require_number(delta, "delta", above=0.0, below=1.0)
         if self._nothing:
             return 0.0
         left = delta - self.failure_probability
@@ -193,7 +193,7 @@ class BayesianAccountant:
 
     def delta(self, epsilon: float) -> float:
         """Return δ_μ at ε_μ = ``epsilon``, the failure probability of the confidence bounds included."""
-        require_number(epsilon, "epsilon")
+        require_number(epsilon, "epsilon", above=0.0)
         if self._nothing:
             return 0.0
         log_delta = float(np.min(self._costs - np.asarray(self.orders) * epsilon))
@@ -227,9 +227,9 @@ class BayesianAccountant:
         return self.steps_taken == 0 and not self._costs.any()
 
     def _check(self, noise_std: float, sample_rate: float, steps: int) -> None:
-        require_number(noise_std, "noise_std")
-        require_number(sample_rate, "sample_rate", most=1.0)
-        require_whole(steps, "steps")
+        require_number(noise_std, "noise_std", above=0.0)
+        require_number(sample_rate, "sample_rate", above=0.0, most=1.0)
+        require_whole(steps, "steps", least=1)
 
     def _count(self, steps: int) -> None:
         self.steps_taken += steps

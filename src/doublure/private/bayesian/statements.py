@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from doublure.private.bayesian.checks import require_number, require_whole
+from doublure.private.checks import require_number, require_whole
 
 
 def group_privacy(epsilon: float, delta: float, size: int) -> tuple[float, float]:
@@ -19,9 +19,9 @@ def group_privacy(epsilon: float, delta: float, size: int) -> tuple[float, float
         >>> epsilon, f"{delta:.3g}"
         (2.0, '2.96e-09')
     """
-    require_number(epsilon, "epsilon")
-    require_number(delta, "delta", below=1.0)
-    require_whole(size, "size")
+    require_number(epsilon, "epsilon", above=0.0)
+    require_number(delta, "delta", above=0.0, below=1.0)
+    require_whole(size, "size", least=1)
     return size * epsilon, math.exp(min(0.0, math.log(size) + size * epsilon + math.log(delta)))
 
 
@@ -52,11 +52,13 @@ def percentiles(
         >>> [f"{row.share} {row.delta:.0e}" for row in percentiles(1.0, 1e-10, (0.99, 0.99999))]
         ['0.99 1e-08', '0.99999 1e-05']
     """
-    require_number(epsilon, "epsilon")
-    require_number(delta, "delta", below=1.0)
+    require_number(epsilon, "epsilon", above=0.0)
+    require_number(delta, "delta", above=0.0, below=1.0)
     return tuple(
         Percentile(
-            share=share, epsilon=epsilon, delta=min(1.0, delta / (1.0 - require_number(share, "shares", below=1.0)))
+            share=share,
+            epsilon=epsilon,
+            delta=min(1.0, delta / (1.0 - require_number(share, "shares", above=0.0, below=1.0))),
         )
         for share in shares
     )

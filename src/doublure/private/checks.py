@@ -1,4 +1,4 @@
-"""Refusals that the events and the accountants share."""
+"""Refusals of arguments that are out of their range, shared by the events and the accountants."""
 
 from __future__ import annotations
 
@@ -17,23 +17,37 @@ def require_number(
     least: float = -math.inf,
     most: float = math.inf,
     below: float = math.inf,
-) -> None:
-    """Refuse what is not a finite number in the range."""
+) -> float:
+    """Return a finite number in the range, and refuse anything else by name.
+
+    Raises:
+        SettingError: It is none.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise SettingError("must be a finite number", field=field, remedy="give a number such as 1.0")
     if not (above < value < below and least <= value <= most):
         limits = {"above": above, "at least": least, "below": below, "at most": most}
         text = " and ".join(f"{word} {limit:g}" for word, limit in limits.items() if math.isfinite(limit))
-        raise SettingError(f"is out of range: {value:g}", field=field, remedy=f"give a number {text}")
+        raise SettingError("is out of range", field=field, remedy=f"give a number {text}")
+    return float(value)
 
 
-def require_whole(value: object, field: str, *, least: int) -> None:
-    """Refuse what is not a whole number, or too small, or more steps than anybody takes."""
+def require_whole(value: object, field: str, *, least: int) -> int:
+    """Return a whole number, and refuse what is none, too small, or more steps than anybody takes.
+
+    Raises:
+        SettingError: It is one of those.
+    """
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST_STEPS:
         raise SettingError("must be a whole number", field=field, remedy=f"give {least} to {_MOST_STEPS}")
+    return value
 
 
 def require_choice(value: object, field: str, known: tuple[str, ...]) -> None:
-    """Refuse what is not among the known words."""
+    """Refuse what is not among the known words.
+
+    Raises:
+        SettingError: It is not.
+    """
     if value not in known:
         raise SettingError("is unknown", field=field, remedy=f"use one of {', '.join(known)}")
