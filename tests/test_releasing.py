@@ -357,9 +357,37 @@ def test_an_understudy_without_a_ledger_entry_is_refused(small, tmp_path):
 # -- verifying ----------------------------------------------------------------------
 
 
+def test_what_its_accesses_cost_is_computed_again(mine):
+    bundle, _ = mine
+    card = read_card(bundle)
+    checked = verify(bundle)
+    assert 1.5 < checked["recomputed_epsilon"] < card["guarantee"]["epsilon"] == 2.0  # priced by rdp, which is looser
+    for change in (
+        {"noise_multiplier": card["touches"][0]["event"]["noise_multiplier"] / 2},
+        {"steps": 600},
+        {"sample_rate": 1.0},
+    ):
+        other = card | {"touches": [card["touches"][0] | {"event": card["touches"][0]["event"] | change}]}
+        write_card(bundle, other)
+        with pytest.raises(GateFailed, match="and its accesses cost"):
+            verify(bundle)
+
+
+@pytest.mark.parametrize(
+    "touches", [None, [3], [{"event": 3}], [{"event": {"type": "gaussian"}}], [{"event": {"type": "x"}}]]
+)
+def test_a_card_without_accesses_that_can_be_read_is_refused(mine, touches):
+    bundle, _ = mine
+    write_card(bundle, read_card(bundle) | {"touches": touches})
+    with pytest.raises(GateFailed, match="what touched private data"):
+        verify(bundle)
+
+
 def test_an_intact_bundle_is_intact(released):
     bundle, ledger = released
-    assert verify(bundle) == {"files": 4, "guarantee": read_card(bundle)["guarantee"]["sentence"], "ledger": None}
+    checked = verify(bundle)
+    assert checked.pop("recomputed_epsilon") < 2.0
+    assert checked == {"files": 4, "guarantee": read_card(bundle)["guarantee"]["sentence"], "ledger": None}
     assert verify(bundle, ledger=ledger)["ledger"] == read_card(bundle)["ledger"]
     assert verify(str(bundle), ledger=db.Ledger.open(ledger))["ledger"]
 

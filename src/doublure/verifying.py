@@ -17,6 +17,7 @@ from doublure.errors import GateFailed, InputError, LedgerError, RunFolderError
 from doublure.guarantee import Guarantee
 from doublure.ledger import Ledger
 from doublure.ledger.chain import canonical
+from doublure.repricing import TOLERANCE, epsilon_of
 from doublure.run_folder import sha256_of
 
 VERSION = 1
@@ -45,7 +46,8 @@ def verify(bundle: str | Path, *, ledger: Ledger | str | Path | None = None) -> 
     if fault is not None:
         raise GateFailed(fault, field=CARD, remedy=REMEDY)
     guarantee = _checked_claim(card)
-    checked = {"files": len(listed), "guarantee": guarantee.sentence, "ledger": None}
+    priced = _checked_price(card, guarantee)
+    checked = {"files": len(listed), "guarantee": guarantee.sentence, "ledger": None, "recomputed_epsilon": priced}
     if ledger is not None:
         _check_entry(_opened(ledger), card, listed)
         checked["ledger"] = card["ledger"]
@@ -109,6 +111,19 @@ def _checked_claim(card: dict[str, Any]) -> Guarantee:
     if card.get("watermark") != guarantee.watermark:
         raise _failed("is not the one that goes with the guarantee", "card watermark")
     return guarantee
+
+
+def _checked_price(card: dict[str, Any], guarantee: Guarantee) -> float | None:
+    """Return the ε that the card's accesses cost, by dp-accounting alone; None where it claims none."""
+    if guarantee.epsilon is None or guarantee.delta is None:
+        return None
+    try:
+        found = epsilon_of(card["touches"], guarantee.delta)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise _failed("does not say what touched private data", "card touches") from None
+    if found is not None and found > guarantee.epsilon * (1 + TOLERANCE):
+        raise _failed(f"claims ε = {guarantee.epsilon:g}, and its accesses cost {found:.4g}", "card guarantee")
+    return found
 
 
 def _opened(ledger: Ledger | str | Path) -> Ledger:

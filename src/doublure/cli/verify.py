@@ -22,9 +22,11 @@ def verify(
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
-    """Check a bundle: hashes, claim, ledger entry."""
+    """Check a bundle: hashes, claim, its price by dp-accounting alone, ledger entry."""
     from doublure.releasing import verify as check
 
     checked = check(bundle, ledger=ledger)
     entry = "its entry is in the ledger" if checked["ledger"] else "the ledger was not given, so its entry is unchecked"
-    return Outcome(data=checked, text=f"{bundle} is intact: {checked['files']} files match its card; {entry}.")
+    found = checked["recomputed_epsilon"]
+    price = "" if found is None else f" its accesses cost ε = {found:.4g} by dp-accounting alone;"
+    return Outcome(data=checked, text=f"{bundle} is intact: {checked['files']} files match its card;{price} {entry}.")

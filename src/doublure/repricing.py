@@ -1,0 +1,90 @@
+"""The ε of a card's accesses, by dp-accounting alone: a second opinion that shares no code with our own accountant."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
+TOLERANCE = 0.02
+"""By how much, as a share, a coarser grid may come out above a claim that is right."""
+
+_FINEST = 1e-4
+_SHARE_OF_SPREAD = 1e-4
+_LEAST_DELTA = 1e-11  # below it the powers in Fourier space behind a loss distribution say too little
+
+
+def epsilon_of(touches: Iterable[Mapping[str, Any]], delta: float) -> float | None:
+    """Return the ε of accesses at a δ, composed as privacy loss distributions.
+
+    Args:
+        touches: As a card holds them; those without an event protect no one.
+        delta: The claim's.
+
+    Returns:
+        An upper bound up to :data:`TOLERANCE`; None where this accountant cannot say: a δ below 1e-11.
+
+    Raises:
+        KeyError, TypeError, ValueError: An event is none that is known.
+    """
+    events = [touch["event"] for touch in touches if touch["event"] is not None]
+    if not events or delta < _LEAST_DELTA:
+        return None
+    interval = max([_FINEST, *(_SHARE_OF_SPREAD * _spread(event) for event in events)])
+    losses = [_loss(event, interval) for event in events]
+    together = functools.reduce(lambda one, other: one.compose(other), losses)
+    return float(together.get_epsilon_for_delta(delta))
+
+
+def _loss(event: Mapping[str, Any], interval: float) -> PrivacyLossDistribution:
+    """Return the privacy loss distribution of one event, under add/remove of one unit."""
+    from dp_accounting.pld import common
+    from dp_accounting.pld import privacy_loss_distribution as losses
+
+    kind = event["type"]
+    if kind == "gaussian":
+        if event["sampling"] != "poisson" and event["sample_rate"] != 1:
+            raise ValueError(kind)
+        one = losses.from_gaussian_mechanism(
+            _positive(event["noise_multiplier"]),
+            sampling_prob=float(event["sample_rate"]),
+            value_discretization_interval=interval,
+        )
+        return one.self_compose(int(event["steps"]))
+    if kind == "discrete-gaussian":
+        moved = int(event["records"])
+        one = losses.from_gaussian_mechanism(_positive(event["scale"]) / moved, value_discretization_interval=interval)
+        if moved == 1 and event["scale"] < _SMOOTH:
+            one = losses.from_discrete_gaussian_mechanism(event["scale"], value_discretization_interval=interval)
+        return one.self_compose(int(event["tables"]))
+    if kind in ("pure", "approximate"):
+        parameters = common.DifferentialPrivacyParameters(_positive(event["epsilon"]), float(event.get("delta", 0.0)))
+        return losses.from_privacy_parameters(parameters, value_discretization_interval=interval)
+    raise ValueError(kind)
+
+
+_SMOOTH = 4.0  # above it the discrete Gaussian's losses are the Gaussian's to many digits
+
+
+def _spread(event: Mapping[str, Any]) -> float:
+    """Return about how large the losses of an event are."""
+    if event["type"] == "gaussian":
+        return _of_gaussian(_positive(event["noise_multiplier"]))
+    if event["type"] == "discrete-gaussian":
+        return _of_gaussian(_positive(event["scale"]) / int(event["records"]))
+    return _positive(event["epsilon"])
+
+
+def _of_gaussian(multiplier: float) -> float:
+    return 1 / multiplier + 1 / (2 * multiplier**2)
+
+
+def _positive(number: Any) -> float:
+    found = float(number)
+    if not 0 < found < math.inf:
+        raise ValueError(number)
+    return found

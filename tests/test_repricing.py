@@ -1,0 +1,68 @@
+"""A card's ε computed again by dp-accounting alone: it agrees with our own accountant, which it shares no code with."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+
+import pytest
+
+import doublure as db
+from doublure import repricing
+from doublure.private import accounting
+from doublure.private.accounting import (
+    ApproximateEvent,
+    DiscreteGaussianEvent,
+    GaussianEvent,
+    PureEvent,
+    event_to_json,
+)
+
+DELTA = 1e-6
+EVENTS = {
+    "lots": [GaussianEvent(noise_multiplier=1.1, sample_rate=0.02, steps=700)],
+    "full batches": [GaussianEvent(noise_multiplier=9.0, steps=60)],
+    "tables": [DiscreteGaussianEvent(scale=30.0, tables=14), DiscreteGaussianEvent(scale=46.5, tables=78)],
+    "little noise on counts": [DiscreteGaussianEvent(scale=0.7)],
+    "facts and lots": [
+        PureEvent(epsilon=0.05),
+        ApproximateEvent(epsilon=0.1, delta=1e-8),
+        GaussianEvent(noise_multiplier=2.0, sample_rate=0.1, steps=50),
+    ],
+    "hardly any noise": [GaussianEvent(noise_multiplier=0.05, steps=20)],
+}
+
+
+def recomputed(events, delta=DELTA):
+    return repricing.epsilon_of([{"event": event_to_json(event)} for event in events], delta)
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_it_agrees_with_our_own_accountant(name):
+    ours = accounting.epsilon_of(EVENTS[name], DELTA)
+    assert recomputed(EVENTS[name]) == pytest.approx(ours, rel=repricing.TOLERANCE / 2)
+
+
+def test_units_with_several_records_cost_no_more_than_is_claimed():
+    several = [DiscreteGaussianEvent(scale=60.0, tables=20, records=3)]
+    claimed = accounting.epsilon_of(several, DELTA, accountant="rdp")
+    assert 0.8 * claimed < recomputed(several) < claimed
+
+
+@pytest.mark.parametrize("method", ["statistics", "dpgan", "guided"])
+def test_plans_cost_what_they_claim(method):
+    more = {"critic_share": 0.3} if method == "guided" else {}
+    plan = db.plan(db.Schema.load(db.datasets.adult_schema_path()), method=method, epsilon=1.0, delta=1e-6, **more)
+    found = repricing.epsilon_of([access.to_json() for access in plan.touches], plan.delta)
+    assert found == pytest.approx(1.0, rel=repricing.TOLERANCE / 4)
+
+
+def test_what_it_cannot_say_it_does_not_say():
+    assert recomputed(EVENTS["tables"], 1e-13) is None
+    assert repricing.epsilon_of([{"event": None}], DELTA) is None
+
+
+def test_it_shares_no_code_with_the_accountant():
+    tree = ast.parse(inspect.getsource(repricing))
+    taken = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert not [name for name in taken if name.startswith("doublure")]
