@@ -151,10 +151,10 @@ class Watch:
         self.draws, self.steps, self.at = [], 0, {}
         normal, step, save = OsKeyedNoise.normal, Teaching.step, RunFolder.save
 
-        def drawn(source, size, std, *, device="cpu"):
+        def drawn(source, size, std):
             self.draws.append(size)
             self.end("draw", len(self.draws))
-            return normal(source, size, std, device=device)
+            return normal(source, size, std)
 
         def stepped(teaching):
             self.steps += 1

@@ -24,6 +24,8 @@ from pathlib import Path
 
 import pytest
 
+from doublure.ledger.torn import SOMETHING
+
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 WARM = (
@@ -95,12 +97,12 @@ def _watch(asked: dict[str, object]) -> None:
     """Note every turning point and every draw, and die at the turning point asked for."""
     import torch
 
-    from doublure.private import facts, noise
+    from doublure.private import noise, whole_noise
 
     torch.set_num_threads(1)
     notes = os.open(asked["notes"] + "notes", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     counts = itertools.count(1)
-    write, replace, mkdir, normal, learn = os.write, os.replace, os.mkdir, noise.OsKeyedNoise.normal, facts.learn
+    write, replace, mkdir, normal = os.write, os.replace, os.mkdir, noise.OsKeyedNoise.normal
 
     def note(*words: str) -> None:
         write(notes, (" ".join(words) + "\n").encode())
@@ -129,7 +131,7 @@ def _watch(asked: dict[str, object]) -> None:
                 die()
             result = function(*arguments, **named)
             if name == "draw":
-                note("noise", hashlib.sha256(result.numpy().tobytes()).hexdigest())
+                note("noise", hashlib.sha256(result.values.tobytes()).hexdigest())
             if after is not None and turn(after):
                 die()
             return result
@@ -138,7 +140,8 @@ def _watch(asked: dict[str, object]) -> None:
 
     os.write, os.replace, os.mkdir = watched_write, watched(replace, "file"), watched(mkdir, "mkdir")
     noise.OsKeyedNoise.normal = watched(normal, "draw")
-    facts.learn = watched(learn, "learn", after="learned")
+    for name in ("laplace", "thresholded"):  # the noise of facts
+        setattr(whole_noise, name, watched(getattr(whole_noise, name), "learn", after="learned"))
 
 
 if __name__ == "__main__":
@@ -211,7 +214,19 @@ class Case:
         return json.loads(file.read_text()) if file.exists() else {}
 
     def authorised(self) -> int:
-        return max((r.body["through_step"] for r in self.entries("advance")), default=0)
+        """Return how many steps the ledger counts, a line that was cut short included."""
+        return max((run.authorised for run in self.counted.runs.values()), default=0)
+
+    def marked(self) -> set[str]:
+        """Return which facts the ledger counts, a line that was cut short included."""
+        return {what for run in self.counted.runs.values() for what in run.drawn}
+
+    @property
+    def counted(self):
+        """What the ledger's records add up to."""
+        import doublure as db
+
+        return db.Ledger.open(self.path)._store.view().account
 
     def entries(self, kind: str):
         import doublure as db
@@ -226,8 +241,12 @@ class Case:
         ledger.verify()
         drawn, learned = len(self.notes("draw")), len(self.notes("learn"))
         assert drawn <= self.authorised() <= self.plan.steps, where
-        assert learned <= len(self.entries("noise")) <= len(self.plan.learned), where
-        charged = self.plan.epsilon if self.entries("reserve") else 0.0
+        known = {access.purpose for access in self.plan.learned}
+        assert learned <= len(self.marked()), where
+        assert self.marked() <= known | {SOMETHING}, where
+        assert len(self.entries("noise")) <= len(known), where
+        # A reservation that was cut short is charged too: what was begun for it, nobody can tell from the file.
+        charged = self.plan.epsilon if b'"body":{"charge":' in self.path.read_bytes() else 0.0
         assert ledger.spent.epsilon == charged, where
 
     def hold_to_its_end(self, where: object) -> None:
@@ -242,11 +261,24 @@ class Case:
         assert (ledger.spent.epsilon, ledger.spent.delta) == (self.plan.epsilon, self.plan.delta), where
         assert len(set(self.notes("noise"))) == len(self.notes("noise")) <= self.plan.steps, where
         assert self.files()["status"] == "done", where
+        self.hold_what_ran_to_the_plan(where)
         assert self.files()["ledger"]["reservation"] == reserved.body["id"], where
         assert len(db.load(self.run).sample(3)) == 3, where
         assert not list(self.run.rglob(".*.part")), where
         for line in (self.run / "log.jsonl").read_text().splitlines():
             json.loads(line)
+
+    def hold_what_ran_to_the_plan(self, where: object) -> None:
+        """Each access ran as it was priced: what is written down was drawn, and all else was lost and counts."""
+        from doublure.private.executed import as_priced, steps_of
+
+        executed = json.loads((self.run / "executed.json").read_text())
+        assert as_priced(executed), where
+        assert [entry["purpose"] for entry in executed] == [access.purpose for access in self.plan.touches], where
+        for entry, access in zip(executed, self.plan.touches, strict=True):
+            assert entry["drawn"] + entry["lost"] == steps_of(access), where
+        (trained,) = (entry for entry, access in zip(executed, self.plan.touches, strict=True) if access.path is None)
+        assert trained["drawn"] <= len(self.notes("draw")), where
 
     def why_not(self) -> str | None:
         """Return in which words resuming has to be refused, from what is on disk; None if it has to succeed."""
@@ -256,7 +288,7 @@ class Case:
             return "is finished"
         if "reservation" not in self.files().get("ledger", {}):
             return "was cut off before it could begin"
-        if self.entries("noise") and not (self.run / "schema.yaml").exists():
+        if self.marked() and not (self.run / "schema.yaml").exists():
             return "was cut off while facts were learned, and their price covers one draw"
         if self.authorised() == self.plan.steps and not (self.run / "internal/checkpoint.safetensors").exists():
             return "kept no state and has no steps left"

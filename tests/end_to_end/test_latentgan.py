@@ -15,6 +15,7 @@ import doublure as db
 from doublure import public
 from doublure.errors import DataError, Interrupted, RunFolderError, SettingError
 from doublure.methods import latent_teaching
+from doublure.private import independence
 from doublure.private.inversion import Inversion
 from doublure.private.noise import OsKeyedNoise
 from doublure.run_folder import RunFolder, read_tensors
@@ -71,6 +72,26 @@ def test_weights_of_somebody_else_from_the_command_line(letters, tmp_path, run, 
     assert (code, "resume" in said["error"]["remedy"]) == (2, False)  # there is nothing to go on with
 
 
+def on_records(monkeypatch, told):
+    """Tell of each batch of records that is inverted; made-up ones, by which rows are tried for meeting, are none."""
+    trying, tried, inverted = [], independence.refuse_meeting_rows, Inversion.__call__
+
+    def tries(*arguments, **named):
+        trying.append(True)
+        try:
+            tried(*arguments, **named)
+        finally:
+            trying.pop()
+
+    def inverts(self, records):
+        if not trying:
+            told(records)
+        return inverted(self, records)
+
+    monkeypatch.setattr(independence, "refuse_meeting_rows", tries)
+    monkeypatch.setattr(Inversion, "__call__", inverts)
+
+
 @pytest.fixture
 def stopped(letters, tmp_path, monkeypatch):
     """Return a run that was stopped after two batches of latents, its plan, its ledger, the batches that are inverted
@@ -79,13 +100,7 @@ def stopped(letters, tmp_path, monkeypatch):
     plan = letters.plan(teacher="critic")
     book = db.Ledger.create(tmp_path / "l", dataset="even", epsilon=50.0, delta=1e-2)
     seen = []
-    kept = Inversion.__call__
-
-    def counted(self, records):
-        seen.append(len(records))
-        return kept(self, records)
-
-    monkeypatch.setattr(Inversion, "__call__", counted)
+    on_records(monkeypatch, lambda records: seen.append(len(records)))
     db.fit(letters.private, plan, ledger=db.Ledger.create(tmp_path / "other", dataset="even", epsilon=9.0, delta=1e-2))
     whole = len(seen)
     seen.clear()
@@ -177,8 +192,7 @@ def test_a_run_in_memory_that_is_stopped_while_inverting_costs_nothing(letters, 
         "doublure.stopping.StopSignal.check",
         lambda self: (_ for _ in ()).throw(Interrupted("stopped")) if asked else None,
     )
-    kept = Inversion.__call__
-    monkeypatch.setattr(Inversion, "__call__", lambda self, records: (asked.append(1), kept(self, records))[1])
+    on_records(monkeypatch, lambda records: asked.append(1))
     with pytest.raises(Interrupted):
         db.fit(letters.private, letters.plan(), ledger=book)
     assert book.remaining.epsilon == 50.0
@@ -257,7 +271,7 @@ def test_a_run_that_is_stopped_while_it_learns_goes_on(letters, tmp_path, monkey
             db.fit(letters.private, plan, ledger=book, out=tmp_path / "run", seed=1)
     assert len(drawn) == draws
     assert list((tmp_path / "run/internal").glob("work-*"))
-    monkeypatch.setattr(Inversion, "__call__", lambda self, records: pytest.fail("inverted again"))
+    on_records(monkeypatch, lambda records: pytest.fail("inverted again"))
     syn = db.fit(letters.private, plan, ledger=book, out=tmp_path / "run", resume=True)
     assert not list((tmp_path / "run/internal").glob("work-*"))
     assert syn.sample(3, seed=1).images.shape == (3, 8, 8, 1)

@@ -138,11 +138,11 @@ def test_a_run_that_was_cut_off_goes_on(tmp_path, ledger, generator):
     """Fresh noise, from the kept state; which days of a meter are used is drawn anew."""
     made, normal, draws = plan(generator_type=generator), OsKeyedNoise.normal, []
 
-    def ending(source, size, std, *, device="cpu"):
+    def ending(source, size, std):
         draws.append(size)
         if len(draws) == 4:
             raise Killed
-        return normal(source, size, std, device=device)
+        return normal(source, size, std)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(OsKeyedNoise, "normal", ending)

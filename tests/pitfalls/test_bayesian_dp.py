@@ -17,21 +17,33 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from doublure.private.sums import PrivateSums
 from safetensors import safe_open
 
 import doublure as db
 from doublure import fitting
+from doublure.access import Access
 from doublure.data.images import open_images
 from doublure.data.images.sources import ImageSource
-from doublure.errors import BudgetRefused, CeilingPassed, GateFailed, InputError, RunFolderError, SettingError
+from doublure.errors import (
+    BudgetRefused,
+    CeilingPassed,
+    GateFailed,
+    InputError,
+    NotAsPriced,
+    RunFolderError,
+    SettingError,
+)
 from doublure.guarantee import CHOICE_OF_KIND
 from doublure.methods import bayesian_teaching
+from doublure.methods.noisy_sums import NoisySums
 from doublure.planning import bayesian, plans
-from doublure.private import clipping, mechanism
-from doublure.private.accounting import GaussianEvent
+from doublure.private import clipping
 from doublure.private.bayesian import BayesianAccountant
-from doublure.private.noise import ChaCha20Noise, OsKeyedNoise
+from doublure.private.critic_steps import CriticSteps
+from doublure.private.executed import Executed
+from doublure.private.mechanism import Mechanism
+from doublure.private.noise import ChaCha20Noise, Drawn, OsKeyedNoise
+from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.sampling import PoissonSampler
 from doublure.progress import Silent
 from doublure.run_folder import RunFolder
@@ -87,7 +99,7 @@ class Theatre:
         """Fit, and return what happened: queries before their noise, and what it was made for."""
         trace, memory = self.Trace(), None
         memory = self.Memory(trace, plan.steps)
-        gradient, release = mechanism.PrivateStep.gradient, PrivateSums.release
+        gradient, release = CriticSteps.gradient, NoisySums.release
         keys = list(dict.fromkeys(data["writer"].tolist()))
 
         def lot(sampler):
@@ -97,7 +109,7 @@ class Theatre:
 
         def normal(source, size, std):
             trace.allowed.append(std)
-            return torch.zeros(size)
+            return Drawn(np.zeros(size, dtype=np.float32), std)
 
         def frozen(exact, sigma, scale):
             number = len(trace.outputs)
@@ -110,17 +122,18 @@ class Theatre:
         def stepped(step, critic, partner):
             trace.order.append("gradient")
             found = gradient(step, critic, partner)
-            return frozen(found, step.settings.noise_multiplier, step.settings.expected_units)
+            return frozen(found, step.event.noise_multiplier, step.settings.expected_units)
 
         def released(sums, factors, **named):
             trace.order.append("release")
-            return frozen(release(sums, factors, **named), sums.noise_multipliers[sums.taken - 1], 1.0)
+            found = release(sums, factors, **named)
+            return frozen(found, sums._releases[sums.taken - 1].event.noise_multiplier, 1.0)
 
         with self.lab._patch.context() as patch:
             patch.setattr(PoissonSampler, "lot", lot)
             patch.setattr(OsKeyedNoise, "normal", normal)
-            patch.setattr(mechanism.PrivateStep, "gradient", stepped)
-            patch.setattr(PrivateSums, "release", released)
+            patch.setattr(CriticSteps, "gradient", stepped)
+            patch.setattr(NoisySums, "release", released)
             run = fitting._Run(memory, plan, memory, 1)
             images = open_images(data).load(plan.schema, at_least=0)
             generator = run._train(images, run._resolve(images, Silent()), "cpu", Silent())
@@ -181,20 +194,22 @@ def test_units_with_several_records_count_once(theatre):
     assert kept.allowed == pytest.approx([0.1] * 4 + [3 * CLIP] * 2)
 
 
+TAKEN = "self._mechanism.taken(self._access)"
+
+
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
         (bayesian_teaching.HalvesTeacher, "gradient",
          ("self._adversaries.generated(self._size)", "self._adversaries.generated(self._step._records.n_units)")),
+        (CriticSteps, "taken", (TAKEN, f"{TAKEN} + self._records.n_units % 2")),
         (bayesian_teaching, "_critics", ("min(stage.taken, settings.steps or 1)", "job.records.n_units % 2")),
         (clipping, "clipped_sum", ("clip_factors(own, max_grad_norm)", "clip_factors(own, 4 * max_grad_norm)")),
     ],
-    ids=["generated half as large as the data", "steps counted by the data", "clipped to 4 C"],
+    ids=["generated half as large as the data", "steps counted by the data", "a seed by the data", "clipped to 4 C"],
 )  # fmt: skip
 def test_a_leak_beside_the_noise_is_caught(theatre, owner, name, edit):
     theatre.lab.plant(owner, name, edit)
-    if owner is clipping:
-        theatre.lab._patch.setattr(mechanism, "clipped_sum", clipping.clipped_sum)
     with pytest.raises((AssertionError, RuntimeError)):
         check_neighbours(theatre)
 
@@ -245,18 +260,33 @@ def test_all_noise_is_the_plans_where_a_unit_has_several_records(monkeypatch):
     check_all_noise_is_the_plans(planned(SEVERAL), monkeypatch, people(2), (0.1, 3 * CLIP))
 
 
-@pytest.mark.parametrize("builder", ["private_teacher", "planned_sums"], ids=["the critic's", "the annotator's"])
-def test_less_noise_than_the_plan_pays_for_is_caught(monkeypatch, builder):
-    """At 0.7 of what was priced, wherever that comes from."""
+@pytest.mark.parametrize("builder", ["private_teacher", "NoisySums"], ids=["the critic's", "the annotator's"])
+def test_less_noise_than_the_plan_pays_for_is_refused(monkeypatch, builder):
+    """At 0.7 of what was priced: who hands in an event of his own gets nothing for it."""
     build = getattr(bayesian_teaching, builder)
 
     def less(each):
-        if isinstance(each, GaussianEvent):
-            return replace(each, noise_multiplier=0.7 * each.noise_multiplier)
-        return [less(one) for one in each] if isinstance(each, list) else each
+        if isinstance(each, Access):
+            return replace(each, event=replace(each.event, noise_multiplier=0.7 * each.event.noise_multiplier))
+        return tuple(less(one) for one in each) if isinstance(each, tuple) else each
 
     monkeypatch.setattr(bayesian_teaching, builder, lambda *given, **named: build(*map(less, given), **named))
-    with pytest.raises((AssertionError, db.errors.DoublureError)):
+    with pytest.raises(SettingError, match="no access of the plan"):
+        check_all_noise_is_the_plans(planned(), monkeypatch, people(), (0.1, CLIP))
+
+
+NORMAL = "self._noise.normal(total.size, event.noise_multiplier * moved.l2)"
+
+
+@pytest.mark.parametrize("of", ["event.steps == 4", "event.steps == 2"], ids=["the critic's", "the annotator's"])
+def test_less_noise_than_the_plan_pays_for_is_caught(lab, monkeypatch, of):
+    less = f"(0.7 if {of} else 1.0)"
+    lab.plant(Mechanism, "_noised", (NORMAL, NORMAL.replace("event.", f"{less} * event.")))
+    with pytest.raises(NotAsPriced):
+        check_all_noise_is_the_plans(planned(), monkeypatch, people(), (0.1, CLIP))
+    # Were it not compared, it would be seen all the same.
+    monkeypatch.setattr(Executed, "note", lambda *given: None)
+    with lab.caught():
         check_all_noise_is_the_plans(planned(), monkeypatch, people(), (0.1, CLIP))
 
 
@@ -341,8 +371,8 @@ def test_an_outlier_does_not_move_the_claim(tmp_path):
     check_an_outlier_does_not_move_the_claim(tmp_path)
 
 
-KEPT = "made.guarantee if kept else"
-AS_MEASURED = "made.guarantee.model_copy(update={'epsilon_mu': rounded_up(found, 3)}) if kept else"
+KEPT = "made.guarantee if kept else made.guarantee.worst_case"
+AS_MEASURED = KEPT.replace("guarantee if", "guarantee.model_copy(update={'epsilon_mu': rounded_up(found, 3)}) if")
 
 
 @pytest.mark.parametrize("trusting", [False, True], ids=["refused", "believed"])
@@ -522,6 +552,7 @@ def check_no_estimate_is_printed_as_epsilon(usual, folder):
         assert re.findall(r"ε=([0-9.e+]+)", text) == [worst]
         assert "Bayesian DP" in text
     prices = {db.guarantee.figure(access.epsilon) for access in usual.touches} | {worst}
+    prices |= {db.guarantee.figure(2 * usual.worst_case[0])}  # of a group of two
     assert set(re.findall(r"ε = ([0-9.e+]+)", usual.explain())) <= prices
     assert db.guarantee.figure(syn.guarantee.epsilon_mu) not in prices
     assert "ε_μ (Bayesian, estimated)" in page
@@ -610,7 +641,7 @@ def check_lost_steps_are_paid_for(usual, folder, patch):
         draws[0] += 1
         if draws[0] == cut:
             raise Killed
-        return normal(source, size, std, device=device)
+        return normal(source, size, std)
 
     for cut in range(1, usual.steps + 1):
         ledger, draws[0] = book_of(folder / f"{cut}"), 0
@@ -662,8 +693,8 @@ def test_an_estimate_never_comes_without_all_steps(theatre, usual):
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (mechanism.PrivateStep, "gradient",
-         ("self._measure(gradients, partner)", "if self.taken % 2 == 0:\n        self._measure(gradients, partner)")),
+        (CriticGradients, "answer",
+         ("self._distances is not None", "self._distances is not None and self.step % 2 == 0")),
         (bayesian_teaching, "_distances", ("settings.steps or 1", "1")),
         (bayesian_teaching, "_distances", ("union=True", "union=False")),
     ],

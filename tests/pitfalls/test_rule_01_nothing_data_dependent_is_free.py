@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from doublure import fitting
-from doublure.errors import SchemaError
+from doublure.errors import NotAsPriced, SchemaError
 from doublure.methods import marginals
 from doublure.methods.kept_tables import KeptTables
 from doublure.planning import plans
-from doublure.private import accounting, facts, statistics
+from doublure.private import accounting, whole_noise
+from doublure.private.mechanism import Mechanism
+from doublure.private.queries import counts, facts
 from doublure.schema import Schema
 
 DPGAN = {"method": "dpgan", "epsilon": 3.0, "delta": 1e-3}
@@ -50,28 +52,23 @@ def test_a_fact_taken_from_the_data_is_caught(lab, mutant):
         check_encoder_is_public(lab, lab.PUBLIC)
 
 
-class Counts:
+class Bought:
     """What each bought fact hands to its noise."""
 
     def __init__(self, patch):
         self.asked = []
-        noisy, threshold = statistics._noisy, statistics._laplace_threshold
+        noisy, threshold = whole_noise.laplace, whole_noise.thresholded
 
-        def recorded(counts, *, epsilon, max_records):
-            self.asked.append((np.asarray(counts), epsilon, max_records))
-            return noisy(counts, epsilon=epsilon, max_records=max_records)
+        def recorded(counts, *, epsilon, moved):
+            self.asked.append((np.asarray(counts), epsilon, moved))
+            return noisy(counts, epsilon=epsilon, moved=moved)
 
-        def thresholded(epsilon, delta, max_records):
-            measure = threshold(epsilon, delta, max_records)
+        def thresholded(counts, *, epsilon, delta, moved):
+            self.asked.append((np.sort(list(counts.values()))[::-1], epsilon, moved))
+            return threshold(counts, epsilon=epsilon, delta=delta, moved=moved)
 
-            def measured(counts):
-                self.asked.append((np.sort(list(counts.values()))[::-1], epsilon, max_records))
-                return measure(counts)
-
-            return measured
-
-        patch.setattr(statistics, "_noisy", recorded)
-        patch.setattr(statistics, "_laplace_threshold", thresholded)
+        patch.setattr(whole_noise, "laplace", recorded)
+        patch.setattr(whole_noise, "thresholded", thresholded)
 
 
 def check_counts_fit_their_noise(lab, patch):
@@ -82,13 +79,13 @@ def check_counts_fit_their_noise(lab, patch):
     base = lab.people(records=2)
     moved = []
     with patch.context() as inner:
-        counts = Counts(inner)
+        bought = Bought(inner)
         kept = lab.train(base, schema)
         lab.train(lab.with_unit(base, lab.ODD_RECORDS["missing"], records=5), schema, like=kept)
-    half = len(counts.asked) // 2
+    half = len(bought.asked) // 2
     assert half == len(Schema.parse(schema).questions)
-    assert [epsilon for _, epsilon, _ in counts.asked] == [1.0] * (2 * half)
-    for (one, _, most), (other, _, _) in zip(counts.asked[:half], counts.asked[half:], strict=True):
+    assert [epsilon for _, epsilon, _ in bought.asked] == [1.0] * (2 * half)
+    for (one, _, most), (other, _, _) in zip(bought.asked[:half], bought.asked[half:], strict=True):
         size = max(one.size, other.size)
         gap = np.abs(np.pad(one, (0, size - one.size)) - np.pad(other, (0, size - other.size))).sum()
         assert gap <= most
@@ -100,25 +97,36 @@ def test_what_is_bought_moves_by_no_more_than_its_noise_allows(lab, monkeypatch)
     check_counts_fit_their_noise(lab, monkeypatch)
 
 
-MISSING = "statistics.any_missing(cells.isna().to_numpy(), epsilon=epsilon, max_records=max_records)"
+LAPLACE = "whole_noise.laplace(total, epsilon=event.epsilon, moved=round(moved.l1))"
+THRESHOLDED = "whole_noise.thresholded(total, epsilon=event.epsilon, delta=event.delta, moved=round(moved.l1))"
+BOUGHT_TOO_CHEAPLY = {
+    "records counted as units": (facts.Units, "counted", ("records.n_units", "len(records.frame)")),
+    "one record assumed": (facts, "query_of", ("most * schema.cells_of(name, question.fact)", "1")),
+    "every record twice": (
+        facts.Bounds,
+        "counted",
+        ("self.cells(records).dropna()", "pd.concat([self.cells(records)] * 2).dropna()"),
+    ),
+    "less noise than paid for": (Mechanism, "_noised", (LAPLACE, LAPLACE.replace("event.", "2 * event."))),
+    "less noise on categories": (
+        Mechanism,
+        "_noised",
+        (THRESHOLDED, THRESHOLDED.replace("=event.eps", "=2 * event.eps")),
+    ),
+    "a scale that is halved": (
+        whole_noise,
+        "_laplace",
+        ("moved / epsilon", "0.5 * moved / epsilon"),
+        ("_loss(make_laplace(*space, scale), moved) > epsilon", "False"),
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    "edit",
-    [
-        ("table.n_units", "len(table.frame)"),
-        (MISSING, MISSING.replace("max_records=max_records", "max_records=1")),
-        (MISSING, MISSING.replace("epsilon=epsilon", "epsilon=2 * epsilon")),
-        (
-            "_bounds(cells, schema.columns[question.column], question, max_records)",
-            "_bounds(type(cells)([*cells, *cells]), schema.columns[question.column], question, max_records)",
-        ),
-    ],
-    ids=["records counted as units", "one record assumed", "less noise than paid for", "every record twice"],
-)
-def test_a_fact_bought_too_cheaply_is_caught(lab, monkeypatch, edit):
-    lab.plant(facts, "learn", edit)
-    with lab.caught():
+@pytest.mark.parametrize("mutant", BOUGHT_TOO_CHEAPLY)
+def test_a_fact_bought_too_cheaply_is_caught(lab, monkeypatch, mutant):
+    owner, name, *edits = BOUGHT_TOO_CHEAPLY[mutant]
+    lab.plant(owner, name, *edits)
+    with pytest.raises((AssertionError, NotAsPriced)):
         check_counts_fit_their_noise(lab, monkeypatch)
 
 
@@ -173,7 +181,10 @@ def test_all_follows_from_released_tables(lab):
     check_all_follows_from_released_tables(lab)
 
 
-EXACT = "self._tables._tables._counted([(Axis.of_codes(part, block.size),)])[0].astype(np.float64)"
+COUNTED = "Counts(tables=[(Axis.of_codes(part, block.size),)], max_records=1)"
+EXACT = f"{COUNTED}.answer(self._tables._job.records, sample_rate=1.0).total.astype(np.float64)"
+RELEASED = "counts.split(job.mechanism.release(counts, access, job.records))"
+BARE = "counts.split(counts.answer(job.records, sample_rate=1.0).total)"
 
 
 @pytest.mark.parametrize(
@@ -181,9 +192,7 @@ EXACT = "self._tables._tables._counted([(Axis.of_codes(part, block.size),)])[0].
     [
         (marginals._NoisyTables, "count_singles", ("self._grouping(block, self._singles[part])",
                                                    f"self._grouping(block, {EXACT})")),
-        (KeptTables, "released", ("counted = self._tables.release(wanted)",
-                                               "counted = (self._tables.release(wanted), "
-                                               "self._tables._counted(wanted))[1]")),
+        (KeptTables, "released", (RELEASED, f"({RELEASED}, {BARE})[1]")),
         (marginals._NoisyTables, "_count_rows", ("np.maximum(totals / precision, _FEWEST_ROWS)",
                                                  "np.full(self.classes, self._tables._job.records.n_units)")),
         (marginals, "taught", ("fitted.steps", "job.records.n_units")),
@@ -191,7 +200,8 @@ EXACT = "self._tables._tables._counted([(Axis.of_codes(part, block.size),)])[0].
     ],
     ids=["groups", "tables", "rows", "log", "seed"],
 )  # fmt: skip
-def test_what_follows_from_exact_counts_is_caught(lab, owner, name, edit):
+def test_what_follows_from_exact_counts_is_caught(lab, monkeypatch, owner, name, edit):
+    monkeypatch.setattr(marginals, "Counts", counts.Counts, raising=False)
     lab.plant(owner, name, edit)
     with lab.caught():
         check_all_follows_from_released_tables(lab)

@@ -359,7 +359,7 @@ def test_tables_move_by_no_more_than_is_paid_for(lab):
     check_tables_move_by_no_more_than_is_paid_for(lab)
 
 
-LIMIT = (mechanism, "_refuse_dearer", ("stated.l2 > priced.l2 * (1 + _ROUNDING)", "False"))
+LIMIT = (mechanism, "_refuse_dearer", ("not stated.l2 <= priced.l2 * (1 + _ROUNDING)", "False"))
 BOUND = (query, "require_records", ("most > allowed", "False"))
 WANTED = ("self._tables.released('pair', 2, wanted)", "self._tables.released('pair', 2, wanted + wanted)[:len(wanted)]")
 CHUNK = "self._compact[first:first + rows]"

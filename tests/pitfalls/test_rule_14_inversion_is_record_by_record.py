@@ -10,8 +10,10 @@ import pytest
 import torch
 from paying import paid
 
+from doublure.errors import SettingError
 from doublure.methods import latent_teaching
 from doublure.methods.base import Counting, Job, encoder_for
+from doublure.private import independence
 from doublure.private.inversion import Inversion
 from doublure.private.records import PrivateRecords
 from doublure.schema import Schema
@@ -35,10 +37,10 @@ def job_of(letters, images, labels, **settings):
 def latents_of(letters, images, labels, **settings):
     """Return the latents that ``latentgan`` learns from, and the conditions beside them."""
     job = job_of(letters, images, labels, **settings)
-    records = latent_teaching.inverted(
+    inverted = latent_teaching.inverted(
         job, job.settings, *latent_teaching.public_networks(job.encoder, job.settings)[:2]
     )
-    latents, conditions, _, _ = records.lot(np.arange(len(images)))
+    latents, conditions, _, _ = inverted.lot(np.arange(len(images)))
     return latents, conditions
 
 
@@ -113,26 +115,40 @@ ROWS = "best = torch.zeros(len(records), self.width, device=records.device)"
 LAST = "return best"
 
 
-@pytest.mark.parametrize(
-    ("name", "edit"),
-    [
-        ("_inverted", (LAST, "return bounded(best - best.mean(0), math.sqrt(self.width))")),
-        ("_inverted", (LAST, "return best / best.norm(dim=1).max()")),
-        ("_inverted", (LAST, "return bounded(best / best.std(), math.sqrt(self.width))")),
-        ("_inverted", ("better = errors < least", "better = errors < errors.median()")),
-        ("_inverted", (ROWS, f"{ROWS}\n    records = records - records.mean(0)")),
-        ("_descended", ("self._errors(records, latents).sum()", "self._errors(records, latents).max()")),
-        (
-            "_descended",
-            ("range(self.settings.steps)", "range(self.settings.steps - int(records.abs().sum()) % 2)"),
-        ),
-        ("_descended", ("slope.square", "slope.square().mean")),
-    ],
-)
-def test_an_inversion_that_looks_at_others_is_caught(lab, letters, name, edit):
+LOOK_AT_OTHERS = {
+    "centred": ("_inverted", (LAST, "return bounded(best - best.mean(0), math.sqrt(self.width))")),
+    "by the longest": ("_inverted", (LAST, "return best / best.norm(dim=1).max()")),
+    "by the spread": ("_inverted", (LAST, "return bounded(best / best.std(), math.sqrt(self.width))")),
+    "better than most": ("_inverted", ("better = errors < least", "better = errors < errors.median()")),
+    "records centred": ("_inverted", (ROWS, f"{ROWS}\n    records = records - records.mean(0)")),
+    "the worst descends": (
+        "_descended",
+        ("self._errors(records, latents).sum()", "self._errors(records, latents).max()"),
+    ),
+    "steps by the records": (
+        "_descended",
+        ("range(self.settings.steps)", "range(self.settings.steps - int(records.abs().sum()) % 2)"),
+    ),
+    "slopes of all": ("_descended", ("slope.square", "slope.square().mean")),
+}
+
+
+@pytest.mark.parametrize("mutant", LOOK_AT_OTHERS)
+def test_an_inversion_that_looks_at_others_is_caught(lab, letters, monkeypatch, mutant):
+    name, edit = LOOK_AT_OTHERS[mutant]
     lab.plant(Inversion, name, edit)
+    monkeypatch.setattr(independence, "refuse_meeting_rows", lambda *given, **named: None)
     with lab.caught():
         check_no_record_changes_anothers_latent(letters)
+
+
+@pytest.mark.parametrize("mutant", sorted(LOOK_AT_OTHERS.keys() - {"the worst descends"}))
+def test_most_of_them_are_refused_by_a_second_lock(lab, letters, mutant):
+    """Made-up records meet in it before a private one does; they show what is done to each, not to the worst alone."""
+    name, edit = LOOK_AT_OTHERS[mutant]
+    lab.plant(Inversion, name, edit)
+    few = letters.private["images"][:2], letters.private["labels"][:2]
+    assert "not independent" in str(lab.refusal(SettingError, lambda: latents_of(letters, *few)))
 
 
 def told_of(letters, count):
@@ -187,8 +203,6 @@ def test_a_generator_in_training_mode_is_refused(lab, letters):
     lab.plant(latent_teaching, "public_networks", ("network.to(device).eval", "network.to(device).train"))
     with lab.caught():
         check_networks_are_evaluated(letters)
-    from doublure.errors import SettingError
-
     error = lab.refusal(
         SettingError, lambda: latents_of(letters, letters.private["images"][:4], letters.private["labels"][:4])
     )

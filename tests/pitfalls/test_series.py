@@ -26,7 +26,8 @@ from doublure.methods.kept_tables import KeptTables
 from doublure.methods.series_statistics import SeriesStatisticsSettings
 from doublure.methods.step_counts import StepCounts
 from doublure.planning import plans
-from doublure.private import mechanism, statistics
+from doublure.planning.budget import learned_facts
+from doublure.private import executed, mechanism, whole_noise
 from doublure.progress import Silent
 from doublure.schema import Schema
 from doublure.schema.series import SeriesSchema
@@ -107,7 +108,7 @@ class Stage:
             schema=schema, settings=own, method="dpgan", steps=own.steps, training=METHOD.accesses(schema, own, 1.5),
             guarantee=SimpleNamespace(kind="dp"),
             sample_rate=own.lot_size / schema.public_units,
-            learned=[SimpleNamespace(purpose=question.path, delta=0.01) for question in schema.questions],
+            learned=learned_facts(schema, 0.01),
         )  # fmt: skip
         days = frame.assign(day=frame["when"].str[:10])[frame["kw"].notna()].drop_duplicates(["who", "day"])
         run = fitting._Run(memory, plan, memory, 1)
@@ -255,10 +256,12 @@ def test_tables_of_neighbours_differ_by_what_is_paid_for(lab, counts, text):
     check_tables_of_neighbours(lab, counts, text)
 
 
-BOUND = (mechanism, "_refuse_dearer", ("stated.l2 > priced.l2 * (1 + _ROUNDING)", "False"))
+BOUND = (mechanism, "_refuse_dearer", ("not stated.l2 <= priced.l2 * (1 + _ROUNDING)", "False"))
+NOTED = (executed, "_covers", ("ran.records == priced.records", "True"))
 SHARES = ("(self.single_share, 1 - self.single_share)", "(1.0, 1.0)")
 FLOORED = "np.minimum(np.floor(means * LEVELS), LEVELS - 1)"
-RELEASED = "counted = self._tables.release(wanted)"
+RELEASED = "counts.split(job.mechanism.release(counts, access, job.records))"
+BARE = "counts.split(counts.answer(job.records, sample_rate=1.0).total)"
 COUNTING_MUTANTS = {
     "a scale read off the data": [
         (SeriesCodes, "compact", ("values.reshape", "(values - np.nanmean(values)).reshape"))
@@ -271,11 +274,11 @@ COUNTING_MUTANTS = {
                                  "np.where(known, places * 0.5 / places[known].mean(), 0)"))
     ],
     "priced as one series a unit": [
-        (SeriesStatisticsSettings, "accesses", ("records=schema.unit.max_records", "records=1")), BOUND
+        (SeriesStatisticsSettings, "accesses", ("records=schema.unit.max_records", "records=1")), BOUND, NOTED
     ],
     "both releases at the price of one": [(SeriesStatisticsSettings, "accesses", SHARES)],
     "groups that follow from exact counts": [
-        (KeptTables, "released", (RELEASED, f"{RELEASED}\n        counted = self._tables._counted(wanted)"))
+        (KeptTables, "released", (RELEASED, f"({RELEASED}, {BARE})[1]"))
     ],
     "as many series as there are": [
         (StepCounts, "__init__", ("self._rows()", "float(sum(len(chunk) for chunk in job.records.chunks(99)))"))
@@ -301,13 +304,13 @@ def test_a_mutant_that_counts_is_caught(lab, counts, mutant):
 def check_counts_fit_their_noise(stage, patch):
     """One meter of as many series as are used moves what is noised by no more than the noise was made for."""
     asked = []
-    noisy = statistics._noisy
+    noisy = whole_noise.laplace
 
-    def recorded(counts, *, epsilon, max_records):
-        asked.append((np.asarray(counts, dtype=float), max_records))
-        return noisy(counts, epsilon=epsilon, max_records=max_records)
+    def recorded(counts, *, epsilon, moved):
+        asked.append((np.asarray(counts, dtype=float), moved))
+        return noisy(counts, epsilon=epsilon, moved=moved)
 
-    patch.setattr(statistics, "_noisy", recorded)
+    patch.setattr(whole_noise, "laplace", recorded)
     base, reached = readings(), set()
     stage.train(base, BOUGHT)
     kept = list(asked)

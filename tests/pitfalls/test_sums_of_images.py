@@ -12,24 +12,27 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from doublure.private.sums import PrivateSums
 
 from doublure import fitting
 from doublure.data.images import open_images
-from doublure.errors import SettingError
-from doublure.methods import labelling, latent_moments, latent_teaching, mean_embedding, planned_sums, refining
+from doublure.errors import NotAsPriced, SettingError
+from doublure.methods import labelling, latent_moments, latent_teaching, mean_embedding, private_teacher, refining
 from doublure.methods.adversarial import Adversaries
-from doublure.methods.base import Job
 from doublure.methods.latent_settings import LatentSettings
+from doublure.methods.noisy_sums import NoisySums
 from doublure.planning import plans
-from doublure.private import sums
+from doublure.private import independence
 from doublure.private.accounting import GaussianEvent
-from doublure.private.mechanism import PrivateStep
-from doublure.private.noise import OsKeyedNoise
+from doublure.private.critic_steps import CriticSteps
+from doublure.private.mechanism import Mechanism
+from doublure.private.noise import Drawn, OsKeyedNoise
+from doublure.private.queries import sums
+from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.records import PrivateRecords
 from doublure.progress import Silent
 from doublure.schema import Schema
 
+ASKED = "self._authorise(access, 0 if access.path is not None else self._before[access] + taken + 1)"
 UNITS, SIDE, CLIP, STEPS = 24, 8, 0.1, 3
 TEXT = f"doublure: 1\nkind: images\nunits: {UNITS}\nimages: {{shape: [8, 8, 1]}}\nlabel: {{values: [a, b, c]}}\n"
 SEVERAL = TEXT + "unit: {name: writer, id: writer, max_records: 3}\n"
@@ -100,12 +103,12 @@ class Theatre:
         plan, trace = self.plans[text], self.Trace()
         memory = self.Memory(trace, plan.steps)
         sigmas = [touch.event.noise_multiplier for touch in plan.touches for _ in range(touch.event.steps)]
-        release, opened, mapped = PrivateSums.release, PrivateRecords.expanded, PrivateRecords.mapped
+        release, opened, mapped = NoisySums.release, PrivateRecords.expanded, PrivateRecords.mapped
 
         def normal(source, size, std):
             trace.order.append("noise")
             trace.allowed.append(std / sigmas[len(trace.allowed)])
-            return torch.zeros(size)
+            return Drawn(np.zeros(size, dtype=np.float32), std)
 
         def expanded(records, rows):
             trace.order.append("open")
@@ -124,7 +127,7 @@ class Theatre:
             return trace.outputs[-1]
 
         keys = list(dict.fromkeys(data["writer"]))
-        most, draw, step = plan.schema.unit.max_records, Adversaries._noise, PrivateStep.gradient
+        most, draw, step = plan.schema.unit.max_records, Adversaries._noise, CriticSteps.gradient
 
         def paired(adversaries, size, draws):
             """What meets a record goes by its writer: the same in both sets, or in neither."""
@@ -144,6 +147,7 @@ class Theatre:
         def stepped(made, critic, partner):
             number = len(trace.outputs)
             trace.settings.append(made.settings)
+            trace.events.append(made.event)
             exact = step(made, critic, partner)
             trace.queries.append(exact.double() * made.settings.expected_units)
             std = trace.allowed[-1] * sigmas[number] / made.settings.expected_units
@@ -153,12 +157,12 @@ class Theatre:
 
         with self.lab._patch.context() as patch:
             patch.setattr(Adversaries, "_noise", paired)
-            patch.setattr(PrivateStep, "gradient", stepped)
-            patch.setattr(PrivateStep, "_mix", lambda made, size: torch.full((size,), 0.5))
+            patch.setattr(CriticSteps, "gradient", stepped)
+            patch.setattr(CriticGradients, "_mix", lambda made, size: torch.full((size,), 0.5))
             patch.setattr(OsKeyedNoise, "normal", normal)
             patch.setattr(PrivateRecords, "expanded", expanded)
             patch.setattr(PrivateRecords, "mapped", computed)
-            patch.setattr(PrivateSums, "release", released)
+            patch.setattr(NoisySums, "release", released)
             run = fitting._Run(memory, plan, memory, 1)
             images = open_images(data).load(plan.schema, at_least=0)
             generator = run._train(images, run._resolve(images, Silent()), "cpu", Silent())
@@ -221,13 +225,7 @@ def test_records_are_opened_once_they_are_paid_for(theatre):
 
 
 def test_a_release_before_its_payment_is_caught(theatre):
-    late = "self._authorise(self.taken + 1)\n    self.taken += 1"
-    theatre.lab.plant(
-        PrivateSums,
-        "release",
-        (late, "self.taken += 1"),
-        ("return total.float() + noise", "self._authorise(self.taken)\n    return total.float() + noise"),
-    )
+    theatre.lab.plant(Mechanism, "release", (ASKED, "pass"), ("return noisy", f"{ASKED}\n    return noisy"))
     with theatre.lab.caught():
         check_records_are_opened_once_they_are_paid_for(theatre)
 
@@ -238,6 +236,7 @@ def test_the_plan_declares_each_release(theatre):
     assert [event.steps for event in events] == [1, STEPS]
 
 
+NORMAL = "self._noise.normal(total.size, event.noise_multiplier * moved.l2)"
 RELEASED = "return sums.release(factors, shape=(max(1, classes), features.width + 1))"
 COUNTED = (
     "found = sums.release(factors, shape=(max(1, classes), features.width + 1))\n"
@@ -250,16 +249,7 @@ SPREAD = "(images - images.mean(0)) / (images.std(0) + 0.01)"
 MUTANTS = {
     "no clip": (sums, "_bounded_sum", ("weights = clip_factors(lengths, bound)", "weights = torch.ones_like(lengths)")),
     "a looser clip": (sums, "_bounded_sum", ("clip_factors(lengths, bound)", "clip_factors(lengths, 2 * bound)")),
-    "noise halved": (
-        PrivateSums,
-        "release",
-        ("self._noise.normal(total.numel(), deviation)", "self._noise.normal(total.numel(), 0.5 * deviation)"),
-    ),
-    "less noise than the event says": (
-        planned_sums,
-        "planned_sums",
-        ("event.noise_multiplier", "0.9 * event.noise_multiplier"),
-    ),
+    "noise halved": (Mechanism, "_noised", (NORMAL, NORMAL.replace("event.", "0.5 * event."))),
     "class sizes are counted": (mean_embedding, "_released", (RELEASED, COUNTED)),
     "features normalised over the data set": (
         mean_embedding,
@@ -295,16 +285,53 @@ MUTANTS = {
 }
 
 
+MEETING = ("features normalised over the data set", "features of the labeller normalised over the data set")
+
+
+def unlock(patch):
+    """Let rows meet in what is applied to records, which is refused before a record is looked at."""
+    for owner in (sums, independence):
+        patch.setattr(owner, "refuse_meeting_rows", lambda *given, **named: None)
+
+
 @pytest.mark.parametrize("mutant", MUTANTS)
-def test_a_mutant_is_caught(theatre, mutant):
+def test_a_mutant_is_caught(theatre, monkeypatch, mutant):
     owner, name, *edits = MUTANTS[mutant]
     theatre.lab.plant(owner, name, *edits)
-    with theatre.lab.caught():
+    if mutant in MEETING:
+        unlock(monkeypatch)
+    with pytest.raises(NotAsPriced if mutant == "noise halved" else AssertionError):
         check_neighbours(theatre)
 
 
+@pytest.mark.parametrize("mutant", MEETING)
+def test_features_in_which_records_meet_are_refused_by_a_second_lock(theatre, mutant):
+    owner, name, *edits = MUTANTS[mutant]
+    theatre.lab.plant(owner, name, *edits)
+    assert "not independent" in theatre.lab.refusal(SettingError, lambda: theatre.fit(people())).message
+
+
+ANOTHER = "__import__('dataclasses').replace(access, event=__import__('dataclasses').replace(access.event, {}))"
+RELEASES = "[access for access in accesses for _ in range(steps_of(access))]"
+OTHER_EVENTS = {"less noise": "noise_multiplier=0.9 * access.event.noise_multiplier", "more steps": "steps=99"}
+
+
+@pytest.mark.parametrize("event", OTHER_EVENTS)
+def test_sums_that_another_event_pays_for_are_refused(theatre, event):
+    """Nobody but the plan says what noise there is: an access of a method's own is none."""
+    own = ANOTHER.format(OTHER_EVENTS[event])
+    theatre.lab.plant(NoisySums, "__init__", (RELEASES, RELEASES.replace("access for", f"{own} for", 1)))
+    assert "no access of the plan" in theatre.lab.refusal(SettingError, lambda: theatre.fit(people())).message
+
+
+ADDS = ("self.max_records * self.bound", "self.bound")
+
+
 def test_noise_for_one_record_of_several_is_caught(theatre):
-    theatre.lab.plant(PrivateSums, "release", ("self.deviations[self.taken]", "self.noise_multipliers[self.taken]"))
+    theatre.lab.plant(sums.BoundedSums, "sensitivity", ADDS)
+    with pytest.raises(NotAsPriced):
+        check_units_with_several_records(theatre)
+    theatre.lab.plant(sums.BoundedSums, "answer", ADDS)
     with theatre.lab.caught():
         check_units_with_several_records(theatre)
 
@@ -347,19 +374,20 @@ def test_units_with_several_records_move_a_critic_as_one(critical):
 
 START = "adversaries = prepare(job, settings, start=generator, anchor=anchor if weight else None)"
 LIGHT = "generator.body[0].bias.data.add_(float(next(job.records.expanded(10000))[0].mean()))"
+TAUGHT = "private_teacher(job, settings, access, adversaries)"
 CRITIC_MUTANTS = {
-    "less noise than the plan says": (
-        refining,
-        "private_teacher",
-        ("noise_multiplier=event.noise_multiplier", "noise_multiplier=0.9 * event.noise_multiplier"),
-    ),
     "divided by the exact number": (
-        refining,
+        private_teacher,
         "private_teacher",
-        ("event.sample_rate * job.units", "event.sample_rate * job.records.n_units"),
+        ("access.event.sample_rate * job.units", "access.event.sample_rate * job.records.n_units"),
     ),
     "begun with private images": (refining, "refined", (START, f"{LIGHT}; {START}")),
-    "steps that no one counts": (Job, "stage", ("self.authorise(after + step)", "self.authorise(after + 1)")),
+    "steps that no one counts": (
+        Mechanism,
+        "release",
+        ("self._before[access] + taken + 1", "self._before[access] + 1"),
+    ),
+    "steps that the next stage pays for": (refining, "refined", (TAUGHT, TAUGHT.replace("access", "job.accesses[-1]"))),
 }
 
 
@@ -369,6 +397,13 @@ def test_a_mutant_of_the_critics_stage_is_caught(critical, mutant):
     critical.lab.plant(owner, name, *edits)
     with critical.lab.caught():
         assert check_neighbours(critical).public["authorised"] == list(range(1, 8))
+
+
+@pytest.mark.parametrize("event", OTHER_EVENTS)
+def test_a_critic_that_another_event_pays_for_is_refused(critical, event):
+    own = TAUGHT.replace("access", ANOTHER.format(OTHER_EVENTS[event]))
+    critical.lab.plant(refining, "refined", (TAUGHT, own))
+    assert "no access of the plan" in critical.lab.refusal(SettingError, lambda: critical.fit(people())).message
 
 
 # -- latents of a public generator -------------------------------------------------------------------------------------
@@ -437,7 +472,7 @@ def test_a_labeller_of_latents_has_its_own_noise(labelled_latents):
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (latent_teaching, "_labelled", ("job.event(-1, GaussianEvent)", "job.event(0, GaussianEvent)")),
+        (latent_teaching, "_labelled", ("job.accesses[-1:]", "job.accesses[:1]")),
         (LatentSettings, "latent_events", ("share = 1 - self.later_share", "share = 1.0")),
     ],
 )
@@ -493,8 +528,10 @@ LATENT_MUTANTS = {
 
 
 @pytest.mark.parametrize("mutant", LATENT_MUTANTS)
-def test_a_mutant_of_latents_is_caught(latents, mutant):
+def test_a_mutant_of_latents_is_caught(latents, monkeypatch, mutant):
     owner, name, *edits = LATENT_MUTANTS[mutant]
     latents.lab.plant(owner, name, *edits)
+    if mutant == "latents spread over the data set":
+        unlock(monkeypatch)
     with latents.lab.caught():
         check_neighbours(latents, 0.9)
