@@ -208,7 +208,7 @@ def test_releases_are_events_are_draws(lab, monkeypatch, counting_plan):
     check_releases_are_events_are_draws(lab, monkeypatch, counting_plan)
 
 
-RELEASED = "return [statistics.noisy_histogram(counts, sigma=event.scale) for counts in self._counted(tables)]"
+RELEASED = "return [statistics.noisy_histogram(counts, sigma=event.scale) for counts in counted]"
 TWICE = RELEASED.replace("return ", "made = ").replace(
     "[statistics", "[statistics.noisy_histogram(counts, sigma=event.scale) + 0 * statistics"
 )

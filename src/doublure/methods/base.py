@@ -214,6 +214,7 @@ class Job:
         sample_rate: q, from the plan.
         units: N, public or bought: the divisor and nothing else.
         authorise: Returns once the given noisy step is durably paid for.
+        check_stop: Goes on, or raises Interrupted where a signal has come; called where nothing drawn would be lost.
         taken: Noisy steps already spent by an interrupted run.
         checkpoints: Where state is kept.
         workspace: Where private numbers are kept until the run is finished.
@@ -239,6 +240,7 @@ class Job:
     seed: int = 0
     device: str = "cpu"
     log: Callable[[dict[str, Any]], None] = lambda _: None
+    check_stop: Callable[[], None] = lambda: None
     delta_mu: float | None = None
     measured: Callable[[BayesianAccountant], None] = lambda _: None
 

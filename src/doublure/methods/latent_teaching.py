@@ -143,7 +143,7 @@ class _Halfway(Counting):
         super().save(rows, batches, last=last)
         job, now = self.job, time.monotonic()
         try:
-            job.authorise(0)  # asks whether to stop; nothing is drawn here
+            job.check_stop()
         except BaseException:
             job.workspace.keep(_WORK, {_WORK: rows}, self._key)
             raise

@@ -112,8 +112,9 @@ class PrivateTables:
         for table in tables:
             _require_axes(table, self._records.parts)
         self._authorise(self.taken + 1)
-        self.taken += 1
-        return [statistics.noisy_histogram(counts, sigma=event.scale) for counts in self._counted(tables)]
+        counted = self._counted(tables)
+        self.taken += 1  # from here on it may be drawn
+        return [statistics.noisy_histogram(counts, sigma=event.scale) for counts in counted]
 
     def _counted(self, tables: Sequence[Table]) -> list[IntArray]:
         """Return the exact counts. Private."""
