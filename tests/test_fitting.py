@@ -6,11 +6,15 @@ import json
 import os
 import shutil
 import signal
+import sys
 import threading
+import time
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
+from doublure.private.tabulation import PrivateTables
 
 import doublure as db
 from doublure import fitting, progress, stopping
@@ -22,12 +26,13 @@ from doublure.errors import (
     InputError,
     Interrupted,
     LedgerError,
+    LostRun,
     RunFolderError,
     SettingError,
 )
-from doublure.ledger import disk
+from doublure.ledger import Reservation, disk
 from doublure.methods.dpgan import Dpgan
-from doublure.private import facts
+from doublure.private import facts, statistics
 from doublure.private.noise import OsKeyedNoise
 from doublure.run_folder import RunFolder
 
@@ -583,6 +588,118 @@ def test_a_second_signal_ends_the_run_at_once(small, book, tmp_path):
     assert closed(book) == ["interrupted"]
 
 
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("second", [None, signal.SIGINT, signal.SIGTERM])
+def test_a_stage_that_never_asks_is_stopped_within_two_seconds(small, book, tmp_path, monkeypatch, first, second):
+    """Nothing is drawn yet, but it was authorised: it counts, and the run's state is what the table says."""
+
+    def never_asks(source, size, std, *, device="cpu"):
+        for number in (first, second):
+            if number is not None:
+                os.kill(os.getpid(), number)
+        began.append(time.monotonic())
+        while True:
+            time.sleep(0.01)
+
+    began: list[float] = []
+    monkeypatch.setattr("doublure.private.noise.OsKeyedNoise.normal", never_asks)
+    with pytest.raises(Interrupted, match="what was spent stays spent"):
+        db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run")
+    assert not began or time.monotonic() - began[0] < 2
+    assert bool(began) == (second is None)  # the second one ends it at once
+    assert (status(tmp_path / "run"), closed(book)) == ("interrupted", ["interrupted"])
+    monkeypatch.undo()
+    db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run", resume=True)
+    assert status(tmp_path / "run") == "done"
+
+
+@pytest.mark.parametrize(
+    "place", ["doublure.data.tables._FrameSource.chunks", "doublure.encode.table.TableEncoder.compact"]
+)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_reading_and_encoding_end_at_once_and_cost_nothing(small, book, tmp_path, monkeypatch, place, number):
+    def never_ends(*_: object) -> None:
+        os.kill(os.getpid(), number)
+        raise AssertionError
+
+    monkeypatch.setattr(place, never_ends)
+    with pytest.raises(Interrupted, match="nothing was spent"):
+        db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run")
+    assert (book.spent.epsilon, closed(book)) == (0, ["no-noise-drawn"])
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_count_that_is_stopped_before_its_noise_is_drawn_is_drawn_once(small, book, tmp_path, monkeypatch, number):
+    """It was authorised and nothing came of it: the folder says so until somebody takes it up, and no longer."""
+    plan = db.plan(small.declared, method="statistics", epsilon=2.0, delta=1e-4, components=4, fit_steps=5)
+    noisy, counted, drawn = statistics.noisy_histogram, PrivateTables._counted, []
+
+    def counts(tables, wanted):
+        os.kill(os.getpid(), number)
+        os.kill(os.getpid(), number)
+        return counted(tables, wanted)
+
+    monkeypatch.setattr(statistics, "noisy_histogram", lambda *a, **k: (drawn.append(1), noisy(*a, **k))[1])
+    fit = partial(db.fit, small.frame(), plan, ledger=book, out=tmp_path / "run")
+    for resume in (False, True):
+        with monkeypatch.context() as patch:
+            patch.setattr(PrivateTables, "_counted", counts)
+            with pytest.raises(Interrupted, match="go on with --resume"):
+                fit(resume=resume)
+    assert drawn == []
+    shutil.copytree(tmp_path / "run", tmp_path / "stopped")
+    with monkeypatch.context() as patch:  # the mark is gone before anything is drawn
+        patch.setattr(RunFolder, "save", lambda *given: sys.exit(1) if drawn else save(*given))
+        with pytest.raises(SystemExit):
+            fit(resume=True)
+    tables = len(drawn)
+    with pytest.raises(LostRun):
+        fit(resume=True)
+    assert len(drawn) == tables > 0
+    with pytest.raises(LedgerError):
+        db.fit(small.frame(), plan, ledger=book, out=tmp_path / "stopped", resume=True)
+    assert len(drawn) == tables
+
+
+def test_a_count_that_was_stopped_comes_to_its_end(small, book, tmp_path, monkeypatch):
+    plan = db.plan(small.declared, method="statistics", epsilon=2.0, delta=1e-4, components=4, fit_steps=5)
+    counted = PrivateTables._counted
+    calls = []
+
+    def counts(tables, wanted):
+        calls.append(len(wanted))
+        if len(calls) in (1, 3):
+            raise KeyboardInterrupt
+        return counted(tables, wanted)
+
+    monkeypatch.setattr(PrivateTables, "_counted", counts)
+    for resume in (False, True):
+        with pytest.raises(Interrupted):
+            db.fit(small.frame(), plan, ledger=book, out=tmp_path / "run", resume=resume)
+    db.fit(small.frame(), plan, ledger=book, out=tmp_path / "run", resume=True)
+    assert status(tmp_path / "run") == "done"
+    assert len(calls) == 4  # each release was counted to its end once
+    assert book.spent.epsilon == 2.0
+
+
+save = RunFolder.save
+
+
+def test_no_signal_cuts_off_the_closing(small, book, tmp_path, monkeypatch):
+    close = Reservation.close
+
+    def closing(reservation, *arguments, **named):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGINT):
+            os.kill(os.getpid(), number)
+        close(reservation, *arguments, **named)
+
+    monkeypatch.setattr(Reservation, "close", closing)
+    with pytest.raises(Interrupted):
+        db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run", progress=StopAt("train", 3))
+    assert (status(tmp_path / "run"), closed(book)) == ("interrupted", ["interrupted"])
+
+
 def test_a_thread_that_is_not_the_main_one_can_fit(small, book):
     made = []
     worker = threading.Thread(target=lambda: made.append(db.fit(small.frame(), small.plan, ledger=book)))
@@ -599,5 +716,8 @@ def test_listening_puts_every_handler_back():
         os.kill(os.getpid(), signal.SIGTERM)
         with pytest.raises(Interrupted):
             stop.check()
-        assert signal.getsignal(signal.SIGTERM) == before  # the second one is not ours any more
+        with pytest.raises(KeyboardInterrupt):  # the second ends it at once, of whichever kind
+            os.kill(os.getpid(), signal.SIGINT)
+        stop.close()
+        os.kill(os.getpid(), signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) == before

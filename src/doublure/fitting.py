@@ -10,6 +10,8 @@ killed                               what is left
 before the reservation               a folder that was only planned; nothing is charged
 between it and ``run.json``          the same folder, and the full charge: that nothing was drawn cannot be shown
 while facts are learned              the full charge; not resumable, because a fact's price covers one draw
+while tables are counted             resumable if a signal stopped it before their noise was drawn; after a kill, not:
+                                     whether it was drawn cannot be shown
 while training                       resumable: fresh noise, from the last kept state; what was authorised counts
 between the ledger's end and the     resumable: the run is found to be finished
 folder's
@@ -299,26 +301,30 @@ class _Run:
             progress: Who listens.
             keeps: Whether the folder stays, so that the run can be resumed.
         """
-        try:
-            self._refuse_what_is_lost()
-            with self._stop.listening():
+        with self._stop.listening():
+            try:
+                self._refuse_what_is_lost()
                 progress.stage("read the records")
-                table = source.load(self._plan.schema, at_least=_fewest(self._plan))
+                with self._stop.at_once():
+                    table = source.load(self._plan.schema, at_least=_fewest(self._plan))
                 schema = self._resolve(table, progress)
                 generator = self._train(table, schema, device, progress)
-            progress.stage("save")
-            return self._save(schema, generator)
-        except (Interrupted, KeyboardInterrupt):
-            spent = self._close("interrupted", keeps=keeps)
-            raise self._stopped(spent=spent, keeps=keeps) from None
-        except LostRun:
-            with contextlib.suppress(OSError):
-                self._folder.forget_all()  # nobody can go on with it, and it is as private as the records
-            self._close("aborted", keeps=keeps)
-            raise
-        except BaseException:
-            self._close("aborted", keeps=keeps)
-            raise
+                progress.stage("save")
+                return self._save(schema, generator)
+            except (Interrupted, KeyboardInterrupt):
+                self._stop.close()
+                spent = self._close("interrupted", keeps=keeps)
+                raise self._stopped(spent=spent, keeps=keeps) from None
+            except LostRun:
+                self._stop.close()
+                with contextlib.suppress(OSError):
+                    self._folder.forget_all()  # nobody can go on with it, and it is as private as the records
+                self._close("aborted", keeps=keeps)
+                raise
+            except BaseException:
+                self._stop.close()
+                self._close("aborted", keeps=keeps)
+                raise
 
     def _refuse_what_is_lost(self) -> None:
         """Refuse to go on where what was bought did not survive the crash and cannot be bought again."""
@@ -364,14 +370,16 @@ class _Run:
         plan = self._plan
         progress.stage("encode")
         encoder = encoder_for(schema, plan.settings)
-        records = PrivateRecords(
-            encoder.compact(table.content),
-            table.unit,
-            table.n_units,
-            lambda rows: encoder.split(encoder.expand(rows)),
-            device,
-        )
-        self._folder.refuse_other_records(records.fingerprint if table.repeatable else "")
+        with self._stop.at_once():
+            records = PrivateRecords(
+                encoder.compact(table.content),
+                table.unit,
+                table.n_units,
+                lambda rows: encoder.split(encoder.expand(rows)),
+                device,
+            )
+            fingerprint = records.fingerprint if table.repeatable else ""
+        self._folder.refuse_other_records(fingerprint)
         job = Job(
             encoder=encoder,
             records=records,
@@ -439,7 +447,6 @@ class _Run:
 
     def _advance(self, step: int) -> None:
         """Return once this step is durably authorised; steps are authorised a checkpoint's distance at a time."""
-        self._stop.check()
         if step <= self._reservation.authorised:
             return
         every = self._plan.settings.at_once(step, self._plan.steps)
@@ -474,6 +481,9 @@ class _Run:
         if not keeps:
             remedy = "give a run folder next time, to be able to go on"
             return Interrupted("stopped; what was spent stays spent", remedy=remedy)
+        if self._reservation.drawn and self._folder.schema is None:
+            said = "stopped while facts were learned, and their price covers one draw; what was spent stays spent"
+            return Interrupted(said, field=self._folder.path, remedy="fit into a new folder")
         drew = self._reservation.authorised or self._reservation.drawn
         said = "what was spent stays spent" if drew else "nothing was drawn yet, and its charge is kept"
         return Interrupted(f"stopped; {said}", field=self._folder.path, remedy="go on with --resume")

@@ -1,4 +1,15 @@
-"""Stopping a run between two steps, where its state can be kept."""
+"""Stopping a run on Ctrl-C or SIGTERM: between two steps, where its state can be kept, and within two seconds.
+
+==========================================  ==========================================================================
+a signal, of either kind                    what happens
+==========================================  ==========================================================================
+the first, while nothing could be lost      the run ends at once: records are read or encoded
+the first, otherwise                        it ends at its next safe place, where nothing that was drawn is lost
+no such place within a second               it ends at once, as if killed: what was authorised and lost counts
+the second, before that                     it ends at once, too
+any, while a run that ends is being closed  nothing: the ledger and the folder have their last word in peace
+==========================================  ==========================================================================
+"""
 
 from __future__ import annotations
 
@@ -10,12 +21,17 @@ from typing import Any
 
 from doublure.errors import Interrupted
 
+_PATIENCE = 1.0  # seconds; a step of most runs takes less
+
 
 class StopSignal:
     """Whether SIGINT or SIGTERM has come."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
+        self._closing = False
+        self._careful = True
+        self._alarm: threading.Timer | None = None
 
     def check(self) -> None:
         """Go on, or stop here.
@@ -26,24 +42,66 @@ class StopSignal:
         if self._event.is_set():
             raise Interrupted("stopped")
 
+    def close(self) -> None:
+        """Let no signal cut off what follows: the run is being closed."""
+        self._closing = True
+
+    @contextlib.contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Let the first signal, too, end the run at once: nothing that is done here could be lost.
+
+        Raises:
+            Interrupted: It came before.
+            KeyboardInterrupt: It comes here.
+        """
+        self._careful = False
+        try:
+            self.check()
+            yield
+        finally:
+            self._careful = True
+
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
-        """Let the first signal be seen by :meth:`check`; a second one ends the run at once."""
+        """Let the first signal be seen by :meth:`check`; a second one, or a second's silence, ends the run at once.
+
+        Raises:
+            KeyboardInterrupt: The run ends at once.
+        """
         if threading.current_thread() is not threading.main_thread():
             yield
             return
         before: dict[int, Any] = {}
-
-        def stop(number: int, _: object) -> None:
-            self._event.set()
-            signal.signal(number, before[number])
-
         for watched in (signal.SIGINT, signal.SIGTERM):
             # None: a handler that Python did not install and cannot put back
             before[watched] = signal.getsignal(watched) or signal.SIG_DFL
-            signal.signal(watched, stop)
+            signal.signal(watched, self._seen)
         try:
             yield
         finally:
+            self._closing = True
+            self._disarm()
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    def _seen(self, number: int, _: object) -> None:
+        if self._closing:
+            return
+        first = not self._event.is_set()
+        self._event.set()
+        self._disarm()
+        self._alarm = threading.Timer(_PATIENCE, _signal_again, [number])
+        self._alarm.daemon = True
+        self._alarm.start()
+        if not (first and self._careful):
+            raise KeyboardInterrupt
+
+    def _disarm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm.join()  # so that it does not signal later, to whoever listens then
+
+
+def _signal_again(number: int) -> None:
+    """Interrupt what the main thread is waiting for, too."""
+    signal.pthread_kill(threading.main_thread().ident or 0, number)

@@ -6,7 +6,9 @@ the one that was priced: measured where a lot is drawn and where noise is, not w
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,9 +18,17 @@ import torch
 from sklearn.datasets import load_digits
 
 import doublure as db
-from doublure.private import whole_noise
+from doublure.errors import NotAsPriced, SettingError
+from doublure.ledger import Reservation
+from doublure.methods import adversarial, marginals, private_teacher
+from doublure.methods.kept_tables import KeptTables
+from doublure.methods.table_guided import TableGuidedSettings
+from doublure.private import facts, whole_noise
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
+from doublure.private.critic_steps import CriticSteps
+from doublure.private.executed import as_priced
 from doublure.private.noise import OsKeyedNoise
+from doublure.private.queries.lot_gradients import CriticSettings
 from doublure.private.sampling import PoissonSampler
 
 MAGNITUDE = 90
@@ -206,3 +216,168 @@ def check_what_runs_is_what_was_priced(letters, ran, tmp_path, name, units, time
 @pytest.mark.parametrize("name", CASES)
 def test_what_runs_is_what_was_priced(letters, ran, tmp_path, name, units, times):
     check_what_runs_is_what_was_priced(letters, ran, tmp_path, name, units, times)
+
+
+# -- what was bought is answered otherwise than anybody expected ------------------------------------------------------
+
+BOUGHT = f"""
+doublure: 1
+kind: table
+units: {{learn: 1.0, magnitude: {MAGNITUDE}}}
+columns:
+  a: {{type: category, values: {{learn: 1.0}}, other: Other, missing: {{learn: 1.0}}}}
+  b: {{type: category, values: [u, v], missing: false, roles: [condition], shares: {{learn: 1.0}}}}
+  c: {{type: integer, bounds: {{learn: 1.0}}, missing: false}}
+  d: {{type: real, bounds: {{learn: 1.0}}, missing: false}}
+"""
+SMALL = {
+    "units": 20, "columns.a.values": ("x",), "columns.a.missing": False, "columns.b.shares": {"u": 0.9, "v": 0.1},
+    "columns.c.bounds": (0, 1), "columns.d.bounds": (0.0, 0.1),
+}  # fmt: skip
+LARGE = {
+    "units": 5000, "columns.a.values": tuple("xyzstw"), "columns.a.missing": True,
+    "columns.b.shares": {"u": 0.2, "v": 0.8}, "columns.c.bounds": (-400, 90_000), "columns.d.bounds": (-1e9, 1e9),
+}  # fmt: skip
+ANSWERED = ("dpgan, table", "statistics, table", "guided, table")
+
+
+@dataclass
+class Answered:
+    """What a run did, and what it was built of.
+
+    Attributes:
+        order: What was marked, authorised, drawn and noised, in order, each with its figure.
+        critics: A critic's settings, step by step.
+        sizes: How many numbers each noise was for.
+        executed: As it was written down.
+        schema: With the answers.
+    """
+
+    order: list[tuple[str, Any]] = field(default_factory=list)
+    critics: list[CriticSettings] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    executed: Any = None
+    schema: Any = None
+
+
+def answered(patch: pytest.MonkeyPatch, plan: db.Plan, data: Any, answers: dict[str, Any], folder: Path) -> Answered:
+    """Fit a plan with these answers in the place of what was learned, which is asked and paid for all the same."""
+    found = Answered()
+    learn, advance, marked = facts.learn, Reservation.advance, Reservation.noise_drawn
+    lot, normal, gaussian, step = PoissonSampler.lot, OsKeyedNoise.normal, whole_noise.gaussian, CriticSteps.gradient
+
+    def learned(question: Any, *given: Any, **named: Any) -> Any:
+        learn(question, *given, **named)
+        return answers[question.path]
+
+    def before(act: str, run: Any, figure: Any = lambda self, *given, **named: given[-1]) -> Any:
+        def recorded(*given: Any, **named: Any) -> Any:
+            found.order.append((act, figure(*given, **named)))
+            return run(*given, **named)
+
+        return recorded
+
+    def noisy(source: OsKeyedNoise, size: int, std: float) -> Any:
+        found.sizes.append(size)
+        return normal(source, size, std)
+
+    def counted(counts: Any, *, scale: float) -> Any:
+        found.sizes.append(counts.size)
+        return gaussian(counts, scale=scale)
+
+    def stepped(made: CriticSteps, *given: Any) -> Any:
+        found.critics.append(made.settings)
+        return step(made, *given)
+
+    with patch.context() as inner:
+        inner.setattr(facts, "learn", learned)
+        inner.setattr(Reservation, "noise_drawn", before("mark", marked))
+        inner.setattr(Reservation, "advance", before("authorise", advance))
+        inner.setattr(PoissonSampler, "lot", before("lot", lot, lambda sampler: sampler.sample_rate))
+        inner.setattr(OsKeyedNoise, "normal", before("noise", noisy))
+        inner.setattr(whole_noise, "gaussian", before("noise", counted, lambda counts, *, scale: scale))
+        inner.setattr(CriticSteps, "gradient", before("step", stepped, lambda made, *given: made.event))
+        folder.mkdir()
+        ledger = db.Ledger.create(folder / "ledger", dataset="d", epsilon=1e6, delta=0.1)
+        found.schema = db.fit(data, plan, ledger=ledger, out=folder / "run", seed=1).schema
+    found.executed = json.loads((folder / "run" / "executed.json").read_text())
+    return found
+
+
+def check_answers_set_the_divisor_and_the_encoding_alone(patch: pytest.MonkeyPatch, folder: Path, name: str) -> None:
+    """Rates, noise, steps and C are the same bit for bit, whatever is learned."""
+    case = CASES[name]
+    plan = db.plan(
+        db.Schema.parse(BOUGHT), method=case.method, epsilon=20.0, delta=1e-4, accountant="rdp", **case.settings
+    )
+    data = data_of(case, MAGNITUDE).assign(d=0.5)
+    small, large = (answered(patch, plan, data, answers, folder / str(answers["units"])) for answers in (SMALL, LARGE))
+    assert small.order == large.order
+    assert small.executed == large.executed
+    assert as_priced(small.executed)
+    divisors = [[each.expected_units for each in one.critics] for one in (small, large)]
+    assert np.divide(*divisors[::-1]) == pytest.approx(np.full(len(small.critics), 5000 / 20))
+    assert [replace(each, expected_units=1.0) for each in small.critics] == [
+        replace(each, expected_units=1.0) for each in large.critics
+    ]
+    assert small.schema != large.schema
+    assert small.sizes != large.sizes
+    acts = [act for act, _ in small.order]
+    assert acts.count("noise") == plan.steps
+    assert acts.count("mark") == len(SMALL)
+    assert acts.count("step") == acts.count("lot") == len(small.critics)
+    assert bool(small.critics) == any(case.lots)
+
+
+@pytest.mark.parametrize("name", ANSWERED)
+def test_answers_set_the_divisor_and_the_encoding_alone(monkeypatch, tmp_path, name):
+    check_answers_set_the_divisor_and_the_encoding_alone(monkeypatch, tmp_path, name)
+
+
+EVENT = "job.accesses[-1].event"
+REBUILT = (
+    f"type({EVENT})(noise_multiplier={EVENT}.noise_multiplier, sample_rate=min(1.0, self.critic_lot / job.units), "
+    f"steps={EVENT}.steps)"
+)
+BY_ANSWERS = {
+    "C by the units": (
+        "dpgan, table", private_teacher, "private_teacher",
+        ("schedule=settings.schedule", "schedule=type(settings.schedule)(max_grad_norm=job.units / 100)"),
+    ),
+    "C by the domain": (
+        "dpgan, table", private_teacher, "private_teacher",
+        ("schedule=settings.schedule", "schedule=type(settings.schedule)(max_grad_norm=1 / job.encoder.body_shape[0])"),
+    ),
+    "steps by the units": (
+        "dpgan, table", adversarial, "train",
+        ("teacher.taken < teacher.steps", "teacher.taken < min(teacher.steps, job.units // 10)"),
+    ),
+    "a rate by the units": (
+        "guided, table", TableGuidedSettings, "train",
+        ("job.accesses[-1]", f"type(job.accesses[-1])(purpose='teach the critic', event={REBUILT})"),
+    ),
+    "pairs by the units": (
+        "statistics, table", marginals._NoisyTables, "__init__",
+        ("combinations(range(count), 2)", "list(combinations(range(count), 2))[: max(1, job.units // 1000)]"),
+    ),
+    "a release by the units": (
+        "statistics, table", marginals._NoisyTables, "__init__",
+        ("combinations(range(count), 2)", "combinations(range(count), 2 if job.units > 100 else 9)"),
+    ),
+    "records by the units": (
+        "statistics, table", KeptTables, "released",
+        ("job.encoder.schema.unit.max_records", "max(1, job.units // 1000)"),
+    ),
+    "noise by the divisor": (
+        "guided, table", CriticSettings, "moved",
+        ("self.bound(step)", "self.bound(step) * self.expected_units / 30"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mutant", BY_ANSWERS)
+def test_a_mechanism_that_follows_from_an_answer_is_caught(lab, monkeypatch, tmp_path, mutant):
+    name, owner, function, edit = BY_ANSWERS[mutant]
+    lab.plant(owner, function, edit)
+    with pytest.raises((AssertionError, NotAsPriced, SettingError)):
+        check_answers_set_the_divisor_and_the_encoding_alone(monkeypatch, tmp_path, name)

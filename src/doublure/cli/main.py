@@ -6,7 +6,9 @@ stdout and progress to stderr.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import os
 import signal
 import sys
 from typing import Any
@@ -14,6 +16,7 @@ from typing import Any
 import typer
 
 from doublure._version import __version__
+from doublure.errors import Interrupted
 
 app = typer.Typer(
     name="doublure",
@@ -67,6 +70,12 @@ def run(arguments: list[str] | None = None) -> Any:
     from doublure.cli.terminal import run_guarded
 
     code = run_guarded(app, arguments)
-    # Nothing is left to be stopped: a second Ctrl-C would only show a traceback from how the libraries end.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Nothing is left to be stopped: a second signal would only show a traceback from how the libraries end.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    if code == Interrupted.exit_code:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code)  # all is closed, and to free millions of records one by one takes seconds
     sys.exit(code)

@@ -179,7 +179,27 @@ def _tell(outcome: Outcome, command: str, as_json: bool) -> None:
         console().print(outcome.text)
 
 
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let no further signal cut off what is said about the first."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, signal.SIG_IGN) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler or signal.SIG_DFL)
+
+
 def _report(error: DoublureError, command: str, as_json: bool) -> int:
+    with _undisturbed():
+        return _reported(error, command, as_json)
+
+
+def _reported(error: DoublureError, command: str, as_json: bool) -> int:
     if as_json:
         facts = {"code": error.code, "field": error.field, "message": error.message, "remedy": error.remedy}
         try:

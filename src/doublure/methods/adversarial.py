@@ -185,6 +185,7 @@ def train(job: Job, settings: AdversarialSettings, teacher: Teacher, adversaries
     while teacher.taken < teacher.steps:
         try:
             for _ in range(min(adversaries.pace.n_critic, teacher.steps - teacher.taken)):
+                job.check_stop()
                 adversaries.follow(teacher.gradient(adversaries.critic, adversaries.partner))
         except Interrupted:
             # Raised before a step is drawn: what the steps so far have taught need not be lost.

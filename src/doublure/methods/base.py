@@ -223,7 +223,7 @@ class Job:
         mechanism: What answers queries, and pays for them by these accesses.
         units: N, public or bought: the divisor and nothing else.
         authorise: Returns once the given step is written down, where no access pays for it.
-        check_stop: Raises if the run was asked to stop.
+        check_stop: Goes on, or raises Interrupted where a signal has come; called where nothing drawn would be lost.
         taken: Noisy steps already spent by an interrupted run.
         sample_rate: Of lots that protect no one; a private lot's is its event's.
         checkpoints: Where state is kept.

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
-from doublure.errors import LostRun, RunFolderError
+from doublure.errors import Interrupted, LostRun, RunFolderError
+
+if TYPE_CHECKING:
+    from doublure.access import Access
+    from doublure.methods.base import Job
+
+_UNDRAWN = "undrawn"
 
 
 def written(modules: Mapping[str, nn.Module], optimizers: Mapping[str, torch.optim.Optimizer]) -> dict[str, Tensor]:
@@ -51,6 +58,40 @@ def taken_up() -> Iterator[None]:
         raise RunFolderError(
             "does not fit the plan's networks", field="checkpoint", remedy="fit into a new folder"
         ) from None
+
+
+def undrawn_taken_up(job: Job) -> dict[str, Tensor]:
+    """Return a job's kept state; a release that was stopped before its noise was drawn may be drawn after all.
+
+    The mark that says so is gone from disk before the mechanism is told.
+    """
+    kept = dict(job.checkpoints.load() or {})
+    mark = kept.pop(_UNDRAWN, None)
+    if mark is not None:
+        place, taken, at = (int(number) for number in mark)
+        job.checkpoints.save(at, kept)
+        job.mechanism.not_drawn(job.accesses[place], taken)
+    return kept
+
+
+@contextmanager
+def undrawn_is_kept(job: Job, access: Access, kept: Mapping[str, Tensor], at: int) -> Iterator[None]:
+    """Keep a mark where a signal stops a release before its noise is drawn.
+
+    Args:
+        job: The stage.
+        access: What pays for the release.
+        kept: The stage's state before it.
+        at: The stage's step before it.
+    """
+    before = job.mechanism.taken(access)
+    try:
+        yield
+    except (Interrupted, KeyboardInterrupt):
+        if job.mechanism.taken(access) == before:
+            mark = torch.tensor([job.accesses.index(access), before, at])
+            job.checkpoints.save(at, {**kept, _UNDRAWN: mark})
+        raise
 
 
 def lost_release(doing: str) -> LostRun:

@@ -28,6 +28,7 @@ class KeptTables:
     def __init__(self, job: Job) -> None:
         self._job = job
         self._kept: dict[str, Tensor] = dict(job.checkpoints.load() or {})
+        self._kept = kept_state.undrawn_taken_up(job)
         self._accesses = counting_accesses(job.accesses)
 
     def released(self, name: str, number: int, wanted: Sequence[Table]) -> list[Floats]:
@@ -47,7 +48,9 @@ class KeptTables:
             if job.mechanism.taken(access):
                 raise kept_state.lost_release("tables were counted")
             counts = Counts(tables=wanted, max_records=job.encoder.schema.unit.max_records)
-            counted = counts.split(job.mechanism.release(counts, access, job.records))
+            job.check_stop()
+            with kept_state.undrawn_is_kept(job, access, self._kept, number - 1):
+                counted = counts.split(job.mechanism.release(counts, access, job.records))
             self._kept |= {each: torch.from_numpy(table) for each, table in zip(names, counted, strict=True)}
             job.checkpoints.save(number, self._kept)
         job.progress.at(number)

@@ -64,4 +64,5 @@ def _vote(job: Job, access: Access, groups: int) -> Tensor:
         see=lambda images: features(images).flatten(1).cpu(),
         width=channels * paths(1) * places(shape),
     )
+    job.check_stop()
     return votes.winners(job.mechanism.release(votes, access, job.records))

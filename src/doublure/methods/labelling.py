@@ -100,6 +100,7 @@ def labelled(job: Job, settings: LabellerSettings, generator: nn.Module, noise_w
         return torch.softmax(seen @ weights.T, dim=1) - labels, seen
 
     while sums.taken < last:
+        job.check_stop()
         bound = settings.labeller_clip
         total = sums.release(factors, shape=(classes, view.directions.shape[1]), bound=bound)
         velocity = settings.labeller_momentum * velocity + total / (bound * job.units)

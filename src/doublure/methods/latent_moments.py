@@ -49,7 +49,7 @@ def mixture_from(job: Job, settings: LatentSettings, sums: NoisySums) -> nn.Modu
         raise TypeError("a mixture is of latents")
     mixture = settings.mixture(shapes).to(job.device)
     kinds, width, last = math.prod(shapes.condition_sizes), settings.latent, sums.releases
-    kept = dict(job.checkpoints.load() or {})
+    kept = kept_state.undrawn_taken_up(job)
     job.progress.stage("sum up the latents' moments", last)
 
     def release(name: str, classes: int, number: Factors) -> Tensor:
@@ -57,7 +57,9 @@ def mixture_from(job: Job, settings: LatentSettings, sums: NoisySums) -> nn.Modu
         if name not in kept:
             if sums.taken > _RELEASES.index(name):
                 raise kept_state.lost_release("moments were summed up")
-            kept[name] = sums.release(number, shape=(classes, 1 + width + width**2))
+            job.check_stop()
+            with kept_state.undrawn_is_kept(job, sums.next, kept, sums.taken):
+                kept[name] = sums.release(number, shape=(classes, 1 + width + width**2))
             job.checkpoints.save(sums.taken, kept)
         job.progress.at(sums.taken)
         return kept[name].to(job.device)

@@ -139,12 +139,14 @@ def taught_by(
         build: Makes the untaught generator, the same each time.
     """
     features = features.to(job.device)
-    kept = dict(job.checkpoints.load() or {})
+    kept = kept_state.undrawn_taken_up(job)
     job.progress.stage("average the records' features", 1)
     if RELEASED not in kept:
         if sums.taken:
             raise kept_state.lost_release("features were averaged")
-        kept[RELEASED] = _released(sums, features, job.encoder.condition_width)
+        job.check_stop()
+        with kept_state.undrawn_is_kept(job, sums.next, kept, 0):
+            kept[RELEASED] = _released(sums, features, job.encoder.condition_width)
         job.checkpoints.save(sums.taken, kept)
     job.progress.at(1)
     with kept_state.taken_up():

@@ -43,6 +43,13 @@ class NoisySums:
         return sum(self._mechanism.taken(access) for access in self._accesses)
 
     @property
+    def next(self) -> Access:
+        """What pays for the next one."""
+        if self.taken >= self.releases:
+            raise SettingError("all noisy steps of the plan have been taken", field="steps", remedy="make a new plan")
+        return self._releases[self.taken]
+
+    @property
     def deviations(self) -> tuple[float, ...]:
         """Standard deviation of each release's noise where C is 1, in order."""
         moved = Sensitivity.of_length(self._max_records, 1)
@@ -66,8 +73,7 @@ class NoisySums:
         Raises:
             SettingError: The release is not the planned one, or its noise is none that float32 can carry.
         """
-        if self.taken >= self.releases:
-            raise SettingError("all noisy steps of the plan have been taken", field="steps", remedy="make a new plan")
+        access = self.next
         query = BoundedSums(factors=factors, shape=shape, max_records=self._max_records, bound=bound)
-        noisy = self._mechanism.release(query, self._releases[self.taken], self._records)
+        noisy = self._mechanism.release(query, access, self._records)
         return torch.from_numpy(noisy).view(shape)

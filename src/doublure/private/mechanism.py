@@ -86,6 +86,15 @@ class Mechanism:
             raise _no_access(access)
         return self._taken[access]
 
+    def not_drawn(self, access: Access, taken: int) -> None:
+        """Take back that an access's last step was spent: an earlier session was stopped before its noise was drawn.
+
+        Args:
+            access: Of the plan.
+            taken: How many had been drawn then.
+        """
+        self._taken[access] = min(self.taken(access), taken)
+
     def deviation(self, access: Access, sensitivity: Sensitivity) -> float:
         """Return the standard deviation of the noise that an access adds to each number."""
         event = access.event
@@ -117,8 +126,8 @@ class Mechanism:
         stated = query.sensitivity
         _refuse_dearer(stated, access)
         self._authorise(access, 0 if access.path is not None else self._before[access] + taken + 1)
-        self._taken[access] = taken + 1
         answer = query.answer(records, sample_rate=getattr(event, "sample_rate", 1.0))
+        self._taken[access] = taken + 1  # from here on it may be drawn
         moved = answer.sensitivity
         if not all(math.isclose(*pair, rel_tol=_ROUNDING) for pair in ((moved.l1, stated.l1), (moved.l2, stated.l2))):
             raise NotAsPriced("moves otherwise than it states", field=access.purpose, remedy=DEFECT)

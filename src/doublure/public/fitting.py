@@ -101,7 +101,7 @@ def fit(
             job = _job(source.load(resolved), resolved, own, folder, public_seed, device, listener, stop)
             folder.refuse_other_records(job.records.fingerprint)
             networks = _taught(job)
-    except Interrupted:
+    except (Interrupted, KeyboardInterrupt):
         raise Interrupted("stopped; what was learned is kept", field=out, remedy="go on with --resume") from None
     except BaseException:
         folder.discard()
