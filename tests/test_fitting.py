@@ -14,7 +14,6 @@ from functools import partial
 
 import pytest
 import torch
-from doublure.private.tabulation import PrivateTables
 
 import doublure as db
 from doublure import fitting, progress, stopping
@@ -32,8 +31,9 @@ from doublure.errors import (
 )
 from doublure.ledger import Reservation, disk
 from doublure.methods.dpgan import Dpgan
-from doublure.private import facts, statistics
+from doublure.private import facts, whole_noise
 from doublure.private.noise import OsKeyedNoise
+from doublure.private.queries.counts import Counts
 from doublure.run_folder import RunFolder
 
 
@@ -633,18 +633,18 @@ def test_reading_and_encoding_end_at_once_and_cost_nothing(small, book, tmp_path
 def test_a_count_that_is_stopped_before_its_noise_is_drawn_is_drawn_once(small, book, tmp_path, monkeypatch, number):
     """It was authorised and nothing came of it: the folder says so until somebody takes it up, and no longer."""
     plan = db.plan(small.declared, method="statistics", epsilon=2.0, delta=1e-4, components=4, fit_steps=5)
-    noisy, counted, drawn = statistics.noisy_histogram, PrivateTables._counted, []
+    noisy, counted, drawn = whole_noise.gaussian, Counts.answer, []
 
-    def counts(tables, wanted):
+    def counts(query, records, *, sample_rate):
         os.kill(os.getpid(), number)
         os.kill(os.getpid(), number)
-        return counted(tables, wanted)
+        return counted(query, records, sample_rate=sample_rate)
 
-    monkeypatch.setattr(statistics, "noisy_histogram", lambda *a, **k: (drawn.append(1), noisy(*a, **k))[1])
+    monkeypatch.setattr(whole_noise, "gaussian", lambda *a, **k: (drawn.append(1), noisy(*a, **k))[1])
     fit = partial(db.fit, small.frame(), plan, ledger=book, out=tmp_path / "run")
     for resume in (False, True):
         with monkeypatch.context() as patch:
-            patch.setattr(PrivateTables, "_counted", counts)
+            patch.setattr(Counts, "answer", counts)
             with pytest.raises(Interrupted, match="go on with --resume"):
                 fit(resume=resume)
     assert drawn == []
@@ -664,16 +664,16 @@ def test_a_count_that_is_stopped_before_its_noise_is_drawn_is_drawn_once(small, 
 
 def test_a_count_that_was_stopped_comes_to_its_end(small, book, tmp_path, monkeypatch):
     plan = db.plan(small.declared, method="statistics", epsilon=2.0, delta=1e-4, components=4, fit_steps=5)
-    counted = PrivateTables._counted
+    counted = Counts.answer
     calls = []
 
-    def counts(tables, wanted):
-        calls.append(len(wanted))
+    def counts(query, records, *, sample_rate):
+        calls.append(len(query.tables))
         if len(calls) in (1, 3):
             raise KeyboardInterrupt
-        return counted(tables, wanted)
+        return counted(query, records, sample_rate=sample_rate)
 
-    monkeypatch.setattr(PrivateTables, "_counted", counts)
+    monkeypatch.setattr(Counts, "answer", counts)
     for resume in (False, True):
         with pytest.raises(Interrupted):
             db.fit(small.frame(), plan, ledger=book, out=tmp_path / "run", resume=resume)

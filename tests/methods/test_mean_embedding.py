@@ -250,7 +250,7 @@ def test_it_releases_once_and_keeps_it(digits, monkeypatch):
     made = table.method("statistics").train(job)
     assert asked == [(10 * 129, 2.0)]
     assert authorised == [1]  # the release alone costs
-    assert next(stops) == 5  # before each step, whether to stop
+    assert next(stops) == 6  # before the release and each step, whether to stop
     assert memory.steps == [1, 1]
     assert memory.kept["fit_step"].tolist() == [5]
     again = table.method("statistics").train(digits.job("statistics", memory=memory, sigma=2.0, taken=1, fit_steps=5))

@@ -11,7 +11,8 @@ from doublure.errors import SettingError
 from doublure.networks import sizes
 from doublure.networks.conv import ConvCritic, ConvGenerator, activation
 from doublure.private.clipping import clipped_sum
-from doublure.private.gradients import CriticLoss, RecordGradients, Records, per_record_reference, refuse_cross_record
+from doublure.private.gradients import CriticLoss, RecordGradients, Records, per_record_reference
+from doublure.private.independence import refuse_cross_record
 
 SHAPES = [(1, 28, 28), (3, 32, 32), (3, 48, 48), (1, 4, 4), (3, 9, 17)]
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from doublure.networks.mlp import MlpCritic, MlpGenerator
-from doublure.private.gradients import refuse_cross_record
+from doublure.private.independence import refuse_cross_record
 
 torch.set_num_threads(1)
 

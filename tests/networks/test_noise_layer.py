@@ -8,7 +8,8 @@ import torch
 from doublure.networks.conv import ConvCritic
 from doublure.networks.mlp import MlpCritic
 from doublure.networks.noise_layer import NoiseLayer, NoisyCritic
-from doublure.private.gradients import CriticLoss, Records, batch_gradient, refuse_cross_record
+from doublure.private.gradients import CriticLoss, Records, batch_gradient
+from doublure.private.independence import refuse_cross_record
 from doublure.private.noise import secret_draws
 
 

@@ -12,7 +12,8 @@ from doublure.networks.conv import ConvCritic
 from doublure.networks.recurrent import LstmGenerator
 from doublure.networks.series import ConvSeriesGenerator, MlpSeriesCritic
 from doublure.private.clipping import clipped_sum
-from doublure.private.gradients import CriticLoss, RecordGradients, Records, per_record_reference, refuse_cross_record
+from doublure.private.gradients import CriticLoss, RecordGradients, Records, per_record_reference
+from doublure.private.independence import refuse_cross_record
 
 MASKED = (Planes(channel="a", first=0, states=3), Planes(channel="b", first=4, states=0))
 PLAIN = (Planes(channel="a", first=0, states=0),)

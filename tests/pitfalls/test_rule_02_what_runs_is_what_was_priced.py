@@ -368,9 +368,9 @@ BY_ANSWERS = {
         "statistics, table", KeptTables, "released",
         ("job.encoder.schema.unit.max_records", "max(1, job.units // 1000)"),
     ),
-    "noise by the divisor": (
-        "guided, table", CriticSettings, "moved",
-        ("self.bound(step)", "self.bound(step) * self.expected_units / 30"),
+    "C by the divisor": (
+        "guided, table", CriticSettings, "bound",
+        ("self.schedule.at(step // self.n_critic)", "self.schedule.at(step // self.n_critic) * self.expected_units"),
     ),
 }  # fmt: skip
 

@@ -28,7 +28,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from doublure.access import Access
-from doublure.errors import NotAsPriced, SettingError
+from doublure.errors import Interrupted, NotAsPriced, SettingError
 from doublure.private import whole_noise
 from doublure.private.accounting import ApproximateEvent, DiscreteGaussianEvent, Event, GaussianEvent, PureEvent
 from doublure.private.executed import DEFECT, Executed, steps_of
@@ -126,8 +126,12 @@ class Mechanism:
         stated = query.sensitivity
         _refuse_dearer(stated, access)
         self._authorise(access, 0 if access.path is not None else self._before[access] + taken + 1)
-        answer = query.answer(records, sample_rate=getattr(event, "sample_rate", 1.0))
-        self._taken[access] = taken + 1  # from here on it may be drawn
+        self._taken[access] = taken + 1
+        try:
+            answer = query.answer(records, sample_rate=getattr(event, "sample_rate", 1.0))
+        except (Interrupted, KeyboardInterrupt):  # stopped by its owner, and nothing was drawn yet
+            self._taken[access] = taken
+            raise
         moved = answer.sensitivity
         if not all(math.isclose(*pair, rel_tol=_ROUNDING) for pair in ((moved.l1, stated.l1), (moved.l2, stated.l2))):
             raise NotAsPriced("moves otherwise than it states", field=access.purpose, remedy=DEFECT)

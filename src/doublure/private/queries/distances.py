@@ -88,7 +88,7 @@ class MeasuredDistances:
 
         Private: it is fed with private gradients.
         """
-        if lost := taken - self._accountant.steps_taken:
+        if (lost := taken - self._accountant.steps_taken) > 0:
             self._accountant.lost(self._noise_multiplier, sample_rate, lost)
         return self._accountant
 
