@@ -144,7 +144,7 @@ def job_of(settings, body, condition):
     )  # fmt: skip
     return SimpleNamespace(
         encoder=encoder, settings=settings, private=False, device="cpu", seed=3, taken=0, checkpoints=Kept(),
-        progress=Silent(), log=lambda line: None,
+        progress=Silent(), log=lambda line: None, check_stop=lambda: None,
     )  # fmt: skip
 
 

@@ -51,6 +51,7 @@ def test_events_are_steps_are_draws(lab, n_critic):
 
 COUNTED = "self._taken[access] = taken + 1"
 LOT = "sampler.lot()"
+RATE = "getattr(event, 'sample_rate', 1.0)"
 NORMAL = "self._noise.normal(total.size, event.noise_multiplier * moved.l2)"
 ASKED = "self._authorise(access, 0 if access.path is not None else self._before[access] + taken + 1)"
 NOISY = "noisy, ran = self._noised(answer, access)"
@@ -160,7 +161,7 @@ def test_what_was_done_is_what_was_paid_for(lab, plan, tmp_path):
     ("owner", "name", "edit"),
     [
         (Mechanism, "_noised", (NORMAL, NORMAL.replace("event", "0.9 * event"))),
-        (Mechanism, "release", ("getattr(event, 'sample_rate', 1.0)", "min(1.0, 1.1 * event.sample_rate)")),
+        (Mechanism, "release", (RATE, f"min(1.0, 1.1 * {RATE})")),
         (CriticSteps, "steps", ("self.event.steps", "self.event.steps + 1")),
     ],
     ids=["less noise", "larger lots", "more steps"],

@@ -180,7 +180,7 @@ def test_a_schedule_that_looks_at_the_data_is_caught(lab, owner, name, edit):
         check_labels_change_no_schedule_and_no_end(lab)
 
 
-@pytest.mark.parametrize("schedule", [clipping.Constant, clipping.Geometric, clipping.Steps])
+@pytest.mark.parametrize("schedule", [clipping.Constant, clipping.Geometric])
 def test_a_schedule_is_asked_by_step_and_by_nothing_else(schedule):
     assert list(inspect.signature(schedule.at).parameters) == ["self", "step"]
     assert schedule.__dataclass_params__.frozen

@@ -14,13 +14,14 @@ from safetensors import safe_open
 
 from doublure import fitting
 from doublure.errors import Interrupted, NotAsPriced, RunFolderError, SettingError
-from doublure.methods import adversarial, marginals, private_teacher
+from doublure.methods import adversarial, kept_state, marginals, private_teacher
 from doublure.methods.adversarial import Adversaries
 from doublure.methods.kept_tables import KeptTables
 from doublure.private import noise, sampling, whole_noise
 from doublure.private.clipping import Constant
 from doublure.private.gradients import CriticLoss
 from doublure.private.noise import OsKeyedNoise
+from doublure.private.queries import counts
 from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.sampling import FixedSizeSampler, PoissonSampler
 from doublure.run_folder import RunFolder
@@ -471,7 +472,7 @@ def test_a_resumed_run_that_takes_more_is_caught(lab, monkeypatch, declared_plan
         numbers = count()
         monkeypatch.setattr(OsKeyedNoise, "normal", lambda self, size, std: seeded(size, std, next(numbers) % 3))
     else:
-        lab.plant(fitting._Run, "_priced", ("taken=self._reservation.authorised", "taken=0"))
+        lab.plant(fitting._Run, "__init__", ("taken=reservation.authorised", "taken=0"))
     with pytest.raises((AssertionError, NotAsPriced)):
         check_a_resumed_run_draws_fresh_noise_and_fewer_steps(lab, monkeypatch, declared_plan, tmp_path)
 
@@ -561,7 +562,7 @@ def test_a_lost_release_is_not_drawn_again(lab, monkeypatch, counting_plan, tmp_
     ("owner", "name", "edit"),
     [
         (KeptTables, "released", ("job.mechanism.taken(access)", "False")),
-        (fitting._Run, "_priced", ("taken=self._reservation.authorised", "taken=0")),
+        (fitting._Run, "__init__", ("taken=reservation.authorised", "taken=0")),
     ],
     ids=["not refused", "not remembered"],
 )
@@ -571,6 +572,64 @@ def test_a_lost_release_that_is_drawn_again_is_caught(
     lab.plant(owner, name, edit)
     with lab.caught():
         check_a_lost_release_is_not_drawn_again(lab, monkeypatch, counting_plan, tmp_path, release)
+
+
+def check_a_stopped_release_is_drawn_once(lab, patch, plan, folder):
+    """Stopped before its noise was drawn, a release may be drawn after all, once; stopped after that, it may not."""
+    draws, noisy, save = [], whole_noise.gaussian, RunFolder.save
+
+    def drawn(counts, *, scale):
+        draws.append(noisy(counts, scale=scale))
+        return draws[-1]
+
+    def stopped(*given, **named):
+        raise KeyboardInterrupt
+
+    def drawn_and_stopped(counts, *, scale):
+        drawn(counts, scale=scale)
+        raise KeyboardInterrupt
+
+    def dies(kept, step, tensors):
+        if draws:
+            raise Killed
+        save(kept, step, tensors)
+
+    def fit(name, noise, *replaced, resume=True):
+        more = {"ledger": folder / name / "ledger", "resume": True} if resume else {}
+        with patch.context() as inner:
+            for owner, attribute, new in ((whole_noise, "gaussian", noise), *replaced):
+                inner.setattr(owner, attribute, new)
+            lab.fit(lab.people(), plan, folder / name, real=True, **more)
+
+    with pytest.raises(Interrupted):
+        fit("before", drawn, (counts.Counts, "answer", stopped), resume=False)
+    assert not draws
+    with pytest.raises(Killed):
+        fit("before", drawn, (RunFolder, "save", dies))
+    lab.refusal(RunFolderError, lambda: fit("before", drawn))
+    assert len(draws) == 1
+    with pytest.raises(Interrupted):
+        fit("after", drawn_and_stopped, resume=False)
+    lab.refusal(RunFolderError, lambda: fit("after", drawn))
+    assert len(draws) == 2
+
+
+def test_a_stopped_release_is_drawn_once(lab, monkeypatch, counting_plan, tmp_path):
+    check_a_stopped_release_is_drawn_once(lab, monkeypatch, counting_plan, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "edit"),
+    [
+        (kept_state, "undrawn_taken_up", ("job.checkpoints.save(at, kept)", "pass")),
+        (kept_state, "undrawn_is_kept", ("job.mechanism.taken(access) == before", "True")),
+    ],
+    ids=["a mark that stays", "a mark after the noise"],
+)
+def test_a_stopped_release_that_is_drawn_again_is_caught(lab, monkeypatch, counting_plan, tmp_path, owner, name, edit):
+    lab.plant(owner, name, edit)
+    with lab.caught():
+        check_a_stopped_release_is_drawn_once(lab, monkeypatch, counting_plan, tmp_path)
 
 
 def check_kept_releases_are_taken_up(lab, patch, plan, folder, cut):
@@ -625,6 +684,6 @@ def test_kept_releases_are_taken_up(lab, monkeypatch, counting_plan, tmp_path, c
 def test_kept_releases_that_are_drawn_again_are_caught(lab, monkeypatch, counting_plan, tmp_path, cut):
     found = "not all(each in self._kept for each in names)"
     lab.plant(KeptTables, "released", (found, "True"), ("job.mechanism.taken(access)", "False"))
-    lab.plant(fitting._Run, "_priced", ("taken=self._reservation.authorised", "taken=0"))
+    lab.plant(fitting._Run, "__init__", ("taken=reservation.authorised", "taken=0"))
     with pytest.raises((AssertionError, NotAsPriced)):
         check_kept_releases_are_taken_up(lab, monkeypatch, counting_plan, tmp_path, cut)

@@ -20,8 +20,7 @@ from doublure.private.records import PrivateRecords
 
 ASKED = "self._authorise(access, 0 if access.path is not None else self._before[access] + taken + 1)"
 ANSWER = "query.answer(records, sample_rate=getattr(event, 'sample_rate', 1.0))"
-TAKEN = "self._taken[access] = taken + 1"
-COUNTED_FIRST = f"{ASKED}\n{TAKEN}\nanswer = {ANSWER}", f"answer = {ANSWER}\n{ASKED}\n{TAKEN}"
+COUNTED_FIRST = [(f"answer = {ANSWER}", "pass"), (ASKED, f"answer = {ANSWER}\n{ASKED}")]
 
 
 class Watch:
@@ -115,7 +114,7 @@ NOTED = "self.executed.note(access, ran, moved.l2)"
     ("owner", "name", "edits"),
     [
         (Mechanism, "release", [(ASKED, "pass"), (NOTED, f"{NOTED}\n{ASKED}")]),
-        (Mechanism, "release", [COUNTED_FIRST]),
+        (Mechanism, "release", COUNTED_FIRST),
         (fitting._Run, "_authorise", [("self._reservation.noise_drawn(access.purpose)", "pass")]),
     ],
     ids=["marked afterwards", "counted before it is marked", "not marked"],
@@ -229,7 +228,7 @@ def test_tables_are_charged_before_they_are_counted(lab, monkeypatch, counting_p
         (fitting, "fit", [("source.check(plan.schema)", "source.load(plan.schema)")]),
         (fitting._Run, "_advance", [("self._reservation.advance", "lambda step: None")]),
         (Mechanism, "release", [(ASKED, "pass")]),
-        (Mechanism, "release", [COUNTED_FIRST]),
+        (Mechanism, "release", COUNTED_FIRST),
     ],
     ids=["data before charge", "releases not authorised", "releases without leave", "counted before leave"],
 )  # fmt: skip

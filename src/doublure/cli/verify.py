@@ -22,7 +22,7 @@ def verify(
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
-    """Check a bundle: hashes, claim, its price by dp-accounting alone, ledger entry."""
+    """Check a bundle: hashes, claim, price, ledger entry."""
     from doublure.releasing import verify as check
 
     checked = check(bundle, ledger=ledger)

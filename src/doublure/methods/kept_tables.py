@@ -8,7 +8,6 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
 from doublure.methods import kept_state
 from doublure.methods.base import Job
@@ -27,7 +26,6 @@ class KeptTables:
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        self._kept: dict[str, Tensor] = dict(job.checkpoints.load() or {})
         self._kept = kept_state.undrawn_taken_up(job)
         self._accesses = counting_accesses(job.accesses)
 

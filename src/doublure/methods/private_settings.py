@@ -1,4 +1,4 @@
-"""What is clipped and noised in a private critic's steps: the settings of :class:`PrivateStep`, whatever the data."""
+"""What is clipped and noised in a private critic's steps: the settings of :class:`CriticSteps`, whatever the data."""
 
 from __future__ import annotations
 
