@@ -593,7 +593,7 @@ def test_a_second_signal_ends_the_run_at_once(small, book, tmp_path):
 def test_a_stage_that_never_asks_is_stopped_within_two_seconds(small, book, tmp_path, monkeypatch, first, second):
     """Nothing is drawn yet, but it was authorised: it counts, and the run's state is what the table says."""
 
-    def never_asks(source, size, std, *, device="cpu"):
+    def never_asks(source, size, std):
         for number in (first, second):
             if number is not None:
                 os.kill(os.getpid(), number)

@@ -19,6 +19,7 @@ from doublure.private.accounting import ApproximateEvent, event_to_json
 from doublure.private.executed import as_priced, steps_of
 from doublure.private.mechanism import Mechanism
 from doublure.private.noise import OsKeyedNoise
+from doublure.private.queries.counts import Counts
 
 COUNTED: dict[str, Any] = {"fit_steps": 3, "components": 4, "bins": 4, "groups": 2}
 CRITIC: dict[str, Any] = {"critic_share": 0.3, "critic_steps": 6, "critic_lot": 30, "critic_width": 8}
@@ -192,6 +193,21 @@ def test_a_run_that_was_stopped_lists_what_it_lost(plans, book, fitted, tmp_path
     (entry,) = read(tmp_path / "run")
     assert authorised(book) == 6
     assert (entry["drawn"], entry["lost"]) == (5, 1)
+    assert card_of(tmp_path / "run", tmp_path / "bundle")["executed"] is True
+
+
+def test_tables_that_were_stopped_before_their_noise_are_drawn_once_and_not_lost(plans, book, fitted, tmp_path):
+    plan = plans["statistics"]
+    for resume in (False, True):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Counts, "answer", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+            with pytest.raises(Interrupted):
+                fitted(plan, resume=resume)
+        assert [entry["event"] for entry in read(tmp_path / "run")] == [None, None]
+    fitted(plan, resume=True)
+    found = read(tmp_path / "run")
+    assert authorised(book) == plan.steps == 2
+    assert [(entry["drawn"], entry["lost"]) for entry in found] == [(1, 0), (1, 0)]
     assert card_of(tmp_path / "run", tmp_path / "bundle")["executed"] is True
 
 

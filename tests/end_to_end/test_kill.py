@@ -213,12 +213,6 @@ class Case:
         file = self.run / "run.json"
         return json.loads(file.read_text()) if file.exists() else {}
 
-    def account(self):
-        """Return what the ledger makes of its lines, those that were cut short among them."""
-        import doublure as db
-
-        return db.Ledger.open(self.path)._store.view().account
-
     def authorised(self) -> int:
         """Return how many steps the ledger counts, a line that was cut short included."""
         return max((run.authorised for run in self.counted.runs.values()), default=0)
