@@ -68,6 +68,9 @@ class NoisySums:
         """
         if self.taken >= self.releases:
             raise SettingError("all noisy steps of the plan have been taken", field="steps", remedy="make a new plan")
-        query = BoundedSums(factors=factors, shape=shape, max_records=self._max_records, bound=bound)
-        noisy = self._mechanism.release(query, self._releases[self.taken], self._records)
+        place = self.taken
+        query = BoundedSums(
+            factors=factors, shape=shape, max_records=self._max_records, bound=bound, noise=self.deviations[place]
+        )
+        noisy = self._mechanism.release(query, self._releases[place], self._records)
         return torch.from_numpy(noisy).view(shape)
