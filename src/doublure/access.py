@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from doublure.private.accounting import Event, event_from_json, event_to_json
+from doublure.private.accounting import Event, GaussianEvent, event_from_json, event_to_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +19,7 @@ class Access:
         delta: Its share of δ.
         path: The schema's fact that it learns, if it learns one.
         estimated: Whether the Bayesian accountant may price it by sampled gradient distances.
+        whole: Whether a Gaussian's sums are in whole numbers, and its noise too; the mechanism holds it to that.
     """
 
     purpose: str
@@ -27,6 +28,12 @@ class Access:
     delta: float | None = None
     path: str | None = None
     estimated: bool = False
+    whole: bool = False
+
+    @property
+    def exact(self) -> bool:
+        """Whether no floating-point number takes part in its noise: counts, and sums in whole numbers."""
+        return self.whole or not isinstance(self.event, GaussianEvent)
 
     def to_json(self) -> dict[str, Any]:
         """Return the access as ``plan.json`` holds it."""

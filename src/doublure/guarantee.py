@@ -49,6 +49,10 @@ ANY_DATA = (
 REFUSALS = "what a refusal tells: neighbours are data sets that the schema admits, and a fit refuses all others"
 """Among which data sets a claim holds: all of a form, with ``misfit: coerce``; what it leaves out with ``refuse``."""
 
+FLOATING = "floating-point and timing side channels"
+TIMING = "timing side channels"
+"""What arithmetic leaves out: the second where all noise is exact. A claim that says neither leaves out the first."""
+
 _GROUPS = (2, 5)
 _SHARES = (0.99, 0.9999)
 
@@ -163,6 +167,12 @@ class Guarantee(BaseModel):
         said = (made,) if shared_people else (made, NO_SHARED_PEOPLE_IN_LABELS)
         left = (SHARED_PEOPLE,) if shared_people and SHARED_PEOPLE not in self.excluded else ()
         return self.model_copy(update={"assumptions": (*self.assumptions, *said), "excluded": (*self.excluded, *left)})
+
+    @property
+    def inexact(self) -> Guarantee:
+        """The same claim, without saying that all noise is exact."""
+        excluded = tuple(FLOATING if left == TIMING else left for left in self.excluded)
+        return self.model_copy(update={"excluded": excluded})
 
     def estimated(self, *, mu: float, gamma: float, basis: str) -> Guarantee:
         """Return an ``empirical`` claim that states an estimate, in place of an earlier one if there was one.
@@ -325,7 +335,7 @@ def _dp(guarantee: Guarantee) -> str:
     return (
         f"(ε={figure(guarantee.epsilon)}, δ={figure(guarantee.delta)})-differentially private for one "
         f"{_covered(guarantee)}, {', '.join(how)}; given the declared schema{public}. "
-        f"Not covered: floating-point and timing side channels, {uncovered}.{choice}"
+        f"Not covered: {TIMING if TIMING in guarantee.excluded else FLOATING}, {uncovered}.{choice}"
     )
 
 

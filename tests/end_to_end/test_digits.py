@@ -149,12 +149,12 @@ class Watch:
 
     def __init__(self, patch):
         self.draws, self.steps, self.at = [], 0, {}
-        normal, step, save = OsKeyedNoise.normal, Teaching.step, RunFolder.save
+        whole, step, save = OsKeyedNoise.whole, Teaching.step, RunFolder.save
 
-        def drawn(source, size, std):
+        def drawn(source, size, std, unit):
             self.draws.append(size)
             self.end("draw", len(self.draws))
-            return normal(source, size, std)
+            return whole(source, size, std, unit)
 
         def stepped(teaching):
             self.steps += 1
@@ -165,7 +165,7 @@ class Watch:
             self.end("save", number)
             save(folder, number, tensors)
 
-        patch.setattr(OsKeyedNoise, "normal", drawn)
+        patch.setattr(OsKeyedNoise, "whole", drawn)
         patch.setattr(Teaching, "step", stepped)
         patch.setattr(RunFolder, "save", saved)
 

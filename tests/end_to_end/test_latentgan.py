@@ -205,14 +205,14 @@ def test_a_lost_release_is_not_drawn_again_and_no_latents_are_left(letters, tmp_
     if release > plan.steps:
         pytest.skip("it has one release")
     book = db.Ledger.create(tmp_path / "l", dataset="even", epsilon=50.0, delta=1e-2)
-    save, draws, normal = RunFolder.save, [], OsKeyedNoise.normal
+    save, draws, whole = RunFolder.save, [], OsKeyedNoise.whole
 
     def dies(folder, step, tensors):
         if step == release:
             raise Interrupted("stopped")
         save(folder, step, tensors)
 
-    monkeypatch.setattr(OsKeyedNoise, "normal", lambda self, *a, **k: (draws.append(1), normal(self, *a, **k))[1])
+    monkeypatch.setattr(OsKeyedNoise, "whole", lambda self, *a, **k: (draws.append(1), whole(self, *a, **k))[1])
     with monkeypatch.context() as patch:
         patch.setattr(RunFolder, "save", dies)
         with pytest.raises(Interrupted):
@@ -261,8 +261,9 @@ def test_a_run_that_is_stopped_while_it_learns_goes_on(letters, tmp_path, monkey
     book = db.Ledger.create(tmp_path / "l", dataset="even", epsilon=50.0, delta=1e-2)
     with monkeypatch.context() as patch:
         drawn = []
-        kept = OsKeyedNoise.normal
-        patch.setattr(OsKeyedNoise, "normal", lambda self, *a, **k: (drawn.append(1), kept(self, *a, **k))[1])
+        for name in ("normal", "whole"):
+            kept = getattr(OsKeyedNoise, name)
+            patch.setattr(OsKeyedNoise, name, lambda self, *a, kept=kept: (drawn.append(1), kept(self, *a))[1])
         patch.setattr(
             "doublure.stopping.StopSignal.check",
             lambda self: (_ for _ in ()).throw(Interrupted("stopped")) if len(drawn) >= draws else None,

@@ -91,13 +91,13 @@ def test_no_digit_in_front_changes_what_is_seen_of_another(digits, monkeypatch):
 @pytest.fixture
 def asked(monkeypatch):
     """What noise is asked for."""
-    calls, normal = [], OsKeyedNoise.normal
+    calls, whole = [], OsKeyedNoise.whole
 
-    def watched(source, size, std):
+    def watched(source, size, std, unit):
         calls.append((size, std))
-        return normal(source, size, std)
+        return whole(source, size, std, unit)
 
-    monkeypatch.setattr(OsKeyedNoise, "normal", watched)
+    monkeypatch.setattr(OsKeyedNoise, "whole", watched)
     return calls
 
 

@@ -440,17 +440,17 @@ def test_how_often_a_class_is_cut_follows_from_public_figures(letters):
 
 @pytest.mark.parametrize("splits", [0, 1])
 def test_moments_are_believed_as_far_as_the_noise_of_several_records_allows(letters, tmp_path, monkeypatch, splits):
-    added, believed, asked, normal, read = [], [], [], OsKeyedNoise.normal, Moments.of
+    added, believed, asked, whole, read = [], [], [], OsKeyedNoise.whole, Moments.of
 
-    def watched(source, size, std):
+    def watched(source, size, std, unit):
         added.append(std)
-        return normal(source, size, std)
+        return whole(source, size, std, unit)
 
     def reading(total, noise):
         believed.append(noise)
         return read(total, noise)
 
-    monkeypatch.setattr(OsKeyedNoise, "normal", watched)
+    monkeypatch.setattr(OsKeyedNoise, "whole", watched)
     monkeypatch.setattr(Moments, "of", reading)
 
     def cut(settings, records, noise):

@@ -40,6 +40,9 @@ class Silence:
     def normal(self, size, std):
         return Drawn(np.zeros(size, dtype=np.float32), std)
 
+    def whole(self, size, std, unit):
+        return Drawn(np.zeros(size, dtype=np.int64), std)
+
 
 # -- the release -------------------------------------------------------------------------------------------------------
 
@@ -231,13 +234,13 @@ def test_the_rate_falls_to_a_twentieth(digits):
 
 
 def draws(monkeypatch):
-    asked, normal = [], OsKeyedNoise.normal
+    asked, whole = [], OsKeyedNoise.whole
 
-    def watched(source, size, std):
+    def watched(source, size, std, unit):
         asked.append((size, std))
-        return normal(source, size, std)
+        return whole(source, size, std, unit)
 
-    monkeypatch.setattr(OsKeyedNoise, "normal", watched)
+    monkeypatch.setattr(OsKeyedNoise, "whole", watched)
     return asked
 
 

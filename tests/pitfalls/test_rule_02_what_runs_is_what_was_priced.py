@@ -141,7 +141,7 @@ class Ran:
 def ran(monkeypatch: pytest.MonkeyPatch) -> Ran:
     torch.set_num_threads(1)
     found = Ran()
-    lot, normal, gaussian = PoissonSampler.lot, OsKeyedNoise.normal, whole_noise.gaussian
+    lot, normal, whole, gaussian = PoissonSampler.lot, OsKeyedNoise.normal, OsKeyedNoise.whole, whole_noise.gaussian
 
     def drawn(sampler: PoissonSampler) -> Any:
         found.rates.append(sampler.sample_rate)
@@ -151,12 +151,17 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> Ran:
         found.noise.append(std)
         return normal(source, size, std)
 
+    def noisy_in_steps(source: OsKeyedNoise, size: int, std: float, unit: float) -> Any:
+        found.noise.append(std)
+        return whole(source, size, std, unit)
+
     def counted(counts: Any, *, scale: float) -> Any:
         found.noise.append(scale)
         return gaussian(counts, scale=scale)
 
     monkeypatch.setattr(PoissonSampler, "lot", drawn)
     monkeypatch.setattr(OsKeyedNoise, "normal", noisy)
+    monkeypatch.setattr(OsKeyedNoise, "whole", noisy_in_steps)
     monkeypatch.setattr(whole_noise, "gaussian", counted)
     return found
 

@@ -79,7 +79,7 @@ class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings, CheckingSetti
         found = self.with_critic(statistics, schema, noise_multiplier)
         if not self.labeller_share:
             return found
-        return (*found, Access(purpose="teach the labeller", event=self.labeller_event(noise_multiplier)))
+        return (*found, Access(purpose="teach the labeller", event=self.labeller_event(noise_multiplier), whole=True))
 
     def labeller_event(self, noise_multiplier: float) -> GaussianEvent:
         """Return all steps of the labeller, whose noise together is that of its share."""

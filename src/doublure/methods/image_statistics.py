@@ -124,7 +124,7 @@ class ImageStatisticsSettings(StatisticsSettings):
     def accesses(self, schema: Schema, noise_multiplier: float) -> tuple[Access, ...]:
         """One access: the sums of features."""
         event = GaussianEvent(noise_multiplier=noise_multiplier)
-        return (Access(purpose="average the images' features for each label", event=event),)
+        return (Access(purpose="average the images' features for each label", event=event, whole=True),)
 
     def work(self, schema: Schema) -> Work:
         """Return what the release and the teaching compute and hold."""

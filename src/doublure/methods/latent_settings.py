@@ -203,7 +203,10 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
         """One access: whatever teaches the generator of latents. Inverting a record releases nothing."""
         events = self.latent_events(schema, noise_multiplier)
         purposes = _PURPOSES[self.teacher][-len(events) :]
-        return tuple(Access(purpose=purpose, event=event) for purpose, event in zip(purposes, events, strict=True))
+        whole = self.teacher != "critic"
+        return tuple(
+            Access(purpose=purpose, event=event, whole=whole) for purpose, event in zip(purposes, events, strict=True)
+        )
 
     def at_once(self, step: int, steps: int) -> int:
         """Return how many steps are authorised together: never past the critic's last; releases one by one."""
@@ -375,7 +378,7 @@ class ImageLatentSettings(LatentSettings, CheckingSettings):
         found = super().accesses(schema, noise_multiplier)
         if not self.labeller_share:
             return found
-        return (*found, Access(purpose="teach the labeller", event=self.labeller_event(noise_multiplier)))
+        return (*found, Access(purpose="teach the labeller", event=self.labeller_event(noise_multiplier), whole=True))
 
     def labeller_event(self, noise_multiplier: float) -> GaussianEvent:
         """Return all steps of the labeller."""

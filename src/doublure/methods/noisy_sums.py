@@ -73,7 +73,7 @@ class NoisySums:
         Raises:
             SettingError: The release is not the planned one, or its noise is none that float32 can carry.
         """
-        access = self.next
-        query = BoundedSums(factors=factors, shape=shape, max_records=self._max_records, bound=bound)
+        access, noise = self.next, self.deviations[self.taken]
+        query = BoundedSums(factors=factors, shape=shape, max_records=self._max_records, bound=bound, noise=noise)
         noisy = self._mechanism.release(query, access, self._records)
         return torch.from_numpy(noisy).view(shape)

@@ -6,15 +6,17 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 from doublure.errors import InputError, SettingError
+from doublure.guarantee import FLOATING, Guarantee
 from doublure.methods import choice, table
 from doublure.methods.base import settings_of
 from doublure.planning.bayesian import noise_of
 from doublure.planning.budget import Budget, events
 from doublure.planning.plans import VERSION, Plan, assemble, with_prices
 from doublure.private import accounting
+from doublure.private.noise import SourceName
 from doublure.schema import Schema
 
 _PRICE_TOLERANCE = 0.01
@@ -63,7 +65,15 @@ def _reassembled(data: Mapping[str, Any], name: str) -> Plan:
         raise InputError("is not a plan", field=name, remedy="make it with doublure plan") from None
     if not all(_is_estimate(figure) for figure in estimates.values()):
         raise InputError("is not a plan", field=f"{name} memory_bytes", remedy="make it with doublure plan")
+    if FLOATING in data["guarantee"].get("excluded", ()):  # a plan of 0.1.0 claims less, and goes on doing so
+        made = replace(made, guarantee=_before_exact_sums(made.guarantee, data["guarantee"].get("noise_source")))
     return replace(made, touches=touches, warnings=(*said, *made.warnings), **estimates)
+
+
+def _before_exact_sums(guarantee: Guarantee, source: object) -> Guarantee:
+    """Return a claim as 0.1.0 made it: it did not say that noise is exact, and named a stream."""
+    named = {"noise_source": source} if source in get_args(SourceName) else {}
+    return guarantee.inexact.model_copy(update=named)
 
 
 def _is_estimate(figure: object) -> bool:

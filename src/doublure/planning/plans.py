@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from doublure.access import Access
 from doublure.errors import BeyondPld, SettingError, printable
-from doublure.guarantee import ANY_DATA, LARGE_EPSILON, REFUSALS, Guarantee, odds_factor
+from doublure.guarantee import ANY_DATA, FLOATING, LARGE_EPSILON, REFUSALS, TIMING, Guarantee, odds_factor
 from doublure.methods import choice, table
 from doublure.methods.base import Method, MethodSettings, settings_of
 from doublure.planning import bayesian, loudness
@@ -33,6 +33,7 @@ from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
 
 VERSION = 1
+_EXACT = "the operating system's own stream, exact rounded normals"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +114,11 @@ class Plan:
     def learned(self) -> tuple[Access, ...]:
         """The accesses that buy facts, in the schema's order."""
         return tuple(access for access in self.touches if access.path is not None)
+
+    @property
+    def exact(self) -> bool:
+        """Whether all noise is exact, so that floating-point numbers are no side channel."""
+        return all(access.exact for access in self.touches)
 
     @property
     def training(self) -> tuple[Access, ...]:
@@ -281,7 +287,7 @@ def assemble(
         delta = budget.of_training(learned) if worst is None else bayesian.delta_of(settings)
         training = tuple(replace(access, delta=delta) for access in training)
     work = chosen.work(schema, settings)
-    guarantee = _guarantee(chosen, schema, settings, budget, accountant, training, worst)
+    guarantee = _guarantee(chosen, schema, settings, budget, accountant, (*learned, *training), worst)
     return Plan(
         method=chosen.name,
         schema=schema,
@@ -336,7 +342,7 @@ def _guarantee(
     settings: MethodSettings,
     budget: Budget,
     accountant: str | None,
-    training: tuple[Access, ...],
+    touches: tuple[Access, ...],
     worst: float | None,
 ) -> Guarantee:
     unit, max_records = schema.unit.name, schema.unit.max_records
@@ -348,6 +354,8 @@ def _guarantee(
     coerced = schema.misfit == "coerce"
     if coerced:
         assumptions.append(ANY_DATA)
+    training = tuple(access for access in touches if access.path is None)
+    settings_source = getattr(settings, "noise_source", None)
     rates = {getattr(access.event, "sample_rate", None) for access in training}
     found = Guarantee(
         kind="dp",
@@ -357,10 +365,10 @@ def _guarantee(
         sample_rate=chosen.sample_rate(schema, settings) if len(rates) == 1 else None,
         noise_multiplier=_noise_of(training),
         steps=chosen.work(schema, settings).steps,
-        noise_source=getattr(settings, "noise_source", None),
+        noise_source=_EXACT if {access.whole for access in training} == {True} else settings_source,
         assumptions=(*assumptions, *settings.assumptions),
         excluded=(
-            "floating-point and timing side channels",
+            TIMING if all(access.exact for access in touches) else FLOATING,
             "internal reports",
             *(() if coerced else (REFUSALS,)),
             *settings.excluded,

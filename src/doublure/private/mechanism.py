@@ -9,6 +9,9 @@ add/remove of one unit. The noise's standard deviation is σ times the sensitivi
 noise was scaled, the sensitivity and the rate of the lot make an event anew, which is compared with the plan's before
 anything is given out (:mod:`doublure.private.executed`).
 
+Of an answer in whole numbers the noise is whole, and exact; what a sum in steps of a grid (:attr:`Answer.unit`) gets is
+what the Gaussian mechanism gives out, rounded to the grid. Of real numbers, which gradients are, the noise is float32.
+
 ==========================================  =================================================================
 edge case                                   what happens
 ==========================================  =================================================================
@@ -16,6 +19,8 @@ no record at all, an empty lot              noise alone, and the release counts
 a query that moves further than was priced  refused before anything is asked
 a release beyond the plan, or not paid for  refused before anything is asked
 another event than was priced               nothing is given out, and the run ends
+real numbers where the claim counts on      nothing is given out, and the run ends
+whole ones (:attr:`Access.whole`)
 ==========================================  =================================================================
 """
 
@@ -32,7 +37,7 @@ from doublure.errors import Interrupted, NotAsPriced, SettingError
 from doublure.private import whole_noise
 from doublure.private.accounting import ApproximateEvent, DiscreteGaussianEvent, Event, GaussianEvent, PureEvent
 from doublure.private.executed import DEFECT, Executed, steps_of
-from doublure.private.noise import NoiseSource, require_std
+from doublure.private.noise import NoiseSource, product_upwards, require_std
 from doublure.private.queries.query import Answer, Query, Sensitivity
 
 R = TypeVar("R")
@@ -135,6 +140,8 @@ class Mechanism:
         moved = answer.sensitivity
         if not all(math.isclose(*pair, rel_tol=_ROUNDING) for pair in ((moved.l1, stated.l1), (moved.l2, stated.l2))):
             raise NotAsPriced("moves otherwise than it states", field=access.purpose, remedy=DEFECT)
+        if access.whole and answer.unit is None:
+            raise NotAsPriced("is not in whole numbers, as its claim says", field=access.purpose, remedy=DEFECT)
         noisy, ran = self._noised(answer, access)
         self.executed.note(access, ran, moved.l2)
         return noisy
@@ -142,6 +149,12 @@ class Mechanism:
     def _noised(self, answer: Answer, access: Access) -> tuple[Any, Event]:
         """Return the answer with noise, and the event that this was: from what the noise says it was scaled by."""
         event, moved, total = access.event, answer.sensitivity, answer.total
+        if isinstance(event, GaussianEvent) and answer.unit is not None:
+            whole = self._noise.whole(total.size, product_upwards(event.noise_multiplier, moved.l2), answer.unit)
+            ran = GaussianEvent(
+                noise_multiplier=whole.scale / moved.l2, sample_rate=answer.sample_rate, sampling=answer.sampling
+            )
+            return ((whole_noise.whole(total) + whole.values) * answer.unit).astype(np.float32), ran
         if isinstance(event, GaussianEvent):
             real = self._noise.normal(total.size, event.noise_multiplier * moved.l2)
             ran = GaussianEvent(

@@ -1,4 +1,4 @@
-"""Gaussian noise for sums of real numbers, and the other numbers that have to stay secret.
+"""Gaussian noise for sums, and the other numbers that have to stay secret.
 
 ======================  ==========================  ==================================================================
 source                  stream                      use
@@ -9,6 +9,9 @@ source                  stream                      use
 :class:`ReplayNoise`    what a test hands in        tests only; no setting can name it
 ======================  ==========================  ==================================================================
 
+Sums in whole numbers get whole noise, which is exact and the same from either real source: all its bits are the
+operating system's own stream (:mod:`doublure.private.rounded_normals`). Sums of real numbers (gradients) get float32.
+
 A source says with what it draws how far it was scaled (:class:`Drawn`): what ran is measured where it ran.
 
 What meets a private record beside the noise (the draw that its generated partner is made from, the place between the
@@ -18,21 +21,24 @@ its seed however many it is given, so that trying them all would give the draws 
 
 The real sources hold **no state**: each draw takes a fresh key of 128 bits from the operating system, or all of its
 bits, and forgets them. So there is nothing to seed, save, copy or replay, and processes after a fork, ranks and resumed
-runs cannot share a stream (design §5, rule 8). Neither hides the holes of floating-point numbers (Mironov 2012): the
-guarantee's sentence excludes them.
+runs cannot share a stream (design §5, rule 8). Float32 noise does not hide the holes of floating-point numbers (Mironov
+2012): where it is drawn, the guarantee's sentence excludes them.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from doublure.errors import SettingError
+from doublure.private.rounded_normals import rounded_normals
 
 if TYPE_CHECKING:
     import torch
@@ -68,6 +74,9 @@ class NoiseSource(Protocol):
 
     def normal(self, size: int, std: float) -> Drawn:
         """Return ``size`` independent draws of N(0, std²), float32 ``(size,)``."""
+
+    def whole(self, size: int, std: float, unit: float) -> Drawn:
+        """Return ``size`` independent draws of N(0, std²), rounded to whole steps of ``unit``, int64 ``(size,)``."""
 
 
 class Draws(Protocol):
@@ -105,6 +114,14 @@ class OsKeyedNoise(_Unsaved):
         generator = np.random.Generator(np.random.Philox(key=secrets.randbits(128)))
         return _scaled(generator.standard_normal(size, dtype=np.float32), std)
 
+    def whole(self, size: int, std: float, unit: float) -> Drawn:
+        """Return ``size`` independent draws of N(0, std²), rounded to whole steps of ``unit``, int64 ``(size,)``.
+
+        Raises:
+            SettingError: ``std`` is out of range for such steps.
+        """
+        return _in_steps(size, std, unit)
+
 
 class ChaCha20Noise(_Unsaved):
     """The operating system's own cryptographic stream, which is ChaCha20 on Linux; normals by the inverse CDF.
@@ -124,6 +141,14 @@ class ChaCha20Noise(_Unsaved):
             SettingError: ``std`` is not a positive number that float32 can carry.
         """
         return _scaled(_system_normals(size), std)
+
+    def whole(self, size: int, std: float, unit: float) -> Drawn:
+        """Return ``size`` independent draws of N(0, std²), rounded to whole steps of ``unit``, int64 ``(size,)``.
+
+        Raises:
+            SettingError: ``std`` is out of range for such steps.
+        """
+        return _in_steps(size, std, unit)
 
 
 class OsKeyedDraws(_Unsaved):
@@ -191,11 +216,22 @@ class ReplayNoise:
         Raises:
             ValueError: No draw is left, or the next has another size.
         """
-        self.asked.append((size, std))
+        return Drawn(self._next(size, std).astype(np.float32) * np.float32(std), std)
+
+    def whole(self, size: int, std: float, unit: float) -> Drawn:
+        """Return the next draw times ``std``, rounded to whole steps of ``unit``.
+
+        Raises:
+            ValueError: No draw is left, or the next has another size.
+        """
+        return Drawn(np.rint(self._next(size, std) * (std / unit)).astype(np.int64), std)
+
+    def _next(self, size: int, asked: float) -> npt.NDArray[np.float64]:
+        self.asked.append((size, asked))
         draw = next(self._draws, None)
         if draw is None or np.shape(draw) != (size,):
             raise ValueError("no draw is left to replay" if draw is None else "the next draw has another size")
-        return Drawn(np.asarray(draw, dtype=np.float32) * np.float32(std), std)
+        return np.asarray(draw, dtype=np.float64)
 
 
 def source(name: SourceName) -> NoiseSource:
@@ -232,6 +268,21 @@ def require_std(std: float, field: str = "std") -> None:
             field=field,
             remedy="check noise_multiplier × max_grad_norm",
         )
+
+
+def product_upwards(one: float, other: float) -> float:
+    """Return a product, rounded upwards and not to the nearest: noise is never less than was priced."""
+    return _upwards(Fraction(one) * Fraction(other))
+
+
+def _upwards(exact: Fraction) -> float:
+    nearest = float(exact)
+    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+
+
+def _in_steps(size: int, std: float, unit: float) -> Drawn:
+    scale = _upwards(Fraction(std) / Fraction(unit))
+    return Drawn(rounded_normals(size, scale), scale * unit)
 
 
 def _freshly_keyed() -> np.random.Generator:

@@ -76,6 +76,8 @@ class PrivateRecords:
         self._single = n_units == len(self._compact) and self.most_records <= 1
         self._expand = expand
         self._device = device
+        self._batches: dict[int, _Batches] = {}
+        self._numbered = False
 
     def lot(self, units: IntArray) -> tuple[Tensor, Tensor | None, Tensor | None, int]:
         """Return the records of the drawn units.
@@ -133,6 +135,36 @@ class PrivateRecords:
         """Yield bodies ``(≤ rows, D…)`` and conditions of all records, a chunk at a time. Private."""
         for chunk in self.chunks(rows):
             yield self._expanded(chunk)
+
+    def placed(self, rows: int) -> Iterator[tuple[Tensor, Tensor | None, Tensor]]:
+        """Yield all records in batches of one size, each at a place that follows from its own content. Private.
+
+        What is computed of a record then is the same to the last digit, whatever other records there are, on a machine
+        that computes the same from the same numbers at the same place.
+
+        Args:
+            rows: Records in a batch; places that are left empty hold zeros.
+
+        Yields:
+            Bodies ``(rows, D…)``, conditions ``(rows, K)`` or None, and how many records are equal to each ``(rows,)``
+            int64, zero for an empty place. Of no records there is one batch, and it is empty.
+        """
+        import torch
+
+        batches = self._placed(rows)
+        equal = np.bincount(batches.of, minlength=len(batches.first))
+        for first, end in zip([0, *batches.ends], batches.ends or [0], strict=False):
+            places = torch.from_numpy(batches.place[first:end])
+            times = torch.zeros(rows, dtype=torch.int64)
+            times[places] = torch.from_numpy(equal[first:end])
+
+            def filled(some: Tensor, places: Tensor = places) -> Tensor:
+                found = some.new_zeros(rows, *some.shape[1:])
+                found[places.to(some.device)] = some
+                return found
+
+            body, condition = self._expanded(self._compact[batches.first[first:end]])
+            yield filled(body), None if condition is None else filled(condition), times
 
     def _expanded(self, compact: npt.NDArray[Any]) -> tuple[Tensor, Tensor | None]:
         import torch
@@ -214,6 +246,10 @@ class PrivateRecords:
         Records of one place go to batches one after the other, in their order, so that one record more changes in whose
         company others are, and nobody's place.
         """
+        if self._numbered:
+            raise TypeError("places would follow from the order of the records")
+        if rows in self._batches:
+            return self._batches[rows]
         content = (row.tobytes() for chunk in self.chunks(_HASHED) for row in chunk)
         digests = (hashlib.blake2b(row, digest_size=16).digest() for row in content)
         known: dict[bytes, int] = {}
@@ -224,12 +260,13 @@ class PrivateRecords:
         batch = np.empty(len(places), dtype=np.int64)
         batch[by_place] = np.arange(len(places)) - first[places[by_place]]
         order = np.argsort(batch, kind="stable")
-        return _Batches(
+        self._batches[rows] = _Batches(
             first=np.unique(of, return_index=True)[1][order],
             place=places[order],
             ends=np.cumsum(np.bincount(batch)).tolist(),
             of=np.argsort(order)[of],
         )
+        return self._batches[rows]
 
     def by_body(self) -> PrivateRecords:
         """Return the same records in an order that follows from their bodies alone, each a unit of its own.
@@ -260,7 +297,9 @@ class PrivateRecords:
             places = rows.cpu()
             return self._expanded(self._compact[places.numpy()])[0], conditions[places].to(self._device)
 
-        return PrivateRecords(numbered, self._units, self.n_units, expand, self._device)
+        made = PrivateRecords(numbered, self._units, self.n_units, expand, self._device)
+        made._numbered = True
+        return made
 
     @property
     def _units(self) -> IntArray:

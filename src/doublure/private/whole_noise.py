@@ -59,7 +59,7 @@ def gaussian(counts: npt.ArrayLike, *, scale: float) -> Drawn:
 
     if not 0 < scale < math.inf:
         raise SettingError("must be positive and finite", field="scale", remedy="derive it from the plan")
-    exact = _whole(counts)
+    exact = whole(counts)
     measurement = make_gaussian(_vectors(), l2_distance(T="i64"), float(scale))
     noisy = np.array(measurement(exact.ravel().tolist()), dtype=np.int64).reshape(exact.shape)
     return Drawn(noisy, math.sqrt(1 / (2 * float(_loss(measurement, 1)))))
@@ -82,7 +82,7 @@ def laplace(counts: npt.ArrayLike, *, epsilon: float, moved: int) -> Drawn:
         SettingError: An argument is out of range.
     """
     measurement = _laplace(epsilon, moved)
-    return Drawn(np.array(measurement(_whole(counts).tolist()), dtype=np.int64), 1 / float(_loss(measurement, 1)))
+    return Drawn(np.array(measurement(whole(counts).tolist()), dtype=np.int64), 1 / float(_loss(measurement, 1)))
 
 
 def thresholded(counts: Mapping[str, int], *, epsilon: float, delta: float, moved: int) -> Released:
@@ -129,8 +129,12 @@ def thresholded(counts: Mapping[str, int], *, epsilon: float, delta: float, move
     return Released(counted, 1 / float(_loss(priced, (1, 1, 1))[0]), float(_loss(priced, unit)[1]))
 
 
-def _whole(counts: npt.ArrayLike) -> IntArray:
-    """Return integers; what is none would be rounded, and rounding moves further than a unit does."""
+def whole(counts: npt.ArrayLike) -> IntArray:
+    """Return integers; what is none would be rounded, and rounding moves further than a unit does.
+
+    Raises:
+        SettingError: They are not of a whole type.
+    """
     exact = np.asarray(counts)
     if exact.size and not np.issubdtype(exact.dtype, np.integer):
         raise SettingError("must be whole numbers", field="counts", remedy="ask a query that counts")

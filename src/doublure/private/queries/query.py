@@ -60,12 +60,15 @@ class Answer:
         sensitivity: As the code that bounded what each unit adds has it, not as somebody meant it.
         sample_rate: The rate that the lot was drawn at, as its sampler has it; 1 where every unit is asked.
         sampling: How it was drawn, likewise.
+        unit: Of a sum in whole numbers, what one of them is worth: its noise is whole, too. None where the numbers are
+            counts, or real.
     """
 
     total: Any
     sensitivity: Sensitivity
     sample_rate: float = 1.0
     sampling: Sampling = "poisson"
+    unit: float | None = None
 
 
 class Query(Protocol[R]):

@@ -1,0 +1,338 @@
+"""Normal noise rounded to whole numbers, drawn exactly: round(N(0, scale²)).
+
+Karney's Algorithm N (2016, *Sampling exactly from the normal distribution*, ACM TOMS 42(1), section 4; the Bernoulli
+trials are his Algorithms H and B): no logarithm, no table, no floating-point number. What decides is whether one
+uniform number is smaller than another, and uniform numbers are strings of bits that are as long as a decision needs:
+
+1. k = 0, 1, 2, … with chance ∝ e^(-k/2): as many successes of trials H, of chance e^(-1/2), as come before a failure;
+2. go on if k(k - 1) trials H all succeed, else begin anew;
+3. x uniform in (0, 1);
+4. go on if k + 1 trials B, of chance e^(-x(2k + x)/(2k + 2)) each, all succeed, else begin anew;
+5. k + x, with a random sign, is N(0, 1).
+
+The chance of k and x is then ∝ e^(-k/2 - k(k - 1)/2 - x(2k + x)/2) = e^(-(k + x)²/2). A trial is von Neumann's: of
+falling uniform numbers the length of the run is even with chance e^(-first bound).
+
+Many numbers are drawn at once, on words of 32 bits. Where two words are equal (once in 4e9 comparisons), or a word is
+too short to say, this one trial goes on by itself with Python's whole numbers and as many words more as it takes. The
+scale is a float and so a whole number over a power of two; its product with k + x is computed in whole numbers, and
+where 64 bits of x do not say to which it is rounded, more are drawn. All bits are the operating system's.
+
+Why that is a Gaussian mechanism without a floating-point hole: the answer S is whole, so S + round(Z) = round(S + Z), a
+function of what the Gaussian mechanism gives out on real numbers. Events and prices are those of the Gaussian.
+
+===========================================  ==================================================================
+edge case                                    what happens
+===========================================  ==================================================================
+no number                                    an empty array
+a tie of two words                           decided by further words, one number at a time
+halfway between two whole numbers            has chance zero; what comes close is decided by further words
+a scale that cannot be handled               refused: below 2^-7, or from 2^51 on
+timing                                       not covered: how long it takes depends on what is drawn
+===========================================  ==================================================================
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from doublure.errors import SettingError
+
+Words: TypeAlias = npt.NDArray[np.uint64]
+Places: TypeAlias = npt.NDArray[np.int64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+
+WORD = 32
+"""Bits that are drawn at a time."""
+
+LEAST, MOST = 2.0**-7, 2.0**51
+"""Between what a scale has to lie: a product with it is then held by 128 bits."""
+
+_CHUNK = 1 << 16  # proposals at a time
+_ACCEPTED = 0.49  # (1 - e^(-1/2)) √(π/2) = 0.4932 of them
+_SIGNIFICAND = 53
+_HELD = np.uint64(64)
+_LOW = np.uint64(0xFFFFFFFF)
+
+
+def rounded_normals(size: int, scale: float) -> npt.NDArray[np.int64]:
+    """Return independent draws of N(0, scale²), each rounded to the nearest whole number.
+
+    Args:
+        size: How many.
+        scale: Standard deviation before rounding; taken as it is, to the last bit.
+
+    Returns:
+        int64 ``(size,)``.
+
+    Raises:
+        SettingError: The scale is not between 2^-7 and 2^51.
+    """
+    require_scale(scale)
+    found = np.empty(size, dtype=np.int64)
+    done = 0
+    while done < size:
+        proposals = min(_CHUNK, math.ceil((size - done) / _ACCEPTED) + 16)
+        # Proposals are independent and in no order that depends on them: the first that pass are as good as any.
+        some = _Proposals(proposals).rounded(scale)[: size - done]
+        found[done : done + len(some)] = some
+        done += len(some)
+    return found
+
+
+def require_scale(scale: float) -> None:
+    """Refuse a scale for which the arithmetic is not made.
+
+    Raises:
+        SettingError: See :func:`rounded_normals`.
+    """
+    if not LEAST <= scale < MOST:
+        raise SettingError(
+            f"the noise's scale must lie between {LEAST:g} and {MOST:g} steps of the grid",
+            field="scale",
+            remedy="check noise_multiplier",
+        )
+
+
+def _words(size: int) -> Words:
+    """Return fresh words, ``(size,)``."""
+    drawn = np.frombuffer(os.urandom(4 * size), dtype="<u4")
+    return (drawn if WORD == 32 else drawn >> np.uint32(32 - WORD)).astype(np.uint64)
+
+
+@dataclass
+class _Uniform:
+    """A uniform number of (0, 1), of which some words are known.
+
+    Attributes:
+        known: These words, as one whole number.
+        words: How many they are.
+    """
+
+    known: int
+    words: int = 1
+
+    def to(self, words: int) -> int:
+        """Return at least so many words of it, drawing those that are not known."""
+        while self.words < words:
+            self.known = (self.known << WORD) | int(_words(1)[0])
+            self.words += 1
+        return self.known
+
+    def below(self, other: _Uniform) -> bool:
+        """Say whether it is the smaller one."""
+        words = max(self.words, other.words)
+        while self.to(words) == other.to(words):
+            words += 1
+        return self.known < other.known
+
+    def chosen(self, k: int, x: _Uniform) -> bool:
+        """Say whether it is below (2k + x)/(2k + 2)."""
+        words = max(self.words, x.words)
+        while True:
+            own, bound = (2 * k + 2) * self.to(words), (2 * k << WORD * words) + x.to(words)
+            if own + 2 * k + 2 <= bound:
+                return True
+            if own >= bound + 1:
+                return False
+            words += 1
+
+
+def _fresh() -> _Uniform:
+    return _Uniform(int(_words(1)[0]))
+
+
+class _Proposals:
+    """Proposed k and x, of which some pass.
+
+    Args:
+        size: How many are proposed.
+    """
+
+    def __init__(self, size: int) -> None:
+        k = _successes(size)
+        self._k = k[_all_succeed(k)]
+        self._upper, self._lower = _words(len(self._k)), _words(len(self._k))
+        self._longer: dict[int, _Uniform] = {}
+
+    def rounded(self, scale: float) -> npt.NDArray[np.int64]:
+        """Return the whole numbers of those that pass."""
+        passed = np.flatnonzero(self._passing())
+        signs = 1 - 2 * (_words(len(passed)) >> np.uint64(WORD - 1)).astype(np.int64)
+        left = 64 - 2 * WORD
+        x = ((self._upper[passed] << np.uint64(WORD)) | self._lower[passed]) << np.uint64(left)
+        whole, sure = _product(self._k[passed], x, np.uint64((1 << left) - 1), scale)
+        unsure = {int(place) for place in np.flatnonzero(~sure)}
+        unsure |= {int(np.searchsorted(passed, place)) for place in self._longer if place in passed}
+        for place in sorted(unsure):
+            whole[place] = _nearest(int(self._k[passed[place]]), self._x(int(passed[place])), scale)
+        return whole * signs
+
+    def _x(self, place: int) -> _Uniform:
+        """Return one's x, to which words can be added."""
+        known = (int(self._upper[place]) << WORD) | int(self._lower[place])
+        return self._longer.setdefault(place, _Uniform(known, 2))
+
+    def _passing(self) -> Flags:
+        """Say of which all k + 1 trials B succeed."""
+        passing = np.ones(len(self._k), dtype=np.bool_)
+        left = np.arange(len(self._k))
+        trial = 0
+        while left.size:
+            succeeded = self._trials(left)
+            passing[left[~succeeded]] = False
+            trial += 1
+            left = left[succeeded]
+            left = left[self._k[left] >= np.uint64(trial)]
+        return passing
+
+    def _trials(self, places: Places) -> Flags:
+        """Make one trial B for some: its chance is e^(-x(2k + x)/(2k + 2)).
+
+        A run falls from x, and each of its numbers has to be chosen with chance (2k + x)/(2k + 2) besides.
+        """
+        even = np.ones(len(places), dtype=np.bool_)
+        run = np.arange(len(places))
+        bound = self._upper[places]
+        twice = np.uint64(2) * self._k[places]
+        first, length = True, 0
+        while run.size:
+            drawn = _words(run.size)
+            tied = drawn == bound
+            going = drawn < bound
+            for place in np.flatnonzero(tied):
+                own = run[place]
+                x = self._x(int(places[own]))
+                last = x if first else _Uniform(int(bound[place]))
+                even[own] = self._go_on(int(twice[own]) // 2, x, last, _Uniform(int(drawn[place])), length)
+            run, drawn = run[going], drawn[going]
+            choice, share = _words(run.size), twice[run] + np.uint64(2)
+            low = share * choice
+            limit = (twice[run] << np.uint64(WORD)) + self._upper[places[run]]
+            going = low + share <= limit
+            for place in np.flatnonzero(~going & (low <= limit)):
+                own = run[place]
+                k, x = int(twice[own]) // 2, self._x(int(places[own]))
+                if _Uniform(int(choice[place])).chosen(k, x):
+                    # The run is one longer, and goes on by itself.
+                    even[own] = self._go_on(k, x, _Uniform(int(drawn[place])), _fresh(), length + 1)
+                else:
+                    even[own] = length % 2 == 0
+            run, bound = run[going], drawn[going]
+            length += 1
+            even[run] = length % 2 == 0
+            first = False
+        return even
+
+    def _go_on(self, k: int, x: _Uniform, last: _Uniform, drawn: _Uniform, length: int) -> bool:
+        """Finish a trial B by itself, whose next number has been drawn."""
+        while drawn.below(last) and _fresh().chosen(k, x):
+            last, drawn, length = drawn, _fresh(), length + 1
+        return length % 2 == 0
+
+
+def _successes(size: int) -> Words:
+    """Return how many trials H succeed before one fails, ``(size,)``."""
+    k = np.zeros(size, dtype=np.uint64)
+    left = np.arange(size)
+    while left.size:
+        left = left[_halves(left.size)]
+        k[left] += np.uint64(1)
+    return k
+
+
+def _all_succeed(k: Words) -> Flags:
+    """Say for which k(k - 1) trials H all succeed."""
+    passing = np.ones(len(k), dtype=np.bool_)
+    trials = k * (np.maximum(k, np.uint64(1)) - np.uint64(1))
+    left = np.flatnonzero(trials)
+    done = 0
+    while left.size:
+        succeeded = _halves(left.size)
+        passing[left[~succeeded]] = False
+        done += 1
+        left = left[succeeded]
+        left = left[trials[left] > np.uint64(done)]
+    return passing
+
+
+def _halves(size: int) -> Flags:
+    """Make trials H, whose chance is e^(-1/2): of a run that falls from one half the length is even."""
+    even = np.ones(size, dtype=np.bool_)
+    run = np.arange(size)
+    bound = np.full(size, 1 << (WORD - 1), dtype=np.uint64)  # a half is no number that a word could tie with
+    first, length = True, 0
+    while run.size:
+        drawn = _words(run.size)
+        going = drawn < bound
+        for place in np.flatnonzero(drawn == bound) if not first else ():
+            even[run[place]] = _go_on_halving(_Uniform(int(bound[place])), _Uniform(int(drawn[place])), length)
+        run, bound = run[going], drawn[going]
+        length += 1
+        even[run] = length % 2 == 0
+        first = False
+    return even
+
+
+def _go_on_halving(last: _Uniform, drawn: _Uniform, length: int) -> bool:
+    """Finish a trial H by itself, whose next number has been drawn."""
+    while drawn.below(last):
+        last, drawn, length = drawn, _fresh(), length + 1
+    return length % 2 == 0
+
+
+def _ratio(scale: float) -> tuple[int, int]:
+    """Return a scale as a whole number over 2^t, and t; of as many digits as a float has."""
+    fraction, exponent = math.frexp(scale)
+    return int(math.ldexp(fraction, _SIGNIFICAND)), _SIGNIFICAND - exponent
+
+
+def _product(k: Words, x: Words, spread: Any, scale: float) -> tuple[npt.NDArray[np.int64], Flags]:
+    """Return (k + x) · scale rounded, and where this is sure.
+
+    Args:
+        k: ``(n,)``; from 64 on, the product is not held, and nothing is sure.
+        x: Of 64 bits, ``(n,)``: the true one is at least x/2^64, and below (x + spread + 1)/2^64.
+        spread: How many of its last bits are not known, all set.
+        scale: See :func:`rounded_normals`.
+    """
+    numerator, places = _ratio(scale)
+    times, half, shift = np.uint64(numerator), np.uint64(1 << (places - 1)), np.uint64(places)
+    low_high, low = _wide(times, x)
+    high, more = (low_high, low) if not spread else _wide(times, x | spread)
+    last = more + (times - np.uint64(1))
+    high = high + (last < more)  # carried
+    least = (low_high + k * times + half) >> shift
+    most = (high + k * times + half) >> shift
+    return least.astype(np.int64), (least == most) & (k < _HELD)
+
+
+def _wide(times: Any, x: Words) -> tuple[Words, Words]:
+    """Return the upper and the lower 64 bits of a product of 64 bits each."""
+    half = np.uint64(32)
+    upper, lower = times >> half, times & _LOW
+    x_upper, x_lower = x >> half, x & _LOW
+    small = lower * x_lower
+    middle = upper * x_lower + (small >> half)  # ``times`` has 53 bits: nothing runs over
+    other = lower * x_upper + (middle & _LOW)
+    return upper * x_upper + (middle >> half) + (other >> half), (other << half) | (small & _LOW)
+
+
+def _nearest(k: int, x: _Uniform, scale: float) -> int:
+    """Return (k + x) · scale rounded, drawing as much of x as that takes."""
+    numerator, places = _ratio(scale)
+    words = x.words
+    while True:
+        shift = WORD * words + places
+        low = numerator * ((k << WORD * words) + x.to(words))
+        half = 1 << (shift - 1)
+        least, most = (low + half) >> shift, (low + numerator - 1 + half) >> shift
+        if least == most:
+            return least
+        words += 1
