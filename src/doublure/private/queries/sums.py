@@ -92,7 +92,7 @@ class BoundedSums:
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """m C."""
+        """At most m records, each of length C."""
         return Sensitivity.of_length(self.max_records * self.bound, math.prod(self.shape))
 
     @property
@@ -102,7 +102,7 @@ class BoundedSums:
 
     @property
     def _bits(self) -> tuple[int, int]:
-        """a and b."""
+        """Return a and b."""
         coarser = min(_COARSEST, max(0, math.frexp(self.noise)[1] - 1))
         return _LEFT - coarser // 2, _RIGHT - (coarser + 1) // 2
 
