@@ -111,6 +111,10 @@ class Theatre:
             trace.allowed.append(std)
             return Drawn(np.zeros(size, dtype=np.float32), std)
 
+        def whole(source, size, std, unit):
+            trace.allowed.append(std)
+            return Drawn(np.zeros(size, dtype=np.int64), std)
+
         def frozen(exact, sigma, scale):
             number = len(trace.outputs)
             trace.allowed[number:] = [trace.allowed[number] / sigma]
@@ -132,6 +136,7 @@ class Theatre:
         with self.lab._patch.context() as patch:
             patch.setattr(PoissonSampler, "lot", lot)
             patch.setattr(OsKeyedNoise, "normal", normal)
+            patch.setattr(OsKeyedNoise, "whole", whole)
             patch.setattr(CriticSteps, "gradient", stepped)
             patch.setattr(NoisySums, "release", released)
             run = fitting._Run(memory, plan, memory, 1)
@@ -222,11 +227,12 @@ def check_all_noise_is_the_plans(plan, patch, data, sensitivities):
     drawn = []
 
     def watched(normal):
-        return lambda source, size, std, **named: drawn.append(std) or normal(source, size, std, **named)
+        return lambda source, size, std, *unit: drawn.append(std) or normal(source, size, std, *unit)
 
     with patch.context() as inner, tempfile.TemporaryDirectory() as folder:
         for source in (OsKeyedNoise, ChaCha20Noise):
             inner.setattr(source, "normal", watched(source.normal))
+            inner.setattr(source, "whole", watched(source.whole))
         fitted(data, plan, Path(folder))
     events = [access.event for access in plan.touches]
     assert len(events) == len(sensitivities)
@@ -278,10 +284,11 @@ def test_less_noise_than_the_plan_pays_for_is_refused(monkeypatch, builder):
 NORMAL = "self._noise.normal(total.size, event.noise_multiplier * moved.l2)"
 
 
-@pytest.mark.parametrize("of", ["event.steps == 4", "event.steps == 2"], ids=["the critic's", "the annotator's"])
-def test_less_noise_than_the_plan_pays_for_is_caught(lab, monkeypatch, of):
-    less = f"(0.7 if {of} else 1.0)"
-    lab.plant(Mechanism, "_noised", (NORMAL, NORMAL.replace("event.", f"{less} * event.")))
+@pytest.mark.parametrize(
+    "noise", [NORMAL, "product_upwards(event.noise_multiplier, moved.l2)"], ids=["critic", "annotator"]
+)
+def test_less_noise_than_the_plan_pays_for_is_caught(lab, monkeypatch, noise):
+    lab.plant(Mechanism, "_noised", (noise, noise.replace("event.", "0.7 * event.")))
     with pytest.raises(NotAsPriced):
         check_all_noise_is_the_plans(planned(), monkeypatch, people(), (0.1, CLIP))
     # Were it not compared, it would be seen all the same.
@@ -635,20 +642,24 @@ def check_lost_steps_are_paid_for(usual, folder, patch):
     whole = db.fit(people(), usual, ledger=book_of(folder / "whole"), out=folder / "whole" / "run", seed=1)
     assert whole.guarantee.kind == "bayesian-dp"
     estimates, measure = [], fitting._Run._measure
-    draws, normal = [0], OsKeyedNoise.normal
+    draws, sources = [0], (OsKeyedNoise.normal, OsKeyedNoise.whole)
 
-    def counted(source, size, std):
-        draws[0] += 1
-        if draws[0] == cut:
-            raise Killed
-        return normal(source, size, std)
+    def counted(draw):
+        def drawn(source, size, std, *unit):
+            draws[0] += 1
+            if draws[0] == cut:
+                raise Killed
+            return draw(source, size, std, *unit)
+
+        return drawn
 
     for cut in range(1, usual.steps + 1):
         ledger, draws[0] = book_of(folder / f"{cut}"), 0
         run = folder / f"{cut}" / "run"
         estimates.clear()
         with patch.context() as inner:
-            inner.setattr(OsKeyedNoise, "normal", counted)
+            for draw in sources:
+                inner.setattr(OsKeyedNoise, draw.__name__, counted(draw))
             inner.setattr(fitting._Run, "_measure", lambda self, e: estimates.append(e) or measure(self, e))
             with pytest.raises(Killed):
                 db.fit(people(), usual, ledger=ledger, out=run, seed=1)
