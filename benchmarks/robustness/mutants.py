@@ -259,6 +259,8 @@ class _Finder:
 
     def _of_statement(self, node: ast.stmt, place: str) -> Iterator[_Edit]:
         match node:
+            case ast.Expr(value=ast.Constant()):
+                return
             case ast.Expr(value=ast.Call() as call) if _says(call):
                 return
             case ast.Expr() | ast.Raise() | ast.Delete() | ast.Continue() | ast.Break():

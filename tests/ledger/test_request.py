@@ -48,6 +48,12 @@ def test_figures_beyond_them_are_refused(make_plan, change, field):
             charge(make_plan(**change), "dp")
 
 
+def test_an_unknown_kind_is_named(make_plan):
+    for figures in ({}, {"epsilon": None, "delta": None}):
+        with pytest.raises(SettingError, match="no kind of guarantee"):
+            facts(make_plan("anonymous", **figures))
+
+
 @pytest.mark.parametrize("kind", ["empirical", "none"])
 @pytest.mark.parametrize("change", [{"epsilon": 1.0}, {"delta": 0.0}, {"epsilon": 0.0, "delta": 0.0}])
 def test_kinds_without_figures_have_neither(make_plan, kind, change):
