@@ -302,3 +302,20 @@ def test_a_record_after_an_abandoned_line_says_so(path, lines):
 def test_what_json_cannot_say_is_refused(value):
     with pytest.raises(SettingError, match="not plain JSON"):
         canonical(value)
+
+
+def test_a_file_that_begins_with_an_empty_line_is_damaged():
+    for data in (b"\n", b"\n\n", b"\nx#torn", b"\nx#torn\n"):
+        with pytest.raises(LedgerError, match="what follows record 0"):
+            read(data)
+    assert read(b"") == Chain()
+    assert read(b"{") == Chain(torn=b"{")
+    assert read(b"x#torn\n") == Chain(torn=b"x#torn\n")
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999"])
+def test_a_whole_record_with_a_number_that_no_ledger_writes_is_refused(number):
+    fields = {"body": {"epsilon": 1.5}, "hash": HASH, "kind": "open", "prev_hash": "0" * 64, "seq": 1, "tool": "t"}
+    line = canonical(fields | {"utc": "u"}).replace(b"1.5", number.encode())
+    with pytest.raises(LedgerError, match="record 1 was edited"):
+        read(line + b"\n")

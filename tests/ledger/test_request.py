@@ -20,6 +20,8 @@ def test_facts_are_those_that_are_named(make_plan):
         "schema_sha256": "ab" * 32, "steps": 0,
         "touches": [{"purpose": "train", "event": plan.touches[0].fields["event"], "epsilon": 0.5, "delta": 1e-6}],
     }  # fmt: skip
+    del plan.touches[0].fields["epsilon"], plan.touches[0].fields["delta"]
+    assert set(facts(plan)["touches"][0]) == {"purpose", "event"}
     assert facts(make_plan(kind="none"))["epsilon"] is facts(make_plan(kind="none"))["delta"] is None
 
 
