@@ -38,7 +38,7 @@ _EXTREMES = {
 _SAID = frozenset({"field", "remedy", "description", "title", "help"})
 _NEVER_ENTERED = frozenset({"annotation", "returns", "decorator_list", "type_params", "pattern"})
 _LEAVES = (ast.Raise, ast.Continue, ast.Break)
-_CAUGHT = ("Error", "Exception", "Warning", "Refused", "Failed", "Passed", "Interrupted", "NotAsPriced", "BeyondPld")
+_ERRORS = ("Error", "Exception", "Warning", "Refused", "Failed", "Passed", "Interrupted", "NotAsPriced", "BeyondPld")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -338,7 +338,7 @@ def _of_constant(node: ast.Constant, place: str) -> Iterator[_Edit]:
 
 def _says(call: ast.Call) -> bool:
     """Whether a call makes an error or tells how far a run is."""
-    if _name(call.func).endswith(_CAUGHT):
+    if _name(call.func).endswith(_ERRORS):
         return True
     return isinstance(call.func, ast.Attribute) and _name(call.func.value) in ("progress", "_progress", "logger")
 

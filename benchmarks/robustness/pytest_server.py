@@ -27,6 +27,7 @@ from typing import Any
 import pytest
 from _pytest.config import default_plugins
 
+_MEMORY = 16 * 2**30  # bytes of addresses: a mutant must not take the machine with it
 _IMPORTED = ("-W", "ignore::pytest.PytestAssertRewriteWarning")  # of what is imported already
 
 
@@ -110,6 +111,8 @@ def _run(request: Mapping[str, Any], says: int) -> None:
     os.dup2(1, 2)
     limit = int(request["processor_seconds"]) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
+    with contextlib.suppress(OSError, ValueError):  # not on every system
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     os.chdir(root)
     source, own = str(root / "src"), str(Path(__file__).parent)
     os.environ |= {"PYTHONPATH": source, "TMPDIR": str(root / "tmp")}
