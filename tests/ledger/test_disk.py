@@ -64,21 +64,33 @@ def test_where_the_drive_has_a_cache_it_is_flushed_too(ledger, make_plan, monkey
     assert (flushed, synced) == ([51], [])
 
 
-def next_descriptor() -> int:
-    fd = os.open(os.devnull, os.O_RDONLY)
-    os.close(fd)
-    return fd
+def descriptors() -> set[str]:
+    return {path.name for path in Path("/dev/fd").iterdir()}
 
 
 def test_no_descriptor_stays_open(tmp_path, make_plan):
-    before = next_descriptor()
+    before = descriptors()
     ledger = begin(tmp_path)
     ledger.reserve(make_plan(delta=0.0))
     (tmp_path / "folder").mkdir()
     for act in (lambda: Ledger.open(tmp_path / "folder"), lambda: begin(tmp_path)):
         with pytest.raises(LedgerError):
             act()
-    assert next_descriptor() == before
+    assert descriptors() == before
+
+
+def test_what_is_durable_was_handed_to_the_disk(tmp_path, make_plan, monkeypatch):
+    fsync, synced = os.fsync, []
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(stat.S_ISDIR(os.fstat(fd).st_mode)) or fsync(fd))
+    ledger = begin(tmp_path)
+    assert synced == [False, True]
+    ledger.reserve(make_plan(delta=0.0))
+    assert synced == [False, True, False]
+
+
+def test_what_cannot_be_read_is_named(path):
+    with pytest.raises(LedgerError, match="cannot be read"):
+        disk._read(-1, path)
 
 
 def test_the_lock_goes_though_a_copy_of_the_descriptor_stays(ledger, path, monkeypatch):
