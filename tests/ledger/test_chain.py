@@ -6,14 +6,16 @@ import hashlib
 import json
 import random
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
-from doublure.errors import LedgerError
+from doublure.errors import LedgerError, SettingError
 from doublure.ledger import Ledger
 from doublure.ledger.chain import Chain, canonical, read, seal
 
 HASH = "0f" * 32
+WRITTEN = Path(__file__).parents[1] / "vectors" / "ledger-format-1.jsonl"
 
 
 @pytest.fixture
@@ -217,3 +219,103 @@ def test_numbers_no_ledger_writes_are_refused(path, text):
 
 def test_canonical_json_is_one_text():
     assert canonical({"b": [1, 0.1], "a": "ε"}) == b'{"a":"\\u03b5","b":[1,0.1]}'
+
+
+def test_a_ledger_written_by_an_earlier_version_is_read(path):
+    path.write_bytes(WRITTEN.read_bytes())
+    ledger = Ledger.open(path)
+    report = ledger.verify()
+    assert (report.dataset, report.sequence, report.runs, report.releases, report.torn) == ("adult", 10, 3, 1, 1)
+    assert report.head_sha256 == "d39515737bf20ba8c60e61ed10e9666968598d5247f07bcbacf8edd8f1bb0b37"
+    assert (ledger.spent.epsilon, ledger.spent.delta, ledger.cap.epsilon, ledger.cap.delta) == (0.5, 1e-6, 3.0, 1e-4)
+    keys = ("run_id", "kind", "epsilon", "status", "steps")
+    assert [tuple(run[key] for key in keys) for run in ledger.show()["runs"]] == [
+        ("first", "dp", 0.5, "done", 10), ("second", "bayesian-dp", 0.0, "no-noise-drawn", 0),
+        ("third", "none", None, "open", 0),
+    ]  # fmt: skip
+
+
+def test_the_same_records_are_written_byte_for_byte():
+    data, chain = b"", Chain()
+    for record in read(WRITTEN.read_bytes()).records:
+        torn = record.torn.removesuffix(b"#torn\n")
+        data += torn
+        chain = Chain(records=chain.records, good=chain.good, torn=torn)
+        sealed, line = seal(chain, kind=record.kind, body=record.body, utc=record.utc, tool=record.tool)
+        assert sealed == record
+        data += line
+        chain = Chain(records=(*chain.records, record), good=len(data))
+    assert data == WRITTEN.read_bytes()
+
+
+def test_where_a_chain_ends_is_known_without_reading_it_again(path, lines):
+    data = b"".join(lines)
+    for stop in (len(data), len(data) - 1, len(data) - 10):
+        for begin in range(1, len(lines) - 1):
+            if not lines[begin - 1].endswith(b"#torn\n"):
+                base = read(b"".join(lines[:begin]))
+                assert base.clean
+                assert read(data[:stop], base=base) == read(data[:stop])
+    assert (read(data).clean, read(data[:-1]).clean, read(data[:-10]).clean) == (True, False, False)
+    assert (read(data[:-1]).open_line, read(data[:-1]).good) == (True, len(data) - 1)
+    assert (read(data[:-10]).open_line, read(data[:-10]).good) == (False, len(data) - len(lines[-1]))
+    assert (Chain().clean, Chain().head) == (True, (0, "0" * 64))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("seq", True),
+        ("seq", 1.0),
+        ("kind", 7),
+        ("utc", None),
+        ("tool", ["t"]),
+        ("body", []),
+        ("other", 1),
+        ("hash", None),
+    ],
+)
+def test_a_record_has_the_values_of_a_record(key, value):
+    fields = {"body": {}, "kind": "open", "prev_hash": "0" * 64, "seq": 1, "tool": "t", "utc": "u"} | {key: value}
+    fields.pop("hash", None)
+    fields |= {"hash": hashlib.sha256(canonical(fields)).hexdigest()} if key != "hash" else {}
+    with pytest.raises(LedgerError, match="damaged"):
+        read(canonical(fields) + b"\n")
+    good = fields | {"seq": 1, "kind": "open", "utc": "u", "tool": "t", "body": {}}
+    good = {name: each for name, each in good.items() if name not in ("hash", "other")}
+    good["hash"] = hashlib.sha256(canonical(good)).hexdigest()
+    assert len(read(canonical(good) + b"\n").records) == 1
+
+
+def test_a_record_after_an_abandoned_line_says_so(path, lines):
+    place = next(i for i, line in enumerate(lines) if line.endswith(b"#torn\n"))
+    before = b"".join(lines[: place + 1])
+    for change in ({"after_torn": False}, {"after_torn": 1}, {"torn_sha256": HASH}):
+        fields = json.loads(lines[place + 1]) | change
+        del fields["hash"]
+        fields["hash"] = hashlib.sha256(canonical(fields)).hexdigest()
+        with pytest.raises(LedgerError, match="abandoned line"):
+            read(before + canonical(fields) + b"\n")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), {1, 2}, {"a": object()}, {(1, 2): 3}])
+def test_what_json_cannot_say_is_refused(value):
+    with pytest.raises(SettingError, match="not plain JSON"):
+        canonical(value)
+
+
+def test_a_file_that_begins_with_an_empty_line_is_damaged():
+    for data in (b"\n", b"\n\n", b"\nx#torn", b"\nx#torn\n"):
+        with pytest.raises(LedgerError, match="what follows record 0"):
+            read(data)
+    assert read(b"") == Chain()
+    assert read(b"{") == Chain(torn=b"{")
+    assert read(b"x#torn\n") == Chain(torn=b"x#torn\n")
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999"])
+def test_a_whole_record_with_a_number_that_no_ledger_writes_is_refused(number):
+    fields = {"body": {"epsilon": 1.5}, "hash": HASH, "kind": "open", "prev_hash": "0" * 64, "seq": 1, "tool": "t"}
+    line = canonical(fields | {"utc": "u"}).replace(b"1.5", number.encode())
+    with pytest.raises(LedgerError, match="record 1 was edited"):
+        read(line + b"\n")

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from doublure.errors import BudgetRefused, GateFailed, LedgerError, SettingError
-from doublure.ledger import Budget, Ledger, disk, store
+from doublure.ledger import Budget, Ledger, Reservation, disk, store
 from doublure.ledger.amounts import Amount, exact
 
 HASH = "0f" * 32
@@ -415,3 +415,73 @@ def test_what_is_no_ledger_is_refused_in_one_line(tmp_path):
         Ledger.open(tmp_path / "fifo")
     with pytest.raises(LedgerError, match="cannot be created"):
         Ledger.create(tmp_path / "nowhere" / "l", dataset="d", epsilon=1.0, delta=0.0)
+
+
+def test_a_data_set_has_a_short_visible_name(tmp_path):
+    for number, name in enumerate(("d", "x" * 200)):
+        assert Ledger.create(tmp_path / str(number), dataset=name, epsilon=1.0, delta=0.0).dataset == name
+    for name in ("a\u200bb", "a\nb"):
+        with pytest.raises(SettingError, match="invisible"):
+            Ledger.create(tmp_path / "other", dataset=name, epsilon=1.0, delta=0.0)
+
+
+def test_names_and_nonces_are_drawn_long_enough_and_anew(ledger, make_plan):
+    first, second = ledger.reserve(make_plan()), ledger.reserve(make_plan(), run_id="own")
+    again = ledger.resume(first.id, first.session)
+    assert (first.id, second.run_id) == (first.run_id, "own")
+    assert [len(text) for text in (first.id, second.id, first.session, second.session, again.session)] == [
+        16, 16, 32, 32, 32,
+    ]  # fmt: skip
+    assert len({first.id, second.id, first.session, second.session, again.session}) == 5
+    promised = []
+    assert ledger.resume(second.id, second.session, next_session="next", promise=promised.append).session == "next"
+    assert promised == ["next"]
+
+
+def test_the_first_and_the_last_record_stand_on_a_card_too(ledger, make_plan):
+    ledger.reserve(make_plan())
+    for record in ledger.entries:
+        card = {"dataset": "adult", "sequence": record.sequence, "head_sha256": record.sha256}
+        assert ledger.verify_card(card) == record
+
+
+def test_a_cap_that_may_not_stand_there_is_not_written(path):
+    with pytest.raises(LedgerError, match="another format"):
+        store.Store.create(path, {"format": 2, "dataset": "d", "epsilon": 1.0, "delta": 0.0})
+    assert not path.exists()
+
+
+def test_a_ledger_is_known_from_when_it_was_created_opened_or_looked_at(path, tmp_path, make_plan):
+    created = Ledger.create(path, dataset="adult", epsilon=3.0, delta=1e-4)
+    start = path.read_bytes()
+    looked, opened = Ledger.open(path), None
+    Ledger.open(path).reserve(make_plan())
+    assert looked.spent.epsilon == 0.5
+    opened = Ledger.open(path)
+    path.write_bytes(start)
+    for ledger in (looked, opened):
+        with pytest.raises(LedgerError, match="no longer holds"):
+            ledger.verify()
+    Ledger.create(tmp_path / "other", dataset="adult", epsilon=9.0, delta=1e-4)
+    path.write_bytes((tmp_path / "other").read_bytes())
+    with pytest.raises(LedgerError, match="no longer holds"):
+        created.verify()
+
+
+def test_what_a_session_says_is_that_of_the_last_one(ledger, make_plan):
+    first = ledger.reserve(make_plan())
+    second = ledger.resume(first.id, first.session, next_session="second")
+    third = ledger.resume(first.id, second.session, next_session="third")
+    assert (second.session, third.session) == ("second", "third")
+    third.advance(5)
+    for stale in (first, second):
+        with pytest.raises(LedgerError, match="resumed elsewhere"):
+            stale.advance(6)
+    other = ledger.resume(first.id, "third", next_session="fourth")
+    twin = Reservation(ledger._store, other._run)
+    other.noise_drawn("bounds")
+    with pytest.raises(LedgerError, match="another process with the same session"):
+        twin.advance(6)
+    assert other.drawn == ("bounds",)
+    other.advance(6)
+    assert ledger.show()["runs"][0]["steps"] == 6
