@@ -373,8 +373,18 @@ def test_what_its_accesses_cost_is_computed_again(mine):
             verify(bundle)
 
 
+def test_a_card_with_fewer_steps_than_it_claims_is_refused(mine):
+    bundle, _ = mine
+    card = read_card(bundle)
+    (touch,) = card["touches"]
+    write_card(bundle, card | {"touches": [touch | {"event": touch["event"] | {"steps": touch["event"]["steps"] - 1}}]})
+    with pytest.raises(GateFailed, match="steps, and its accesses have"):
+        verify(bundle)
+
+
 @pytest.mark.parametrize(
-    "touches", [None, [3], [{"event": 3}], [{"event": {"type": "gaussian"}}], [{"event": {"type": "x"}}]]
+    "touches",
+    [None, [3], [], [{"event": None}], [{"event": 3}], [{"event": {"type": "gaussian"}}], [{"event": {"type": "x"}}]],
 )
 def test_a_card_without_accesses_that_can_be_read_is_refused(mine, touches):
     bundle, _ = mine
@@ -387,7 +397,8 @@ def test_an_intact_bundle_is_intact(released):
     bundle, ledger = released
     checked = verify(bundle)
     assert checked.pop("recomputed_epsilon") < 2.0
-    assert checked == {"files": 4, "guarantee": read_card(bundle)["guarantee"]["sentence"], "ledger": None}
+    sentence = read_card(bundle)["guarantee"]["sentence"]
+    assert checked == {"files": 4, "guarantee": sentence, "ledger": None, "executed": True}
     assert verify(bundle, ledger=ledger)["ledger"] == read_card(bundle)["ledger"]
     assert verify(str(bundle), ledger=db.Ledger.open(ledger))["ledger"]
 

@@ -59,7 +59,13 @@ def test_plans_cost_what_they_claim(method):
 
 def test_what_it_cannot_say_it_does_not_say():
     assert recomputed(EVENTS["tables"], 1e-13) is None
-    assert repricing.epsilon_of([{"event": None}], DELTA) is None
+
+
+@pytest.mark.parametrize("touches", [[], [{"event": None}], [{"event": {"type": "pure", "epsilon": 1.0}}, {"event": None}],
+                                     [{"event": {"type": "discrete-gaussian", "scale": 5.0, "tables": 1, "records": 0}}]])  # fmt: skip
+def test_what_has_no_price_is_refused(touches):
+    with pytest.raises(ValueError):
+        repricing.epsilon_of(touches, DELTA)
 
 
 def test_it_shares_no_code_with_the_accountant():

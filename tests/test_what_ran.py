@@ -113,7 +113,7 @@ def test_nothing_that_is_written_down_follows_from_the_records(small, plans, tmp
 def test_a_run_that_protects_no_one_has_nothing_to_write_down(small, fitted, tmp_path):
     fitted(db.plan(small.declared, method="gan", **small.tiny))
     assert read(tmp_path / "run") == []
-    assert card_of(tmp_path / "run", tmp_path / "bundle")["executed"] is False
+    assert card_of(tmp_path / "run", tmp_path / "bundle")["executed"] is None
 
 
 def test_a_run_of_an_earlier_version_is_not_said_to_have_run_as_priced(small, tmp_path):
@@ -321,13 +321,16 @@ def test_a_record_of_what_ran_that_was_cut_short_is_not_gone_on_from(plans, fitt
 
 @pytest.mark.parametrize("edit", ["another noise", "another rate", "another mechanism", "an event that is none",
                                   "one access fewer", "numbers"])  # fmt: skip
-def test_a_card_knows_what_was_edited_afterwards(small, tmp_path, edit):
-    run, _ = small.copies(tmp_path)
+def test_what_was_edited_afterwards_is_not_released(small, tmp_path, edit):
+    run, ledger = small.copies(tmp_path)
     assert card_of(run, tmp_path / "before")["executed"] is True
     (run / "executed.json").write_text(json.dumps(EDITS[edit](read(run))))
-    card = card_of(run, tmp_path / "after")
-    assert card["executed"] is False
-    assert card["guarantee"] == small.plan.guarantee.to_json()
+    written = ledger.read_bytes()
+    with pytest.raises(RunFolderError, match=r"^executed\.json: ") as caught:
+        card_of(run, tmp_path / "after")
+    assert caught.value.remedy
+    assert not (tmp_path / "after").exists()
+    assert ledger.read_bytes() == written
 
 
 def test_a_card_knows_of_steps_that_are_missing(small, tmp_path):

@@ -226,12 +226,19 @@ class _Run:
     """One run: its folder, its reservation, and what of it has run."""
 
     def __init__(
-        self, folder: RunFolder, plan: Plan, reservation: Reservation, seed: int, executed: Executed | None = None
+        self,
+        folder: RunFolder,
+        plan: Plan,
+        reservation: Reservation,
+        seed: int,
+        executed: Executed | None = None,
+        resumed_from: str | None = None,
     ) -> None:
         self._folder = folder
         self._plan = plan
         self._reservation = reservation
         self._seed = seed
+        self._resumed_from = resumed_from
         self._stop = StopSignal()
         self._mechanism = Mechanism(
             _accesses(plan),
@@ -276,9 +283,9 @@ class _Run:
         if not all(isinstance(session, str) for session in known) or not isinstance(seed, int):
             raise RunFolderError("run.json is damaged", field=path, remedy="fit into a new folder")
         executed = _executed(folder, begun)
-        reservation = _take_up(ledger, folder, known, begun)
+        reservation, ended = _take_up(ledger, folder, known, begun)
         folder.sweep()
-        run = cls(folder, begun, reservation, seed, executed)  # the plan in the folder, with its estimates
+        run = cls(folder, begun, reservation, seed, executed, ended)  # the plan in the folder, with its estimates
         run._note(status="resumed", ledger=ledger)
         return run
 
@@ -393,6 +400,8 @@ class _Run:
             checkpoints=_Checkpoints(self._folder, self._mechanism),
             workspace=self._folder,
             taken=self._reservation.authorised,
+            session=self._reservation.session,
+            resumed_from=self._resumed_from,
             progress=progress,
             seed=self._seed,
             device=device,
@@ -489,8 +498,10 @@ class _Run:
         return Interrupted(f"stopped; {said}", field=self._folder.path, remedy="go on with --resume")
 
 
-def _take_up(ledger: Ledger, folder: RunFolder, known: list[str], plan: Plan) -> Reservation:
+def _take_up(ledger: Ledger, folder: RunFolder, known: list[str], plan: Plan) -> tuple[Reservation, str]:
     """Resume with the session that the ledger holds: the folder's last one, or one that it had just been promised.
+
+    Returns the reservation, and that session, which is over now.
 
     A crash between the folder's record and the ledger's, or the other way round, leaves a folder that knows both.
     """
@@ -501,7 +512,7 @@ def _take_up(ledger: Ledger, folder: RunFolder, known: list[str], plan: Plan) ->
             folder.update_run(ledger={**kept, "session": session, "next_sessions": [fresh]})
 
         try:
-            return ledger.resume(kept["reservation"], session, plan=plan, promise=promise)
+            return ledger.resume(kept["reservation"], session, plan=plan, promise=promise), session
         except LedgerError as error:
             refusal = refusal or error
     raise refusal or LedgerError("knows no session", field=kept["reservation"], remedy="fit into a new folder")

@@ -25,7 +25,7 @@ from doublure.guarantee import Kind
 from doublure.ledger import Ledger
 from doublure.ledger.chain import canonical
 from doublure.ledger.request import facts
-from doublure.private.executed import as_priced
+from doublure.private.executed import Executed, as_priced
 from doublure.progress import Progress
 from doublure.run_folder import sha256_of
 from doublure.sampling import FORMS, write_sample
@@ -99,7 +99,8 @@ def release(
         The card.
 
     Raises:
-        InputError: The folder is not empty, the guarantee is not one that the plan gives, or the ledger is not found.
+        InputError: The folder is not empty, the guarantee is not one that the plan gives, something else ran than was
+            priced, or the ledger is not found.
     """
     asked = Path(out)
     fault = known_fault(syn.run.get("doublure_version"), syn.plan.to_json())
@@ -108,6 +109,7 @@ def release(
     rows, forms = _check_arguments(asked, n, formats, FORMS[syn.schema.kind])
     if not syn.plan.may_claim(syn.guarantee):
         raise RunFolderError("is not what the plan gives", field="guarantee", remedy="release what load returns")
+    executed = _executed(syn)
     book, reservation = _ledger_of(syn, ledger)
     with files.whole_folder(asked) as staging:
         entropy = seeding.chosen(seed)
@@ -117,7 +119,7 @@ def release(
         described = dictionary(syn.schema, spreadsheet_safe=spreadsheet_safe)
         files.write_json(staging / _DICTIONARY, {"watermark": syn.guarantee.watermark, **described})
         listed = [_entry(staging / f"data.{form}", rows) for form in forms] + [_entry(staging / _DICTIONARY, None)]
-        card = _card(syn, listed, book.dataset, title, contact)
+        card = _card(syn, listed, executed, book.dataset, title, contact)
         recorded = {file["path"]: file["sha256"] for file in listed} | {CARD: claims_sha256(card)}
         card["ledger"] = book.record_release(reservation, recorded, syn.guarantee.kind).to_json()
         _write_card(staging, card, _sheet(syn, rows, entropy), RECORDS[syn.schema.kind])
@@ -236,8 +238,27 @@ def _entry(path: Path, rows: int | None) -> dict[str, Any]:
     return {"path": path.name, "sha256": sha256_of(path), "rows": rows}
 
 
+def _executed(syn: Synthesizer) -> bool | None:
+    """Return whether what ran is known to be what was priced; None where nothing was.
+
+    Raises:
+        RunFolderError: Something else ran.
+    """
+    if any(access.event is None for access in syn.plan.touches):
+        return None
+    if syn.executed is None:
+        return False
+    Executed(syn.plan.touches).take_up(syn.executed)
+    return as_priced(syn.executed)
+
+
 def _card(
-    syn: Synthesizer, listed: list[dict[str, Any]], dataset: str, title: str | None, contact: str | None
+    syn: Synthesizer,
+    listed: list[dict[str, Any]],
+    executed: bool | None,
+    dataset: str,
+    title: str | None,
+    contact: str | None,
 ) -> dict[str, Any]:
     """Return the card, its ledger entry and its page still to come."""
     now = datetime.datetime.now(datetime.UTC)
@@ -251,7 +272,7 @@ def _card(
         "watermark": syn.guarantee.watermark,
         "guarantee": syn.guarantee.to_json(),
         "touches": [access.to_json() for access in syn.plan.touches],
-        "executed": syn.executed is not None and as_priced(syn.executed),
+        "executed": executed,
         "schema_sha256": syn.plan.schema_sha256,
         "public_sources": list(syn.plan.settings.public_sources),
         "ledger": None,

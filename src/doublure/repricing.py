@@ -22,17 +22,19 @@ def epsilon_of(touches: Iterable[Mapping[str, Any]], delta: float) -> float | No
     """Return the ε of accesses at a δ, composed as privacy loss distributions.
 
     Args:
-        touches: As a card holds them; those without an event protect no one.
+        touches: As a card holds them; each has an event.
         delta: The claim's.
 
     Returns:
         An upper bound up to :data:`TOLERANCE`; None where this accountant cannot say: a δ below 1e-11.
 
     Raises:
-        KeyError, TypeError, ValueError: An event is none that is known.
+        KeyError, TypeError, ValueError, ArithmeticError: An event is none that is known, or there is none.
     """
-    events = [touch["event"] for touch in touches if touch["event"] is not None]
-    if not events or delta < _LEAST_DELTA:
+    events = [touch["event"] for touch in touches]
+    if not events or not all(events):
+        raise ValueError("something is not priced")
+    if delta < _LEAST_DELTA:
         return None
     interval = max([_FINEST, *(_SHARE_OF_SPREAD * _spread(event) for event in events)])
     losses = [_loss(event, interval) for event in events]
@@ -56,7 +58,7 @@ def _loss(event: Mapping[str, Any], interval: float) -> PrivacyLossDistribution:
         )
         return one.self_compose(int(event["steps"]))
     if kind == "discrete-gaussian":
-        moved = int(event["records"])
+        moved = _positive(event["records"])
         one = losses.from_gaussian_mechanism(_positive(event["scale"]) / moved, value_discretization_interval=interval)
         if moved == 1 and event["scale"] < _SMOOTH:
             one = losses.from_discrete_gaussian_mechanism(event["scale"], value_discretization_interval=interval)
@@ -75,7 +77,7 @@ def _spread(event: Mapping[str, Any]) -> float:
     if event["type"] == "gaussian":
         return _of_gaussian(_positive(event["noise_multiplier"]))
     if event["type"] == "discrete-gaussian":
-        return _of_gaussian(_positive(event["scale"]) / int(event["records"]))
+        return _of_gaussian(_positive(event["scale"]) / _positive(event["records"]))
     return _positive(event["epsilon"])
 
 

@@ -7,7 +7,7 @@ which recorded the files and the card's claims before the bundle appeared.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,14 @@ from doublure.run_folder import sha256_of
 VERSION = 1
 CARD = "card.json"
 _PAGE = "card.html"
+
+_STEPS: dict[str, Callable[[Mapping[str, Any]], int]] = {
+    "gaussian": lambda event: int(event["steps"]),
+    "discrete-gaussian": lambda _: 1,
+    "pure": lambda _: 0,
+    "approximate": lambda _: 0,
+}
+"""How many of a claim's steps an event is; a fact that is learned is none."""
 
 
 def verify(bundle: str | Path, *, ledger: Ledger | str | Path | None = None) -> dict[str, Any]:
@@ -48,6 +56,7 @@ def verify(bundle: str | Path, *, ledger: Ledger | str | Path | None = None) -> 
     guarantee = _checked_claim(card)
     priced = _checked_price(card, guarantee)
     checked = {"files": len(listed), "guarantee": guarantee.sentence, "ledger": None, "recomputed_epsilon": priced}
+    checked["executed"] = card.get("executed")
     if ledger is not None:
         _check_entry(_opened(ledger), card, listed)
         checked["ledger"] = card["ledger"]
@@ -119,10 +128,13 @@ def _checked_price(card: dict[str, Any], guarantee: Guarantee) -> float | None:
         return None
     try:
         found = epsilon_of(card["touches"], guarantee.delta)
-    except (KeyError, TypeError, ValueError, AttributeError):
+        steps = sum(_STEPS[touch["event"]["type"]](touch["event"]) for touch in card["touches"])
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
         raise _failed("does not say what touched private data", "card touches") from None
     if found is not None and found > guarantee.epsilon * (1 + TOLERANCE):
         raise _failed(f"claims ε = {guarantee.epsilon:g}, and its accesses cost {found:.4g}", "card guarantee")
+    if guarantee.steps is not None and steps != guarantee.steps:
+        raise _failed(f"claims {guarantee.steps} steps, and its accesses have {steps}", "card guarantee")
     return found
 
 

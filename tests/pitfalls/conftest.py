@@ -228,6 +228,7 @@ class Memory(Forgetful):
         self.trace, self.steps, self.authorised = trace, steps, taken
         self.schema = None
         self.path = "run"
+        self.session = "of memory"
         trace.public |= {"kept": [], "log": [], "authorised": [], "drawn": []}
 
     def save(self, step: int, tensors: dict[str, torch.Tensor]) -> None:

@@ -20,6 +20,7 @@ from doublure.methods.kept_tables import KeptTables
 from doublure.private import noise, sampling, whole_noise
 from doublure.private.clipping import Constant
 from doublure.private.gradients import CriticLoss
+from doublure.private.mechanism import Mechanism
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.queries import counts
 from doublure.private.queries.lot_gradients import CriticGradients
@@ -575,7 +576,11 @@ def test_a_lost_release_that_is_drawn_again_is_caught(
 
 
 def check_a_stopped_release_is_drawn_once(lab, patch, plan, folder):
-    """Stopped before its noise was drawn, a release may be drawn after all, once; stopped after that, it may not."""
+    """Stopped before its noise was drawn, a release may be drawn after all, once; stopped after that, it may not.
+
+    Nor may it where the state of before is put back from a copy.
+    """
+    kept = folder / "before/run/internal/checkpoint.safetensors"
     draws, noisy, save = [], whole_noise.gaussian, RunFolder.save
 
     def drawn(counts, *, scale):
@@ -604,8 +609,11 @@ def check_a_stopped_release_is_drawn_once(lab, patch, plan, folder):
     with pytest.raises(Interrupted):
         fit("before", drawn, (counts.Counts, "answer", stopped), resume=False)
     assert not draws
+    stopped_state = kept.read_bytes()
     with pytest.raises(Killed):
         fit("before", drawn, (RunFolder, "save", dies))
+    lab.refusal(RunFolderError, lambda: fit("before", drawn))
+    kept.write_bytes(stopped_state)
     lab.refusal(RunFolderError, lambda: fit("before", drawn))
     assert len(draws) == 1
     with pytest.raises(Interrupted):
@@ -618,16 +626,21 @@ def test_a_stopped_release_is_drawn_once(lab, monkeypatch, counting_plan, tmp_pa
     check_a_stopped_release_is_drawn_once(lab, monkeypatch, counting_plan, tmp_path)
 
 
+ANY_SESSION = ("session == list(job.resumed_from.encode())", "True")
+
+
 @pytest.mark.parametrize(
-    ("owner", "name", "edit"),
+    ("name", "edits"),
     [
-        (kept_state, "undrawn_taken_up", ("job.checkpoints.save(at, kept)", "pass")),
-        (kept_state, "undrawn_is_kept", ("job.mechanism.taken(access) == before", "True")),
+        ("undrawn_taken_up", (("job.checkpoints.save(at, kept)", "pass"), ANY_SESSION)),
+        ("undrawn_taken_up", (ANY_SESSION,)),
+        ("undrawn_is_kept", (("job.mechanism.taken(access) == before", "True"),)),
     ],
-    ids=["a mark that stays", "a mark after the noise"],
+    ids=["a mark that stays", "a mark of another session", "a mark after the noise"],
 )
-def test_a_stopped_release_that_is_drawn_again_is_caught(lab, monkeypatch, counting_plan, tmp_path, owner, name, edit):
-    lab.plant(owner, name, edit)
+def test_a_stopped_release_that_is_drawn_again_is_caught(lab, monkeypatch, counting_plan, tmp_path, name, edits):
+    lab.plant(kept_state, name, *edits)
+    lab.plant(Mechanism, "not_drawn", ("max(taken, self.executed.draws(access))", "taken"))  # each holds alone
     with lab.caught():
         check_a_stopped_release_is_drawn_once(lab, monkeypatch, counting_plan, tmp_path)
 

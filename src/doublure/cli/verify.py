@@ -16,6 +16,13 @@ def register(app: typer.Typer) -> None:
     app.command("verify")(verify)
 
 
+_RAN = {
+    True: " what ran is what was priced;",
+    False: " what ran was not all written down, so the price rests on the plan alone;",
+    None: "",
+}
+
+
 def verify(
     bundle: Annotated[Path, typer.Argument(help="A released bundle.")],
     ledger: Annotated[Path | None, typer.Option(help="The ledger that should contain the card's entry.")] = None,
@@ -28,5 +35,8 @@ def verify(
     checked = check(bundle, ledger=ledger)
     entry = "its entry is in the ledger" if checked["ledger"] else "the ledger was not given, so its entry is unchecked"
     found = checked["recomputed_epsilon"]
+    ran = _RAN[checked["executed"]]
     price = "" if found is None else f" its accesses cost ε = {found:.4g} by dp-accounting alone;"
-    return Outcome(data=checked, text=f"{bundle} is intact: {checked['files']} files match its card;{price} {entry}.")
+    return Outcome(
+        data=checked, text=f"{bundle} is intact: {checked['files']} files match its card;{price}{ran} {entry}."
+    )

@@ -225,6 +225,8 @@ class Job:
         authorise: Returns once the given step is written down, where no access pays for it.
         check_stop: Goes on, or raises Interrupted where a signal has come; called where nothing drawn would be lost.
         taken: Noisy steps already spent by an interrupted run.
+        session: Names the reservation's session, in ASCII; every resumption begins another one.
+        resumed_from: The session that was resumed, where one was.
         sample_rate: Of lots that protect no one; a private lot's is its event's.
         checkpoints: Where state is kept.
         workspace: Where private numbers are kept until the run is finished.
@@ -246,6 +248,8 @@ class Job:
     check_stop: Callable[[], None]
     checkpoints: Checkpoints
     taken: int = 0
+    session: str = ""
+    resumed_from: str | None = None
     sample_rate: float = 1.0
     workspace: Workspace = field(default_factory=Forgetful)
     progress: Progress = field(default_factory=Silent)

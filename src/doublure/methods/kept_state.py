@@ -63,14 +63,16 @@ def taken_up() -> Iterator[None]:
 def undrawn_taken_up(job: Job) -> dict[str, Tensor]:
     """Return a job's kept state; a release that was stopped before its noise was drawn may be drawn after all.
 
-    The mark that says so is gone from disk before the mechanism is told.
+    The mark that says so is gone from disk before the mechanism is told. It holds for the session right after the one
+    that wrote it: one that was put back from a copy says nothing about what has been drawn since.
     """
     kept = dict(job.checkpoints.load() or {})
     mark = kept.pop(_UNDRAWN, None)
     if mark is not None:
-        place, taken, at = (int(number) for number in mark)
+        place, taken, at, *session = (int(number) for number in mark)
         job.checkpoints.save(at, kept)
-        job.mechanism.not_drawn(job.accesses[place], taken)
+        if job.resumed_from is not None and session == list(job.resumed_from.encode()):
+            job.mechanism.not_drawn(job.accesses[place], taken)
     return kept
 
 
@@ -89,7 +91,7 @@ def undrawn_is_kept(job: Job, access: Access, kept: Mapping[str, Tensor], at: in
         yield
     except (Interrupted, KeyboardInterrupt):
         if job.mechanism.taken(access) == before:
-            mark = torch.tensor([job.accesses.index(access), before, at])
+            mark = torch.tensor([job.accesses.index(access), before, at, *job.session.encode()])
             job.checkpoints.save(at, {**kept, _UNDRAWN: mark})
         raise
 

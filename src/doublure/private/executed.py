@@ -8,7 +8,7 @@ plan's ends the run before anything is given out. Everything in here is public: 
 edge case                              what happens
 =====================================  ========================================================================
 a run that is resumed                  earlier sessions' draws are taken up; all sessions have the same event
-a step that was lost in a crash        was authorised and is not drawn: it counts, and is listed as lost
+a step that was lost in a crash        was authorised, and nobody knows whether it was drawn: counted, listed as lost
 fewer tables than planned              cost less than was paid for, and are written down as they were
 =====================================  ========================================================================
 """
@@ -80,6 +80,11 @@ class Executed:
         most = longest if before is None else max(before.longest, longest)
         self._ran[access] = Ran(event=event, draws=draws, longest=most)
 
+    def draws(self, access: Access) -> int:
+        """Return how often noise is known to have been drawn for an access."""
+        ran = self._ran[access]
+        return 0 if ran is None else ran.draws
+
     def refuse_unequal(self, authorised: int) -> None:
         """Refuse to call a run done unless all that was priced has been authorised, and no more was drawn.
 
@@ -102,7 +107,7 @@ class Executed:
         """Return what ``executed.json`` holds: one object an access.
 
         ``event`` is what ran, lost steps included, and null where nothing did; ``expected`` the plan's; ``drawn`` how
-        often noise was drawn, ``lost`` how many steps were authorised beyond that, ``sensitivity`` how far one unit
+        often noise is known to have been drawn, ``lost`` how many steps were authorised beyond that, ``sensitivity`` how far one unit
         moves an answer at most, in L2.
         """
         found = []

@@ -72,6 +72,8 @@ class Mechanism:
         if noise.for_tests and not allow_test_noise:
             raise SettingError("is for tests only", field="noise", remedy="use os-keyed or chacha20")
         priced = [access for access in accesses if access.event is not None]
+        if len(set(priced)) != len(priced):
+            raise ValueError("two accesses are equal, and what is spent could not be told apart")
         self.for_tests = allow_test_noise
         self.executed = Executed(priced) if executed is None else executed
         self._noise = noise
@@ -98,7 +100,7 @@ class Mechanism:
             access: Of the plan.
             taken: How many had been drawn then.
         """
-        self._taken[access] = min(self.taken(access), taken)
+        self._taken[access] = min(self.taken(access), max(taken, self.executed.draws(access)))
 
     def deviation(self, access: Access, sensitivity: Sensitivity) -> float:
         """Return the standard deviation of the noise that an access adds to each number."""

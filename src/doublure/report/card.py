@@ -43,6 +43,10 @@ _AVERAGE = "What was measured is an average over this data set, computed from re
 _NOTHING = "Nothing was measured yet; what would be is an average over this data set."
 _AT_MOST = {"epsilon_mu": "≤ "}
 _CLAIMS = frozenset({"epsilon", "delta", "epsilon_mu", "delta_mu", "mu", "gamma"})
+_RAN = {
+    True: "What ran was written down as it was done, and it is what is listed here.",
+    False: "What ran was not all written down as it was done: the list is the plan's.",
+}
 _TOUCHED = ("purpose", "event", "epsilon", "delta")
 
 
@@ -74,6 +78,7 @@ def context(card: Mapping[str, Any], sheet: bytes | None = None, records: str = 
         "assumptions": _list(guarantee.get("assumptions")),
         "excluded": _list(guarantee.get("excluded")),
         "touches": [_touched(touch, guarantee.get("kind")) for touch in card.get("touches") or ()],
+        "ran": _RAN.get(card.get("executed")),
         "about": [
             (name, _text(card[key]))
             for key, name in {
