@@ -344,6 +344,14 @@ def test_what_changed_runs_again(mutate, toy):
     assert state() == ([True, True], True)
 
 
+def test_a_server_that_is_ended_is_started_again(mutate, toy):
+    with mutate.Copy(toy) as copy:
+        for _ in range(2):
+            copy._server.kill()
+            copy._server.wait()
+            assert copy.learn(["tests/test_box.py"]) == []
+
+
 def test_nothing_is_mutated_while_tests_fail(mutate, toy):
     (toy.root / "tests/test_box.py").write_text("def test_no():\n    assert False\n")
     with pytest.raises(SystemExit, match=r"fails without a mutant:\n.*test_no"):

@@ -25,6 +25,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -249,11 +250,7 @@ class Copy(AbstractContextManager["Copy"]):
             target = self._root / path
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(self._project.root / path, target)
-        environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(self._root / "src")}
-        self._server = subprocess.Popen(
-            [sys.executable, HERE.parent / "pytest_server.py", *self._project.imported],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, cwd=self._root,
-        )  # fmt: skip
+        self._start()
         return self
 
     def __exit__(
@@ -262,6 +259,13 @@ class Copy(AbstractContextManager["Copy"]):
         self._server.kill()
         self._server.communicate()
         self._folder.cleanup()
+
+    def _start(self) -> None:
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(self._root / "src")}
+        self._server = subprocess.Popen(
+            [sys.executable, HERE.parent / "pytest_server.py", *self._project.imported],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, cwd=self._root,
+        )  # fmt: skip
 
     def learn(self, tests: Iterable[str]) -> list[str]:
         """Run tests on what is right, remember how long they took, and return those that failed."""
@@ -315,14 +319,28 @@ class Copy(AbstractContextManager["Copy"]):
         package = Path(self._project.package).name
         request = {"root": str(self._root), "tests": [test], "package": package, "compiled": compiled}
         limits = {"seconds": seconds, "processor_seconds": processor_seconds}
-        if self._server.stdin is None or self._server.stdout is None:
-            raise RuntimeError("no pipe")
-        self._server.stdin.write(json.dumps(request | limits) + "\n")
-        self._server.stdin.flush()
-        said: Row = json.loads(self._server.stdout.readline())
+        said: Row = {"rc": -1, "by": "", "timeout": False, "package": "", "seconds": 0.0, "processor_seconds": 0.0}
+        for _ in range(2):  # the process that forks may have been ended, by a test or from outside
+            answer = self._asked(json.dumps(request | limits))
+            if answer:
+                said = json.loads(answer)
+                break
+            self._server.communicate()
+            self._start()
         if said["package"] and not Path(said["package"]).is_relative_to(self._root):
             raise RuntimeError(f"the tests ran {said['package']}, not the copy")
         return said
+
+    def _asked(self, request: str) -> str:
+        """Return the server's answer, empty if it is gone."""
+        if self._server.stdin is None or self._server.stdout is None:
+            raise RuntimeError("no pipe")
+        try:
+            self._server.stdin.write(request + "\n")
+            self._server.stdin.flush()
+        except BrokenPipeError:
+            return ""
+        return self._server.stdout.readline()
 
 
 _REASONS = {2: "not imported", 3: "pytest fell", 4: "not imported"}
@@ -468,6 +486,7 @@ def main() -> None:
     parser.add_argument("--judge", nargs="+", metavar=("WHY", "ID"), help="keep why mutants are equivalent")
     parser.add_argument("--record", action="store_true", help="keep the figures of files that are done")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the copy goes, too
     project = Project(root=HERE.parents[2])
     if arguments.judge:
         judge(project, arguments.judge[0], arguments.judge[1:])

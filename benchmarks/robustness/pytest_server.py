@@ -141,4 +141,5 @@ def _run(request: Mapping[str, Any], says: int) -> None:
 
 
 if __name__ == "__main__":
-    serve()
+    with contextlib.suppress(BrokenPipeError):  # who asked is gone
+        serve()
