@@ -61,8 +61,15 @@ def test_what_it_cannot_say_it_does_not_say():
     assert recomputed(EVENTS["tables"], 1e-13) is None
 
 
-@pytest.mark.parametrize("touches", [[], [{"event": None}], [{"event": {"type": "pure", "epsilon": 1.0}}, {"event": None}],
-                                     [{"event": {"type": "discrete-gaussian", "scale": 5.0, "tables": 1, "records": 0}}]])  # fmt: skip
+@pytest.mark.parametrize(
+    "touches",
+    [
+        [],
+        [{"event": None}],
+        [{"event": {"type": "pure", "epsilon": 1.0}}, {"event": None}],
+        [{"event": {"type": "discrete-gaussian", "scale": 5.0, "tables": 1, "records": 0}}],
+    ],
+)
 def test_what_has_no_price_is_refused(touches):
     with pytest.raises(ValueError):
         repricing.epsilon_of(touches, DELTA)

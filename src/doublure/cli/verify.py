@@ -16,7 +16,7 @@ def register(app: typer.Typer) -> None:
     app.command("verify")(verify)
 
 
-_RAN = {
+_RAN: dict[object, str] = {
     True: " what ran is what was priced;",
     False: " what ran was not all written down, so the price rests on the plan alone;",
     None: "",

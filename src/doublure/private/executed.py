@@ -107,8 +107,8 @@ class Executed:
         """Return what ``executed.json`` holds: one object an access.
 
         ``event`` is what ran, lost steps included, and null where nothing did; ``expected`` the plan's; ``drawn`` how
-        often noise is known to have been drawn, ``lost`` how many steps were authorised beyond that, ``sensitivity`` how far one unit
-        moves an answer at most, in L2.
+        often noise is known to have been drawn, ``lost`` how many steps were authorised beyond that, ``sensitivity``
+        how far one unit moves an answer at most, in L2.
         """
         found = []
         for access, ran in self._ran.items():

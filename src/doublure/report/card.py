@@ -43,7 +43,7 @@ _AVERAGE = "What was measured is an average over this data set, computed from re
 _NOTHING = "Nothing was measured yet; what would be is an average over this data set."
 _AT_MOST = {"epsilon_mu": "≤ "}
 _CLAIMS = frozenset({"epsilon", "delta", "epsilon_mu", "delta_mu", "mu", "gamma"})
-_RAN = {
+_RAN: dict[object, str] = {
     True: "What ran was written down as it was done, and it is what is listed here.",
     False: "What ran was not all written down as it was done: the list is the plan's.",
 }
