@@ -13,8 +13,8 @@ from doublure.errors import DataError
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks" / "robustness"
 RUN = (
-    "generator.safetensors", "guarantee.json", "internal/checkpoint.safetensors", "log.jsonl", "plan.json", "run.json",
-    "schema.yaml",
+    "executed.json", "generator.safetensors", "guarantee.json", "internal/checkpoint.safetensors", "log.jsonl",
+    "plan.json", "run.json", "schema.yaml",
 )  # fmt: skip
 PARSERS = (
     "csv", "csv.gz", "csv.zip", "parquet", "npz", "series", "series npz", "schema", "codebook", "plan", "ledger",
