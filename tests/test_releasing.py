@@ -373,6 +373,14 @@ def test_what_its_accesses_cost_is_computed_again(mine):
             verify(bundle)
 
 
+@pytest.mark.parametrize("said", ["yes", 2, [], {}])
+def test_a_card_that_says_nothing_of_what_ran_is_refused(mine, said):
+    bundle, _ = mine
+    write_card(bundle, read_card(bundle) | {"executed": said})
+    with pytest.raises(GateFailed, match="what ran"):
+        verify(bundle)
+
+
 def test_a_card_with_fewer_steps_than_it_claims_is_refused(mine):
     bundle, _ = mine
     card = read_card(bundle)

@@ -56,7 +56,7 @@ def verify(bundle: str | Path, *, ledger: Ledger | str | Path | None = None) -> 
     guarantee = _checked_claim(card)
     priced = _checked_price(card, guarantee)
     checked = {"files": len(listed), "guarantee": guarantee.sentence, "ledger": None, "recomputed_epsilon": priced}
-    checked["executed"] = card.get("executed")
+    checked["executed"] = _checked_flag(card)
     if ledger is not None:
         _check_entry(_opened(ledger), card, listed)
         checked["ledger"] = card["ledger"]
@@ -136,6 +136,14 @@ def _checked_price(card: dict[str, Any], guarantee: Guarantee) -> float | None:
     if guarantee.steps is not None and steps != guarantee.steps:
         raise _failed(f"claims {guarantee.steps} steps, and its accesses have {steps}", "card guarantee")
     return found
+
+
+def _checked_flag(card: dict[str, Any]) -> bool | None:
+    """Return whether the card says that what ran is what was priced; None where it does not say."""
+    said = card.get("executed")
+    if said is not None and not isinstance(said, bool):
+        raise _failed("does not say whether what ran is what was priced", "card executed")
+    return said
 
 
 def _opened(ledger: Ledger | str | Path) -> Ledger:
