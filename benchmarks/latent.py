@@ -53,7 +53,7 @@ from doublure.cli.terminal import TerminalProgress
 from doublure.data.opening import open_data
 from doublure.encode.encoder import Encoder
 from doublure.methods import latent_teaching
-from doublure.methods.base import Job, encoder_for
+from doublure.methods.base import Job, encoded_records, encoder_for
 from doublure.methods.latent_settings import LatentSettings
 from doublure.private.inversion import Inversion
 from doublure.private.records import PrivateRecords
@@ -252,7 +252,7 @@ def timing(options: argparse.Namespace) -> None:
     generator, inversion = inverting(options, task)
     encoder = encoder_for(schema, _plain_settings())
     compact = encoder.compact(open_data(task.private, schema.kind).load(schema).content)[:size]
-    records = PrivateRecords(compact, np.arange(size), size, lambda rows: encoder.split(encoder.expand(rows)))
+    records = encoded_records(encoder, compact, np.arange(size), size)
     start = time.perf_counter()
     latents = records.mapped(inversion, inversion.width, rows=inversion.settings.batch, apart=True)
     took = time.perf_counter() - start

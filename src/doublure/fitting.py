@@ -55,7 +55,7 @@ from doublure.errors import (
 from doublure.ledger import Budget, Ledger, Reservation
 from doublure.ledger.request import charge
 from doublure.methods import table as methods
-from doublure.methods.base import Job, encoder_for
+from doublure.methods.base import Job, encoded_records, encoder_for
 from doublure.planning import Plan
 from doublure.planning.budget import DELTA_WITHOUT_PRIVACY, learned_facts
 from doublure.planning.machine import refuse_too_large
@@ -372,19 +372,11 @@ class _Run:
         return resolved
 
     def _train(self, table: Loaded, schema: ResolvedSchema, device: str, progress: Progress) -> Any:
-        from doublure.private.records import PrivateRecords
-
         plan = self._plan
         progress.stage("encode")
         encoder = encoder_for(schema, plan.settings)
         with self._stop.at_once():
-            records = PrivateRecords(
-                encoder.compact(table.content),
-                table.unit,
-                table.n_units,
-                lambda rows: encoder.split(encoder.expand(rows)),
-                device,
-            )
+            records = encoded_records(encoder, encoder.compact(table.content), table.unit, table.n_units, device)
             fingerprint = records.fingerprint if table.repeatable else ""
         self._folder.refuse_other_records(fingerprint)
         job = Job(

@@ -15,10 +15,9 @@ from doublure.data.images import open_images
 from doublure.data.tables import open_table
 from doublure.errors import SettingError
 from doublure.methods import table
-from doublure.methods.base import Job, encoder_for, settings_of
+from doublure.methods.base import Job, encoded_records, encoder_for, settings_of
 from doublure.methods.image_statistics import ImageStatisticsSettings
 from doublure.private.critic_steps import CriticSteps
-from doublure.private.records import PrivateRecords
 from doublure.schema import ResolvedSchema, Schema
 
 UNITS = 400
@@ -93,9 +92,7 @@ class World:
         loaded = open_table(self.frame() if frame is None else frame).load(Schema.parse(text))
         return Job(
             encoder=encoder,
-            records=PrivateRecords(
-                encoder.compact(loaded.frame), loaded.unit, loaded.n_units, lambda r: encoder.split(encoder.expand(r))
-            ),
+            records=encoded_records(encoder, encoder.compact(loaded.frame), loaded.unit, loaded.n_units),
             settings=own,
             **paid(found.accesses(resolved, own, sigma), own, authorise, taken),
             sample_rate=found.sample_rate(resolved, own) or 1.0,
@@ -193,7 +190,7 @@ class Digits:
             unit, n_units = np.arange(len(compact)), len(compact)
         return Job(
             encoder=encoder,
-            records=PrivateRecords(compact, unit, n_units, lambda r: encoder.split(encoder.expand(r))),
+            records=encoded_records(encoder, compact, unit, n_units),
             settings=own,
             **paid(table.method(name).accesses(schema, own, sigma), own, authorise, taken),
             units=self.UNITS,
@@ -215,9 +212,7 @@ class Digits:
         loaded = open_images({"images": self.pixels, "labels": labels}).load(schema)
         return Job(
             encoder=encoder,
-            records=PrivateRecords(
-                encoder.compact(loaded.content), loaded.unit, loaded.n_units, lambda r: encoder.split(encoder.expand(r))
-            ),
+            records=encoded_records(encoder, encoder.compact(loaded.content), loaded.unit, loaded.n_units),
             settings=own,
             **paid(method.accesses(schema, own, 0.0), own, authorise, taken),
             sample_rate=method.sample_rate(schema, own),

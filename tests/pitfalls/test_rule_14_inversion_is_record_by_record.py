@@ -12,7 +12,7 @@ from paying import paid
 
 from doublure.errors import SettingError
 from doublure.methods import latent_teaching
-from doublure.methods.base import Counting, Job, encoder_for
+from doublure.methods.base import Counting, Job, encoded_records, encoder_for
 from doublure.private import independence
 from doublure.private.inversion import Inversion
 from doublure.private.records import PrivateRecords
@@ -25,9 +25,7 @@ def job_of(letters, images, labels, **settings):
     from doublure.data.images import open_images
 
     loaded = open_images({"images": images, "labels": labels}).load(plan.schema)
-    records = PrivateRecords(
-        encoder.compact(loaded.content), loaded.unit, loaded.n_units, lambda rows: encoder.split(encoder.expand(rows))
-    )
+    records = encoded_records(encoder, encoder.compact(loaded.content), loaded.unit, loaded.n_units)
     return Job(
         encoder=encoder, records=records, settings=plan.settings, units=900, checkpoints=None,
         check_stop=lambda: None, **paid(plan.training, plan.settings),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from critic_steps import critic_steps
+from critic_steps import Critic, critic_steps, people
 from torch import Tensor, nn
 
 from doublure.access import Access
@@ -19,31 +19,11 @@ from doublure.private.noise import Drawn, OsKeyedNoise, ReplayNoise
 from doublure.private.queries.lot_gradients import CriticSettings, unpaired
 from doublure.private.records import PrivateRecords
 
-WIDTH, UNITS = 3, 12
 NAN = float("nan")
 WGAN, PENALISED = CriticLoss(kind="wgan"), CriticLoss(kind="wgan", gradient_penalty=1.0)
 
 
-class Critic(nn.Module):
-    """Scores without a constant of their own, and gradients of many lengths."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.body = nn.Sequential(nn.Linear(WIDTH, 6), nn.LeakyReLU(0.2), nn.Linear(6, 1, bias=False))
-        draw = torch.Generator().manual_seed(2)
-        with torch.no_grad():
-            for parameter in self.parameters():
-                parameter.copy_(torch.randn(parameter.shape, generator=draw))
-
-    def forward(self, x: Tensor, condition: Tensor | None = None) -> Tensor:
-        return self.body(x).squeeze(1)
-
-
 SIZE = sum(parameter.numel() for parameter in Critic().parameters())
-
-
-def people(units: int = UNITS) -> Tensor:
-    return torch.randn(units, WIDTH, generator=torch.Generator().manual_seed(7))
 
 
 def records_of(body: Tensor) -> PrivateRecords:

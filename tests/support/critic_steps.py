@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 from doublure.access import Access
 from doublure.private.accounting import GaussianEvent
@@ -15,7 +16,27 @@ from doublure.private.noise import NoiseSource, OsKeyedNoise
 from doublure.private.queries.lot_gradients import CriticSettings
 from doublure.private.records import PrivateRecords
 
+WIDTH, UNITS = 3, 12
 _OF_THE_EVENT = ("noise_multiplier", "sample_rate", "steps")
+
+
+class Critic(nn.Module):
+    """Scores of records ``(B, WIDTH)`` without a constant of their own, and gradients of many lengths."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(WIDTH, 6), nn.LeakyReLU(0.2), nn.Linear(6, 1, bias=False))
+        draw = torch.Generator().manual_seed(2)
+        with torch.no_grad():
+            for parameter in self.parameters():
+                parameter.copy_(torch.randn(parameter.shape, generator=draw))
+
+    def forward(self, x: Tensor, condition: Tensor | None = None) -> Tensor:
+        return self.body(x).squeeze(1)
+
+
+def people(units: int = UNITS) -> Tensor:
+    return torch.randn(units, WIDTH, generator=torch.Generator().manual_seed(7))
 
 
 def critic_steps(

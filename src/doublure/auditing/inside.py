@@ -13,7 +13,7 @@ from doublure.encode.columns import Floats
 from doublure.errors import InputError
 from doublure.guarantee import Guarantee
 from doublure.methods import table as methods
-from doublure.methods.base import Job, encoder_for
+from doublure.methods.base import Job, encoded_records, encoder_for
 from doublure.planning import Plan
 from doublure.schema import ResolvedSchema
 from doublure.synthesizer import Synthesizer
@@ -194,7 +194,6 @@ def refitting(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> Refit
     def refit(content: Any, seed: int) -> Again:
         from doublure.private.mechanism import Mechanism
         from doublure.private.noise import source
-        from doublure.private.records import PrivateRecords
 
         encoder, memory = encoder_for(schema, plan.settings), _Memory()
         compact = encoder.compact(content)
@@ -202,9 +201,7 @@ def refitting(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> Refit
         generator = methods.method(plan.method).train(
             Job(
                 encoder=encoder,
-                records=PrivateRecords(
-                    compact, everyone, len(compact), lambda rows: encoder.split(encoder.expand(rows))
-                ),
+                records=encoded_records(encoder, compact, everyone, len(compact)),
                 settings=plan.settings,
                 accesses=plan.training,
                 mechanism=Mechanism(

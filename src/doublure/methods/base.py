@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
     from doublure.private.bayesian import BayesianAccountant
     from doublure.private.mechanism import Mechanism
-    from doublure.private.records import PrivateRecords
+    from doublure.private.records import IntArray, PrivateRecords
 
 LearningRate: TypeAlias = Annotated[float, Field(gt=0, le=10)]
 """Larger ones have no use, and the largest leave nothing that is finite: refused before anything is charged."""
@@ -398,6 +398,23 @@ def refuse_loose_delta(delta: float, units: int, *, field: str) -> None:
             field=field,
             remedy=f"give one well below {1 / units:.2g}, such as {0.1 / units:.0e}",
         )
+
+
+def encoded_records(
+    encoder: Encoder, compact: Tensor, unit: IntArray, n_units: int, device: str = "cpu"
+) -> PrivateRecords:
+    """Return records that an encoder has made compact, and expands lot by lot.
+
+    Args:
+        encoder: Its settings are the method's.
+        compact: ``(N, P)``.
+        unit: ``(N,)`` int64, each record's unit, 0 … n_units - 1.
+        n_units: How many units there are.
+        device: Where lots are expanded.
+    """
+    from doublure.private.records import PrivateRecords
+
+    return PrivateRecords(compact, unit, n_units, lambda rows: encoder.split(encoder.expand(rows)), device)
 
 
 def encoder_for(schema: ResolvedSchema, settings: MethodSettings) -> Encoder:

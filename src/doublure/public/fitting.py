@@ -226,20 +226,13 @@ def _job(
     progress: Progress,
     stop: StopSignal,
 ) -> Job:
-    from doublure.methods.base import Job
-    from doublure.private.records import PrivateRecords
+    from doublure.methods.base import Job, encoded_records
 
     counted = schema.model_copy(update={"units": max(1, loaded.n_units)})
     own = settled(settings, counted)
     encoder = encoder_of(counted, own)
     # The class that holds private records holds these too; what makes a record private is where it came from.
-    records = PrivateRecords(
-        encoder.compact(loaded.content),
-        loaded.unit,
-        loaded.n_units,
-        lambda rows: encoder.split(encoder.expand(rows)),
-        device,
-    )
+    records = encoded_records(encoder, encoder.compact(loaded.content), loaded.unit, loaded.n_units, device)
     return Job(
         encoder=encoder,
         records=records.bodies(),

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from critic_steps import critic_steps
+from critic_steps import UNITS, Critic, critic_steps, people
 from torch import Tensor, nn
 
 from doublure.errors import SettingError
@@ -22,24 +22,8 @@ from doublure.private.queries.lot_gradients import unpaired
 from doublure.private.records import PrivateRecords
 from doublure.private.sampling import FixedSizeSampler, PoissonSampler
 
-WIDTH, UNITS = 3, 12
 NAN = float("nan")
 ASKED = Distances(count=5, orders=(1, 4, 16), gamma=1e-12)
-
-
-class Critic(nn.Module):
-    """Scores without a constant of their own, and gradients of many lengths."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.body = nn.Sequential(nn.Linear(WIDTH, 6), nn.LeakyReLU(0.2), nn.Linear(6, 1, bias=False))
-        draw = torch.Generator().manual_seed(2)
-        with torch.no_grad():
-            for parameter in self.parameters():
-                parameter.copy_(torch.randn(parameter.shape, generator=draw))
-
-    def forward(self, x: Tensor, condition: Tensor | None = None) -> Tensor:
-        return self.body(x).squeeze(1)
 
 
 def settings(**changes: object) -> dict[str, object]:
@@ -47,10 +31,6 @@ def settings(**changes: object) -> dict[str, object]:
         "loss": CriticLoss(kind="wgan"), "schedule": Constant(max_grad_norm=2.0), "noise_multiplier": 1.5,
         "sample_rate": 0.5, "steps": 6, "expected_units": 4.0, "paired": False, "distances": ASKED,
     } | changes  # fmt: skip
-
-
-def people(units: int = UNITS) -> Tensor:
-    return torch.randn(units, WIDTH, generator=torch.Generator().manual_seed(7))
 
 
 def step_of(body: Tensor, unit: np.ndarray | None = None, **changes: object) -> CriticSteps:
