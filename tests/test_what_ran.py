@@ -287,6 +287,13 @@ def cut_off(plans, fitted, tmp_path):
     return tmp_path / "run" / "executed.json"
 
 
+def test_a_run_whose_record_of_what_ran_is_gone_does_not_say_that_all_was_priced(plans, fitted, cut_off, tmp_path):
+    cut_off.unlink()
+    assert fitted(plans["dpgan"], resume=True).executed is None
+    assert not cut_off.exists()
+    assert card_of(tmp_path / "run", tmp_path / "bundle")["executed"] is False
+
+
 def refused(plans, fitted, book):
     """The refusal of a run that may not go on: one line, before the ledger or the folder hears of it."""
     before = [record.sha256 for record in book.entries]
@@ -367,22 +374,37 @@ def test_less_noise_than_was_priced_ends_the_run(small, plans, book, fitted, tmp
     assert (book.spent.epsilon, book.spent.delta) == (small.epsilon, small.delta)
     assert [record.body["status"] for record in book.entries if record.kind == "close"] == ["aborted"]
     run = tmp_path / "run"
-    assert json.loads((run / "run.json").read_text())["status"] == "aborted"
+    assert json.loads((run / "run.json").read_text())["status"] == "not-as-priced"
     assert not (run / "generator.safetensors").exists()
     with pytest.raises(RunFolderError, match="is not finished"):
         db.load(run)
 
 
+def plant_at(patch: pytest.MonkeyPatch, draw: int) -> None:
+    """Make this draw of real-valued noise smaller than was asked for."""
+    count, normal = [0], OsKeyedNoise.normal
+
+    def counted(noise, size, std):
+        count[0] += 1
+        return normal(noise, size, std * (0.7 if count[0] == draw else 1))
+
+    patch.setattr(OsKeyedNoise, "normal", counted)
+
+
 def test_less_noise_than_was_priced_never_comes_to_an_understudy(small, plans, book, fitted, tmp_path, monkeypatch):
-    """However often it is tried: nothing was given out that could be kept, and steps are spent by trying."""
-    plant(monkeypatch, Mechanism, "_noised", MUTANTS["dpgan"])
-    for resume in (False, True, True):
+    """Not with the fault mended, either: what it has learned until then is gone."""
+    with monkeypatch.context() as patch:
+        plant_at(patch, 4)
         with pytest.raises(NotAsPriced):
-            fitted(plans["dpgan"], resume=resume)
-        assert read(tmp_path / "run")[0]["drawn"] == 0
-    with pytest.raises(RunFolderError, match="no steps left"):
-        fitted(plans["dpgan"], resume=True)
-    assert not (tmp_path / "run" / "generator.safetensors").exists()
+            fitted(plans["dpgan"])
+    run, before = tmp_path / "run", [record.sha256 for record in book.entries]
+    assert list((run / "internal").iterdir()) == []
+    for _ in range(2):
+        with pytest.raises(RunFolderError, match="ran otherwise than was priced") as caught:
+            fitted(plans["dpgan"], resume=True)
+        assert caught.value.remedy
+    assert [record.sha256 for record in book.entries] == before
+    assert not (run / "generator.safetensors").exists()
     assert book.spent.epsilon == small.epsilon
 
 

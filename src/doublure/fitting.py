@@ -48,6 +48,7 @@ from doublure.errors import (
     Interrupted,
     LedgerError,
     LostRun,
+    NotAsPriced,
     RunFolderError,
     SettingError,
     printable,
@@ -69,12 +70,17 @@ from doublure.schema import ResolvedSchema
 from doublure.stopping import StopSignal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from torch import Tensor
 
     from doublure.access import Access
     from doublure.guarantee import Guarantee
     from doublure.private.bayesian import BayesianAccountant
     from doublure.synthesizer import Synthesizer
+
+_NOT_AS_PRICED = "not-as-priced"
+"""The status of a run that drew other noise than was priced: nobody may go on with it."""
 
 
 def fit(
@@ -208,13 +214,13 @@ def _finished(folder: RunFolder, ledger: Ledger) -> Synthesizer | None:
 class _Checkpoints:
     """Keeps the state of a run, and before it what ran until then."""
 
-    def __init__(self, folder: RunFolder, mechanism: Mechanism) -> None:
+    def __init__(self, folder: RunFolder, write_what_ran: Callable[[], None]) -> None:
         self._folder = folder
-        self._mechanism = mechanism
+        self._write_what_ran = write_what_ran
 
     def save(self, step: int, tensors: dict[str, Tensor]) -> None:
         """Replace the kept state."""
-        self._folder.save_executed(self._mechanism.executed.to_json())
+        self._write_what_ran()
         self._folder.save(step, tensors)
 
     def load(self) -> dict[str, Tensor] | None:
@@ -233,6 +239,8 @@ class _Run:
         seed: int,
         executed: Executed | None = None,
         resumed_from: str | None = None,
+        *,
+        tells_what_ran: bool = True,
     ) -> None:
         self._folder = folder
         self._plan = plan
@@ -247,6 +255,7 @@ class _Run:
             taken=reservation.authorised,
             executed=executed,
         )
+        self._tells_what_ran = tells_what_ran
         self._estimate: BayesianAccountant | None = None
 
     @classmethod
@@ -273,6 +282,9 @@ class _Run:
         if (fault := folder.fault) is not None:
             raise RunFolderError(fault, field=path, remedy=REMEDY)
         begun, seed, kept = folder.plan, folder.run.get("seed"), folder.reservation
+        if folder.run.get("status") == _NOT_AS_PRICED:
+            remedy = "report it as a defect of doublure, and fit into a new folder"
+            raise RunFolderError("ran otherwise than was priced", field=path, remedy=remedy)
         if folder.run.get("status") == "done":
             raise RunFolderError("is finished", field=path, remedy="sample from it, or fit into a new folder")
         if begun.to_json() | _machine(plan) != plan.to_json():
@@ -285,7 +297,8 @@ class _Run:
         executed = _executed(folder, begun)
         reservation, ended = _take_up(ledger, folder, known, begun)
         folder.sweep()
-        run = cls(folder, begun, reservation, seed, executed, ended)  # the plan in the folder, with its estimates
+        # the plan in the folder, with its estimates
+        run = cls(folder, begun, reservation, seed, executed, ended, tells_what_ran=executed is not None)
         run._note(status="resumed", ledger=ledger)
         return run
 
@@ -328,6 +341,14 @@ class _Run:
                     self._folder.forget_all()  # nobody can go on with it, and it is as private as the records
                 self._close("aborted", keeps=keeps)
                 raise
+            except NotAsPriced:
+                self._stop.close()
+                with contextlib.suppress(OSError):
+                    self._folder.forget_state()  # what it has learned is not protected as was promised
+                self._close("aborted", keeps=keeps)
+                with contextlib.suppress(OSError, RunFolderError):
+                    self._folder.update_run(status=_NOT_AS_PRICED)
+                raise
             except BaseException:
                 self._stop.close()
                 self._close("aborted", keeps=keeps)
@@ -367,7 +388,7 @@ class _Run:
             )
             progress.at(number + 1)
         resolved = schema.resolve(learned)
-        self._folder.save_executed(self._mechanism.executed.to_json())
+        self._write_what_ran()
         self._folder.save_schema(resolved)
         return resolved
 
@@ -389,7 +410,7 @@ class _Run:
             units=max(1, schema.public_units),
             authorise=self._advance,
             check_stop=self._stop.check,
-            checkpoints=_Checkpoints(self._folder, self._mechanism),
+            checkpoints=_Checkpoints(self._folder, self._write_what_ran),
             workspace=self._folder,
             taken=self._reservation.authorised,
             session=self._reservation.session,
@@ -409,16 +430,20 @@ class _Run:
 
     def _save(self, schema: ResolvedSchema, generator: Any) -> Synthesizer:
         plan = self._plan
-        executed = self._mechanism.executed
-        self._folder.save_executed(executed.to_json())
+        self._write_what_ran()
         if all(access.event is not None for access in plan.training):
-            executed.refuse_unequal(self._reservation.authorised)
+            self._mechanism.executed.refuse_unequal(self._reservation.authorised)
         claim = self._claim()
         sha256 = self._folder.save_generator(generator, schema, plan, claim)
         self._folder.save_guarantee(claim)
         self._reservation.close("done", steps=self._reservation.authorised, artefact_sha256=sha256)
         self._folder.update_run(status="done", generator_sha256=sha256)
         return self._folder.synthesizer()
+
+    def _write_what_ran(self) -> None:
+        """Write down what ran; not where the word of an earlier session is gone, as then nobody knows."""
+        if self._tells_what_ran:
+            self._folder.save_executed(self._mechanism.ran())
 
     def _measure(self, estimate: BayesianAccountant) -> None:
         self._estimate = estimate
@@ -521,8 +546,8 @@ def _accesses(plan: Plan) -> tuple[Access, ...]:
     return (*_facts(plan), *plan.training)
 
 
-def _executed(folder: RunFolder, plan: Plan) -> Executed:
-    """Return what earlier sessions of a run have done.
+def _executed(folder: RunFolder, plan: Plan) -> Executed | None:
+    """Return what earlier sessions of a run have done; None where they have learned, and their word is gone.
 
     Raises:
         RunFolderError: What they wrote down does not belong to this plan.
@@ -530,6 +555,8 @@ def _executed(folder: RunFolder, plan: Plan) -> Executed:
     executed = Executed(access for access in _accesses(plan) if access.event is not None)
     if (written := folder.executed) is not None:
         executed.take_up(written)
+    elif folder.schema is not None:
+        return None
     return executed
 
 

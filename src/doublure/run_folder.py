@@ -161,9 +161,7 @@ class RunFolder:
             self.sweep()
             for name in _FILES:
                 (self.path / name).unlink(missing_ok=True)
-            self.forget_all()
-            for name in (_CHECKPOINT, _ESTIMATE):
-                (self.internal / name).unlink(missing_ok=True)
+            self.forget_state()
             self.internal.rmdir()
             self.path.rmdir()
 
@@ -403,6 +401,12 @@ class RunFolder:
         """Remove all private work that is kept."""
         for path in self._works:
             path.unlink(missing_ok=True)
+
+    def forget_state(self) -> None:
+        """Remove all that a training has kept to go on from."""
+        self.forget_all()
+        for name in (_CHECKPOINT, _ESTIMATE):
+            (self.internal / name).unlink(missing_ok=True)
 
     @property
     def works(self) -> bool:

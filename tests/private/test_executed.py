@@ -43,9 +43,9 @@ def all_run():
     return made
 
 
-def told(made):
+def told(made, taken=None):
     """Return what a folder holds of it, once it has been read again."""
-    return json.loads(json.dumps(made.to_json()))
+    return json.loads(json.dumps(made.to_json(taken)))
 
 
 # -- notes -------------------------------------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ def test_draws_are_counted_and_the_longest_is_kept():
     made = Executed([TRAIN])
     for longest in (0.5, 2.0, 1.0):
         made.note(TRAIN, ONE_STEP, longest)
-    (entry,) = made.to_json()
+    (entry,) = made.to_json({TRAIN: 4})
     assert (entry["drawn"], entry["lost"], entry["sensitivity"]) == (3, 1, 2.0)
     assert entry["event"] == entry["expected"] == event_to_json(TRAINED)  # the lost step is part of what was spent
 
@@ -75,7 +75,7 @@ def test_what_is_written_down_is_what_was_measured():
     made = Executed([TRAIN, COUNT])
     made.note(TRAIN, measured, 1.0)
     made.note(COUNT, replace(COUNTED, tables=5), 1.0)
-    train, count = made.to_json()
+    train, count = made.to_json({TRAIN: 4, COUNT: 1})
     assert train["event"] == event_to_json(replace(measured, steps=4))
     assert train["event"] != train["expected"]
     assert count["event"] == event_to_json(replace(COUNTED, tables=5))  # fewer tables, as they were
@@ -178,10 +178,11 @@ def test_a_run_in_which_something_else_was_noted_is_never_done(monkeypatch):
 
 def test_what_was_written_is_taken_up_as_it_was():
     for made in (all_run(), Executed(ACCESSES), Executed([])):
-        again = Executed(made._ran)
-        again.take_up(told(made))
-        assert again.to_json() == made.to_json()
-        assert again._ran == made._ran
+        for taken in ({}, {access: steps_of(access) for access in made._ran}):
+            again = Executed(made._ran)
+            again.take_up(told(made, taken))
+            assert again.to_json(taken) == made.to_json(taken)
+            assert again._ran == made._ran
 
 
 def test_a_resumed_run_goes_on_counting():
@@ -192,11 +193,12 @@ def test_a_resumed_run_goes_on_counting():
     resumed.take_up(told(first))
     resumed.note(TRAIN, ONE_STEP, 1.0)  # one was lost in between: authorised, and never drawn
     resumed.note(COUNT, COUNTED, 3.0)
-    train, count = resumed.to_json()
+    train, count = resumed.to_json({TRAIN: 4, COUNT: 1})
     assert (train["drawn"], train["lost"], train["sensitivity"]) == (3, 1, 2.0)
     assert (count["drawn"], count["lost"], count["sensitivity"]) == (1, 0, 3.0)
     resumed.refuse_unequal(5)
-    assert as_priced(told(resumed))
+    assert as_priced(told(resumed, {TRAIN: 4, COUNT: 1}))
+    assert not as_priced(told(resumed, {COUNT: 1}))  # a step is missing that nobody has paid for
     resumed.note(TRAIN, ONE_STEP, 1.0)
     with pytest.raises(NotAsPriced):
         resumed.note(TRAIN, ONE_STEP, 1.0)
@@ -270,7 +272,18 @@ def test_what_ran_as_priced_is_said_to_be():
     assert as_priced(told(all_run()))
     made = Executed([TRAIN])
     made.note(TRAIN, ONE_STEP, 1.0)
-    assert as_priced(told(made))  # three steps were lost, and are part of what was spent
+    assert as_priced(told(made, {TRAIN: 4}))  # three steps were lost, and are part of what was spent
+    assert not as_priced(told(made))
+
+
+def test_what_was_paid_for_and_lost_to_the_last_step_is_listed():
+    (entry,) = told(Executed([TRAIN]), {TRAIN: 4})
+    assert (entry["drawn"], entry["lost"], entry["sensitivity"]) == (0, 4, None)
+    assert entry["event"] == entry["expected"] == event_to_json(TRAINED)
+    (count,) = written = told(Executed([COUNT]), {COUNT: 1})
+    assert (count["drawn"], count["lost"], count["event"]) == (0, 1, event_to_json(COUNTED))
+    assert as_priced(written)
+    assert not as_priced(told(Executed([TRAIN]), {TRAIN: 3}))
 
 
 def test_what_never_ran_is_not():

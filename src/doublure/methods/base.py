@@ -21,12 +21,14 @@ from doublure.progress import Progress, Silent
 from doublure.schema import ResolvedSchema, Schema
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     from torch import Tensor, nn
 
     from doublure.encode.encoder import Encoder
     from doublure.private.bayesian import BayesianAccountant
     from doublure.private.mechanism import Mechanism
-    from doublure.private.records import IntArray, PrivateRecords
+    from doublure.private.records import PrivateRecords
 
 LearningRate: TypeAlias = Annotated[float, Field(gt=0, le=10)]
 """Larger ones have no use, and the largest leave nothing that is finite: refused before anything is charged."""
@@ -401,7 +403,7 @@ def refuse_loose_delta(delta: float, units: int, *, field: str) -> None:
 
 
 def encoded_records(
-    encoder: Encoder, compact: Tensor, unit: IntArray, n_units: int, device: str = "cpu"
+    encoder: Encoder, compact: Tensor, unit: npt.NDArray[np.int64], n_units: int, device: str = "cpu"
 ) -> PrivateRecords:
     """Return records that an encoder has made compact, and expands lot by lot.
 

@@ -61,12 +61,12 @@ def _reassembled(data: Mapping[str, Any], name: str) -> Plan:
         estimates = {key: data[key] for key in ("memory_bytes", "seconds_estimate")}
         chose = () if budget.epsilon is None else (choice.sentence(schema, budget.epsilon),)
         said = tuple(sentence for sentence in chose if sentence in list(data["warnings"]))
+        if FLOATING in data["guarantee"].get("excluded", ()):  # a plan of 0.1.0 claims less, and goes on doing so
+            made = replace(made, guarantee=_before_exact_sums(made.guarantee, data["guarantee"].get("noise_source")))
     except (KeyError, TypeError, ValueError, AttributeError):
         raise InputError("is not a plan", field=name, remedy="make it with doublure plan") from None
     if not all(_is_estimate(figure) for figure in estimates.values()):
         raise InputError("is not a plan", field=f"{name} memory_bytes", remedy="make it with doublure plan")
-    if FLOATING in data["guarantee"].get("excluded", ()):  # a plan of 0.1.0 claims less, and goes on doing so
-        made = replace(made, guarantee=_before_exact_sums(made.guarantee, data["guarantee"].get("noise_source")))
     return replace(made, touches=touches, warnings=(*said, *made.warnings), **estimates)
 
 

@@ -9,6 +9,7 @@ edge case                              what happens
 =====================================  ========================================================================
 a run that is resumed                  earlier sessions' draws are taken up; all sessions have the same event
 a step that was lost in a crash        was authorised, and nobody knows whether it was drawn: counted, listed as lost
+an access whose steps were all lost    what was priced is listed, no draw, and no sensitivity
 fewer tables than planned              cost less than was paid for, and are written down as they were
 =====================================  ========================================================================
 """
@@ -103,25 +104,29 @@ class Executed:
             if ran is not None and (access.event is None or not _covers(access.event, ran.event)):
                 raise _fault(access, ran.event)
 
-    def to_json(self) -> list[dict[str, Any]]:
+    def to_json(self, taken: Mapping[Access, int] | None = None) -> list[dict[str, Any]]:
         """Return what ``executed.json`` holds: one object an access.
 
         ``event`` is what ran, lost steps included, and null where nothing did; ``expected`` the plan's; ``drawn`` how
         often noise is known to have been drawn, ``lost`` how many steps were authorised beyond that, ``sensitivity``
         how far one unit moves an answer at most, in L2.
+
+        Args:
+            taken: How many of each access's steps have been spent; no more than were drawn where it is not said.
         """
         found = []
         for access, ran in self._ran.items():
-            lost = 0 if ran is None or access.event is None else steps_of(access) - ran.draws
-            event = None if ran is None else ran.event
+            drawn = self.draws(access)
+            lost = max(0, (taken or {}).get(access, 0) - drawn)
+            event = ran.event if ran is not None else access.event if lost else None  # a lost draw was the plan's
             if isinstance(event, GaussianEvent):
-                event = replace(event, steps=event.steps + lost)
+                event = replace(event, steps=drawn + lost)
             found.append(
                 {
                     "purpose": access.purpose,
                     "event": None if event is None else event_to_json(event),
                     "expected": None if access.event is None else event_to_json(access.event),
-                    "drawn": 0 if ran is None else ran.draws,
+                    "drawn": drawn,
                     "lost": lost,
                     "sensitivity": None if ran is None else ran.longest,
                 }
@@ -168,8 +173,11 @@ def _read(access: Access, entry: Mapping[str, Any]) -> Ran | None:
     if entry["event"] is None:
         return None
     event, draws, longest = event_from_json(entry["event"]), entry["drawn"], entry["sensitivity"]
-    if access.event is None or not _covers(access.event, event) or draws not in range(1, steps_of(access) + 1):
+    possible = range(1, steps_of(access) + 1)
+    if access.event is None or not _covers(access.event, event) or (draws or entry["lost"]) not in possible:
         raise ValueError  # a later draw would hide it
+    if not draws:
+        return None
     if isinstance(event, GaussianEvent):
         event = replace(event, steps=draws)
     return Ran(event=event, draws=draws, longest=float(longest))

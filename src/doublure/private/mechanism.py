@@ -93,6 +93,10 @@ class Mechanism:
             raise _no_access(access)
         return self._taken[access]
 
+    def ran(self) -> list[dict[str, Any]]:
+        """Return what ran until now, lost steps included, as ``executed.json`` holds it."""
+        return self.executed.to_json(self._taken)
+
     def not_drawn(self, access: Access, taken: int) -> None:
         """Take back that an access's last step was spent: an earlier session was stopped before its noise was drawn.
 
