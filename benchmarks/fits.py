@@ -14,7 +14,7 @@ import numpy as np
 import doublure as db
 from doublure.cli.terminal import TerminalProgress
 from doublure.errors import CeilingPassed
-from doublure.run_folder import RunFolder
+from doublure.run.folder import RunFolder
 from results import OUT
 
 RUNS = OUT / "runs"

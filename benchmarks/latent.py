@@ -52,9 +52,9 @@ from doublure.cli.options import settings
 from doublure.cli.terminal import TerminalProgress
 from doublure.data.opening import open_data
 from doublure.encode.encoder import Encoder
-from doublure.methods import latent_teaching
-from doublure.methods.base import Job, encoded_records, encoder_for
-from doublure.methods.latent_settings import LatentSettings
+from doublure.methods.latentgan import training as latent_teaching
+from doublure.methods.latentgan.settings import LatentSettings
+from doublure.methods.method import Job, encoded_records, encoder_for
 from doublure.private.inversion import Inversion
 from doublure.private.records import PrivateRecords
 from latent_tasks import TASKS, Task
@@ -263,7 +263,7 @@ def timing(options: argparse.Namespace) -> None:
 
 def _plain_settings() -> Any:
     """Return settings whose encoder is that of public generators: bins, as they come."""
-    from doublure.methods.base import MethodSettings
+    from doublure.methods.method import MethodSettings
 
     return MethodSettings()
 

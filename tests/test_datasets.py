@@ -23,7 +23,7 @@ import pytest
 import yaml
 
 from doublure import datasets
-from doublure.downloading import Member, RemoteFile
+from doublure.datasets.downloading import Member, RemoteFile
 from doublure.errors import DataError, SettingError
 
 ROOT = Path(__file__).resolve().parents[1]

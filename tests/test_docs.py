@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import typer
 
-from doublure.attack import table
+from doublure.attack import registry as table
 from doublure.cli.main import VERBS, app
-from doublure.releasing import verify
+from doublure.releasing.bundle import verify
 from doublure.schema import Schema
 from doublure.schema.series import Windows
 

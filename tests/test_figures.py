@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from doublure.figures import delong, finite, paired_difference, wilson
+from doublure.intervals import delong, finite, paired_difference, wilson
 
 
 def test_wilson_agrees_with_its_closed_form():

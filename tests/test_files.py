@@ -7,8 +7,8 @@ import os
 
 import pytest
 
-from doublure import files
 from doublure.errors import InputError
+from doublure.support import files
 
 
 @pytest.mark.parametrize(

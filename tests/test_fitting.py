@@ -16,8 +16,7 @@ import pytest
 import torch
 
 import doublure as db
-from doublure import fitting, progress, stopping
-from doublure.data.tables import TableSource
+from doublure.data.tables.opening import TableSource
 from doublure.errors import (
     BudgetRefused,
     DataError,
@@ -30,11 +29,13 @@ from doublure.errors import (
     SettingError,
 )
 from doublure.ledger import Reservation, disk
-from doublure.methods.dpgan import Dpgan
+from doublure.methods.dpgan.method import Dpgan
 from doublure.private import facts, whole_noise
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.queries.counts import Counts
-from doublure.run_folder import RunFolder
+from doublure.run import fitting
+from doublure.run.folder import RunFolder
+from doublure.support import progress, stopping
 
 
 @pytest.fixture(scope="module")
@@ -308,7 +309,7 @@ def test_a_ledger_that_cannot_be_written_ends_the_run_before_noise(small, book, 
 
 def test_learned_bounds_are_always_bounds(small, bought, monkeypatch):
     """However few the records and however loud the noise, an answer that was paid for can be used."""
-    from doublure.data.tables import open_table
+    from doublure.data.tables.opening import open_table
     from doublure.private.mechanism import Mechanism
     from doublure.private.statistics import Grid
 
@@ -493,7 +494,7 @@ def test_what_cannot_be_resumed_is_refused(small, book, tmp_path, monkeypatch, w
 
 
 def test_a_run_without_privacy_is_resumed_too(small, gan, book, tmp_path, monkeypatch):
-    from doublure.methods.plain_teacher import PlainTeacher
+    from doublure.training.critic_steps import PlainTeacher
 
     taken, gradient = [], PlainTeacher.gradient
 
@@ -614,7 +615,7 @@ def test_a_stage_that_never_asks_is_stopped_within_two_seconds(small, book, tmp_
 
 
 @pytest.mark.parametrize(
-    "place", ["doublure.data.tables._FrameSource.chunks", "doublure.encode.table.TableEncoder.compact"]
+    "place", ["doublure.data.tables.opening._FrameSource.chunks", "doublure.encode.table.TableEncoder.compact"]
 )
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_reading_and_encoding_end_at_once_and_cost_nothing(small, book, tmp_path, monkeypatch, place, number):

@@ -11,9 +11,10 @@ import pytest
 from noisy_facts import noisy_bounds
 
 import doublure as db
-from doublure.data import tables
+from doublure.data.tables import opening as tables
 from doublure.errors import DoublureError, InputError, SchemaError, SettingError
-from doublure.planning import machine, plans
+from doublure.planning import machine
+from doublure.planning import planner as plans
 from doublure.planning.budget import events
 from doublure.private import accounting
 

@@ -13,11 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import doublure as db
-from doublure import files, releasing
-from doublure.data import writing
+from doublure.data.tables import writing
 from doublure.errors import DoublureError, GateFailed, InputError, LedgerError, RunFolderError, SettingError
 from doublure.guarantee import Kind
-from doublure.releasing import verify
+from doublure.releasing import bundle as releasing
+from doublure.releasing.bundle import verify
+from doublure.support import files
 
 BUNDLE = {"data.csv", "data.parquet", "card.json", "card.html", "dictionary.json"}
 CARD = {
@@ -118,7 +119,7 @@ def test_the_rows_are_the_same_in_both_formats(released, small):
 
 
 def test_the_released_rows_fit_the_schema(released, small):
-    from doublure.data.tables import open_table
+    from doublure.data.tables.opening import open_table
 
     for name in ("data.csv", "data.parquet"):
         source = open_table(released[0] / name)

@@ -8,7 +8,6 @@ import inspect
 import pytest
 
 import doublure as db
-from doublure import repricing
 from doublure.private import accounting
 from doublure.private.accounting import (
     ApproximateEvent,
@@ -17,6 +16,7 @@ from doublure.private.accounting import (
     PureEvent,
     event_to_json,
 )
+from doublure.releasing import repricing
 
 DELTA = 1e-6
 EVENTS = {

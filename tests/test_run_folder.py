@@ -11,9 +11,9 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 import doublure as db
-from doublure import files
 from doublure.errors import DoublureError, InputError, RunFolderError
-from doublure.run_folder import RunFolder, read_tensors
+from doublure.run.folder import RunFolder, read_tensors
+from doublure.support import files
 
 FILES = {
     "run.json", "plan.json", "schema.yaml", "guarantee.json", "generator.safetensors", "log.jsonl", "executed.json",

@@ -8,7 +8,7 @@ import pytest
 
 import doublure as db
 from doublure.errors import SettingError
-from doublure.sampling import write_sample
+from doublure.releasing.writing import write_sample
 
 
 def test_a_table_is_written_in_its_forms(small, tmp_path):

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import doublure as db
-from doublure import synthesizer
 from doublure.errors import SettingError
+from doublure.run import synthesizer
 from doublure.schema.columns import label
 
 

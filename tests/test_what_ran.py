@@ -140,7 +140,7 @@ def end_before(patch: pytest.MonkeyPatch, draw: int, error: BaseException) -> No
         return normal(noise, size, std)
 
     patch.setattr(OsKeyedNoise, "normal", counted)
-    patch.setattr("doublure.fitting._Run._close", lambda run, status, keeps: True)
+    patch.setattr("doublure.run.fitting._Run._close", lambda run, status, keeps: True)
 
 
 def authorised(book) -> int:
@@ -184,7 +184,7 @@ def test_a_run_that_was_stopped_lists_what_it_lost(plans, book, fitted, tmp_path
         draws, normal = [], OsKeyedNoise.normal
         patch.setattr(OsKeyedNoise, "normal", lambda *asked: (draws.append(asked), normal(*asked))[1])
         patch.setattr(
-            "doublure.stopping.StopSignal.check",
+            "doublure.support.stopping.StopSignal.check",
             lambda self: (_ for _ in ()).throw(Interrupted("stopped")) if len(draws) == 3 else None,
         )
         with pytest.raises(Interrupted):

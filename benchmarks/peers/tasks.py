@@ -19,7 +19,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.metrics import roc_auc_score
 
 import doublure as db
-from doublure.data.tables import open_table
+from doublure.data.tables.opening import open_table
 from doublure.schema import ResolvedSchema, Schema
 
 ROOT = Path(__file__).resolve().parents[2]

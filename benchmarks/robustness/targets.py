@@ -16,16 +16,18 @@ import pandas as pd
 from PIL import Image
 
 import doublure as db
-from doublure import annotating, public
-from doublure.auditing.inside import Inside
+from doublure import public
 from doublure.cli.configuration import with_config
 from doublure.data.opening import open_data
+from doublure.drafting import codebook
 from doublure.ledger import Ledger
 from doublure.planning import Plan
 from doublure.public import Provenance, PublicFolder
-from doublure.releasing import verify
-from doublure.run_folder import RunFolder
-from doublure.schema import Schema, codebook
+from doublure.releasing import labelling as annotating
+from doublure.releasing.bundle import verify
+from doublure.review.white_box import Inside
+from doublure.run.folder import RunFolder
+from doublure.schema import Schema
 
 SENTINEL = "Qv9Sentinel"
 TABLE = f"""

@@ -20,25 +20,25 @@ from doublure._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from doublure import attack, datasets, errors, evaluate, private
-    from doublure.fitting import fit
     from doublure.guarantee import Guarantee
     from doublure.ledger import Ledger
     from doublure.planning import Plan, plan
-    from doublure.releasing import release
-    from doublure.run_folder import load
+    from doublure.releasing.bundle import release
+    from doublure.run.fitting import fit
+    from doublure.run.folder import load
+    from doublure.run.synthesizer import Synthesizer
     from doublure.schema import Schema
-    from doublure.synthesizer import Synthesizer
 
 _HOMES = {
     "Schema": "doublure.schema",
     "plan": "doublure.planning",
     "Plan": "doublure.planning",
-    "fit": "doublure.fitting",
-    "load": "doublure.run_folder",
-    "Synthesizer": "doublure.synthesizer",
+    "fit": "doublure.run.fitting",
+    "load": "doublure.run.folder",
+    "Synthesizer": "doublure.run.synthesizer",
     "Ledger": "doublure.ledger",
     "Guarantee": "doublure.guarantee",
-    "release": "doublure.releasing",
+    "release": "doublure.releasing.bundle",
 }
 _MODULES = ("evaluate", "attack", "datasets", "errors", "private")
 

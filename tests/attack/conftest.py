@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from doublure.attack.attack_data import world_of
 from doublure.attack.results import Claim
-from doublure.attack.world import world_of
 from doublure.schema import Schema
 
 SCHEMA = """

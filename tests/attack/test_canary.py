@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from doublure.attack import canary, table
+from doublure.attack import canary
+from doublure.attack import registry as table
 from doublure.attack.results import Claim
 
 

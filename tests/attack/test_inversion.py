@@ -11,8 +11,10 @@ import torch
 from torch.nn import functional
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from doublure.attack import inversion, table, victims
-from doublure.attack.world import world_of
+from doublure.attack import inversion
+from doublure.attack import registry as table
+from doublure.attack import target_models as victims
+from doublure.attack.attack_data import world_of
 from doublure.data.images import Images
 from doublure.private import accounting
 from doublure.private.noise import Drawn, OsKeyedNoise

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from doublure.attack import table
-from doublure.attack.world import world_of
+from doublure.attack import registry as table
+from doublure.attack.attack_data import world_of
 from doublure.data.images import Images
 from doublure.data.series import Series
-from doublure.evaluate import students
+from doublure.evaluate.images import classifiers as students
 from doublure.schema import Schema
 
 N = 120

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from doublure.attack import neighbours, table
+from doublure.attack import neighbours
+from doublure.attack import registry as table
 
 
 def look(world):

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from doublure.attack import bounds, roc
-from doublure.attack.world import MOST_TARGETS
+from doublure.attack.attack_data import MOST_TARGETS
 
 
 def gaussian(n: int, mu: float, seed: int) -> tuple[np.ndarray, np.ndarray]:

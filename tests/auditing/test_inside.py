@@ -10,12 +10,12 @@ import pytest
 import torch
 
 import doublure as db
-from doublure.auditing.inside import Inside
-from doublure.methods.adversarial import Adversaries
-from doublure.methods.base import encoder_for
-from doublure.methods.latent_teaching import inversion_of, public_networks
-from doublure.run_folder import RunFolder
-from doublure.synthesizer import Synthesizer
+from doublure.methods.latentgan.training import inversion_of, public_networks
+from doublure.methods.method import encoder_for
+from doublure.review.white_box import Inside
+from doublure.run.folder import RunFolder
+from doublure.run.synthesizer import Synthesizer
+from doublure.training.gan_loop import Adversaries
 
 ROWS = """
 doublure: 1

@@ -8,7 +8,7 @@ import pytest
 
 import doublure as db
 from doublure.cli import demo as verb
-from doublure.releasing import verify
+from doublure.releasing.bundle import verify
 
 
 @pytest.fixture

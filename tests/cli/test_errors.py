@@ -15,11 +15,14 @@ import sys
 import pytest
 
 import doublure as db
-from doublure import cli, files, fitting, run_folder
+from doublure import cli
 from doublure.cli import main
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
 from doublure.report import files as report_files
+from doublure.run import fitting
+from doublure.run import folder as run_folder
+from doublure.support import files
 
 SECRET = "Sentinelle"
 

@@ -158,7 +158,7 @@ def test_attempts_that_came_to_nothing_are_folded(doublure, plan, small, tmp_pat
 
 
 def test_help_fits_its_lines_and_names_the_methods(doublure, monkeypatch):
-    from doublure.methods.table import METHODS
+    from doublure.methods.registry import METHODS
 
     monkeypatch.setenv("COLUMNS", "80")
     for words in ([], ["schema"], ["budget"], ["datasets"]):

@@ -15,8 +15,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from doublure.data import csv_files, tables
-from doublure.data.tables import Table, open_table
+from doublure.data.tables import csv_files
+from doublure.data.tables import opening as tables
+from doublure.data.tables.opening import Table, open_table
 from doublure.errors import DataError
 from doublure.schema import Schema
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from doublure.data.forms import storage_of, storage_types
-from doublure.data.tables import open_table
+from doublure.data.tables.opening import open_table
+from doublure.drafting.storage_types import storage_of, storage_types
 from doublure.errors import DataError
 
 

@@ -11,8 +11,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from doublure.data.cells import canonical
-from doublure.data.tables import open_table
+from doublure.data.tables.cells import canonical
+from doublure.data.tables.opening import open_table
 from doublure.errors import DataError
 from doublure.schema import Schema
 from doublure.schema.columns import (

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from doublure.data import tables
-from doublure.data.tables import Table, open_table
+from doublure.data.tables import opening as tables
+from doublure.data.tables.opening import Table, open_table
 from doublure.errors import DataError
 from doublure.schema import Schema
 

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from doublure.data.tables import open_table
+from doublure.data.tables.opening import open_table
+from doublure.drafting.draft import check
 from doublure.schema import Schema
-from doublure.schema.draft import check
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT / ".." / "shared" / "data"
 
 
 def test_adult_is_bundled() -> None:
-    schema = Schema.load(ROOT / "src/doublure/bundled/adult.schema.yaml")
-    path = ROOT / "src/doublure/bundled/adult_train.csv.xz"
+    schema = Schema.load(ROOT / "src/doublure/datasets/bundled/adult.schema.yaml")
+    path = ROOT / "src/doublure/datasets/bundled/adult_train.csv.xz"
     assert check(schema, path).ok
     table = open_table(path).load(schema)
     assert table.n_units == 32_561

@@ -18,10 +18,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from doublure.data import cells
-from doublure.data.cells import canonical, unit_ids
 from doublure.data.series import open_series
-from doublure.data.tables import open_table
+from doublure.data.tables import cells
+from doublure.data.tables.cells import canonical, unit_ids
+from doublure.data.tables.opening import open_table
 from doublure.errors import DataError
 from doublure.schema import Schema
 from doublure.schema.columns import (

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from doublure.data.tables import open_table
+from doublure.data.tables.opening import open_table
 from doublure.encode.constraints import keep
 from doublure.encode.table import TableEncoder
 from doublure.errors import SchemaError

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from doublure.encode import even_pairs
-from doublure.encode.even_pairs import evened
-from doublure.encode.even_shares import EvenShares
+from doublure.encode import pairwise_swapping as even_pairs
+from doublure.encode.pairwise_swapping import evened
+from doublure.encode.systematic_sampling import EvenShares
 
 SIZES = (3, 5, 4)
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from scipy import stats
 
-from doublure.encode.even_shares import EvenShares
+from doublure.encode.systematic_sampling import EvenShares
 
 ALPHA = 1e-6
 

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import doublure as db
-from doublure.data.cells import canonical
+from doublure.data.tables.cells import canonical
 from doublure.encode.columns import Number, estimated_width
-from doublure.encode.gaps import Gap
+from doublure.encode.differences import Gap
 from doublure.encode.grids import grid_of
 from doublure.encode.table import TableEncoder
 from doublure.schema import ResolvedSchema, Schema

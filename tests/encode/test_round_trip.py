@@ -12,7 +12,7 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from doublure.data.cells import canonical
+from doublure.data.tables.cells import canonical
 from doublure.encode.grids import grid_of
 from doublure.encode.table import TableEncoder
 from doublure.schema import ResolvedSchema

@@ -41,7 +41,7 @@ def asked(world, **changes):
 
 
 def test_the_whole_way(world, doublure, monkeypatch):
-    monkeypatch.setattr("doublure.evaluate.students.EPOCHS", 1)
+    monkeypatch.setattr("doublure.evaluate.images.classifiers.EPOCHS", 1)
     words = asked(world)
     planned = doublure("plan", world / "s.yaml", *words[2:], "--epsilon", 8, "-o", world / "plan.json")
     worst = planned["guarantee"]["epsilon"]
@@ -95,7 +95,7 @@ def test_above_the_ceiling_it_ends_with_4_and_keeps_the_worst_case(world, run, d
 
 
 def test_a_run_that_ended_between_ledger_and_folder_still_says_4(world, run, monkeypatch):
-    from doublure.run_folder import RunFolder
+    from doublure.run.folder import RunFolder
 
     class Killed(Exception):
         pass

@@ -107,7 +107,7 @@ def test_evaluate_writes_an_internal_page(census: Path) -> None:
 
 
 def test_budget_refused_before_the_data_is_opened(census: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from doublure.data import tables
+    from doublure.data.tables import opening as tables
 
     assert fit()[0] == 0
     monkeypatch.setattr(tables.TableSource, "load", lambda *_, **__: pytest.fail("the data was opened"))

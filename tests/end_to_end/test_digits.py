@@ -12,10 +12,10 @@ import torch
 import doublure as db
 from doublure.data.images import open_images
 from doublure.errors import RunFolderError, SettingError
-from doublure.methods import mean_embedding
-from doublure.methods.mean_embedding import RELEASED, Teaching
+from doublure.methods.statistics.images import mean_embedding
+from doublure.methods.statistics.images.mean_embedding import RELEASED, Teaching
 from doublure.private.noise import OsKeyedNoise
-from doublure.run_folder import RunFolder, read_tensors
+from doublure.run.folder import RunFolder, read_tensors
 
 UNITS, STEPS = 1797, 5
 TEXT = f"""

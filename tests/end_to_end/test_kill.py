@@ -29,11 +29,12 @@ from doublure.ledger.torn import SOMETHING
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 WARM = (
-    "doublure", "doublure.cli.main", "doublure.cli.fit", "doublure.fitting", "doublure.ledger", "doublure.data.tables",
-    "doublure.encode.table", "doublure.methods.dpgan", "doublure.methods.adversarial", "doublure.private.accounting",
-    "doublure.private.facts", "doublure.private.mechanism", "doublure.private.noise", "doublure.private.statistics",
-    "doublure.synthesizer", "opendp.measurements", "opendp.transformations", "pyarrow.csv", "pyarrow.parquet",
-    "safetensors.torch", "torch._dynamo", "torch.func",
+    "doublure", "doublure.cli.main", "doublure.cli.fit", "doublure.run.fitting", "doublure.ledger",
+    "doublure.data.tables.opening", "doublure.encode.table", "doublure.methods.dpgan.method",
+    "doublure.training.gan_loop", "doublure.private.accounting", "doublure.private.facts",
+    "doublure.private.mechanism", "doublure.private.noise", "doublure.private.statistics", "doublure.run.synthesizer",
+    "opendp.measurements", "opendp.transformations", "pyarrow.csv", "pyarrow.parquet", "safetensors.torch",
+    "torch._dynamo", "torch.func",
 )  # fmt: skip
 TURNS = {"mkdir", "file", "half-record", "record", "draw", "learn", "learned"}
 
@@ -81,7 +82,7 @@ def _session(asked: dict[str, object]) -> int:
 
 def _fit(asked: dict[str, object]) -> int:
     import doublure as db
-    from doublure import fitting
+    from doublure.run import fitting
 
     fitting._refuse_forged = lambda plan: None  # it prices the plan again, which takes longer than the fit
     plan = db.Plan.from_json(asked["plan"], reprice=False)
@@ -408,7 +409,7 @@ import sys, time
 from pathlib import Path
 import doublure as db
 from doublure import fitting
-from doublure.progress import Silent
+from doublure.support.progress import Silent
 
 data, plan, ledger, out, inside, leave = map(Path, sys.argv[1:])
 fitting._refuse_forged = lambda plan: None

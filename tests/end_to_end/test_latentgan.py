@@ -14,11 +14,11 @@ from safetensors.torch import save_file
 import doublure as db
 from doublure import public
 from doublure.errors import DataError, Interrupted, RunFolderError, SettingError
-from doublure.methods import latent_teaching
+from doublure.methods.latentgan import training as latent_teaching
 from doublure.private import independence
 from doublure.private.inversion import Inversion
 from doublure.private.noise import OsKeyedNoise
-from doublure.run_folder import RunFolder, read_tensors
+from doublure.run.folder import RunFolder, read_tensors
 
 LABELLER = {"labeller_share": 0.5, "labeller_steps": 3, "view_images": 100, "view_width": 10, "tries": 2}
 
@@ -106,7 +106,7 @@ def stopped(letters, tmp_path, monkeypatch):
     seen.clear()
     with monkeypatch.context() as patch:
         patch.setattr(
-            "doublure.stopping.StopSignal.check",
+            "doublure.support.stopping.StopSignal.check",
             lambda self: (_ for _ in ()).throw(Interrupted("stopped")) if len(seen) >= 2 else None,
         )
         with pytest.raises(Interrupted) as caught:
@@ -189,7 +189,7 @@ def test_a_run_in_memory_that_is_stopped_while_inverting_costs_nothing(letters, 
     book = db.Ledger.create(tmp_path / "l", dataset="even", epsilon=50.0, delta=1e-2)
     asked = []
     monkeypatch.setattr(
-        "doublure.stopping.StopSignal.check",
+        "doublure.support.stopping.StopSignal.check",
         lambda self: (_ for _ in ()).throw(Interrupted("stopped")) if asked else None,
     )
     on_records(monkeypatch, lambda records: asked.append(1))
@@ -265,7 +265,7 @@ def test_a_run_that_is_stopped_while_it_learns_goes_on(letters, tmp_path, monkey
             kept = getattr(OsKeyedNoise, name)
             patch.setattr(OsKeyedNoise, name, lambda self, *a, kept=kept: (drawn.append(1), kept(self, *a))[1])
         patch.setattr(
-            "doublure.stopping.StopSignal.check",
+            "doublure.support.stopping.StopSignal.check",
             lambda self: (_ for _ in ()).throw(Interrupted("stopped")) if len(drawn) >= draws else None,
         )
         with pytest.raises(Interrupted):

@@ -12,11 +12,11 @@ import pytest
 import doublure as db
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
-from doublure.data.tables import open_table
+from doublure.data.tables.opening import open_table
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT / ".." / "shared" / "data"
-BUNDLED = Path(db.__file__).parent / "bundled"
+BUNDLED = Path(db.__file__).parent / "datasets" / "bundled"
 TINY = {"steps": 6, "lot_size": 32, "width": 8, "critic_width": 8, "checkpoints": 3, "accountant": "rdp"}
 TABLES = {
     "adult": (BUNDLED / "adult.schema.yaml", BUNDLED / "adult_train.csv.xz", {"sex": "Female"}),

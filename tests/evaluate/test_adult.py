@@ -4,7 +4,7 @@ from importlib import resources
 
 import pytest
 
-from doublure.data.tables import open_table
+from doublure.data.tables.opening import open_table
 from doublure.evaluate import evaluate_table, verdict
 from doublure.schema import Schema
 
@@ -13,7 +13,7 @@ ROWS = 2_500
 
 @pytest.fixture(scope="module")
 def adult():
-    folder = resources.files("doublure") / "bundled"
+    folder = resources.files("doublure") / "datasets" / "bundled"
     schema = Schema.load(folder / "adult.schema.yaml")
     answers = {"bounds": [10_000, 1_500_000], "shares": {"<=50K": 0.75, ">50K": 0.25}}
     schema = schema.resolve({question.path: answers[question.fact] for question in schema.questions})

@@ -2,10 +2,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from doublure.data.tables import open_table
+from doublure.data.tables.opening import open_table
 from doublure.encode.columns import Discrete, Scaled, grid_of
 from doublure.errors import DataError
-from doublure.evaluate.coding import MISSING, Coder
+from doublure.evaluate.tables.coding import MISSING, Coder
 from doublure.schema import Schema
 
 

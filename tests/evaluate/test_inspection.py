@@ -15,10 +15,12 @@ from PIL import Image
 
 from doublure.data.images import Images
 from doublure.errors import SettingError
-from doublure.evaluate import alterations, inspect, suspicions
-from doublure.evaluate.alterations import ALTERATIONS, alterations_of, altered
-from doublure.evaluate.suspicions import Inspected, holm, p_beyond
-from doublure.evaluate.words import p_value, percent
+from doublure.evaluate import inspect
+from doublure.evaluate.images import alterations
+from doublure.evaluate.images import fault_tests as suspicions
+from doublure.evaluate.images.alterations import ALTERATIONS, alterations_of, altered
+from doublure.evaluate.images.fault_tests import Inspected, holm, p_beyond
+from doublure.evaluate.tables.verdict import p_value, percent
 from doublure.report import inspection_page
 from doublure.schema import Schema
 

@@ -7,7 +7,12 @@ import pytest
 from scipy.linalg import sqrtm
 from sklearn import config_context
 
-from doublure.evaluate.resemblance import NEIGHBOURS, frechet_distance, inception_score, precision_and_recall
+from doublure.evaluate.images.distribution_metrics import (
+    NEIGHBOURS,
+    frechet_distance,
+    inception_score,
+    precision_and_recall,
+)
 
 
 def drawn(n, seed, shift=0.0, stretch=1.0, d=4):

@@ -2,7 +2,7 @@ import pytest
 from pydantic import ValidationError
 
 from doublure.evaluate.scores import Score, rate_score
-from doublure.figures import wilson
+from doublure.intervals import wilson
 
 
 def score(value, baseline, real, goal="high"):

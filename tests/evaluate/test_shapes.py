@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from doublure.evaluate.coding import Coder
-from doublure.evaluate.counts import count
-from doublure.evaluate.shapes import MOST_VALUES, densities, frequencies, smooth
+from doublure.evaluate.tables.coding import Coder
+from doublure.evaluate.tables.counts import count
+from doublure.evaluate.tables.distributions import MOST_VALUES, densities, frequencies, smooth
 from doublure.schema import Schema
 
 

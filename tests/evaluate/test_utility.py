@@ -3,10 +3,10 @@ import pandas as pd
 import pytest
 
 from doublure.errors import DataError
-from doublure.evaluate import utility
-from doublure.evaluate.classifiers import CLASSIFIERS, predict
-from doublure.evaluate.coding import Coder
-from doublure.evaluate.features import REST, features_of, target_of
+from doublure.evaluate.tables import utility
+from doublure.evaluate.tables.classifiers import CLASSIFIERS, predict
+from doublure.evaluate.tables.coding import Coder
+from doublure.evaluate.tables.features import REST, features_of, target_of
 from doublure.schema import Schema
 
 

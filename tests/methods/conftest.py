@@ -12,11 +12,11 @@ from paying import paid
 from torch import Tensor, nn
 
 from doublure.data.images import open_images
-from doublure.data.tables import open_table
+from doublure.data.tables.opening import open_table
 from doublure.errors import SettingError
-from doublure.methods import table
-from doublure.methods.base import Job, encoded_records, encoder_for, settings_of
-from doublure.methods.image_statistics import ImageStatisticsSettings
+from doublure.methods import registry as table
+from doublure.methods.method import Job, encoded_records, encoder_for, settings_of
+from doublure.methods.statistics.images.method import ImageStatisticsSettings
 from doublure.private.critic_steps import CriticSteps
 from doublure.schema import ResolvedSchema, Schema
 

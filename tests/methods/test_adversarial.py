@@ -12,9 +12,10 @@ from safetensors.torch import load, save
 from torch.nn import functional
 
 from doublure.errors import RunFolderError
-from doublure.methods import dpgan, gan
-from doublure.methods.adversarial import Adversaries, prepare, train
+from doublure.methods.dpgan import method as dpgan
+from doublure.methods.gan import method as gan
 from doublure.schema import Schema
+from doublure.training.gan_loop import Adversaries, prepare, train
 
 CONDITIONS = """
 doublure: 1

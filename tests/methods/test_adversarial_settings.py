@@ -6,8 +6,8 @@ import pytest
 
 import doublure as db
 from doublure.errors import SettingError
-from doublure.methods.dpgan import DpganSettings
-from doublure.methods.gan import GanSettings
+from doublure.methods.dpgan.method import DpganSettings
+from doublure.methods.gan.method import GanSettings
 from doublure.schema import Schema
 
 ODD = {

@@ -6,8 +6,8 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from doublure.methods.base import MethodSettings, encoder_for
-from doublure.methods.dpgan import DpganSettings
+from doublure.methods.dpgan.method import DpganSettings
+from doublure.methods.method import MethodSettings, encoder_for
 from doublure.schema import ResolvedSchema
 
 SCHEMA = ResolvedSchema.parse(

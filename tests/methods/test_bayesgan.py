@@ -12,11 +12,12 @@ import torch
 from paying import paid
 
 from doublure.errors import Interrupted, RunFolderError, SchemaError, SettingError
-from doublure.methods import bayesian_teaching, table
-from doublure.methods.base import Job, settings_of
-from doublure.methods.bayesgan import ImageBayesganSettings
-from doublure.methods.bayesian_settings import bayesian
-from doublure.methods.dpgan import DpganSettings, ImageDpganSettings
+from doublure.methods import registry as table
+from doublure.methods.bayesgan import training as bayesian_teaching
+from doublure.methods.bayesgan.method import ImageBayesganSettings
+from doublure.methods.bayesgan.settings import bayesian
+from doublure.methods.dpgan.method import DpganSettings, ImageDpganSettings
+from doublure.methods.method import Job, settings_of
 from doublure.networks.labelled import LabelledGenerator
 from doublure.networks.sizes import seed_sides
 from doublure.planning import plan

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from doublure.methods.chain_fitting import ChainTables, expected, fit_chain
+from doublure.methods.statistics.series.chain_fit import ChainTables, expected, fit_chain
 from doublure.networks.chains import Chain
 
 CLASSES, STEPS, STATES = 2, 5, 3

@@ -8,7 +8,8 @@ import pytest
 
 import doublure as db
 from doublure.errors import InputError, SchemaError, SettingError
-from doublure.methods import choice, table
+from doublure.methods import choice
+from doublure.methods import registry as table
 from doublure.planning import Plan
 
 TABLE = """

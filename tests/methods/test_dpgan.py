@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from doublure.methods.dpgan import METHOD, DpganSettings
-from doublure.methods.gan import GanSettings
+from doublure.methods.dpgan.method import METHOD, DpganSettings
+from doublure.methods.gan.method import GanSettings
 from doublure.private.accounting import GaussianEvent
 from doublure.private.critic_steps import CriticSteps
 from doublure.private.gradients import CriticLoss

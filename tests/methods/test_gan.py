@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from doublure.methods.dpgan import DpganSettings
-from doublure.methods.gan import METHOD, GanSettings
+from doublure.methods.dpgan.method import DpganSettings
+from doublure.methods.gan.method import METHOD, GanSettings
 from doublure.schema import Schema
 
 LEARN = {"steps": 120, "generator_lr": 5e-3}

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import optimize
 
-from doublure.methods import grouping
-from doublure.methods.grouping import Grouping, closest_counts, ordered, unordered
+from doublure.methods.statistics import binning as grouping
+from doublure.methods.statistics.binning import Grouping, closest_counts, ordered, unordered
 
 many = settings(max_examples=60, deadline=None, derandomize=True)
 anything = st.one_of(

@@ -12,9 +12,9 @@ import pytest
 
 import doublure as db
 from doublure.errors import InputError, SchemaError, SettingError
-from doublure.methods import table
-from doublure.methods.dpgan import DpganSettings
-from doublure.methods.image_guided import ImageGuidedSettings
+from doublure.methods import registry as table
+from doublure.methods.dpgan.method import DpganSettings
+from doublure.methods.guided.images import ImageGuidedSettings
 from doublure.private.accounting import GaussianEvent, epsilon_of
 
 TEXT = "doublure: 1\nkind: images\nunits: 60000\nimages: {shape: [28, 28, 1]}\nlabel: {values: [0, 1, 2]}\n"

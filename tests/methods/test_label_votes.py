@@ -10,8 +10,8 @@ import torch
 from paying import paid
 
 from doublure.errors import RunFolderError
-from doublure.methods import label_votes
-from doublure.methods.noisecritic import METHOD, _calibrated
+from doublure.methods.noisecritic import label_votes
+from doublure.methods.noisecritic.method import METHOD, _calibrated
 from doublure.private import accounting
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.private.records import PrivateRecords

@@ -10,13 +10,15 @@ import pytest
 import torch
 from paying import written
 
-from doublure.methods import labelling, mean_embedding, table
-from doublure.methods.guided import METHOD
-from doublure.methods.labelling import labelled
-from doublure.methods.noisy_sums import NoisySums
+from doublure.methods import registry as table
+from doublure.methods.guided.method import METHOD
+from doublure.methods.statistics.images import mean_embedding
 from doublure.networks.fixed_features import LabelFeatures
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.records import PrivateRecords
+from doublure.training import private_classifier as labelling
+from doublure.training.noisy_sums import NoisySums
+from doublure.training.private_classifier import labelled
 
 LONGER = {"labeller_steps": 15, "view_images": 300, "view_width": 120, "fit_steps": 20}
 

@@ -16,9 +16,11 @@ import doublure as db
 from doublure import public
 from doublure.errors import InputError, RunFolderError, SchemaError, SettingError
 from doublure.guarantee import NO_SHARED_PEOPLE, SHARED_PEOPLE
-from doublure.methods import latent_moments, latent_teaching, table
-from doublure.methods.base import encoder_for
-from doublure.methods.latent_moments import Moments, cells_of, factors_of, moment_vectors, settled_covariances
+from doublure.methods import registry as table
+from doublure.methods.latentgan import moments as latent_moments
+from doublure.methods.latentgan import training as latent_teaching
+from doublure.methods.latentgan.moments import Moments, cells_of, factors_of, moment_vectors, settled_covariances
+from doublure.methods.method import encoder_for
 from doublure.networks.fixed_features import LatentEmbedding
 from doublure.networks.latent import ThroughPublic, bounded
 from doublure.networks.latent_mixture import LatentMixture, class_of

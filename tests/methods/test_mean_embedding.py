@@ -13,11 +13,20 @@ from paying import paid
 from torch.nn import functional
 
 from doublure.errors import RunFolderError
-from doublure.methods import mean_embedding, table
-from doublure.methods.mean_embedding import COUNTED, RELEASED, Teaching, embedding, generator_for, target, teaching
-from doublure.methods.noisy_sums import NoisySums
+from doublure.methods import registry as table
+from doublure.methods.statistics.images import mean_embedding
+from doublure.methods.statistics.images.mean_embedding import (
+    COUNTED,
+    RELEASED,
+    Teaching,
+    embedding,
+    generator_for,
+    target,
+    teaching,
+)
 from doublure.networks import bfloat16
 from doublure.private.noise import Drawn, OsKeyedNoise
+from doublure.training.noisy_sums import NoisySums
 
 KEPT = math.sqrt(1 - COUNTED**2)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from doublure.methods.moment_matching import Moments, fit_mixture
+from doublure.methods.statistics.tables.mixture_fit import Moments, fit_mixture
 
 SIZES = [3, 2, 4, 2]
 STARTS = [0, 3, 5, 9, 11]

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from doublure.methods.plain_teacher import PlainTeacher
 from doublure.networks.mlp import MlpCritic
+from doublure.training.critic_steps import PlainTeacher
 
 SEVERAL = """
 doublure: 1

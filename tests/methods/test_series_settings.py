@@ -8,9 +8,9 @@ import torch
 
 import doublure as db
 from doublure.errors import SettingError
-from doublure.methods import series_settings
-from doublure.methods.adversarial import Adversaries
 from doublure.schema import Schema
+from doublure.training import series_gan_settings as series_settings
+from doublure.training.gan_loop import Adversaries
 
 TEXT = """
 doublure: 1

@@ -14,9 +14,9 @@ from paying import written
 import doublure as db
 from doublure.encode.series_codes import LEVELS, SeriesCodes
 from doublure.errors import InputError, RunFolderError, SettingError
-from doublure.methods import step_tables
-from doublure.methods.series_statistics import SeriesStatisticsSettings
-from doublure.methods.statistics import METHOD
+from doublure.methods.statistics.method import METHOD
+from doublure.methods.statistics.series import transition_tables as step_tables
+from doublure.methods.statistics.series.method import SeriesStatisticsSettings
 from doublure.planning import Plan
 from doublure.private.accounting import epsilon_of
 from doublure.private.mechanism import Mechanism

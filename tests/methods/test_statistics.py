@@ -16,10 +16,11 @@ from paying import paid, written
 import doublure as db
 from doublure.encode.table import TableEncoder
 from doublure.errors import InputError, RunFolderError, SettingError
-from doublure.methods import marginals, statistics_settings
-from doublure.methods.base import Job
-from doublure.methods.statistics import METHOD
-from doublure.methods.table_statistics import TableStatisticsSettings
+from doublure.methods.method import Job
+from doublure.methods.statistics import settings as statistics_settings
+from doublure.methods.statistics.method import METHOD
+from doublure.methods.statistics.tables import marginals
+from doublure.methods.statistics.tables.method import TableStatisticsSettings
 from doublure.planning import Plan
 from doublure.private.accounting import DiscreteGaussianEvent, epsilon_of
 from doublure.private.mechanism import Mechanism
@@ -111,7 +112,7 @@ def pair_distance(frame: pd.DataFrame, other: pd.DataFrame, schema: db.Schema) -
 
 def loaded(schema: db.Schema, frame: pd.DataFrame) -> pd.DataFrame:
     """Return the table as the schema reads it."""
-    from doublure.data.tables import open_table
+    from doublure.data.tables.opening import open_table
 
     return open_table(frame[list(schema.columns)]).load(schema).frame
 
@@ -548,7 +549,7 @@ def test_what_was_lost_is_not_drawn_again(taken):
 
 
 def test_another_methods_settings_are_refused():
-    from doublure.methods.dpgan import DpganSettings
+    from doublure.methods.dpgan.method import DpganSettings
 
     with pytest.raises(TypeError):
         METHOD.accesses(schema_of(), DpganSettings(), 1.0)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from doublure.errors import SettingError
-from doublure.methods import table
-from doublure.methods.base import MethodSettings, settings_of
+from doublure.methods import registry as table
+from doublure.methods.method import MethodSettings, settings_of
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "methods.md"
 
@@ -49,9 +49,9 @@ def test_a_name_that_is_none_is_refused_with_those_that_are(name):
 
 def test_no_method_is_imported_before_it_is_asked_for():
     code = (
-        "import sys; from doublure.methods import table; before = 'doublure.methods.dpgan' in sys.modules;"
-        "table.method('dpgan'); after = 'doublure.methods.dpgan' in sys.modules;"
-        "print(before, after, 'torch' in sys.modules, 'doublure.methods.gan' in sys.modules)"
+        "import sys; from doublure.methods import table; before = 'doublure.methods.dpgan.method' in sys.modules;"
+        "table.method('dpgan'); after = 'doublure.methods.dpgan.method' in sys.modules;"
+        "print(before, after, 'torch' in sys.modules, 'doublure.methods.gan.method' in sys.modules)"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert found.split() == ["False", "True", "False", "False"]

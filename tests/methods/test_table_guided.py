@@ -7,8 +7,8 @@ import torch
 
 import doublure as db
 from doublure.errors import SchemaError, SettingError
-from doublure.methods import marginals
-from doublure.methods.guided import METHOD
+from doublure.methods.guided.method import METHOD
+from doublure.methods.statistics.tables import marginals
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
 
 CRITIC = {"critic_share": 0.3, "critic_steps": 8, "critic_lot": 100, "critic_width": 8}

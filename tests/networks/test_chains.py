@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from doublure.methods.chain_fitting import expected
+from doublure.methods.statistics.series.chain_fit import expected
 from doublure.networks.chains import UNLIKELY, Chain, ChainGenerator
 
 

@@ -23,17 +23,16 @@ import torch
 from critic_steps import critic_steps
 from planting import plant
 
-from doublure import fitting
 from doublure.data.opening import Source
-from doublure.data.tables import open_table
+from doublure.data.tables.opening import open_table
 from doublure.encode.table import TableEncoder
 from doublure.errors import DoublureError, LedgerError
 from doublure.ledger import Ledger
-from doublure.methods import adversarial
-from doublure.methods.base import Forgetful
-from doublure.methods.dpgan import METHOD as DPGAN
-from doublure.methods.dpgan import DpganSettings
-from doublure.planning import Plan, plans
+from doublure.methods.dpgan.method import METHOD as DPGAN
+from doublure.methods.dpgan.method import DpganSettings
+from doublure.methods.method import Forgetful
+from doublure.planning import Plan
+from doublure.planning import planner as plans
 from doublure.planning.budget import learned_facts
 from doublure.private import facts, whole_noise
 from doublure.private.accounting import GaussianEvent
@@ -42,8 +41,10 @@ from doublure.private.noise import Drawn, OsKeyedNoise
 from doublure.private.queries.lot_gradients import CriticGradients, CriticSettings, Partner
 from doublure.private.records import PrivateRecords
 from doublure.private.sampling import PoissonSampler
-from doublure.progress import Silent
+from doublure.run import fitting
 from doublure.schema import Schema
+from doublure.support.progress import Silent
+from doublure.training import gan_loop as adversarial
 
 PUBLIC = """
 doublure: 1

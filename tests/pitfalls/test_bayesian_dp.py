@@ -20,10 +20,9 @@ import torch
 from safetensors import safe_open
 
 import doublure as db
-from doublure import fitting
 from doublure.access import Access
 from doublure.data.images import open_images
-from doublure.data.images.sources import ImageSource
+from doublure.data.images.opening import ImageSource
 from doublure.errors import (
     BudgetRefused,
     CeilingPassed,
@@ -34,9 +33,9 @@ from doublure.errors import (
     SettingError,
 )
 from doublure.guarantee import CHOICE_OF_KIND
-from doublure.methods import bayesian_teaching
-from doublure.methods.noisy_sums import NoisySums
-from doublure.planning import bayesian, plans
+from doublure.methods.bayesgan import claim as bayesian
+from doublure.methods.bayesgan import training as bayesian_teaching
+from doublure.planning import planner as plans
 from doublure.private import clipping
 from doublure.private.bayesian import BayesianAccountant
 from doublure.private.critic_steps import CriticSteps
@@ -45,8 +44,10 @@ from doublure.private.mechanism import Mechanism
 from doublure.private.noise import ChaCha20Noise, Drawn, OsKeyedNoise
 from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.sampling import PoissonSampler
-from doublure.progress import Silent
-from doublure.run_folder import RunFolder
+from doublure.run import fitting
+from doublure.run.folder import RunFolder
+from doublure.support.progress import Silent
+from doublure.training.noisy_sums import NoisySums
 
 UNITS, SIDE, SIGMA, CLIP = 24, 8, 1.5, 0.1
 TEXT = f"doublure: 1\nkind: images\nunits: {UNITS}\nimages: {{shape: [8, 8, 1]}}\nlabel: {{values: [a, b, c]}}\n"
@@ -576,7 +577,7 @@ def test_no_estimate_is_printed_as_epsilon(usual, tmp_path):
 
 
 def test_a_plan_that_prints_its_ceiling_as_epsilon_is_caught(lab, usual, tmp_path):
-    from doublure.planning import words
+    from doublure.planning import explain as words
 
     lab.plant(words, "_budget", ("made.worst_case is None", "True"))
     with lab.caught():

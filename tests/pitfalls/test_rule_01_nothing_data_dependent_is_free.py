@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from doublure import fitting
 from doublure.errors import NotAsPriced, SchemaError
-from doublure.methods import marginals
-from doublure.methods.kept_tables import KeptTables
-from doublure.planning import plans
+from doublure.methods.statistics.tables import marginals
+from doublure.planning import planner as plans
 from doublure.private import accounting, whole_noise
 from doublure.private.mechanism import Mechanism
 from doublure.private.queries import counts, facts
+from doublure.run import fitting
 from doublure.schema import Schema
+from doublure.training.kept_tables import KeptTables
 
 DPGAN = {"method": "dpgan", "epsilon": 3.0, "delta": 1e-3}
 

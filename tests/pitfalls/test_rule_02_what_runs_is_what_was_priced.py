@@ -20,9 +20,8 @@ from sklearn.datasets import load_digits
 import doublure as db
 from doublure.errors import NotAsPriced, SettingError
 from doublure.ledger import Reservation
-from doublure.methods import adversarial, marginals, private_teacher
-from doublure.methods.kept_tables import KeptTables
-from doublure.methods.table_guided import TableGuidedSettings
+from doublure.methods.guided.tables import TableGuidedSettings
+from doublure.methods.statistics.tables import marginals
 from doublure.private import facts, whole_noise
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
 from doublure.private.critic_steps import CriticSteps
@@ -30,6 +29,9 @@ from doublure.private.executed import as_priced
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.queries.lot_gradients import CriticSettings
 from doublure.private.sampling import PoissonSampler
+from doublure.training import gan_loop as adversarial
+from doublure.training import private_critic as private_teacher
+from doublure.training.kept_tables import KeptTables
 
 MAGNITUDE = 90
 TABLE = """

@@ -15,10 +15,9 @@ import torch
 from scipy import stats
 
 from doublure.errors import NotAsPriced, SettingError
-from doublure.methods import marginals, private_teacher
-from doublure.methods.dpgan import Dpgan
-from doublure.methods.kept_tables import KeptTables
-from doublure.planning import plans
+from doublure.methods.dpgan.method import Dpgan
+from doublure.methods.statistics.tables import marginals
+from doublure.planning import planner as plans
 from doublure.private import accounting, facts, mechanism
 from doublure.private.clipping import Constant
 from doublure.private.critic_steps import CriticSteps
@@ -28,6 +27,8 @@ from doublure.private.queries import lot_gradients
 from doublure.private.records import PrivateRecords
 from doublure.private.sampling import FixedSizeSampler
 from doublure.schema import Schema
+from doublure.training import private_critic as private_teacher
+from doublure.training.kept_tables import KeptTables
 
 ALPHA = 1e-6
 UNITS, RATE, LOTS = 200, 0.05, 400

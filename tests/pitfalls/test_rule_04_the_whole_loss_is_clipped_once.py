@@ -12,11 +12,9 @@ from critic_steps import critic_steps
 from torch import nn
 from torch.func import functional_call
 
-from doublure import fitting
-from doublure.data import tables
+from doublure.data.tables import opening as tables
 from doublure.encode.table import Block
-from doublure.methods.adversarial import Adversaries, train
-from doublure.methods.dpgan import DpganSettings
+from doublure.methods.dpgan.method import DpganSettings
 from doublure.private.clipping import Constant
 from doublure.private.gradients import CriticLoss, Records, batch_gradient
 from doublure.private.noise import ReplayNoise
@@ -24,7 +22,9 @@ from doublure.private.queries import lot_gradients
 from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.records import PrivateRecords
 from doublure.private.sampling import PoissonSampler
-from doublure.progress import Silent
+from doublure.run import fitting
+from doublure.support.progress import Silent
+from doublure.training.gan_loop import Adversaries, train
 
 LAMBDA = 10.0
 

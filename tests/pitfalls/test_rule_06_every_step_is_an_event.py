@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from doublure import fitting
 from doublure.errors import InputError, NotAsPriced, SettingError
-from doublure.methods import table_statistics
-from doublure.methods.dpgan import METHOD, Dpgan, DpganSettings
-from doublure.methods.kept_tables import KeptTables
+from doublure.methods.dpgan.method import METHOD, Dpgan, DpganSettings
+from doublure.methods.statistics.tables import method as table_statistics
 from doublure.private import accounting
 from doublure.private.accounting import GaussianEvent, event_to_json
 from doublure.private.clipping import Constant
@@ -24,7 +22,9 @@ from doublure.private.mechanism import Mechanism
 from doublure.private.noise import Drawn
 from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.sampling import PoissonSampler
+from doublure.run import fitting
 from doublure.schema import Schema
+from doublure.training.kept_tables import KeptTables
 
 STEPS = 11  # no multiple of n_critic: the last iteration is cut short
 

@@ -11,14 +11,14 @@ from scipy import stats
 from torch import nn
 
 from doublure.errors import NotAsPriced
-from doublure.methods import adversarial
-from doublure.methods.adversarial import train
 from doublure.private import clipping, noise
 from doublure.private.clipping import Geometric
 from doublure.private.gradients import CriticLoss
 from doublure.private.mechanism import Mechanism
 from doublure.private.noise import ChaCha20Noise, Drawn, OsKeyedNoise
 from doublure.private.queries.lot_gradients import CriticGradients, CriticSettings
+from doublure.training import gan_loop as adversarial
+from doublure.training.gan_loop import train
 
 ALPHA = 1e-6
 SIGMA, EXPECTED, WEIGHTS, STEPS = 1.7, 12.5, 2_500, 60

@@ -12,11 +12,8 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from doublure import fitting
 from doublure.errors import Interrupted, NotAsPriced, RunFolderError, SettingError
-from doublure.methods import adversarial, kept_state, marginals, private_teacher
-from doublure.methods.adversarial import Adversaries
-from doublure.methods.kept_tables import KeptTables
+from doublure.methods.statistics.tables import marginals
 from doublure.private import noise, sampling, whole_noise
 from doublure.private.clipping import Constant
 from doublure.private.gradients import CriticLoss
@@ -25,7 +22,13 @@ from doublure.private.noise import OsKeyedNoise
 from doublure.private.queries import counts
 from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.sampling import FixedSizeSampler, PoissonSampler
-from doublure.run_folder import RunFolder
+from doublure.run import fitting
+from doublure.run.folder import RunFolder
+from doublure.training import checkpoints as kept_state
+from doublure.training import gan_loop as adversarial
+from doublure.training import private_critic as private_teacher
+from doublure.training.gan_loop import Adversaries
+from doublure.training.kept_tables import KeptTables
 
 KEPT = ("generator.", "average.", "critic_optimizer.", "generator_optimizer.")
 

@@ -7,8 +7,7 @@ from functools import partial
 
 import pytest
 
-from doublure import fitting
-from doublure.data import tables
+from doublure.data.tables import opening as tables
 from doublure.errors import BudgetRefused, DataError, NotAsPriced, SettingError
 from doublure.ledger import Ledger, disk
 from doublure.ledger.amounts import Amount
@@ -17,6 +16,7 @@ from doublure.private.mechanism import Mechanism
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.queries import facts
 from doublure.private.records import PrivateRecords
+from doublure.run import fitting
 
 ASKED = "self._authorise(access, 0 if access.path is not None else self._before[access] + taken + 1)"
 ANSWER = "query.answer(records, sample_rate=getattr(event, 'sample_rate', 1.0))"

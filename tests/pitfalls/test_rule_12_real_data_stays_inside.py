@@ -15,12 +15,13 @@ from types import SimpleNamespace
 import pytest
 
 import doublure as db
-from doublure import fitting, releasing
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
-from doublure.methods import adversarial
+from doublure.releasing import bundle as releasing
 from doublure.report.files import write_private
-from doublure.run_folder import RunFolder
+from doublure.run import fitting
+from doublure.run.folder import RunFolder
+from doublure.training import gan_loop as adversarial
 
 SOURCE = Path(db.__file__).parent
 BUNDLE = {"data.csv", "data.parquet", "card.json", "card.html", "dictionary.json"}
@@ -149,7 +150,7 @@ def check_reports_are_written_inside(patch, folder):
             write_private(Path(figures), "{}")
 
     with patch.context() as inner:
-        inner.setattr("doublure.run_folder.load", lambda path: SimpleNamespace())
+        inner.setattr("doublure.run.folder.load", lambda path: SimpleNamespace())
         inner.setattr("doublure.evaluate.report", lambda *arguments, **named: Report())
         before = os.umask(0)
         try:
@@ -203,7 +204,14 @@ def reaches_real_data(text):
     return [name for name in names if name.startswith(INSIDE)]
 
 
-RELEASING = ("releasing.py", "synthesizer.py", "run_folder.py", "guarantee.py", "report/card.py", "data/writing.py")
+RELEASING = (
+    "releasing/bundle.py",
+    "run/synthesizer.py",
+    "run/folder.py",
+    "guarantee.py",
+    "releasing/card.py",
+    "data/tables/writing.py",
+)
 
 
 @pytest.mark.parametrize("name", RELEASING)
@@ -215,7 +223,7 @@ def test_what_releases_knows_nothing_of_real_data(name):
     "planted",
     [
         "from doublure import evaluate",
-        "from doublure.data.tables import open_table",
+        "from doublure.data.tables.opening import open_table",
         "import doublure.attack.membership",
         "from doublure.report.files import write_internal",
     ],

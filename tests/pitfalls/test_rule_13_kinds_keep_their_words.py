@@ -13,9 +13,9 @@ import pytest
 import doublure
 from doublure import guarantee as words
 from doublure.guarantee import REFUSALS, Guarantee
-from doublure.planning import plans
-from doublure.report import card as cards
-from doublure.report.card import card_page
+from doublure.planning import planner as plans
+from doublure.releasing import card as cards
+from doublure.releasing.card import card_page
 
 SOURCE = Path(doublure.__file__).parent
 EPSILON = re.compile(r"(ε|epsilon)\s*(?:\(.*?\))?\s*(?:=|:|of|is)\s*[0-9<≤]|>\s*ε\s*<|\bε[_ ]?[0-9]", re.IGNORECASE)
@@ -253,7 +253,7 @@ def test_no_text_says_a_forbidden_word():
     files = list(SOURCE.rglob("*.py"))
     assert len(files) > 60
     assert {str(path): found for path in files if (found := forbidden(path.read_text()))} == {}
-    pages = [*SOURCE.rglob("*.j2"), *(SOURCE / "bundled").rglob("*.yaml")]
+    pages = [*SOURCE.rglob("*.j2"), *(SOURCE / "datasets" / "bundled").rglob("*.yaml")]
     assert len(pages) > 3
     for path in pages:
         text = path.read_text().replace("'unsafe-inline'", "")  # the name of a browser's rule, which is set

@@ -11,8 +11,8 @@ import torch
 from paying import paid
 
 from doublure.errors import SettingError
-from doublure.methods import latent_teaching
-from doublure.methods.base import Counting, Job, encoded_records, encoder_for
+from doublure.methods.latentgan import training as latent_teaching
+from doublure.methods.method import Counting, Job, encoded_records, encoder_for
 from doublure.private import independence
 from doublure.private.inversion import Inversion
 from doublure.private.records import PrivateRecords

@@ -11,10 +11,10 @@ import torch
 from scipy import stats
 
 import doublure as db
-from doublure import fitting
 from doublure.encode.table import TableEncoder
-from doublure.methods.adversarial import Adversaries
 from doublure.private.queries.lot_gradients import CriticGradients
+from doublure.run import fitting
+from doublure.training.gan_loop import Adversaries
 
 ALPHA = 1e-6
 

@@ -12,14 +12,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from doublure import fitting
 from doublure.cli import terminal
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
-from doublure.data import cells, tables
-from doublure.data.tables import open_table
+from doublure.data.tables import cells
+from doublure.data.tables import opening as tables
+from doublure.data.tables.opening import open_table
 from doublure.errors import DoublureError
 from doublure.ledger import Ledger
+from doublure.run import fitting
 from doublure.schema import Schema
 
 TEXT, NUMBER, DAY = "Qv9Sentinel", 918273.5546, datetime.date(1937, 3, 21)
@@ -198,7 +199,7 @@ def test_files_tell_nothing(tmp_path):
 
 @pytest.mark.parametrize("mutant", ["the reader's own words", "the reader's own error"])
 def test_a_reader_that_shows_a_row_is_caught(lab, tmp_path, mutant):
-    from doublure.data import csv_files
+    from doublure.data.tables import csv_files
 
     own = "raise _not_utf8(path) if 'UTF8' in str(error) else _ragged(path) from None"
     words = "raise DataError(str(error), field=path.name, remedy='mend it') from None"

@@ -14,12 +14,12 @@ import pandas as pd
 import pytest
 
 import doublure as db
-from doublure.data import cells
 from doublure.data.images import open_images
-from doublure.data.images import sources as image_sources
+from doublure.data.images import opening as image_sources
 from doublure.data.series import open_series
 from doublure.data.series import rows as series_rows
-from doublure.data.tables import open_table
+from doublure.data.tables import cells
+from doublure.data.tables.opening import open_table
 from doublure.errors import DataError, SchemaError
 from doublure.guarantee import ANY_DATA, REFUSALS
 from doublure.schema import Schema
@@ -151,7 +151,7 @@ def test_a_table_in_which_records_meet_is_caught(lab, mutant):
     if mutant == "cells of any type joined":
         lab.plant(cells, "distinct", ("len(some := set(map(type, cells)) - _NOTHING) < 2 and some <= _ALIKE", "True"))
     else:
-        from doublure.data import tables
+        from doublure.data.tables import opening as tables
 
         lab.plant(
             tables, "_bounded", ("pd.Series(codes).groupby(codes).cumcount()", "pd.Series(np.arange(len(codes))) // 4")

@@ -15,22 +15,23 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from doublure import fitting
-from doublure.data.series import clock, open_series, rows, sources
+from doublure.data.series import clock, open_series, rows
+from doublure.data.series import opening as sources
 from doublure.data.series.records import SeriesSet
 from doublure.encode.series import SeriesEncoder
 from doublure.encode.series_codes import SeriesCodes
 from doublure.errors import DoublureError
-from doublure.methods.dpgan import METHOD, SeriesDpganSettings
-from doublure.methods.kept_tables import KeptTables
-from doublure.methods.series_statistics import SeriesStatisticsSettings
-from doublure.methods.step_counts import StepCounts
-from doublure.planning import plans
+from doublure.methods.dpgan.method import METHOD, SeriesDpganSettings
+from doublure.methods.statistics.series.method import SeriesStatisticsSettings
+from doublure.methods.statistics.series.step_counts import StepCounts
+from doublure.planning import planner as plans
 from doublure.planning.budget import learned_facts
 from doublure.private import executed, mechanism, whole_noise
-from doublure.progress import Silent
+from doublure.run import fitting
 from doublure.schema import Schema
 from doublure.schema.series import SeriesSchema
+from doublure.support.progress import Silent
+from doublure.training.kept_tables import KeptTables
 
 METERS, DAYS, MOST = 12, 2, 3
 PUBLIC = f"""

@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 import torch
 
-from doublure import fitting
 from doublure.data.images import open_images
 from doublure.errors import NotAsPriced, SettingError
-from doublure.methods import labelling, latent_moments, latent_teaching, mean_embedding, private_teacher, refining
-from doublure.methods.adversarial import Adversaries
-from doublure.methods.latent_settings import LatentSettings
-from doublure.methods.noisy_sums import NoisySums
-from doublure.planning import plans
+from doublure.methods.guided import refining
+from doublure.methods.latentgan import moments as latent_moments
+from doublure.methods.latentgan import training as latent_teaching
+from doublure.methods.latentgan.settings import LatentSettings
+from doublure.methods.statistics.images import mean_embedding
+from doublure.planning import planner as plans
 from doublure.private import independence
 from doublure.private.accounting import GaussianEvent
 from doublure.private.critic_steps import CriticSteps
@@ -29,8 +29,13 @@ from doublure.private.noise import Drawn, OsKeyedNoise
 from doublure.private.queries import sums
 from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.records import PrivateRecords
-from doublure.progress import Silent
+from doublure.run import fitting
 from doublure.schema import Schema
+from doublure.support.progress import Silent
+from doublure.training import private_classifier as labelling
+from doublure.training import private_critic as private_teacher
+from doublure.training.gan_loop import Adversaries
+from doublure.training.noisy_sums import NoisySums
 
 ASKED = "self._authorise(access, 0 if access.path is not None else self._before[access] + taken + 1)"
 UNITS, SIDE, CLIP, STEPS = 24, 8, 0.1, 3

@@ -16,7 +16,7 @@ import doublure as db
 from doublure.errors import InputError, SettingError
 from doublure.guarantee import CHOICE_OF_KIND
 from doublure.ledger.request import charge
-from doublure.planning import bayesian
+from doublure.methods.bayesgan import claim as bayesian
 from doublure.private import accounting
 from doublure.private.accounting import GaussianEvent
 from doublure.private.bayesian import BayesianAccountant, log_moment

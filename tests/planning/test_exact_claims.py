@@ -13,7 +13,8 @@ from doublure import Schema
 from doublure.access import Access
 from doublure.errors import InputError
 from doublure.guarantee import FLOATING, TIMING, Guarantee
-from doublure.planning import Plan, plans
+from doublure.planning import Plan
+from doublure.planning import planner as plans
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent, PureEvent
 
 IMAGES = Schema.parse(

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 import doublure as db
-from doublure.methods import table
-from doublure.methods.base import Work
+from doublure.methods import registry as table
+from doublure.methods.method import Work
 from doublure.planning import machine
 
 IMAGES = """

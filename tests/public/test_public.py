@@ -13,12 +13,12 @@ import torch
 import doublure as db
 from doublure import public
 from doublure.errors import InputError, Interrupted, RunFolderError, SchemaError, SettingError
-from doublure.methods import public_teaching
-from doublure.methods.base import encoder_for
-from doublure.methods.public_settings import read
+from doublure.methods.method import encoder_for
 from doublure.networks.detail import Detail
+from doublure.public import training as public_teaching
 from doublure.public.facts import Provenance, made_of
 from doublure.public.folder import PublicFolder, read_weights
+from doublure.public.settings import read
 
 ROWS = """
 doublure: 1
@@ -162,7 +162,7 @@ def test_one_that_is_cut_off_goes_on(letters, tmp_path, monkeypatch, objective, 
 
     stops = Stops()
     monkeypatch.setattr(
-        "doublure.stopping.StopSignal.check",
+        "doublure.support.stopping.StopSignal.check",
         lambda self: (_ for _ in ()).throw(Interrupted("stopped")) if getattr(stops, "asked", False) else None,
     )
     own = letters.NETWORKS | {"objective": objective, "steps": 20, "proposer_steps": 12}
@@ -184,7 +184,7 @@ def test_one_that_is_cut_off_goes_on(letters, tmp_path, monkeypatch, objective, 
         asked = common | own | changes
         error = letters.refusal(RunFolderError, lambda: public.fit(data, schema, resume=True, **asked))  # noqa: B023
         assert "was begun with" in str(error)
-    monkeypatch.setattr("doublure.stopping.StopSignal.check", lambda self: None)
+    monkeypatch.setattr("doublure.support.stopping.StopSignal.check", lambda self: None)
     again = Stops()
     facts = public.fit(letters.public, schema, resume=True, progress=again, **common, **own)
     assert stops.first[stage] < 8 <= again.first[stage]

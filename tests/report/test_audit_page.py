@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from doublure.attack.report import AttackReport
 from doublure.attack.results import AttackResult, Claim, Picture, Rate, Story
 from doublure.attack.roc import roc
 from doublure.report import internal_page
 from doublure.report.audit import sections_of
+from doublure.review.attack_report import AttackReport
 
 HOSTILE = '<script>alert("x")</script>'
 

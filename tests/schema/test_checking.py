@@ -8,9 +8,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from doublure.drafting.draft import Check, check
 from doublure.errors import DataError, SchemaError
-from doublure.schema import Schema, yaml_text
-from doublure.schema.draft import Check, check
+from doublure.schema import Schema
+from doublure.support import yaml12 as yaml_text
 
 TEXT = """
 doublure: 1

@@ -8,9 +8,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from doublure.schema import Schema, yaml_text
+from doublure.drafting.draft import draft
+from doublure.schema import Schema
 from doublure.schema.columns import TYPES
-from doublure.schema.draft import draft
+from doublure.support import yaml12 as yaml_text
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/schema.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```\w*\n(.*?)```", PAGE, flags=re.DOTALL)

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from doublure.drafting.codebook import read_codebook
+from doublure.drafting.draft import draft, drafted
 from doublure.errors import DataError, DoublureError, InputError, SchemaError
 from doublure.schema import Schema
-from doublure.schema.codebook import read_codebook
-from doublure.schema.draft import draft, drafted
 
-BUNDLED = Path(__file__).resolve().parents[2] / "src/doublure/bundled"
+BUNDLED = Path(__file__).resolve().parents[2] / "src/doublure/datasets/bundled"
 HEADER = "column,type,values,lower,upper,missing,description\n"
 FRAME = pd.DataFrame(
     {

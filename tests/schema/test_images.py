@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from doublure.drafting.draft import check, drafted
 from doublure.errors import SchemaError
-from doublure.schema import ResolvedSchema, Schema, yaml_text
-from doublure.schema.draft import check, drafted
+from doublure.schema import ResolvedSchema, Schema
 from doublure.schema.images import ImageSchema
+from doublure.support import yaml12 as yaml_text
 
 CONTRACT = """doublure: 1
 kind: images

@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from doublure.drafting.draft import check, drafted
 from doublure.errors import SchemaError
-from doublure.schema import ResolvedSchema, Schema, yaml_text
-from doublure.schema.draft import check, drafted
+from doublure.schema import ResolvedSchema, Schema
 from doublure.schema.series import SeriesSchema
+from doublure.support import yaml12 as yaml_text
 
 CONTRACT = """
 doublure: 1

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doublure.errors import DoublureError, InputError, SchemaError
-from doublure.schema import yaml_text
+from doublure.support import yaml12 as yaml_text
 
 
 @pytest.mark.parametrize(

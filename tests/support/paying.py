@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from doublure.access import Access
-from doublure.methods.base import MethodSettings
+from doublure.methods.method import MethodSettings
 from doublure.private.accounting import Event, event_to_json
 from doublure.private.mechanism import Mechanism
 from doublure.private.noise import NoiseSource, source

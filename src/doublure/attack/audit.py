@@ -23,7 +23,7 @@ from doublure.attack import bounds
 from doublure.errors import SettingError
 from doublure.private import accounting
 from doublure.private.accounting import GaussianEvent
-from doublure.progress import Progress, Silent
+from doublure.support.progress import Progress, Silent
 
 _WIDTH = 8
 _OTHERS = 4

@@ -11,12 +11,12 @@ from __future__ import annotations
 import numpy as np
 
 from doublure.attack import bounds
+from doublure.attack.attack_data import Fitted, World, joined
 from doublure.attack.results import ABSENCE, LOWER_BOUND, AttackResult, Rate, Story, skipped
 from doublure.attack.roc import clopper_pearson
-from doublure.attack.world import Fitted, World, joined
 from doublure.encode.columns import Floats
 from doublure.evaluate.divergence import nearest
-from doublure.evaluate.points import points_of
+from doublure.evaluate.embedding import points_of
 
 STORY = Story(
     attack="canary",

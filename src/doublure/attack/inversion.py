@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from doublure.attack.attack_data import World
 from doublure.attack.faces import MTCNN, detectors
 from doublure.attack.results import AttackResult, Picture, Rate, Story, skipped
 from doublure.attack.roc import clopper_pearson
-from doublure.attack.victims import perceptron, teach, teach_privately
-from doublure.attack.world import World
+from doublure.attack.target_models import perceptron, teach, teach_privately
 from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, png
 from doublure.encode.columns import Floats
 from doublure.evaluate.classification import Labels
-from doublure.evaluate.extractors import codes_of
+from doublure.evaluate.images.feature_extractors import codes_of
 from doublure.schema.columns import label
 from doublure.schema.images import ImageSchema
 

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from doublure.attack.attack_data import World
 from doublure.attack.results import AttackResult, Picture, Rate, Story
-from doublure.attack.world import World
 from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, png
 from doublure.data.series import Series
 from doublure.encode.columns import Floats
 from doublure.evaluate.divergence import Rows, nearest
-from doublure.figures import Interval, wilson
+from doublure.intervals import Interval, wilson
 
 STORY = Story(
     attack="neighbours",

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from pydantic import Field
 
 from doublure.attack.roc import Roc
-from doublure.figures import Interval, Result
+from doublure.intervals import Interval, Result
 
 Family: TypeAlias = Literal["membership", "linkage", "neighbours", "audit", "inversion"]
 

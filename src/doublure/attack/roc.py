@@ -15,7 +15,7 @@ import numpy as np
 
 from doublure.attack import bounds
 from doublure.encode.columns import Floats
-from doublure.figures import LEVEL, Interval, Result, delong
+from doublure.intervals import LEVEL, Interval, Result, delong
 
 _LEAST_FALSE_ALARMS = 10
 _MOST_POINTS = 200

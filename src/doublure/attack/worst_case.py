@@ -19,7 +19,7 @@ from doublure.attack import bounds
 from doublure.attack.results import ABSENCE, LOWER_BOUND, AttackResult, Claim, Rate, Story
 from doublure.encode.columns import Floats
 from doublure.errors import SettingError
-from doublure.progress import Progress, Silent
+from doublure.support.progress import Progress, Silent
 
 STORY = Story(
     attack="worst-case",

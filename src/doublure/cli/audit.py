@@ -13,7 +13,7 @@ from doublure.cli.terminal import Outcome, TerminalProgress
 from doublure.errors import GateFailed, SettingError
 
 if TYPE_CHECKING:
-    from doublure.attack.report import AttackReport
+    from doublure.review.attack_report import AttackReport
 
 
 def register(app: typer.Typer) -> None:
@@ -123,10 +123,10 @@ def _run(
     shadows: int,
     seed: int,
 ) -> Outcome:
-    from doublure.attack.table import named
+    from doublure.attack.registry import named
     from doublure.auditing import audit
     from doublure.report import check_places
-    from doublure.run_folder import RunFolder
+    from doublure.run.folder import RunFolder
 
     if run is None:
         raise SettingError("is missing", field="run", remedy="give the folder that doublure fit -o made")

@@ -42,7 +42,7 @@ def with_config(arguments: list[str]) -> list[str]:
 
 def _as_flags(name: str, given: list[str]) -> list[str]:
     from doublure.errors import SchemaError
-    from doublure.schema import yaml_text
+    from doublure.support import yaml12 as yaml_text
 
     try:
         data = yaml_text.load(Path(name), "config")

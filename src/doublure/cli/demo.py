@@ -31,8 +31,8 @@ def demo(
     """
     import doublure as db
     from doublure.errors import GateFailed, InputError
-    from doublure.files import check_output, holds_anything
-    from doublure.releasing import verify
+    from doublure.releasing.bundle import verify
+    from doublure.support.files import check_output, holds_anything
 
     check_output(out)
     if holds_anything(out):

@@ -38,11 +38,11 @@ def evaluate(
 ) -> Outcome:
     """Compare the understudy with the real data. Internal: the page is not to be published."""
     from doublure import evaluate as measures
-    from doublure.evaluate.extractors import asked_for
-    from doublure.fitting import use_threads
+    from doublure.evaluate.images.feature_extractors import asked_for
     from doublure.guarantee import figure
     from doublure.report import check_places
-    from doublure.run_folder import RunFolder, load
+    from doublure.run.fitting import use_threads
+    from doublure.run.folder import RunFolder, load
 
     syn = load(run)
     if claim:

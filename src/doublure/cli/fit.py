@@ -38,8 +38,8 @@ def fit(
     config: Config = None,
 ) -> Outcome:
     """Fit a plan to private data."""
-    from doublure.fitting import fit as run
     from doublure.ledger import Ledger
+    from doublure.run.fitting import fit as run
 
     made = _plan_of(plan, schema, method, epsilon, delta, set_, out if resume else None)
     book = Ledger.open(ledger)
@@ -82,7 +82,7 @@ def _plan_of(
     if plan is not None:
         return Plan.load(plan)
     if resumed is not None and not given:
-        from doublure.run_folder import RunFolder
+        from doublure.run.folder import RunFolder
 
         return RunFolder.open(resumed).plan
     if schema is None:

@@ -34,9 +34,9 @@ def inspect(
 ) -> Outcome:
     """Look for signs of a broken pipeline in artificial images alone. No real record is read."""
     from doublure import evaluate as measures
-    from doublure.fitting import use_threads
     from doublure.report import check_places
-    from doublure.run_folder import load
+    from doublure.run.fitting import use_threads
+    from doublure.run.folder import load
 
     places = [os.path.realpath(place) for place in (run, *(against or []))]
     if len(set(places)) < len(places):

@@ -42,9 +42,9 @@ def out(
     config: Config = None,
 ) -> Outcome:
     """Write artificial images, and a labels.csv to fill in."""
-    from doublure.annotating import hand_out
-    from doublure.files import check_output
-    from doublure.run_folder import load
+    from doublure.releasing.labelling import hand_out
+    from doublure.run.folder import load
+    from doublure.support.files import check_output
 
     check_output(folder)
     count = hand_out(load(run), folder, rows, seed=seed)
@@ -60,8 +60,8 @@ def read(
     config: Config = None,
 ) -> Outcome:
     """Read the labels back, with the images that have one."""
-    from doublure.annotating import read_back
-    from doublure.files import check_output
+    from doublure.releasing.labelling import read_back
+    from doublure.support.files import check_output
 
     check_output(out)
     found = read_back(task, schema)
@@ -82,9 +82,9 @@ def curve(
     config: Config = None,
 ) -> Outcome:
     """Say how far so many labels get a student on real images, beside as many real ones. Internal."""
-    from doublure.annotating import read_back
-    from doublure.evaluate.label_curve import label_curve, student_named
-    from doublure.fitting import use_threads
+    from doublure.evaluate.images.label_curve import label_curve, student_named
+    from doublure.releasing.labelling import read_back
+    from doublure.run.fitting import use_threads
 
     who = student_named(student)
     if threads is not None:
@@ -108,11 +108,11 @@ def public(
     config: Config = None,
 ) -> Outcome:
     """Write artificial images, labelled by a classifier that is taught on labelled public images."""
-    from doublure.annotating import by_classifier
     from doublure.data.images.writing import check_ending
-    from doublure.files import check_output
-    from doublure.fitting import use_threads
-    from doublure.run_folder import load
+    from doublure.releasing.labelling import by_classifier
+    from doublure.run.fitting import use_threads
+    from doublure.run.folder import load
+    from doublure.support.files import check_output
 
     check_output(out)
     check_ending(out, rows)

@@ -76,7 +76,7 @@ def settings(given: list[str] | None, of: Callable[..., Any] | None = None) -> d
     Raises:
         SettingError: A word is not KEY=VALUE, or names what has a flag of its own.
     """
-    from doublure.schema import yaml_text
+    from doublure.support import yaml12 as yaml_text
 
     found = pairs(given, "--set")
     own = {} if of is None else inspect.signature(of).parameters

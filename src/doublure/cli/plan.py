@@ -27,9 +27,9 @@ def plan(
     config: Config = None,
 ) -> Outcome:
     """Say what a run will do and cost, without reading data."""
-    from doublure.files import check_output
     from doublure.methods.choice import AUTO
     from doublure.planning import plan as make
+    from doublure.support.files import check_output
 
     if out is not None:
         check_output(out, schema, replaces="plan")

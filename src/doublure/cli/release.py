@@ -34,8 +34,8 @@ def release(
     config: Config = None,
 ) -> Outcome:
     """Write a bundle to publish: data, card and dictionary."""
-    from doublure.releasing import release as write
-    from doublure.run_folder import load
+    from doublure.releasing.bundle import release as write
+    from doublure.run.folder import load
     from doublure.schema.kinds import RECORDS
 
     wanted = [form.strip() for word in formats or () for form in word.split(",") if form.strip()]

@@ -31,10 +31,10 @@ def sample(
     config: Config = None,
 ) -> Outcome:
     """Make artificial records; it costs nothing."""
-    from doublure.files import check_output
-    from doublure.run_folder import load
-    from doublure.sampling import write_sample
+    from doublure.releasing.writing import write_sample
+    from doublure.run.folder import load
     from doublure.schema.kinds import RECORDS
+    from doublure.support.files import check_output
 
     check_output(out)
     syn = load(run).sampling_with(**settings(sampling))

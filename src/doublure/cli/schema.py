@@ -12,7 +12,7 @@ from doublure.cli.terminal import Outcome
 from doublure.errors import GateFailed
 
 if TYPE_CHECKING:
-    from doublure.schema.checking import Check
+    from doublure.drafting.check import Check
 
 
 def register(app: typer.Typer) -> None:
@@ -37,8 +37,8 @@ def draft(
 
     Names and storage types come from the data, the rest from the codebook; what neither knows comes back undeclared.
     """
-    from doublure.files import check_output, write_atomic
-    from doublure.schema.draft import drafted
+    from doublure.drafting.draft import drafted
+    from doublure.support.files import check_output, write_atomic
 
     check_output(out, data, codebook)
     made = drafted(data, codebook, kind)
@@ -61,7 +61,7 @@ def check(
 
     Ends with exit code 4 if anything is missing.
     """
-    from doublure.schema.checking import check as compare
+    from doublure.drafting.check import check as compare
 
     found = compare(schema, data)
     return Outcome(data=found.to_plain(), text=found.to_yaml().rstrip("\n"), gate=_gate(found))
@@ -71,7 +71,7 @@ def _gate(found: Check) -> GateFailed | None:
     """Return what says no: the first thing that stands in the way of a plan or a fit, and how many more there are."""
     if found.ok:
         return None
-    from doublure.schema.checking import BLOCKING
+    from doublure.drafting.check import BLOCKING
 
     wrong = [finding for finding in found.findings if finding.kind in BLOCKING]
     more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""

@@ -30,7 +30,7 @@ def verify(
     config: Config = None,
 ) -> Outcome:
     """Check a bundle: hashes, claim, price, ledger entry."""
-    from doublure.releasing import verify as check
+    from doublure.releasing.bundle import verify as check
 
     checked = check(bundle, ledger=ledger)
     entry = "its entry is in the ledger" if checked["ledger"] else "the ledger was not given, so its entry is unchecked"

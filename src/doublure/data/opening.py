@@ -71,7 +71,7 @@ def open_data(source: Given, kind: str) -> Source:
         from doublure.data.series import open_series
 
         return open_series(source)  # type: ignore[arg-type]
-    from doublure.data.tables import open_table
+    from doublure.data.tables.opening import open_table
 
     return open_table(source)  # type: ignore[arg-type]
 

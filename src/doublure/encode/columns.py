@@ -12,7 +12,7 @@ number, scaled state and value in [-1, 1]             softmax block (value, zero
 =============  =====================================  =====================================
 
 Numbers: :mod:`doublure.encode.numeric`. A number that ``at_most`` keeps above another is coded likewise, as its gap
-above that one: :mod:`doublure.encode.gaps`.
+above that one: :mod:`doublure.encode.differences`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import pandas as pd
 
-from doublure.encode.gaps import Gap, gaps_of
+from doublure.encode.differences import Gap, gaps_of
 from doublure.encode.grids import Floats as Floats
 from doublure.encode.grids import Grid as Grid
 from doublure.encode.grids import grid_of as grid_of

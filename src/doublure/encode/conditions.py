@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from doublure.data.cells import truth_of
+from doublure.data.tables.cells import truth_of
 from doublure.encode.grids import Floats
 from doublure.errors import SettingError
 from doublure.schema import Schema

@@ -1,9 +1,9 @@
 """Public constraints, kept by every decoded row (post-processing: free).
 
 Most rows keep them already: numbers that ``at_most`` orders are decoded from the gap between them
-(:mod:`doublure.encode.gaps`). What is left are ordinals, columns that are second to several, and numbers whose bounds
-cross: cells with the same bounds change places, which leaves as many of each value as there were, and what does not
-fit even so is moved to the nearest value that does.
+(:mod:`doublure.encode.differences`). What is left are ordinals, columns that are second to several, and numbers whose
+bounds cross: cells with the same bounds change places, which leaves as many of each value as there were, and what does
+not fit even so is moved to the nearest value that does.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ A row is a vector of blocks, in the schema's order with the conditions last::
       body, (N, width - condition_width)
 
 Columns that an ``equal`` constraint derives, and ids, are not encoded; decoding fills them in. Of two numbers that an
-``at_most`` constraint orders, the second is encoded as its gap above the first (:mod:`doublure.encode.gaps`).
+``at_most`` constraint orders, the second is encoded as its gap above the first (:mod:`doublure.encode.differences`).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from torch import Tensor
 
 from doublure.encode import conditions, constraints
 from doublure.encode.columns import Binned, Floats, Numerics, RowEncoding, Scaled, encodings
-from doublure.encode.even_pairs import Ints, evened
-from doublure.encode.even_shares import EvenShares
-from doublure.encode.gaps import Gap, in_turn
+from doublure.encode.differences import Gap, in_turn
+from doublure.encode.pairwise_swapping import Ints, evened
+from doublure.encode.systematic_sampling import EvenShares
 from doublure.errors import InputError
 from doublure.schema import ResolvedSchema
 from doublure.schema.columns import IdColumn

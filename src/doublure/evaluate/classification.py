@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from doublure.encode.columns import Floats
-from doublure.figures import Interval, delong
+from doublure.intervals import Interval, delong
 
 Labels: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 

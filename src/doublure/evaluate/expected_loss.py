@@ -34,12 +34,12 @@ from pydantic import Field
 
 from doublure.encode.columns import Floats
 from doublure.errors import DataError, SettingError
-from doublure.evaluate import extractors
-from doublure.evaluate.coding import Coder
 from doublure.evaluate.divergence import Neighbourhood, Rows, divergence
-from doublure.evaluate.points import of_table
-from doublure.evaluate.table import INTERNAL
-from doublure.figures import Interval, Result
+from doublure.evaluate.embedding import of_table
+from doublure.evaluate.images import feature_extractors as extractors
+from doublure.evaluate.tables.coding import Coder
+from doublure.evaluate.tables.evaluation import INTERNAL
+from doublure.intervals import Interval, Result
 from doublure.schema import ResolvedSchema
 from doublure.schema.images import ImageSchema
 
@@ -324,8 +324,8 @@ def of_understudy(
         syn: The understudy.
         real: The records that it was fitted on, as its schema's source loads them.
         rule: What was fixed beforehand.
-        extractor: One that no rule can name, such as :func:`doublure.evaluate.extractors.inception_v3`; its name takes
-            the place of the rule's.
+        extractor: One that no rule can name, such as :func:`doublure.evaluate.images.feature_extractors.inception_v3`;
+            its name takes the place of the rule's.
 
     Raises:
         DataError: There are too few records, or too many equal ones.

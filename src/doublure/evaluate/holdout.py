@@ -8,8 +8,8 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import numpy as np
 
 from doublure.errors import DataError
-from doublure.evaluate.counts import Whole
-from doublure.figures import Result
+from doublure.evaluate.tables.counts import Whole
+from doublure.intervals import Result
 
 SEEN = "The fit has seen these rows: no holdout was given, so the real rows that test it are a quarter of its own."
 """What has to be said before any figure, where nothing was kept aside."""

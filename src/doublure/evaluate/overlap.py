@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from doublure import seeding
 from doublure.data.images import ImageSource
 from doublure.data.opening import Given, open_data
 from doublure.errors import DataError, SchemaError, SettingError
@@ -22,7 +21,8 @@ from doublure.evaluate.divergence import nearest
 from doublure.schema import Schema
 from doublure.schema.images import ImageSchema, LabelColumn
 from doublure.schema.schema import Unit
-from doublure.schema.table import TableSchema
+from doublure.schema.tables import TableSchema
+from doublure.support import seeding
 
 if TYPE_CHECKING:
     from torch import Tensor

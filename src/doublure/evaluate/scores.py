@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from doublure.figures import Interval, Result, wilson
+from doublure.intervals import Interval, Result, wilson
 
 BY_CHANCE = 0.005
 """Smaller differences, in shares of a score's range, are made of chance."""

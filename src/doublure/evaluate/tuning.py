@@ -15,8 +15,8 @@ import numpy as np
 
 from doublure.data.images import Images
 from doublure.evaluate.classification import Labels
-from doublure.evaluate.students import Student, seen_by, taught
-from doublure.figures import Result
+from doublure.evaluate.images.classifiers import Student, seen_by, taught
+from doublure.intervals import Result
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from doublure.errors import LedgerError
-from doublure.files import remedy_of
+from doublure.support.files import remedy_of
 
 try:
     import fcntl

@@ -1,1 +1,1 @@
-"""How a generator is taught: one file a method, named in :mod:`doublure.methods.table`."""
+"""How a generator is taught: one file a method, named in :mod:`doublure.methods.registry`."""

@@ -10,7 +10,7 @@ from numbers import Real
 from doublure.access import Access
 from doublure.errors import SchemaError, SettingError
 from doublure.guarantee import figure
-from doublure.methods.base import Method, refuse_loose_delta
+from doublure.methods.method import Method, refuse_loose_delta
 from doublure.private import accounting
 from doublure.private.accounting import ApproximateEvent, Event, PureEvent
 from doublure.schema import Schema

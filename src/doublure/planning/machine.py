@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from doublure.errors import SettingError, printable
-from doublure.methods.base import Method, MethodSettings, Work
+from doublure.methods.method import Method, MethodSettings, Work
 from doublure.schema import Schema
 
 LIBRARIES_BYTES = 700_000_000

@@ -10,11 +10,12 @@ from typing import Any, get_args
 
 from doublure.errors import InputError, SettingError
 from doublure.guarantee import FLOATING, Guarantee
-from doublure.methods import choice, table
-from doublure.methods.base import settings_of
-from doublure.planning.bayesian import noise_of
+from doublure.methods import choice
+from doublure.methods import registry as table
+from doublure.methods.bayesgan.claim import noise_of
+from doublure.methods.method import settings_of
 from doublure.planning.budget import Budget, events
-from doublure.planning.plans import VERSION, Plan, assemble, with_prices
+from doublure.planning.planner import VERSION, Plan, assemble, with_prices
 from doublure.private import accounting
 from doublure.private.noise import SourceName
 from doublure.schema import Schema

@@ -14,9 +14,10 @@ from pydantic import AfterValidator, Field, StrictStr, StringConstraints, Valida
 from doublure._version import __version__
 from doublure.errors import SettingError, escaped, printable
 from doublure.guarantee import NO_SHARED_PEOPLE, PUBLIC_GENERATOR, SHARED_PEOPLE
-from doublure.schema import ResolvedSchema, Schema, yaml_text
-from doublure.schema.facets import Frozen
+from doublure.schema import ResolvedSchema, Schema
+from doublure.schema.fact_states import Frozen
 from doublure.schema.images import ImageSchema
+from doublure.support import yaml12 as yaml_text
 
 VERSION: Literal[1] = 1
 

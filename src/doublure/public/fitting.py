@@ -10,24 +10,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from doublure import seeding
 from doublure.data.opening import Given, open_data
 from doublure.errors import Interrupted, RunFolderError, SchemaError, SettingError
-from doublure.fitting import check_device, use_threads
-from doublure.methods.public_settings import PublicSettings, read, settled
 from doublure.private.mechanism import Mechanism
 from doublure.private.noise import source
-from doublure.progress import Progress, Silent
 from doublure.public.facts import Provenance, PublicFacts, made_of
 from doublure.public.folder import PublicFolder, PublicWeights, read_weights
+from doublure.public.settings import PublicSettings, read, settled
+from doublure.run.fitting import check_device, use_threads
 from doublure.schema import ResolvedSchema, Schema
-from doublure.stopping import StopSignal
+from doublure.support import seeding
+from doublure.support.progress import Progress, Silent
+from doublure.support.stopping import StopSignal
 
 if TYPE_CHECKING:
     from torch import nn
 
     from doublure.encode.encoder import Encoder
-    from doublure.methods.base import Job
+    from doublure.methods.method import Job
     from doublure.networks.latent import PublicNetworks
 
 
@@ -67,7 +67,7 @@ def fit(
         device: Where to compute.
         threads: CPU threads for torch.
         progress: Who listens.
-        settings: Of :class:`~doublure.methods.public_settings.PublicSettings` for the kind of data.
+        settings: Of :class:`~doublure.public.settings.PublicSettings` for the kind of data.
 
     Returns:
         What is known of it now; ``out`` holds the weights.
@@ -154,7 +154,7 @@ def adopt(
 
 def encoder_of(schema: Schema, settings: PublicSettings) -> Encoder:
     """Return the encoder of records as a public generator makes them."""
-    from doublure.methods.base import encoder_for
+    from doublure.methods.method import encoder_for
 
     return encoder_for(schema, settings)  # type: ignore[arg-type]
 
@@ -226,7 +226,7 @@ def _job(
     progress: Progress,
     stop: StopSignal,
 ) -> Job:
-    from doublure.methods.base import Job, encoded_records
+    from doublure.methods.method import Job, encoded_records
 
     counted = schema.model_copy(update={"units": max(1, loaded.n_units)})
     own = settled(settings, counted)
@@ -251,7 +251,7 @@ def _job(
 
 
 def _taught(job: Job) -> PublicNetworks:
-    from doublure.methods.public_teaching import taught
+    from doublure.public.training import taught
 
     if not isinstance(job.settings, PublicSettings):
         raise SettingError("are not those of a public generator", field="settings")

@@ -20,11 +20,11 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from doublure import files
 from doublure.errors import InputError, RunFolderError, SettingError, escaped
-from doublure.methods.public_settings import read as read_settings
 from doublure.public.facts import VERSION, PublicFacts, parsed
-from doublure.run_folder import all_finite, read_tensors, sha256_of
+from doublure.public.settings import read as read_settings
+from doublure.run.folder import all_finite, read_tensors, sha256_of
+from doublure.support import files
 
 if TYPE_CHECKING:
     from torch import Tensor

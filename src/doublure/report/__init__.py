@@ -5,8 +5,8 @@ page; an inspection (:func:`inspection_page`) is made from artificial images alo
 is what goes into a bundle.
 """
 
+from doublure.releasing.card import card_page
 from doublure.report.build import internal_page
-from doublure.report.card import card_page
 from doublure.report.files import check_places, write_inspection, write_internal, write_private
 from doublure.report.inspection import inspection_page
 from doublure.report.page import render

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from doublure.attack.report import AttackReport
 from doublure.attack.results import AttackResult, Family, Rate
 from doublure.attack.roc import At
-from doublure.evaluate.understudy import Internal
-from doublure.evaluate.words import percent, span
+from doublure.evaluate.tables.verdict import percent, span
 from doublure.report import page
+from doublure.review.attack_report import AttackReport
+from doublure.review.evaluation import Internal
 
 _TITLES: Mapping[Family, tuple[str, str]] = {
     "membership": (

@@ -7,7 +7,7 @@ from typing import Any
 from markupsafe import Markup
 
 from doublure.evaluate.series import SeriesEvaluation
-from doublure.evaluate.series.drawings import ValueProfile
+from doublure.evaluate.series.plot_data import ValueProfile
 from doublure.report import plots
 
 _WHAT = {

@@ -1,6 +1,6 @@
 """What is public about private data: columns, their facts in three states, constraints, the unit of privacy."""
 
-from doublure.schema.facets import UNDECLARED, Learn, known
+from doublure.schema.fact_states import UNDECLARED, Learn, known
 from doublure.schema.schema import Question, ResolvedSchema, Schema, Unit
 
 __all__ = ["UNDECLARED", "Learn", "Question", "ResolvedSchema", "Schema", "Unit", "known"]

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, StrictBool, StrictFloat, StrictStr, model_validator
 
-from doublure.schema.facets import UNDECLARED, Fact, Frozen, Learn, OptionalFact
+from doublure.schema.fact_states import UNDECLARED, Fact, Frozen, Learn, OptionalFact
 from doublure.schema.scalars import EXACT, Bound, Day, Decimals, Moment, Positive, Token, Zone
 from doublure.schema.scalars import Value as Value
 from doublure.schema.scalars import label as label

@@ -16,7 +16,7 @@ from pydantic import Discriminator, Field, StrictStr, Tag
 
 from doublure.errors import printable
 from doublure.schema.columns import Column, IntegerColumn
-from doublure.schema.facets import Frozen, Learn
+from doublure.schema.fact_states import Frozen, Learn
 
 Names = Annotated[tuple[StrictStr, ...], Field(min_length=2)]
 

@@ -8,12 +8,12 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 from pydantic import BeforeValidator, Field, StrictFloat, StrictInt, model_validator
 
 from doublure.errors import SchemaError
-from doublure.schema import yaml_text
 from doublure.schema.columns import CategoryColumn, Role
 from doublure.schema.constraints import Constraint
-from doublure.schema.facets import UNDECLARED, Frozen, Undeclared, blank_is_undeclared, plain
+from doublure.schema.fact_states import UNDECLARED, Frozen, Undeclared, blank_is_undeclared, plain
 from doublure.schema.scalars import whole
 from doublure.schema.schema import ResolvedSchema, Schema, Unit
+from doublure.support import yaml12 as yaml_text
 
 LABEL = "label"
 LARGEST_SIDE = 1024

@@ -9,7 +9,7 @@ from pydantic import Field, TypeAdapter
 from doublure.schema.images import ImageSchema, ResolvedImageSchema
 from doublure.schema.schema import Schema
 from doublure.schema.series import ResolvedSeriesSchema, SeriesSchema
-from doublure.schema.table import ResolvedTableSchema, TableSchema
+from doublure.schema.tables import ResolvedTableSchema, TableSchema
 
 KINDS: dict[str, tuple[type[Schema], type[Schema]]] = {
     "table": (TableSchema, ResolvedTableSchema),

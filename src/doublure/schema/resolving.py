@@ -11,7 +11,7 @@ from typing import Any
 
 from doublure.schema.columns import MOST_VALUES, Column, IntegerColumn, RealColumn
 from doublure.schema.constraints import AtMost, Equal, ordered
-from doublure.schema.facets import Learn
+from doublure.schema.fact_states import Learn
 from doublure.schema.scalars import EXACT
 
 

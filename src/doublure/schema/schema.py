@@ -1,9 +1,9 @@
 """The schema: what is public about private data, and what is to be bought.
 
-:class:`Schema` holds facts in three states (:mod:`doublure.schema.facets`); :class:`ResolvedSchema` is the same with
-every fact known, and is all that an encoder ever sees. Here is what the kinds of data have in common; what is a kind's
-own stands in :mod:`doublure.schema.table`, :mod:`doublure.schema.images` and :mod:`doublure.schema.series`. All show
-their columns alike: an image has one at most, its label; a series its channels and attributes.
+:class:`Schema` holds facts in three states (:mod:`doublure.schema.fact_states`); :class:`ResolvedSchema` is the same
+with every fact known, and is all that an encoder ever sees. Here is what the kinds of data have in common; what is a
+kind's own stands in :mod:`doublure.schema.tables`, :mod:`doublure.schema.images` and :mod:`doublure.schema.series`. All
+show their columns alike: an image has one at most, its label; a series its channels and attributes.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast
 from pydantic import Field, StrictStr, ValidationError, model_validator
 
 from doublure.errors import SchemaError, printable
-from doublure.schema import yaml_text
 from doublure.schema.columns import Column, Value, label
 from doublure.schema.constraints import Constraint, Equal
-from doublure.schema.facets import UNDECLARED, Fact, Frozen, Learn
+from doublure.schema.fact_states import UNDECLARED, Fact, Frozen, Learn
 from doublure.schema.messages import one_line
 from doublure.schema.scalars import Misfit, Positive
+from doublure.support import yaml12 as yaml_text
 
 
 class Unit(Frozen):
@@ -140,8 +140,8 @@ class Schema(Frozen):
 
     @classmethod
     def draft(cls, data: Any, codebook: str | Path | None = None, kind: str | None = None) -> Schema:
-        """Draft a schema from a table's column names and storage types; see :mod:`doublure.schema.draft`."""
-        from doublure.schema.draft import draft
+        """Draft a schema from a table's column names and storage types; see :mod:`doublure.drafting.draft`."""
+        from doublure.drafting.draft import draft
 
         return draft(data, codebook, kind)
 

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr, model_validator
 
 from doublure.errors import SchemaError, printable
-from doublure.schema import yaml_text
 from doublure.schema.columns import (
     BooleanColumn,
     CategoryColumn,
@@ -20,9 +19,10 @@ from doublure.schema.columns import (
     Role,
 )
 from doublure.schema.constraints import Constraint
-from doublure.schema.facets import UNDECLARED, Frozen, Learn, Undeclared, blank_is_undeclared, plain
+from doublure.schema.fact_states import UNDECLARED, Frozen, Learn, Undeclared, blank_is_undeclared, plain
 from doublure.schema.scalars import Zone, check_name, label, whole
 from doublure.schema.schema import ResolvedSchema, Schema, Unit
+from doublure.support import yaml12 as yaml_text
 
 SERIES, STEP, CLOCK = "series", "step", "clock"
 """The columns that tell artificial series, and the steps of each, apart; and the time of day, where that is one."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from doublure.attack import table
+from doublure.attack import registry as table
 from doublure.attack.linkage import inference, linkability
 from doublure.attack.linkage.risk import Hits, result, risk
 

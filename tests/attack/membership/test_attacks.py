@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from doublure.attack import table
+from doublure.attack import registry as table
 from doublure.attack.membership import lira
-from doublure.attack.membership.judging import judged
 from doublure.attack.membership.monte_carlo import share_within
+from doublure.attack.membership.results import judged
 from doublure.errors import DataError, SettingError
 from doublure.evaluate.divergence import nearest
 
@@ -158,7 +158,7 @@ def test_a_search_of_the_noise_finds_what_can_be_said(make_world):
             return members[np.minimum((angle * len(members)).astype(int), len(members) - 1)]
 
     def world_points(content):
-        from doublure.evaluate.points import points_of
+        from doublure.evaluate.embedding import points_of
 
         return points_of(first.schema, content).values
 
@@ -192,7 +192,7 @@ def test_lira_says_why_it_was_not_made(make_world):
 
 
 def test_distances_are_measured_once_and_are_the_nearest(make_world, monkeypatch):
-    from doublure.attack import world as module
+    from doublure.attack import attack_data as module
 
     world, asked = make_world(honest=True, n=60), []
     monkeypatch.setattr(module, "nearest", lambda *of: (asked.append(of[:2]), nearest(*of))[1])
@@ -212,7 +212,7 @@ def test_shares_within_a_radius(make_world):
 
 
 def test_a_unit_counts_once(make_world, attack_schema, rows):
-    from doublure.attack.world import world_of
+    from doublure.attack.attack_data import world_of
 
     n = 100
     units = np.repeat(np.arange(n), 2)

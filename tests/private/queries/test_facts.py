@@ -14,7 +14,7 @@ from scipy import stats
 
 from doublure.access import Access
 from doublure.data.series import open_series
-from doublure.data.tables import Table, open_table
+from doublure.data.tables.opening import Table, open_table
 from doublure.errors import NotAsPriced, SettingError
 from doublure.private import facts, whole_noise
 from doublure.private.accounting import ApproximateEvent, PureEvent

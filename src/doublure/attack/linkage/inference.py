@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from doublure.attack.attack_data import Records, World
 from doublure.attack.linkage.risk import Hits, result
 from doublure.attack.results import AttackResult, Story, skipped
-from doublure.attack.world import Records, World
 from doublure.encode.columns import Floats
 from doublure.evaluate.divergence import nearest
-from doublure.evaluate.points import Points
+from doublure.evaluate.embedding import Points
 from doublure.schema.images import LABEL
 
 STORY = Story(

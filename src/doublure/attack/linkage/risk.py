@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from doublure.attack.attack_data import World
 from doublure.attack.results import AttackResult, Rate, Story
-from doublure.attack.world import World
-from doublure.figures import Interval, quantile, wilson
+from doublure.intervals import Interval, quantile, wilson
 
 MEASURE = "risk"
 GOOD = "0: seen records are hit no more often than others"

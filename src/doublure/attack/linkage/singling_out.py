@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from doublure.attack.attack_data import World
 from doublure.attack.linkage.risk import Hits, result
 from doublure.attack.results import AttackResult, Story, skipped
-from doublure.attack.world import World
 from doublure.encode.columns import Floats
-from doublure.evaluate.coding import Coded, Coder
 from doublure.evaluate.divergence import Rows
+from doublure.evaluate.tables.coding import Coded, Coder
 
 STORY = Story(
     attack="singling-out",

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from doublure.attack.membership.judging import judged
+from doublure.attack.attack_data import World
+from doublure.attack.membership.results import judged
 from doublure.attack.results import AttackResult, Story, skipped
-from doublure.attack.world import World
 
 STORY = Story(
     attack="critic",

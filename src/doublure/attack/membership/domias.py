@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from doublure.attack.membership.judging import judged
+from doublure.attack.attack_data import World
+from doublure.attack.membership.results import judged
 from doublure.attack.results import AttackResult, Story
-from doublure.attack.world import World
 from doublure.encode.columns import Floats
 
 STORY = Story(

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from doublure.attack.membership.judging import judged
+from doublure.attack.attack_data import Records, World, taken
+from doublure.attack.membership.results import judged
 from doublure.attack.results import AttackResult, Story, skipped
-from doublure.attack.world import Records, World, taken
 from doublure.encode.columns import Floats
 from doublure.schema.images import ImageSchema
 
@@ -69,8 +69,8 @@ def _half(unit: np.ndarray[Any, Any], rng: np.random.Generator) -> np.ndarray[An
 
 def _sure(world: World, lesson: Any, targets: list[Records]) -> list[Floats]:
     """Return for each side ``(N,)`` the log odds that a student of the lesson gives each record's true class."""
-    from doublure.evaluate.extractors import codes_of
-    from doublure.evaluate.students import predict_each
+    from doublure.evaluate.images.classifiers import predict_each
+    from doublure.evaluate.images.feature_extractors import codes_of
 
     schema = world.schema
     if not isinstance(schema, ImageSchema) or schema.label is None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from doublure.attack.membership.judging import judged
+from doublure.attack.attack_data import Records, World
+from doublure.attack.membership.results import judged
 from doublure.attack.results import AttackResult, Story
-from doublure.attack.world import Records, World
 from doublure.encode.columns import Floats
-from doublure.evaluate.points import Points
+from doublure.evaluate.embedding import Points
 
 STORY = Story(
     attack="monte-carlo",

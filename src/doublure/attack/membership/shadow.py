@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from doublure.attack.membership.judging import judged
+from doublure.attack.attack_data import Records, World
+from doublure.attack.membership.results import judged
 from doublure.attack.results import AttackResult, Story, skipped
-from doublure.attack.world import Records, World
 from doublure.encode.columns import Floats
 from doublure.evaluate.divergence import nearest
-from doublure.evaluate.points import Points, points_of
-from doublure.seeding import of_32_bits
+from doublure.evaluate.embedding import Points, points_of
+from doublure.support.seeding import of_32_bits
 
 STORY = Story(
     attack="shadow",

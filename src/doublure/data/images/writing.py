@@ -9,13 +9,13 @@ from typing import Any, BinaryIO
 import numpy as np
 import pandas as pd
 
-from doublure import files
 from doublure.data import npz
 from doublure.data.images.files import folder_name
 from doublure.data.images.records import Images, Pixels
 from doublure.data.images.sheets import MOST_ON_A_SHEET, contact_sheet, picture_of, png, rows_of
 from doublure.errors import SettingError
 from doublure.schema.images import ImageSchema
+from doublure.support import files
 
 FORMATS = (".npz", ".png")
 

@@ -22,13 +22,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from doublure.data import cells, npz
+from doublure.data import npz
 from doublure.data.npz import Header
 from doublure.data.series.clock import Whole
-from doublure.data.series.held import held, moments_column, readable
+from doublure.data.series.in_memory import held, moments_column, readable
+from doublure.data.series.opening import Cut, SeriesSource
 from doublure.data.series.records import Values
-from doublure.data.series.sources import Cut, SeriesSource
 from doublure.data.splits import beside, named, only, several
+from doublure.data.tables import cells
 from doublure.errors import DataError
 from doublure.schema.columns import Column
 from doublure.schema.scalars import Misfit

@@ -9,15 +9,15 @@ from typing import Any, BinaryIO
 import numpy as np
 import pandas as pd
 
-from doublure import files
 from doublure.data import npz
 from doublure.data.series.clock import clock_texts
 from doublure.data.series.records import Series
-from doublure.data.writing import FORMATS as ROWS
-from doublure.data.writing import write_table
+from doublure.data.tables.writing import FORMATS as ROWS
+from doublure.data.tables.writing import write_table
 from doublure.errors import SettingError
 from doublure.schema.columns import IntegerColumn
 from doublure.schema.series import CHANNELS, CLOCK, STEP, VALUES, SeriesSchema
+from doublure.support import files
 
 FORMATS = (".npz", *ROWS)
 

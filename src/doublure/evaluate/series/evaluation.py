@@ -17,16 +17,16 @@ from doublure.data.series import Series
 from doublure.data.series.clock import clock_texts
 from doublure.evaluate.holdout import Rows, sides
 from doublure.evaluate.scores import Score
-from doublure.evaluate.series import drawings
-from doublure.evaluate.series.drawings import Curve, Histogram, Pair, Profile, ValueProfile
+from doublure.evaluate.series import plot_data as drawings
+from doublure.evaluate.series.classifiers import LAGS, MOST_TAUGHT, ROUNDS, student_scores
 from doublure.evaluate.series.figures import distances
-from doublure.evaluate.series.looks import look
-from doublure.evaluate.series.students import LAGS, MOST_TAUGHT, ROUNDS, student_scores
-from doublure.evaluate.series.warping import MOST_SEARCHED, QUERIES, Nearest, nearest_scores
-from doublure.evaluate.series.words import verdict
-from doublure.evaluate.table import INTERNAL, versions
-from doublure.evaluate.words import Verdict
-from doublure.figures import Result
+from doublure.evaluate.series.nearest_neighbours import MOST_SEARCHED, QUERIES, Nearest, nearest_scores
+from doublure.evaluate.series.plot_data import Curve, Histogram, Pair, Profile, ValueProfile
+from doublure.evaluate.series.statistics import look
+from doublure.evaluate.series.verdict import verdict
+from doublure.evaluate.tables.evaluation import INTERNAL, versions
+from doublure.evaluate.tables.verdict import Verdict
+from doublure.intervals import Result
 from doublure.schema.series import SeriesSchema
 
 MOST_SERIES = 20_000

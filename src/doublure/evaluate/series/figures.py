@@ -9,7 +9,7 @@ import numpy as np
 
 from doublure.encode.grids import Floats
 from doublure.evaluate.scores import Score
-from doublure.evaluate.series.looks import Look, apart_by_step, correlation, furthest
+from doublure.evaluate.series.statistics import Look, apart_by_step, correlation, furthest
 from doublure.schema.series import SeriesSchema
 
 PLACES: Mapping[str, str] = {"value": "value", "baseline": "baseline", "real": "test"}

@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 
 from doublure.private.queries.query import Answer, Sensitivity, require_everyone, require_records
-from doublure.seeding import of_32_bits
+from doublure.support.seeding import of_32_bits
 
 if TYPE_CHECKING:
     import numpy.typing as npt

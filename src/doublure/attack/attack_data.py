@@ -1,0 +1,237 @@
+"""What there is to attack with: records that the fit has seen, records that it has not, and what was released.
+
+An attack takes from it what its attacker holds, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from doublure.attack.results import Claim
+from doublure.encode.columns import Floats
+from doublure.errors import DataError
+from doublure.evaluate.divergence import nearest
+from doublure.evaluate.embedding import Points, points_of
+from doublure.schema import ResolvedSchema
+from doublure.support.progress import Progress, Silent
+
+MOST_TARGETS = 10_000
+"""The most records of either side that are attacked; of more, a uniform sample of units.
+
+So many strangers say what an attacker does at one false alarm in a thousand.
+"""
+
+MOST_ARTIFICIAL = 10_000
+FEWEST = 20
+
+Units: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Records:
+    """Real records of one side.
+
+    Attributes:
+        content: As the schema's source loads them.
+        points: The same as points.
+        unit: ``(N,)`` the unit of each.
+    """
+
+    content: Any
+    points: Points
+    unit: Units
+
+    def __len__(self) -> int:
+        return len(self.unit)
+
+    def take(self, rows: Units) -> Records:
+        """Return some of the records."""
+        return Records(content=taken(self.content, rows), points=self.points.take(rows), unit=self.unit[rows])
+
+    def by_unit(self, scores: Floats) -> Floats:
+        """Return one score a unit: the mean over its records."""
+        place = np.unique(self.unit, return_inverse=True)[1]
+        return np.asarray(np.bincount(place, scores) / np.bincount(place), dtype=np.float64)
+
+
+class White(Protocol):
+    """What somebody sees who has the training's internals, or the weights of the generator."""
+
+    @property
+    def critic(self) -> Callable[[Any], Floats] | None:
+        """Records to the critic's scores, high for what it takes for real; None where no critic was kept."""
+
+    def encoded(self, content: Any) -> tuple[Floats, Any]:
+        """Return records ``(N, D)`` as the generator makes them, and what it takes as their conditions."""
+
+    def noise(self, n: int, rng: np.random.Generator) -> Floats:
+        """Return ``(n, Z)`` noise as the generator takes it."""
+
+    def generated(self, noise: Floats, conditions: Any) -> Floats:
+        """Return ``(N, D)`` what the generator makes of noise ``(N, Z)`` under these conditions."""
+
+
+class Fitted(Protocol):
+    """An understudy that was fitted again, for an attack."""
+
+    @property
+    def white(self) -> White:
+        """Its internals."""
+
+    def sample(self, n: int, seed: int) -> Any:
+        """Return artificial records."""
+
+
+Refit: TypeAlias = Callable[[Any, int], Fitted]
+"""Records and a seed to an understudy that was fitted to them as the plan says."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """Everything that attacks may draw on.
+
+    Attributes:
+        schema: Every fact known.
+        claim: What was claimed.
+        taught: All records that the fit has seen, at most ``MOST_TARGETS``: what a student of real records learns from.
+        seen: Targets that the fit has seen: as many of those as ``unseen`` holds.
+        unseen: Records of the same kind that it never saw; the attacker is to tell both apart.
+        reference: Other records that it never saw, which the attacker holds.
+        sample: A number and a seed to artificial records.
+        white: Internals, for attacks that look inside.
+        refit: Fits again, for attacks that do.
+        crafted: Makes records drawn uniformly over what the schema allows, for attacks that plant some.
+        seed: Fixes every random choice.
+        shadows: How many times attacks fit again.
+        progress: Who listens.
+    """
+
+    schema: ResolvedSchema
+    claim: Claim
+    taught: Any
+    seen: Records
+    unseen: Records
+    reference: Records
+    sample: Callable[[int, int], Any]
+    white: White | None = None
+    refit: Refit | None = None
+    crafted: Callable[[int, np.random.Generator], Any] | None = None
+    seed: int = 0
+    shadows: int = 16
+    progress: Progress = field(default_factory=Silent)
+
+    @cached_property
+    def released(self) -> Any:
+        """The artificial records that attackers hold: as many as were seen, and at least a thousand."""
+        return self.sample(min(MOST_ARTIFICIAL, max(1000, len(self.seen))), self.seed)
+
+    @cached_property
+    def artificial(self) -> Points:
+        """The same as points."""
+        return points_of(self.schema, self.released, "the artificial records")
+
+    @cached_property
+    def to_artificial(self) -> tuple[Floats, Floats]:
+        """How far each target is from the nearest artificial record: ``(n,)`` of those seen, ``(m,)`` of those not."""
+        return self._far_from(self.artificial)
+
+    @cached_property
+    def to_reference(self) -> tuple[Floats, Floats]:
+        """How far each target is from the nearest record that the attacker holds, likewise."""
+        return self._far_from(self.reference.points)
+
+    def with_targets(self, most: int) -> World:
+        """Return the same world with at most so many targets on either side, drawn uniformly."""
+        rng = self.random(0)
+        sides = [side.take(_some(side.unit, np.arange(len(side)), most, rng)) for side in (self.seen, self.unseen)]
+        return replace(self, seen=sides[0], unseen=sides[1])
+
+    def random(self, purpose: int) -> np.random.Generator:
+        """Return the draws of one attack."""
+        return np.random.default_rng([self.seed, purpose])
+
+    def _far_from(self, points: Points) -> tuple[Floats, Floats]:
+        seen, unseen = (nearest(points.values, side.points.values, 1)[0][:, 0] for side in (self.seen, self.unseen))
+        return seen, unseen
+
+
+def world_of(
+    schema: ResolvedSchema,
+    claim: Claim,
+    seen: tuple[Any, Units],
+    unseen: tuple[Any, Units],
+    sample: Callable[[int, int], Any],
+    *,
+    seed: int = 0,
+    **more: Any,
+) -> World:
+    """Set up a world: equally many targets on both sides, half of what was never seen for the attacker.
+
+    Args:
+        schema: Every fact known.
+        claim: What was claimed.
+        seen: The records that the fit has seen, and the unit of each.
+        unseen: Records that it has not, likewise.
+        sample: A number and a seed to artificial records.
+        seed: Fixes every random choice.
+        more: Further fields of :class:`World`.
+
+    Raises:
+        DataError: There are too few records.
+    """
+    rng = np.random.default_rng([seed, 0])
+    (content, unit), (kept, kept_unit) = seen, unseen
+    if min(len(unit), len(kept_unit) // 2) < FEWEST:
+        remedy = f"give at least {2 * FEWEST} records that the fit never saw, and {FEWEST} that it did"
+        raise DataError("has too few records to attack with", field="holdout", remedy=remedy)
+    units = rng.permutation(np.unique(kept_unit))
+    half = np.isin(kept_unit, units[: max(1, len(units) // 2)])
+    ours, theirs = np.flatnonzero(half), np.flatnonzero(~half)
+    if min(len(ours), len(theirs)) < FEWEST:
+        raise DataError("has too few units to attack with", field="holdout", remedy="keep more units aside")
+    most = min(MOST_TARGETS, max(FEWEST, len(ours)))
+    everyone = np.arange(len(unit))
+    return World(
+        schema=schema,
+        claim=claim,
+        taught=taken(content, _some(unit, everyone, MOST_TARGETS, np.random.default_rng([seed, 1]))),
+        seen=_records(schema, content, unit, _some(unit, everyone, most, rng), "the real records"),
+        unseen=_records(schema, kept, kept_unit, _some(kept_unit, ours, MOST_TARGETS, rng), "the holdout"),
+        reference=_records(schema, kept, kept_unit, _some(kept_unit, theirs, MOST_TARGETS, rng), "the holdout"),
+        sample=sample,
+        seed=seed,
+        **more,
+    )
+
+
+def taken(content: Any, rows: Units) -> Any:
+    """Return some records of a frame, of images or of series."""
+    return content.iloc[rows].reset_index(drop=True) if hasattr(content, "iloc") else content.take(rows)
+
+
+def joined(*parts: Any) -> Any:
+    """Return several sets of records as one."""
+    import pandas as pd
+
+    return pd.concat(parts, ignore_index=True) if hasattr(parts[0], "iloc") else parts[0].joined(parts)
+
+
+def _records(schema: ResolvedSchema, content: Any, unit: Units, rows: Units, what: str) -> Records:
+    some = taken(content, rows)
+    return Records(content=some, points=points_of(schema, some, what), unit=unit[rows])
+
+
+def _some(unit: Units, rows: Units, most: int, rng: np.random.Generator) -> Units:
+    """Return at most so many of the rows, whole units at a time."""
+    if len(rows) <= most:
+        return rows
+    order = rng.permutation(np.unique(unit[rows]))
+    place = np.empty(int(unit.max()) + 1, dtype=np.int64)
+    place[order] = np.arange(len(order))
+    by_place = rows[np.argsort(place[unit[rows]], kind="stable")]
+    return np.sort(by_place[:most])

@@ -1,0 +1,82 @@
+"""Which attacks there are on a run: name -> where it is. A new attack is one file and one line here."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+
+from doublure.attack.attack_data import World
+from doublure.attack.results import AttackResult
+from doublure.errors import SettingError
+
+_MEMBERSHIP = {
+    "critic": "membership.critic:attack",
+    "gan-leaks": "membership.gan_leaks:attack",
+    "gan-leaks-partial": "membership.gan_leaks:attack_partial",
+    "gan-leaks-calibrated": "membership.gan_leaks:attack_calibrated",
+    "monte-carlo": "membership.monte_carlo:attack",
+    "domias": "membership.domias:attack",
+    "shadow": "membership.shadow:attack",
+    "lira": "membership.lira:attack",
+}
+_LINKAGE = {
+    "singling-out": "linkage.singling_out:attack",
+    "linkability": "linkage.linkability:attack",
+    "inference": "linkage.inference:attack",
+}
+ATTACKS: dict[str, str] = {
+    **_MEMBERSHIP,
+    **_LINKAGE,
+    "neighbours": "neighbours:attack",
+    "canary": "canary:attack",
+    "inversion": "inversion:attack",
+}
+REFITS = frozenset({"shadow", "lira", "canary"})
+"""Those that fit the plan again, once or many times."""
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "membership": tuple(name for name in _MEMBERSHIP if name not in REFITS),
+    "linkage": tuple(_LINKAGE),
+    "quick": tuple(name for name in ATTACKS if name not in REFITS and name != "inversion"),
+    "all": tuple(ATTACKS),
+}
+
+
+def named(wanted: Sequence[str]) -> tuple[str, ...]:
+    """Return the attacks of these names and groups, each once, in the order of the table.
+
+    Raises:
+        SettingError: There is no such attack, or none was named.
+    """
+    found: set[str] = set()
+    for name in wanted:
+        if name not in ATTACKS and name not in GROUPS:
+            remedy = f"use one of: {', '.join([*GROUPS, *ATTACKS])}"
+            raise SettingError(f"there is no attack {name!r}", field="--attack", remedy=remedy)
+        found.update(GROUPS.get(name, (name,)))
+    if not found:
+        raise SettingError("is needed", field="--attack", remedy=f"use one of: {', '.join([*GROUPS, *ATTACKS])}")
+    return tuple(name for name in ATTACKS if name in found)
+
+
+def run(world: World, wanted: Sequence[str]) -> tuple[AttackResult, ...]:
+    """Make attacks, one after the other.
+
+    Args:
+        world: What is attacked.
+        wanted: Their names, or groups of them.
+
+    Raises:
+        SettingError: There is no such attack.
+    """
+    found = []
+    for name in named(wanted):
+        world.progress.stage(f"attack: {name}")
+        found.append(_attack(name)(world))
+    return tuple(found)
+
+
+def _attack(name: str) -> Callable[[World], AttackResult]:
+    module, _, function = ATTACKS[name].partition(":")
+    attack: Callable[[World], AttackResult] = getattr(importlib.import_module(f"doublure.attack.{module}"), function)
+    return attack

@@ -1,0 +1,94 @@
+"""Series that are whole in memory, and what every container's series get: open gaps, attributes from the time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from doublure.data.series import clock
+from doublure.data.series.clock import Changes, Flags, Whole
+from doublure.data.series.records import Values
+from doublure.data.tables import cells
+from doublure.schema.columns import Column, DatetimeColumn, IntegerColumn, RealColumn
+from doublure.schema.series import SeriesSchema
+
+
+class Held:
+    """Series that are whole in memory; see :class:`doublure.data.series.opening.Cut`.
+
+    Args:
+        values: ``(N, length, channels)``.
+        attributes: In canonical form.
+        unit: The label of each series' unit.
+        changes: What clock changes do to the series, where it is known when they begin.
+    """
+
+    def __init__(
+        self,
+        values: Values,
+        attributes: pd.DataFrame,
+        unit: pd.Series[Any] | None,
+        changes: Changes | None = None,
+        *,
+        fill: bool = False,
+    ) -> None:
+        self._values, self.attributes, self.unit = values, attributes, unit
+        self.changed: Flags = np.zeros(len(values), dtype=np.bool_) if changes is None else changes.changed
+        self._skipped = changes.skipped if fill and changes is not None and changes.skipped.any() else None
+
+    def block(self, first: int, last: int) -> Values:
+        """Return the values of neighbouring series."""
+        values = np.asarray(self._values[first:last], dtype=np.float64)
+        if self._skipped is not None:
+            values = values.copy()
+            clock.filled(values, self._skipped[first:last])
+        return values
+
+
+def held(
+    values: Values, attributes: pd.DataFrame, unit: pd.Series[Any] | None, starts: Whole | None, schema: SeriesSchema
+) -> Held:
+    """Return series that are cut already, under the rules that go by when they begin, where that is known.
+
+    Args:
+        values: ``(N, length, channels)``.
+        attributes: Those that are read.
+        unit: The label of each series' unit.
+        starts: ``(N,)`` the wall clock at each series' beginning.
+        schema: Attributes that follow from the time, and what clock changes do.
+
+    """
+    if starts is None:
+        return Held(values, attributes, unit)
+    fill = schema.series.clock_changes == "fill"
+    return Held(values, complete(attributes, starts, schema), unit, changes_of(starts, schema), fill=fill)
+
+
+def changes_of(starts: Whole, schema: SeriesSchema) -> Changes:
+    """Return the clock changes within windows that begin at ``starts``."""
+    return clock.changes_in(starts, schema.length, schema.series.seconds or 1, schema.series.timezone)
+
+
+def complete(attributes: pd.DataFrame, starts: Whole, schema: SeriesSchema) -> pd.DataFrame:
+    """Return all attributes in the schema's order, those that follow from the time computed."""
+    found: dict[str, pd.Series[Any]] = {}
+    for name, column in schema.attributes.items():
+        if name in attributes:
+            found[name] = attributes[name]
+        elif column.from_time is not None:
+            found[name] = cells.canonical(clock.derived(starts, column.from_time), column, name, schema.misfit)
+    return pd.DataFrame(found, index=pd.RangeIndex(len(starts)))
+
+
+def readable(channel: IntegerColumn | RealColumn, schema: SeriesSchema) -> Column:
+    """Return a channel whose empty cells are left to the rule for gaps, unless they are to be refused anyway."""
+    if channel.missing is False and (schema.series.gaps == "drop" or schema.misfit == "coerce"):
+        return channel.model_copy(update={"missing": True})
+    return channel
+
+
+def moments_column(schema: SeriesSchema) -> DatetimeColumn:
+    """Return how moments are read: on the wall clock of the schema's time zone."""
+    return DatetimeColumn(timezone=schema.series.timezone, missing=False)

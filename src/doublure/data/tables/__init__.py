@@ -1,0 +1,1 @@
+"""Tables: containers, cells under a schema, and how they are written."""

@@ -1,0 +1,1 @@
+"""A first schema from a file: drafted, and checked against it."""

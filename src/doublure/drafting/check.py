@@ -1,0 +1,314 @@
+"""What is still missing in a schema, field by field, as YAML to paste.
+
+Only public things are looked at: the schema, and of the data no more than its header.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from doublure.errors import DataError, printable
+from doublure.schema.columns import Column, IdColumn
+from doublure.schema.fact_states import Learn
+from doublure.schema.images import LABEL, ImageSchema
+from doublure.schema.schema import Schema
+from doublure.schema.series import ABOUT, CHANNELS, CLOCK, SERIES, STEP, VALUES
+from doublure.support import yaml12 as yaml_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LEARN_EPSILON = 0.05
+_LEARN_UNITS = "units: {learn: 0.01, magnitude: 10000}"
+_MANY_VALUES = 200
+_MOST_GUESSES = 20  # each looks through the whole header
+_DECLARE = {
+    ("integer", "bounds"): "bounds: [LOWER, UPPER]",
+    ("real", "bounds"): "bounds: [LOWER, UPPER]",
+    ("date", "bounds"): "bounds: [YYYY-MM-DD, YYYY-MM-DD]",
+    ("datetime", "bounds"): "bounds: [YYYY-MM-DDTHH:MM:SS, YYYY-MM-DDTHH:MM:SS]",
+    ("category", "values"): "values: [VALUE, VALUE]",
+    ("ordinal", "values"): "values: [VALUE, VALUE]",
+    ("images", "shape"): "shape: [HEIGHT, WIDTH, CHANNELS]",
+    ("series", "length"): "length: STEPS",
+    ("series", "step"): "step: DURATION",
+}
+_KEYS = ("images", "label", "series")
+_SECTIONS = ("columns", "channels", "attributes")
+_MISSING = "missing: TRUE_FALSE_OR_LIST"
+
+BLOCKING = ("undeclared", "absent", "doubled")
+"""The kinds of finding that stand in the way of a plan, or of a fit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing about a schema that somebody has to decide or should know.
+
+    Attributes:
+        kind: ``undeclared``: a fact is open. ``absent``: the data lacks a column. ``doubled``: the data has it twice.
+            ``ignored``: the data has a column that the schema does not name. ``note``: nothing to decide.
+        path: The place in the schema, or the column of the data.
+        message: One line.
+        declare: The YAML that declares the fact, with words in capitals to replace; None if there is nothing to.
+        learn: The YAML that buys it; None where it cannot be bought.
+    """
+
+    kind: Literal["undeclared", "absent", "doubled", "ignored", "note"]
+    path: str
+    message: str
+    declare: str | None = None
+    learn: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """What a schema still lacks.
+
+    Attributes:
+        findings: In the schema's order; notes last.
+        learn_epsilon: ε of all facts that are to be learned so far.
+        parts: What facts belong to, as plain data, to write the lines to paste: the key of the file that they stand
+            under -> column -> facts; under no key, what is a key of the file itself.
+    """
+
+    findings: tuple[Finding, ...]
+    learn_epsilon: float
+    parts: dict[str, dict[str, dict[str, Any]]]
+
+    @property
+    def ok(self) -> bool:
+        """Whether a plan can be made and the data's header fits."""
+        return not any(finding.kind in BLOCKING for finding in self.findings)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the check as JSON can hold it."""
+        findings = [asdict(finding) for finding in self.findings]
+        return {"ok": self.ok, "learn_epsilon": self.learn_epsilon, "findings": findings}
+
+    def to_yaml(self) -> str:
+        """Return the check as YAML: comments for people, and lines to paste over the schema's."""
+        open_facts = [finding for finding in self.findings if finding.kind == "undeclared"]
+        lines = [f"# {len(open_facts)} undeclared {'fact' if len(open_facts) == 1 else 'facts'}"]
+        if open_facts:
+            lines[0] += ". For each, paste one of the lines in place of the schema's:"
+            lines += ["#   declare it (replace the words in CAPITALS by what is public knowledge),"]
+            lines += ["#   buy it (uncomment the line; the price is out of the plan's epsilon and up to you),"]
+            lines += ["#   or leave it undeclared: then a plan refuses, naming it"]
+        lines += self._units(open_facts)
+        by_part: dict[tuple[str, str], list[Finding]] = {}
+        for finding in open_facts:
+            if finding.path != "units":
+                by_part.setdefault(_part_of(finding.path), []).append(finding)
+        for under in self.parts:
+            mine = {name: its_facts for (key, name), its_facts in by_part.items() if key == under}
+            lines += [f"{under}:"] if mine and under else []
+            for name, its_facts in mine.items():
+                lines += self._lines(under, name, its_facts)
+        rest = [finding for finding in self.findings if finding.kind != "undeclared"]
+        lines += [f"# {finding.kind}: {finding.path}: {finding.message}" for finding in rest]
+        return "\n".join(lines) + "\n"
+
+    def _units(self, open_facts: Sequence[Finding]) -> list[str]:
+        for finding in open_facts:
+            if finding.path == "units":
+                return [f"{finding.declare}", f"# {finding.learn}"]
+        return []
+
+    def _lines(self, under: str, name: str, findings: Sequence[Finding]) -> list[str]:
+        """Return a part's line with its open facts to declare, and the same with what can be bought."""
+        head, column = f"{yaml_text.inline(name)}: ", self.parts[under][name]
+        declared, bought = dict(column), dict(column)
+        for finding in findings:
+            if finding.declare is not None:
+                declared |= yaml_text.parse(finding.declare, "declare")
+                bought |= yaml_text.parse("{" + (finding.learn or finding.declare) + "}", "learn")
+        room = "  " if under else ""
+        lines = [f"{room}{head}{yaml_text.inline(declared)}"]
+        if any(finding.learn for finding in findings):
+            lines.append(f"{room}# {head}{yaml_text.inline(bought)}")
+        return lines
+
+
+def check(schema: Schema | str | Path, data: str | Path | pd.DataFrame | None = None) -> Check:
+    """Say what a schema still lacks, and whether the data's header fits it. No record is read.
+
+    Args:
+        schema: A schema or its file.
+        data: A path, a DataFrame, or arrays.
+
+    Raises:
+        SchemaError: The file is not a schema.
+        DataError: The data's container or header cannot be read.
+    """
+    schema = schema if isinstance(schema, Schema) else Schema.load(schema)
+    look = {"images": _container, "series": _series_header}.get(schema.kind, _header)
+    findings = [*_undeclared(schema), *(() if data is None else look(schema, data)), *_notes(schema)]
+    plain = schema.to_plain()
+    return Check(
+        findings=tuple(findings),
+        learn_epsilon=round(sum(question.epsilon for question in schema.questions), 10),
+        parts={"": {key: plain[key] for key in _KEYS if key in plain}}
+        | {key: plain[key] for key in _SECTIONS if key in plain},
+    )
+
+
+def _undeclared(schema: Schema) -> Iterator[Finding]:
+    units = schema.units
+    if isinstance(units, Learn) and units.magnitude is None:
+        message = "is learned, and its public order of magnitude is not given"
+        learn = f"units: {{learn: {units.learn:g}, magnitude: 10000}}"
+        yield Finding(kind="undeclared", path="units", message=message, declare="units: NUMBER", learn=learn)
+    for path in schema.undeclared:
+        if path == "units":
+            message = f"how many units there are ({printable(schema.unit.name)}) is undeclared; declare it or learn it"
+            yield Finding(kind="undeclared", path=path, message=message, declare="units: NUMBER", learn=_LEARN_UNITS)
+            continue
+        (under, name), fact = _part_of(path), path.rpartition(".")[2]
+        column = schema.columns.get(name)
+        price = None if column is None else _price(column, fact, derived=name in schema.derived)
+        out = "" if column is None else f", or take the {under.removesuffix('s') or 'label'} out"
+        ways = f"declare it{', learn it' if price else ''}{out}"
+        yield Finding(
+            kind="undeclared",
+            path=path,
+            message=f"is undeclared; {ways}",
+            declare=_DECLARE.get((name if column is None else column.type, fact), _MISSING),
+            learn=price,
+        )
+
+
+def _price(column: Column, fact: str, *, derived: bool) -> str | None:
+    """Return the YAML that buys a fact; None where it cannot be bought."""
+    ordered = column.type == "ordinal" and fact == "values"
+    fixed = "condition" in column.roles and fact == "missing"
+    if derived or ordered or fixed:
+        return None
+    other = ", other: Other" if fact == "values" and getattr(column, "other", None) is None else ""
+    return f"{fact}: {{learn: {LEARN_EPSILON:g}}}{other}"
+
+
+def _part_of(path: str) -> tuple[str, str]:
+    """Return the key and the column of a path such as ``columns.a.b.bounds``, whose name may hold dots.
+
+    Of ``images.shape`` that is no key and ``images``, which is a key itself.
+    """
+    part = path.rpartition(".")[0]
+    under, _, name = part.partition(".")
+    return (under, name) if under in _SECTIONS else ("", part)
+
+
+def _header(schema: Schema, data: str | Path | pd.DataFrame) -> Iterator[Finding]:
+    from doublure.data.tables.opening import open_table
+
+    names = Counter(open_table(data).columns)
+    extra = [name for name in names if name not in schema.columns]
+    guesses = 0
+    for name in schema.columns:
+        if names[name] == 0:
+            near = difflib.get_close_matches(name, extra, n=1) if guesses < _MOST_GUESSES else []
+            guesses += 1
+            hint = f"; did you mean {printable(near[0])}" if near else ""
+            yield Finding(kind="absent", path=printable(name), message=f"the data has no such column{hint}")
+        elif names[name] > 1:
+            yield Finding(kind="doubled", path=printable(name), message="stands more than once in the data's header")
+    for name in extra:
+        message = "the data has it and the schema does not; it will not be read"
+        yield Finding(kind="ignored", path=printable(name), message=message)
+
+
+def _container(schema: Schema, data: Any) -> Iterator[Finding]:
+    from doublure.data.images import open_images
+
+    source = open_images(data)
+    if "images.shape" not in schema.undeclared:
+        try:
+            source.check(schema)
+        except DataError as error:
+            message = error.message if error.remedy is None else f"{error.message}; {error.remedy}"
+            yield Finding(kind="absent", path=error.field or source.name, message=message)
+    low, high = source.usual_range
+    if isinstance(schema, ImageSchema):
+        given, type_ = schema.images.range, f"the data holds numbers of type {source.stored}"
+        if given == (0, 255) and high != given[1]:
+            message = f"{type_}; mind that they go from 0 to 255, not {low} to {high}"
+            yield Finding(kind="note", path="images.range", message=message)
+        elif given == (0, 1) and source.stored.kind != "b":
+            message = f"{type_}; mind that they go from 0 to 1: what lies outside becomes black or white"
+            yield Finding(kind="note", path="images.range", message=message)
+    if source.labelled and LABEL not in schema.columns:
+        yield Finding(kind="ignored", path=LABEL, message="the data has labels and the schema does not")
+
+
+def _series_header(schema: Schema, data: Any) -> Iterator[Finding]:
+    from doublure.data.series.opening import open_series, series_schema
+
+    source, described = open_series(data), series_schema(schema)
+    if not {"series.length", "series.step"} & set(schema.undeclared):
+        try:
+            source.check(schema)
+        except DataError as error:
+            message = error.message if error.remedy is None else f"{error.message}; {error.remedy}"
+            yield Finding(kind="absent", path=error.field or source.name, message=message)
+    windows = described.series
+    known = {
+        *schema.columns,
+        schema.unit.id,
+        windows.source,
+        windows.time,
+        SERIES,
+        STEP,
+        CLOCK,
+        VALUES,
+        CHANNELS,
+        *ABOUT,
+    }
+    for name in source.names:
+        if name not in known and name.rpartition("_")[0] not in described.channels:
+            message = "the data has it and the schema does not; it will not be read"
+            yield Finding(kind="ignored", path=printable(name), message=message)
+
+
+def _notes(schema: Schema) -> Iterator[Finding]:
+    if schema.misfit == "coerce":
+        message = (
+            "data that does not fit counts as what a public rule says, or is left out, and no message says how much"
+        )
+        yield Finding(kind="note", path="misfit", message=message)
+    questions = schema.questions
+    if questions:
+        total = sum(question.epsilon for question in questions)
+        message = f"{len(questions)} facts are learned, for {total:g} of the plan's epsilon"
+        yield Finding(kind="note", path="columns" if schema.kind == "table" else "schema", message=message)
+    if schema.unit.id is None:
+        name = printable(schema.unit.name)
+        message = f"every record counts as another {name}; where one has several, name the column that tells them apart"
+        yield Finding(kind="note", path="unit.id", message=message)
+    for name, column in schema.columns.items():
+        for message in _notes_on(column):
+            yield Finding(kind="note", path=printable(schema.path_of(name)), message=message)
+
+
+def _notes_on(column: Column) -> Iterator[str]:
+    size = len(getattr(column, "domain", ()))
+    if size > _MANY_VALUES:
+        yield f"{size} values make every record {size} numbers wider; group rare ones under other"
+    if "condition" in column.roles and getattr(column, "shares", None) is None:
+        yield "is a condition without shares, so its values are drawn equally often; declare or learn shares"
+    grid = getattr(column, "grid", None)
+    if grid is not None and not isinstance(column, IdColumn) and column.type in ("integer", "real"):
+        for token in column.missing_tokens:
+            if _inside(token, grid):
+                yield f"{printable(token)} means missing and lies within bounds, so it may also be sampled as a number"
+
+
+def _inside(token: str, bounds: tuple[float, float]) -> bool:
+    try:
+        return bounds[0] <= float(token) <= bounds[1]
+    except ValueError:
+        return False

@@ -1,0 +1,242 @@
+"""A first draft of a schema, for a data steward to fill in.
+
+From the data the draft takes the columns' names and how they are stored, and nothing else: no value, bound, category,
+count or missing cell. From the codebook, which is public, it takes whatever stands there. All the rest comes back
+``undeclared``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from doublure.drafting.check import Check as Check
+from doublure.drafting.check import Finding as Finding
+from doublure.drafting.check import check as check
+from doublure.drafting.codebook import Entry, read_codebook
+from doublure.errors import SchemaError, printable
+from doublure.schema.fact_states import UNDECLARED
+from doublure.schema.images import ImageSchema
+from doublure.schema.scalars import check_name
+from doublure.schema.schema import Schema
+from doublure.schema.series import SeriesSchema
+from doublure.support import yaml12 as yaml_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_WIDTH = 116
+_MOST_UNKNOWN = 20
+_TYPES = {"text": "category"}
+_HEAD = """\
+# A draft. The columns' names and storage types are the data's; {codebook}.
+#
+# Every fact below is in one of three states:
+#   declared     the value itself, because it is public:     bounds: [0, 120]
+#   learned      bought from the data with privacy noise:    bounds: {{learn: 0.05}} costs 0.05 of the plan's epsilon
+#   undeclared   nobody has decided yet: a plan refuses, and names the fact
+# Declare what a codebook, a law or common sense says of any such table, never what you saw in this one.
+# Text comes back as category; use id for what only tells records apart, and ordinal where values have an order.
+# `doublure schema check` lists what is still missing, as YAML to paste. docs/schema.md describes every key.
+"""
+_UNIT = """\
+# Whom the guarantee protects. Where one has several records, name the column that tells them apart (type: id) and how
+# many records of each are used: {name: patient, id: patient_nbr, max_records: 2}.
+"""
+_UNITS = """\
+# How many there are: a published figure, or {learn: 0.01, magnitude: 10000} with a size that is public.
+"""
+
+
+_IMAGES_HEAD = """\
+# A draft. The shape is the container's, where it says one.
+#
+# What is undeclared below has to be decided: declare it if it is public knowledge of any such set of images, never
+# because you saw it in this one. `doublure schema check` lists what is still missing; docs/images.md has every key.
+"""
+_IMAGES = """\
+# range: the numbers that stand for black and for full intensity in arrays. What stands here is usual for numbers of
+# this type, and nobody has looked: what lies outside becomes black or white. on_mismatch: what becomes of an image of
+# another size or other colours: refuse the data, or resize the image.
+"""
+_SERIES_HEAD = """\
+# A draft. Names, storage types and the length of arrays are the data's; numbers became channels, texts attributes.
+#
+# What is undeclared below has to be decided: declare it if it is public knowledge of any such set of series, never
+# because you saw it in this one. `doublure schema check` lists what is still missing; docs/series.md has every key.
+"""
+_SERIES = """\
+# time: the column of moments. source: the column that says which meter a reading comes from, if that is not unit.id.
+# length and step: a day of hours is {length: 24, step: 1h}; windows begin at midnight of timezone.
+# gaps: steps without a reading are missing, or refuse the data, or drop the series.
+"""
+_CHANNELS = """\
+# What is measured. A name that only tells meters apart is no attribute: it goes to unit.id or source, and out of here.
+"""
+_LABEL = """\
+# The classes that there are. With shares: {a: 0.3, b: 0.7} or shares: {learn: 0.05} artificial images are as frequent
+# in each class as real ones; without, classes are drawn equally often.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """A drafted schema and what its file says beside it.
+
+    Attributes:
+        schema: Most facts undeclared.
+        descriptions: Column -> what the codebook says it means.
+        unknown: Columns of the codebook that the data does not have.
+        codebook: The codebook's file name, if one was given.
+    """
+
+    schema: Schema
+    descriptions: Mapping[str, str]
+    unknown: tuple[str, ...]
+    codebook: str | None
+
+    def to_yaml(self) -> str:
+        """Return the schema file's text, with comments."""
+        head = {"images": _IMAGES_HEAD, "series": _SERIES_HEAD}.get(self.schema.kind, _HEAD)
+        source = "no codebook was given" if self.codebook is None else f"the facts are from {printable(self.codebook)}"
+        plain = self.schema.to_plain()
+        lines = [head.format(codebook=source), *self._not_in_data()]
+        lines.append(yaml_text.dump({"doublure": plain["doublure"], "kind": plain["kind"]}))
+        lines.append(_UNIT + f"unit: {yaml_text.inline(plain['unit'])}\n")
+        lines.append(_UNITS + f"units: {yaml_text.inline(plain['units'])}\n")
+        if isinstance(self.schema, ImageSchema):
+            lines.append(_IMAGES + f"images: {yaml_text.inline(plain['images'])}\n")
+            lines += [_LABEL + f"label: {yaml_text.inline(plain['label'])}"] if "label" in plain else []
+            return "\n".join(lines) + "\n"
+        if isinstance(self.schema, SeriesSchema):
+            text = self.schema.to_yaml()
+            series, channels = text.index("\nseries:") + 1, text.index("\nchannels:") + 1
+            return "\n".join([*lines, _SERIES + text[series:channels], _CHANNELS + text[channels:]])
+        lines.append("columns:")
+        for name, column in plain["columns"].items():
+            lines += [f"  # {line}" for line in self._comment(name)]
+            lines.append(f"  {yaml_text.inline(name)}: {yaml_text.inline(column)}")
+        return "\n".join(lines) + "\n"
+
+    def _comment(self, name: str) -> list[str]:
+        silent = "" if self.codebook is None else "Not in the codebook."
+        text = self.descriptions.get(name, silent)
+        return textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
+
+    def _not_in_data(self) -> list[str]:
+        if not self.unknown:
+            return []
+        named = [f"{printable(name)}{_guess(name, self.schema.columns)}" for name in self.unknown[:_MOST_UNKNOWN]]
+        more = len(self.unknown) - len(named)
+        text = "The codebook also describes columns that the data does not have: " + ", ".join(named)
+        text += f", and {more} more" if more else ""
+        return [*(f"# {line}" for line in textwrap.wrap(text, _WIDTH, break_on_hyphens=False)), ""]
+
+
+def draft(data: str | Path | pd.DataFrame, codebook: str | Path | None = None, kind: str | None = None) -> Schema:
+    """Draft a schema from a table's column names and storage types.
+
+    Args:
+        data: A path to CSV or Parquet, or a DataFrame; for images, a path to NPZ, IDX, Parquet or a folder.
+        codebook: A CSV file with public facts; see :mod:`doublure.drafting.codebook`.
+        kind: Of which kind the data is; told by its form if left out, which cannot tell series.
+
+    Raises:
+        DataError: The data cannot be read, or a name stands twice in its header.
+        SchemaError: A column's name cannot be used, or a row of the codebook is malformed.
+    """
+    return drafted(data, codebook, kind).schema
+
+
+def drafted(data: str | Path | pd.DataFrame, codebook: str | Path | None = None, kind: str | None = None) -> Draft:
+    """Draft a schema, with the comments that its file gets; see :func:`draft`."""
+    from doublure.data.opening import kind_of
+    from doublure.data.tables.opening import open_table
+    from doublure.drafting.storage_types import storage_types
+    from doublure.schema.kinds import KINDS
+
+    kind = kind or kind_of(data)
+    if kind not in KINDS:
+        raise SchemaError("is not known", field="kind", remedy=f"use one of: {', '.join(KINDS)}")
+    if kind != "table":
+        if codebook is not None:
+            raise SchemaError("describes columns of a table", field="codebook", remedy=f"leave it out for {kind}")
+        return _drafted_images(data) if kind == "images" else _drafted_series(data)
+    entries = {} if codebook is None else read_codebook(codebook)
+    source = open_table(data)
+    for name in source.columns:
+        try:
+            check_name(name)
+        except ValueError as error:
+            head, _, remedy = str(error).partition("; ")
+            raise SchemaError(head, field=source.name, remedy=remedy) from None
+    columns = {name: _column(name, storage, entries.get(name)) for name, storage in storage_types(source).items()}
+    return Draft(
+        schema=Schema.from_plain({"doublure": 1, "kind": "table", "columns": columns}, source.name),
+        descriptions={name: entry.description for name, entry in entries.items() if entry.description},
+        unknown=tuple(name for name in entries if name not in columns),
+        codebook=None if codebook is None else Path(codebook).name,
+    )
+
+
+def _drafted_images(data: Any) -> Draft:
+    from doublure.data.images import open_images
+
+    source = open_images(data)
+    plain: dict[str, Any] = {"doublure": 1, "kind": "images", "images": {}}
+    if source.shape is not None:
+        plain["images"] = {"shape": list(source.shape), "range": list(source.usual_range)}
+    if source.labelled:
+        plain["label"] = {"values": UNDECLARED}
+    schema = Schema.from_plain(plain, source.name)
+    return Draft(schema=schema, descriptions={}, unknown=(), codebook=None)
+
+
+def _drafted_series(data: Any) -> Draft:
+    """Draft from a table of readings, or from arrays: moments, numbers and texts have their places."""
+    from doublure.data.series.arrays import ArraySource
+    from doublure.data.series.opening import open_series
+
+    source = open_series(data)
+    lengths: set[int] = set()
+    if isinstance(source, ArraySource):
+        columns, lengths = source.storage()
+    else:
+        from doublure.drafting.storage_types import storage_types
+
+        columns = dict(storage_types(source.table))  # type: ignore[attr-defined]
+    moments = [name for name, storage in columns.items() if storage in ("date", "datetime")]
+    plain: dict[str, Any] = {"doublure": 1, "kind": "series", "series": {}, "channels": {}, "attributes": {}}
+    if moments:
+        plain["series"] |= {"time": moments[0]}
+    if len(lengths) == 1:
+        plain["series"] |= {"length": lengths.pop()}
+    for name, storage in columns.items():
+        if storage in ("integer", "real"):
+            plain["channels"][name] = {"type": storage}
+        elif storage in ("text", "boolean"):
+            plain["attributes"][name] = {"type": _TYPES.get(storage, storage)}
+    if not plain["channels"]:
+        remedy = "give a column of numbers, or an array of them with an axis of steps"
+        raise SchemaError("holds no numbers that could be channels", field=source.name, remedy=remedy)
+    schema = Schema.from_plain(plain, source.name)
+    return Draft(schema=schema, descriptions={}, unknown=(), codebook=None)
+
+
+def _column(name: str, storage: str, entry: Entry | None) -> dict[str, Any]:
+    type_ = _TYPES.get(storage, storage)
+    if entry is None:
+        return {"type": type_}
+    if "type" not in entry.facts and "values" in entry.facts:
+        type_ = "category"  # a list of values says more than how they are stored
+    entry.column(name, type_)
+    return {"type": type_, **entry.facts}
+
+
+def _guess(name: str, known: Mapping[str, Any]) -> str:
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f" (did you mean {printable(near[0])}?)" if near else ""

@@ -1,0 +1,92 @@
+"""How a table's columns are stored: whole numbers, real numbers, truth values, dates, moments or text.
+
+A draft of a schema may take names and storage types from private data, and nothing else. A typed container says the
+type itself; in text it is guessed from the form of the first thousand cells, and a form counts only if 19 in 20 share
+it, so that no single record decides. No value, bound, category, count or missing cell leaves this module.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any, Literal, TypeAlias
+
+import pandas as pd
+
+from doublure.data.tables.cells import ISO, distinct, unwrapped
+from doublure.data.tables.opening import TableSource
+from doublure.errors import DataError
+
+Storage: TypeAlias = Literal["integer", "real", "boolean", "date", "datetime", "text"]
+
+_ROWS = 1_000
+_SHARE = 0.95
+_BLANK = {"", "?", "-", ".", "na", "n/a", "nan", "<na>", "nat", "null", "none"}
+_INTEGER = re.compile(r"[+-]?(?:0|[1-9][0-9]{0,14})")  # 007 and long digits are codes, not numbers
+_REAL = re.compile(r"[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][+-]?[0-9]+)?")
+_UNREADABLE = (TypeError, ValueError, ArithmeticError, AttributeError, LookupError, NotImplementedError)
+
+
+def storage_types(source: TableSource) -> dict[str, Storage]:
+    """Return how each column is stored.
+
+    Raises:
+        DataError: A name stands twice in the header, or the file is damaged.
+    """
+    for name, count in Counter(source.columns).items():
+        if count > 1:
+            raise DataError("stands more than once in the header", field=name, remedy="rename one of the columns")
+    first = next(iter(source.chunks(source.columns)), None)
+    if first is None:
+        return dict.fromkeys(source.columns, "text")
+    return {name: storage_of(first[name].iloc[:_ROWS]) for name in source.columns}
+
+
+def storage_of(cells: pd.Series[Any]) -> Storage:
+    """Return how some cells are stored; text where that is not clear."""
+    try:
+        plain = unwrapped(cells)
+        kind = "O" if isinstance(plain.dtype, (pd.StringDtype, pd.CategoricalDtype)) else plain.dtype.kind
+        if kind in "biuf":
+            return {"b": "boolean", "f": "real"}.get(kind, "integer")  # type: ignore[return-value]
+        if kind == "M":
+            days = plain.notna() & (plain == plain.dt.normalize())
+            return "date" if days.sum() >= _SHARE * max(1, plain.notna().sum()) else "datetime"
+        codes, uniques = distinct(plain)
+    except _UNREADABLE:
+        return "text"
+    forms = [_form(unique) for unique in uniques]
+    return _majority([forms[code] for code in codes if code >= 0])
+
+
+def _majority(forms: list[str]) -> Storage:
+    counts = {form: forms.count(form) for form in ("integer", "real", "boolean", "date", "datetime", "text")}
+    enough = _SHARE * sum(counts.values())
+    if not enough:
+        return "text"
+    if counts["boolean"] >= enough:
+        return "boolean"
+    if counts["integer"] >= enough:
+        return "integer"
+    if counts["integer"] + counts["real"] >= enough:
+        return "real"
+    if counts["date"] >= enough:
+        return "date"
+    return "datetime" if counts["date"] + counts["datetime"] >= enough else "text"
+
+
+def _form(cell: object) -> str:
+    """Return the form of one cell; "blank" for what usually means missing."""
+    text = str(cell).strip()
+    if text.lower() in _BLANK:
+        return "blank"
+    if text.lower() in ("true", "false"):
+        return "boolean"
+    if _INTEGER.fullmatch(text):
+        return "integer"
+    if _REAL.fullmatch(text):
+        return "real"
+    moment = ISO.fullmatch(text)
+    if moment is None:
+        return "text"
+    return "date" if moment.group(2) in (None, "00:00:00") and not text.endswith(("Z", "z")) else "datetime"

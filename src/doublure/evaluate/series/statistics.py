@@ -1,0 +1,230 @@
+"""What is compared of a set of series: profiles, autocorrelation, spectrum, values, levels and peaks; and distances.
+
+Everything here looks at one channel of one set at a time. Gaps stay out of every figure; where a figure needs a value
+at each step (autocorrelation, spectrum), a gap counts as the series' own mean.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from doublure.data.series import Series
+from doublure.encode.columns import Discrete
+from doublure.encode.grids import Floats
+from doublure.intervals import finite
+from doublure.schema.series import SeriesSchema
+
+MOST_STEPS = 200
+"""The most steps of a longer series that are compared one by one and drawn, spread evenly."""
+
+_MOST_LAGS = 96
+_BLOCK_NUMBERS = 2_000_000
+_FLAT = 1e-12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """What is compared of one set.
+
+    Attributes:
+        series: The set itself.
+        profiles: Channel -> mean at each step, ``(length,)``.
+        by_value: Channel -> mean at each step for each value of each attribute, ``(values, length)``; NaN for none.
+        memories: Channel -> autocorrelation at each lag.
+        spectra: Channel -> share of the variance at each frequency, from once a series to every other step.
+        values: Channel -> all values, sorted.
+        levels: Channel -> the mean of each series, sorted.
+        peaks: Channel -> the highest value of each series, sorted.
+        peak_steps: Channel -> the step of the highest value of each series that is not flat, sorted.
+        missing: The share of steps without a value.
+    """
+
+    series: Series
+    profiles: Mapping[str, Floats]
+    by_value: Mapping[str, Floats]
+    memories: Mapping[str, Floats]
+    spectra: Mapping[str, Floats]
+    values: Mapping[str, Floats]
+    levels: Mapping[str, Floats]
+    peaks: Mapping[str, Floats]
+    peak_steps: Mapping[str, Floats]
+    missing: float
+
+
+def look(schema: SeriesSchema, series: Series) -> Look:
+    """Return what is compared of a set."""
+    channels = {name: series.channel(name) for name in schema.channels}
+    heights = {name: _heights(values) for name, values in channels.items()}
+    return Look(
+        series=series,
+        profiles={name: mean_of(values) for name, values in channels.items()},
+        by_value={name: _by_value(schema, series, values) for name, values in channels.items()},
+        memories={name: autocorrelation(values) for name, values in channels.items()},
+        spectra={name: spectrum(values) for name, values in channels.items()},
+        values={name: np.sort(values[~np.isnan(values)]) for name, values in channels.items()},
+        levels={name: np.sort(found[0]) for name, found in heights.items()},
+        peaks={name: np.sort(found[1]) for name, found in heights.items()},
+        peak_steps={name: np.sort(found[2]) for name, found in heights.items()},
+        missing=float(np.isnan(series.values).mean()) if series.values.size else 0.0,
+    )
+
+
+def mean_of(values: Floats) -> Floats:
+    """Return the mean of what is there at each step, NaN where nothing is."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        mean: Floats = np.nanmean(values, axis=0) if len(values) else np.full(values.shape[1], np.nan)
+    return mean
+
+
+def steps_of(length: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return the steps that are compared one by one: all, or ``MOST_STEPS`` spread evenly."""
+    return np.unique(np.linspace(0, length - 1, min(length, MOST_STEPS)).astype(np.int64))
+
+
+def lags_of(length: int) -> tuple[int, ...]:
+    """Return the lags that are looked at: from 1 to half the length, at most 96."""
+    return tuple(range(1, min(length // 2, _MOST_LAGS) + 1))
+
+
+def codes_by_attribute(schema: SeriesSchema, series: Series) -> dict[str, Floats]:
+    """Return the code of each series' value of each attribute, ``(N,)``."""
+    return {
+        name: Discrete(column=column).compact(series.attributes[name])[0] for name, column in schema.attributes.items()
+    }
+
+
+# -- one channel -----------------------------------------------------------------------------------------------------
+
+
+def autocorrelation(values: Floats) -> Floats:
+    """Return the mean over series of each one's autocorrelation, ``(lags,)`` from lag 1 to half the length.
+
+    Gaps count as the series' own mean; a series that never changes has none.
+
+    Args:
+        values: ``(N, length)``.
+    """
+    lags = lags_of(values.shape[1])
+    total, count = np.zeros(len(lags)), 0
+    for moving in _moving(values):
+        power = (moving**2).sum(axis=1)
+        total += [float(((moving[:, :-lag] * moving[:, lag:]).sum(axis=1) / power).sum()) for lag in lags]
+        count += len(moving)
+    return total / max(count, 1)
+
+
+def spectrum(values: Floats) -> Floats:
+    """Return the mean over series of each one's spectrum: the share of its variance at each frequency.
+
+    Gaps count as the series' own mean; a series that never changes has none, and the result is zero where all are such.
+
+    Args:
+        values: ``(N, length)``.
+
+    Returns:
+        ``(length // 2,)`` from one wave a series to one in two steps.
+    """
+    total, count = np.zeros(values.shape[1] // 2), 0
+    for moving in _moving(values):
+        power = np.abs(np.fft.rfft(moving, axis=1)[:, 1:]) ** 2
+        total += (power / power.sum(axis=1, keepdims=True)).sum(axis=0)
+        count += len(moving)
+    return total / max(count, 1)
+
+
+def _moving(values: Floats) -> Iterator[Floats]:
+    """Yield blocks of the series that are not flat, each less its own mean, with zero for gaps."""
+    smallest = _FLAT * max(1.0, float(np.nanmax(np.abs(values), initial=0.0))) ** 2
+    size = max(1, _BLOCK_NUMBERS // values.shape[1])
+    for first in range(0, len(values), size):
+        block = values[first : first + size]
+        known = ~np.isnan(block)
+        count = np.maximum(known.sum(axis=1, keepdims=True), 1)
+        mean = np.where(known, block, 0.0).sum(axis=1, keepdims=True) / count
+        centred = np.where(known, block - mean, 0.0)
+        yield centred[(centred**2).sum(axis=1) > smallest]
+
+
+def _heights(values: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return each series' mean, its highest value, and the first step at which that is, without series of gaps.
+
+    A series that never changes has no highest step.
+    """
+    known = ~np.isnan(values)
+    there = known.any(axis=1)
+    values, known = values[there], known[there]
+    level = np.where(known, values, 0.0).sum(axis=1) / known.sum(axis=1)
+    high = np.where(known, values, -np.inf).max(axis=1, initial=-np.inf)
+    low = np.where(known, values, np.inf).min(axis=1, initial=np.inf)
+    step = np.where(known, values, -np.inf).argmax(axis=1) if len(values) else np.zeros(0)
+    return level, high, step[high > low].astype(np.float64)
+
+
+def _by_value(schema: SeriesSchema, series: Series, values: Floats) -> Floats:
+    """Return mean profiles ``(values, length)``, one for each value of each attribute."""
+    rows = [
+        mean_of(values[codes == code])
+        for name, codes in codes_by_attribute(schema, series).items()
+        for code in range(len(schema.attributes[name].domain))
+    ]
+    return np.stack(rows) if rows else np.zeros((0, values.shape[1]))
+
+
+# -- distances -------------------------------------------------------------------------------------------------------
+
+
+def furthest(first: Floats, second: Floats) -> float | None:
+    """Return the Kolmogorov distance of two sorted samples: by how much the share below any value differs at most."""
+    if not len(first) or not len(second):
+        return None
+    points = np.concatenate([first, second])
+    shares = [np.searchsorted(each, points, side="right") / len(each) for each in (first, second)]
+    return float(np.abs(shares[0] - shares[1]).max())
+
+
+def apart(first: Floats, second: Floats) -> float | None:
+    """Return how far two samples are apart: 0 the same, 1 nothing in common.
+
+    The Wasserstein-1 distance, the least that values have to move for one sample to become the other, as a share of how
+    far two values are apart that are drawn from one sample each. Units and bounds cancel out.
+
+    Args:
+        first: One sample, in any order.
+        second: The other.
+    """
+    if not len(first) or not len(second):
+        return None
+    points = np.sort(np.concatenate([first, second]))
+    widths = np.diff(points)
+    below, under = (np.searchsorted(np.sort(each), points[:-1], side="right") / len(each) for each in (first, second))
+    drawn = float((widths * (below * (1 - under) + under * (1 - below))).sum())
+    return float((widths * np.abs(below - under)).sum()) / drawn if drawn > 0 else 0.0
+
+
+def apart_by_step(first: Floats, second: Floats) -> Floats:
+    """Return :func:`apart` at each of the steps that are compared, NaN where one set has no value there.
+
+    Args:
+        first: ``(N, length)``.
+        second: ``(M, length)``.
+    """
+    found = []
+    for step in steps_of(first.shape[1]):
+        one, other = (values[:, step][~np.isnan(values[:, step])] for values in (first, second))
+        here = apart(one, other)
+        found.append(np.nan if here is None else here)
+    return np.array(found)
+
+
+def correlation(first: Floats, second: Floats) -> float | None:
+    """Return how two profiles go together, -1 to 1; null where one of them is flat or unknown."""
+    known = ~(np.isnan(first) | np.isnan(second))
+    first, second = first[known], second[known]
+    if len(first) < 2 or np.ptp(first) <= _FLAT or np.ptp(second) <= _FLAT:
+        return None
+    return finite(float(np.corrcoef(first, second)[0, 1]))

@@ -1,0 +1,148 @@
+"""A table as codes of public bins and values: what every measure here reads.
+
+Ids are left out, and so are columns that an ``equal`` constraint derives: they repeat another column exactly. A
+missing cell is always a code of its own (the last), even where the schema says that none is missing, so that a
+measure never mistakes a hole for a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+import pandas as pd
+
+from doublure.data.tables import cells
+from doublure.encode.columns import Binned, Discrete, Floats, grid_of
+from doublure.errors import DataError
+from doublure.schema import ResolvedSchema
+from doublure.schema.columns import (
+    Column,
+    DateColumn,
+    DatetimeColumn,
+    DiscreteColumn,
+    NumberColumn,
+    label,
+)
+
+Integers: TypeAlias = "np.ndarray[Any, np.dtype[np.int32]]"
+
+BINS = 32
+"""The most bins a number is cut into."""
+
+MISSING = "(missing)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coded:
+    """A table's rows.
+
+    Attributes:
+        names: The P columns.
+        codes: ``(N, P)`` int32, one code a cell.
+        numbers: For each number column ``(N,)`` float64; days or seconds since 1970 for dates and moments; NaN where
+            missing.
+    """
+
+    names: tuple[str, ...]
+    codes: Integers
+    numbers: Mapping[str, Floats]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def take(self, rows: np.ndarray[Any, Any]) -> Coded:
+        """Return some of the rows."""
+        numbers = {name: values[rows] for name, values in self.numbers.items()}
+        return Coded(names=self.names, codes=self.codes[rows], numbers=numbers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coder:
+    """Reads tables of one schema.
+
+    Attributes:
+        schema: The public facts; nothing else decides a bin.
+        columns: The columns that are measured, in the schema's order, each allowed to be missing.
+    """
+
+    schema: ResolvedSchema
+    columns: Mapping[str, Column] = field(init=False)
+    _encodings: Mapping[str, Discrete | Binned] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        columns = {
+            name: column.model_copy(update={"missing": column.missing if column.may_be_missing else True})
+            for name, column in self.schema.columns.items()
+            if column.type != "id" and name not in self.schema.derived
+        }
+        object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "_encodings", {name: _encoding(column) for name, column in columns.items()})
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The P measured columns."""
+        return tuple(self.columns)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many codes each column has; the last one is missing."""
+        return tuple(encoding.parts[0].size for encoding in self._encodings.values())
+
+    def read(self, frame: pd.DataFrame, what: str) -> Coded:
+        """Return the codes of a frame, canonical or of the schema's own dtypes.
+
+        Args:
+            frame: One row a record.
+            what: Which table this is, for messages.
+
+        Raises:
+            DataError: A column is not there, or a cell does not fit it.
+        """
+        if not len(frame):
+            raise DataError("has no rows", field=what, remedy="give at least one")
+        codes = np.empty((len(frame), len(self.columns)), dtype=np.int32)
+        numbers = {}
+        for place, (name, column) in enumerate(self.columns.items()):
+            if name not in frame.columns:
+                raise DataError(f"is not a column of {what}", field=name, remedy="evaluate tables of one schema")
+            cell = cells.canonical(frame[name].reset_index(drop=True), column, name)
+            codes[:, place] = self._encodings[name].compact(cell)[0]
+            if column.numeric:
+                numbers[name] = _number(cell, column)
+        return Coded(names=self.names, codes=codes, numbers=numbers)
+
+    def edges(self, name: str) -> Floats:
+        """Return the ``(B + 1,)`` edges of a number's public bins."""
+        return cast(Binned, self._encodings[name]).edges
+
+    def labels(self, name: str) -> tuple[str, ...]:
+        """Return what a discrete column's codes mean, missing last."""
+        return (*(label(value) for value in cast(DiscreteColumn, self.columns[name]).domain), MISSING)
+
+    def bounds(self, name: str) -> tuple[float, float, float]:
+        """Return a number's public lower and upper bound and the step between neighbouring values (0: none)."""
+        grid = grid_of(cast(NumberColumn, self.columns[name]))
+        return grid.lower, grid.upper, grid.unit
+
+    def place(self, name: str, numbers: Floats) -> Floats:
+        """Return ``(N,)`` the place of a column's numbers within its public bounds, 0 to 1; NaN where missing."""
+        lower, upper, unit = self.bounds(name)
+        return np.asarray((np.clip(numbers, lower, upper) - lower) / max(upper - lower, unit), dtype=np.float64)
+
+
+def _encoding(column: Column) -> Discrete | Binned:
+    if not column.numeric:
+        return Discrete(column=cast(DiscreteColumn, column))
+    number = cast(NumberColumn, column)
+    grid = grid_of(number)
+    return Binned(column=number, grid=grid, edges=grid.edges(BINS))
+
+
+def _number(cell: pd.Series[Any], column: Column) -> Floats:
+    if not isinstance(column, (DateColumn, DatetimeColumn)):
+        return cell.to_numpy(dtype=np.float64)
+    moments = cell.to_numpy().astype("datetime64[D]" if isinstance(column, DateColumn) else "datetime64[s]")
+    return np.where(np.isnat(moments), np.nan, moments.astype(np.int64).astype(np.float64))

@@ -1,0 +1,133 @@
+"""The settings of a run that the Bayesian accountant prices, whatever the kind of data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
+
+from pydantic import Field, field_validator, model_validator
+
+from doublure.methods.method import MethodSettings, refuse_loose_delta
+from doublure.schema import Schema
+from doublure.training.private_gan_settings import PrivateSettings
+
+OWN = "doublure"
+EPOCHS = "epochs"
+
+_Order: TypeAlias = Annotated[int, Field(ge=1, le=4096)]
+_Sigma: TypeAlias = Annotated[float, Field(ge=1e-4, le=1e7)]
+_ORDERS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+
+
+class BayesianSettings(PrivateSettings):
+    """Noise, lots and steps are fixed in the plan; what they cost under Bayesian DP is measured on the way.
+
+    Attributes:
+        recipe: Under whose name settings that are not given take their defaults: ours, or those of the paper (docs/
+            methods.md says what it leaves open, and what stands there instead).
+        paired: Whether ``wgan`` clips each real record together with a generated one, as the other losses have to.
+        noise_multiplier: σ, the noise's standard deviation over the sensitivity (C, or 2 C where ``clipping`` is
+            ``batch``). None: from the ceiling on ε_μ and ``expected_distance``.
+        expected_distance: How long gradient distances are expected to be, in shares of the sensitivity: a guess from
+            public knowledge, by which σ is chosen. With 1 the ceiling is kept whatever the data; with less it may be
+            passed.
+        clipping: ``record``: each unit's gradient, as a worst case worth having needs; ``batch``: the lot's mean, as in
+            the code published with the paper.
+        distances: m, gradient distances sampled in each step.
+        bound: The confidence bound on the mean of what is estimated from them: the paper's ``student-t``, a heuristic,
+            or ``bernstein``, which holds for any distribution and seldom says less than the worst case.
+        orders: The λ at which costs are kept; ε_μ is the best over all of them.
+        gamma_share: The share of δ_μ that the confidence bounds of all steps together may fail with.
+        paper_literal: Equation 5 to the letter, which is looser.
+        worst_case_delta: δ of the worst case, below 1/units. None: a power of ten of at most a tenth of that.
+        generator_clip: Bound on the norm of the generator's gradient; None for none. Never needed for privacy.
+        generator_noise: Standard deviation of noise on it, likewise.
+    """
+
+    recipes: ClassVar[Mapping[str, Mapping[str, Any]]] = {OWN: {}}
+
+    recipe: str = OWN
+    loss: Literal["wgan-gp", "wgan", "logistic", "hinge"] = "wgan"
+    paired: bool = False
+    noise_multiplier: _Sigma | None = None
+    expected_distance: float = Field(default=1.0, gt=0, le=1)
+    clipping: Literal["record", "batch"] = "record"
+    distances: int = Field(default=64, ge=3, le=100_000)
+    bound: Literal["student-t", "bernstein"] = "student-t"
+    orders: tuple[_Order, ...] = Field(default=_ORDERS, min_length=1, max_length=100)
+    gamma_share: float = Field(default=0.1, gt=0, lt=1)
+    paper_literal: bool = False
+    worst_case_delta: float | None = Field(default=None, gt=0, lt=1)
+    generator_clip: float | None = Field(default=None, gt=0)
+    generator_noise: float = Field(default=0.0, ge=0)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_named(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        named = cls.recipes.get(given.get("recipe", OWN), {})
+        return {key: value for key, value in named.items() if key != EPOCHS} | dict(given)
+
+    @field_validator("recipe")
+    @classmethod
+    def _is_known(cls, name: str) -> str:
+        if name not in cls.recipes:
+            raise ValueError(f"there is no recipe of this name; use one of {', '.join(cls.recipes)}")
+        return name
+
+    @property
+    def offset(self) -> bool:
+        """Whether the critic's score has a constant of its own: it would fill the clip where real records are alone."""
+        return not self.real_alone
+
+    @property
+    def real_alone(self) -> bool:
+        """Whether real records are clipped and noised without a generated partner: where weight clipping bounds D."""
+        return self.loss == "wgan" and not self.paired
+
+    @property
+    def full_batches(self) -> int:
+        """Noisy steps on all records beside the critic's, priced by their worst case."""
+        return 0
+
+    @property
+    def full_batch_share(self) -> float:
+        """Their share of what may be spent."""
+        return 0.0
+
+    @property
+    def full_batch_noise(self) -> float | None:
+        """Their σ."""
+        return None
+
+    def with_noise(self, critic: float, full_batch: float | None) -> Self:
+        """Return the settings with both σ decided."""
+        del full_batch
+        return self.model_copy(update={"noise_multiplier": critic})
+
+    def at_once(self, step: int, steps: int) -> int:
+        """Return how many steps are authorised together: never past the critic's last, then one by one."""
+        left = (self.steps or 1) - step + 1
+        return min(self.checkpoint_every, left) if left > 0 else 1
+
+    def settled_for(self, schema: Schema, **sizes: Any) -> Self:
+        """Return the settings with sizes, steps and the worst case's δ decided, from the public number of units."""
+        own = super().settled_for(schema, **sizes)
+        update: dict[str, Any] = {}
+        epochs = self.recipes[self.recipe].get(EPOCHS)
+        if self.steps is None and epochs:
+            update["steps"] = math.ceil(epochs * schema.public_units / (own.lot_size or 1))
+        if self.worst_case_delta is not None:
+            refuse_loose_delta(self.worst_case_delta, schema.public_units, field="worst_case_delta")
+        else:
+            update["worst_case_delta"] = 10.0 ** math.floor(math.log10(0.1 / max(2, schema.public_units)))
+        return type(self).model_validate(own.model_dump() | update)
+
+
+def bayesian(settings: MethodSettings) -> BayesianSettings:
+    """Return settings as those of a run that the Bayesian accountant prices."""
+    if not isinstance(settings, BayesianSettings):
+        raise TypeError("a method that claims Bayesian DP needs its settings")
+    return settings

@@ -1,0 +1,214 @@
+"""``bayesgan`` at work: the critic's two halves, the state that is kept with the estimate, and the annotator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from doublure.encode.encoder import Encoder
+from doublure.errors import SettingError
+from doublure.methods.method import Job
+from doublure.methods.statistics.images.mean_embedding import of_images
+from doublure.networks.labelled import LabelledGenerator, Labeller
+from doublure.private.bayesian import BayesianAccountant
+from doublure.private.critic_steps import CriticSteps
+from doublure.private.queries.distances import Distances
+from doublure.private.queries.lot_gradients import Partner, unpaired
+from doublure.training import checkpoints as kept_state
+from doublure.training.gan_loop import Adversaries, SeededDraws, Teacher, train
+from doublure.training.noisy_sums import NoisySums
+from doublure.training.private_classifier import labelled
+from doublure.training.private_critic import private_teacher
+
+if TYPE_CHECKING:
+    from doublure.methods.bayesgan.method import ImageBayesganSettings
+    from doublure.methods.bayesgan.settings import BayesianSettings
+
+_ESTIMATE = "estimate."
+
+
+class MeasuredAdversaries(Adversaries):
+    """Generator and critic, and beside them what the mechanism has estimated so far.
+
+    Args:
+        job: The critic's stage.
+        settings: Settled.
+    """
+
+    def __init__(self, job: Job, settings: BayesianSettings) -> None:
+        super().__init__(job, settings)
+        self._step: CriticSteps | None = None
+        self._clip = settings.generator_clip
+        self._blur = settings.generator_noise
+        self._blurring = SeededDraws(job.seed + job.taken)
+
+    def measured_by(self, step: CriticSteps) -> None:
+        """Say which mechanism's estimate is kept with the networks."""
+        self._step = step
+
+    def tempered(self, gradients: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Return the generator's gradients, clipped and noised as the settings say.
+
+        It keeps the game in balance and protects nobody: they follow from a critic that is noised already.
+        """
+        if self._clip is not None:
+            norm = torch.stack([gradient.norm() for gradient in gradients]).norm()
+            gradients = [gradient * (self._clip / norm.clamp(min=self._clip)) for gradient in gradients]
+        if self._blur:
+            gradients = [
+                gradient + self._blur * self._blurring.normal(1, gradient.numel()).view_as(gradient).to(gradient.device)
+                for gradient in gradients
+            ]
+        return gradients
+
+    def state(self) -> dict[str, Tensor]:
+        """Return everything a resumed run needs, the estimate included."""
+        estimate = None if self._step is None else self._step.estimate
+        kept = {} if estimate is None else estimate.state()
+        return super().state() | {_ESTIMATE + name: torch.from_numpy(array) for name, array in kept.items()}
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """Take up a kept state; steps that it does not know of count as lost in the estimate."""
+        super().restore(tensors)
+        names = [name for name in tensors if name.startswith(_ESTIMATE)]
+        if self._step is None:
+            raise TypeError("nothing measures")
+        try:
+            self._step.take_up({name.removeprefix(_ESTIMATE): tensors[name].numpy() for name in names})
+        except SettingError as error:
+            raise ValueError(error.message) from None
+
+
+class HalvesTeacher:
+    """The critic's gradient as two halves: real records by the mechanism, generated ones as they are.
+
+    The mechanism gives the noisy mean of −∇D(x) over clipped real records. The other half, the mean of ∇D(x̃) over
+    generated records drawn by the public seed, touches no private record and needs no noise; it is clipped likewise
+    only because a half that was not would outweigh the other. The critic is bounded by its weights.
+
+    Args:
+        step: The mechanism, without partners.
+        adversaries: Who generates.
+        size: Generated records in a step.
+    """
+
+    def __init__(self, step: CriticSteps, adversaries: Adversaries, size: int) -> None:
+        self._step = step
+        self._adversaries = adversaries
+        self._size = size
+
+    @property
+    def taken(self) -> int:
+        """Noisy steps so far."""
+        return self._step.taken
+
+    @property
+    def steps(self) -> int:
+        """T."""
+        return self._step.steps
+
+    def gradient(self, critic: nn.Module, partner: Partner) -> Tensor:
+        """Return the gradient of the critic's mean loss, flat ``(P,)``."""
+        del partner
+        real = self._step.gradient(critic, unpaired)
+        with torch.no_grad():
+            records, condition = self._adversaries.generated(self._size)
+        return real + self._step.of_generated(critic, records, condition)
+
+
+def taught_generator(job: Job, settings: BayesianSettings) -> tuple[nn.Module, BayesianAccountant]:
+    """Train the critic by noisy gradients, the generator by the critic; return the generator and what was estimated."""
+    stage = _critics(job, settings)
+    adversaries = MeasuredAdversaries(stage, settings)
+    step = private_teacher(
+        stage,
+        settings,
+        stage.accesses[0],
+        adversaries,
+        paired=not settings.real_alone,
+        together=settings.clipping == "batch",
+        distances=_distances(job, settings),
+    )
+    adversaries.measured_by(step)
+    kept = stage.checkpoints.load()
+    if kept is not None:
+        with kept_state.taken_up():
+            adversaries.restore(kept)
+    generator: nn.Module = adversaries.average
+    if step.taken < step.steps:
+        teacher: Teacher = step
+        if settings.real_alone:
+            teacher = HalvesTeacher(step, adversaries, settings.generator_batch)
+        generator = train(stage, settings, teacher, adversaries)
+    estimate = step.estimate
+    if estimate is None:
+        raise TypeError("bayesgan measures distances")
+    return generator, estimate
+
+
+def _critics(job: Job, settings: BayesianSettings) -> Job:
+    """Return the job as the critic's stage sees it: without labels where the GAN sees none."""
+    records = job.records if settings.condition_width(job.encoder) else job.records.bodies()
+    stage = job.stage("critic", after=0)
+    return replace(stage, records=records, taken=min(stage.taken, settings.steps or 1))
+
+
+def _distances(job: Job, settings: BayesianSettings) -> Distances:
+    """Return how distances are sampled; the bounds of all steps fail with their share of δ_μ together."""
+    if job.delta_mu is None:
+        raise TypeError("bayesgan needs the δ_μ of its plan")
+    return Distances(
+        count=settings.distances,
+        orders=settings.orders,
+        gamma=settings.gamma_share * job.delta_mu / (settings.steps or 1),
+        bound=settings.bound,
+        paper_literal=settings.paper_literal,
+        union=True,
+    )
+
+
+# -- the annotator ---------------------------------------------------------------------------------------------------
+
+
+class Unsteered(nn.Module):
+    """A generator that is handed labels and does not look at them.
+
+    Args:
+        generator: Noise ``(B, Z)`` alone to images.
+    """
+
+    def __init__(self, generator: nn.Module) -> None:
+        super().__init__()
+        self.generator = generator
+
+    def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
+        """Return images ``(B, C, H, W)``."""
+        del condition
+        images: Tensor = self.generator(noise, None)
+        return images
+
+
+def annotated(generator: nn.Module, labeller: Labeller, settings: ImageBayesganSettings) -> LabelledGenerator:
+    """Return the generator with the annotator that checks its images before they are handed out."""
+    steered = generator if settings.conditional else Unsteered(generator)
+    return LabelledGenerator(steered, labeller, noise_width=settings.noise_width, tries=settings.tries)
+
+
+def untaught_labeller(encoder: Encoder) -> Labeller:
+    """Return an untaught annotator."""
+    return Labeller(of_images(encoder).body_shape, classes=encoder.condition_width)
+
+
+def taught_annotator(job: Job, settings: ImageBayesganSettings, generator: nn.Module) -> Labeller:
+    """Teach the annotator on the labelled private records, in steps that follow the critic's."""
+    stage = job.stage("annotator", after=settings.steps or 1)
+    sums = NoisySums(stage, job.accesses[-1:])
+    steered = generator if settings.conditional else Unsteered(generator)
+    return labelled(stage, settings, steered, settings.noise_width, sums)
+
+
+__all__ = ["HalvesTeacher", "MeasuredAdversaries", "annotated", "taught_annotator", "taught_generator"]

@@ -1,0 +1,1 @@
+"""A GAN whose critic learns from clipped, noised gradients (Frigerio 2019)."""

@@ -1,0 +1,1 @@
+"""The baseline without privacy."""

@@ -1,0 +1,104 @@
+"""``gan``: the same networks and loop as ``dpgan``, without privacy. A baseline; every artefact says so.
+
+On images it is the WGAN-GP of Triastcyn & Faltings 2018 to 2022 without their noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from doublure.access import Access
+from doublure.guarantee import Kind
+from doublure.methods.method import Job, MethodSettings, Work
+from doublure.schema import Schema
+from doublure.training.gan_settings import AdversarialSettings, TableAdversarialSettings
+from doublure.training.image_gan_settings import ImageAdversarialSettings, refuse_unsteered
+from doublure.training.series_gan_settings import SeriesAdversarialSettings
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from doublure.encode.encoder import Encoder
+
+
+class GanSettings(TableAdversarialSettings):
+    """The settings of ``gan`` on tables."""
+
+
+class ImageGanSettings(ImageAdversarialSettings):
+    """The settings of ``gan`` on images."""
+
+
+class SeriesGanSettings(SeriesAdversarialSettings):
+    """The settings of ``gan`` on time series."""
+
+
+class Gan:
+    """A GAN that promises nothing; see the module.
+
+    Attributes:
+        sizes: By kind of data, how lots and steps follow from the public number of units.
+    """
+
+    name: ClassVar[str] = "gan"
+    kinds: ClassVar[frozenset[str]] = frozenset({"table", "images", "series"})
+    guarantee: ClassVar[Kind] = "none"
+    settings_type: ClassVar[Mapping[str, type[MethodSettings]]] = {
+        "table": GanSettings,
+        "images": ImageGanSettings,
+        "series": SeriesGanSettings,
+    }
+    sizes: ClassVar[dict[str, Any]] = {
+        "table": {"lot_share": 0.05, "smallest_lot": 64, "largest_lot": 512, "steps": 4000},
+        "images": {"lot_share": 0.001, "smallest_lot": 64, "largest_lot": 64, "steps": 10_000},
+        "series": {"lot_share": 0.02, "smallest_lot": 64, "largest_lot": 256, "steps": 3000},
+    }
+
+    def settle(self, schema: Schema, settings: MethodSettings) -> AdversarialSettings:
+        """Decide the lot size and the number of steps from the public number of units."""
+        refuse_unsteered(schema)
+        own = _own(settings)
+        return type(own).model_validate(own.with_public_sizes(schema, **self.sizes[schema.kind]).model_dump())
+
+    def sample_rate(self, schema: Schema, settings: MethodSettings) -> float:
+        """Return the lot size over the public number of units."""
+        return min(1.0, (_own(settings).lot_size or 1) / schema.public_units)
+
+    def accesses(self, schema: Schema, settings: MethodSettings, noise_multiplier: float) -> tuple[Access, ...]:
+        """Everything, unprotected."""
+        return (Access(purpose="train the critic", event=None),)
+
+    def work(self, schema: Schema, settings: MethodSettings) -> Work:
+        """Return what training computes and holds."""
+        return _own(settings).work(schema)
+
+    def warnings(self, schema: Schema, settings: MethodSettings) -> tuple[str, ...]:
+        """Say what is missing."""
+        return ("gan has no privacy guarantee: its understudy is for comparison and must not be published",)
+
+    def build(self, encoder: Encoder, settings: MethodSettings, seed: int) -> nn.Module:
+        """Return an untrained generator."""
+        import torch
+
+        from doublure.training.gan_loop import build_generator
+
+        return build_generator(encoder, _own(settings), torch.Generator().manual_seed(seed))
+
+    def train(self, job: Job) -> nn.Module:
+        """Train the critic on plain gradients."""
+        from doublure.training.critic_steps import PlainTeacher
+        from doublure.training.gan_loop import prepare, train
+
+        settings = _own(job.settings)
+        adversaries = prepare(job, settings)
+        return train(job, settings, PlainTeacher(job, settings), adversaries)
+
+
+def _own(settings: MethodSettings) -> AdversarialSettings:
+    if not isinstance(settings, (GanSettings, ImageGanSettings, SeriesGanSettings)):
+        raise TypeError("gan was given another method's settings")
+    return settings
+
+
+METHOD = Gan()

@@ -1,0 +1,1 @@
+"""Statistics, refined by a private critic and a labeller."""

@@ -1,0 +1,52 @@
+"""A private critic refines a generator that statistics have taught: the middle stage of ``guided``.
+
+The loop, the critic and its noisy steps are those of ``dpgan``; what differs is where it begins, few steps on large
+lots, a pace that follows how well the critic does, and that the generator is held to the statistics released before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+import torch
+from torch import Tensor, nn
+
+from doublure.access import Access
+from doublure.methods.method import Job
+from doublure.training.gan_loop import prepare, train
+from doublure.training.private_critic import private_teacher
+from doublure.training.private_gan_settings import PrivateSettings
+
+_Generator = TypeVar("_Generator", bound=nn.Module)
+
+
+def refined(
+    job: Job,
+    settings: PrivateSettings,
+    access: Access,
+    generator: _Generator,
+    *,
+    distance: Callable[[_Generator], Tensor],
+    weight: float,
+) -> _Generator:
+    """Return a generator that has followed a private critic.
+
+    Args:
+        job: The stage.
+        settings: Of critic and generator as adversaries.
+        access: What pays for its steps.
+        generator: Where it begins.
+        distance: How far a generator is from what was released before.
+        weight: Of that distance in the generator's loss.
+    """
+
+    def anchor(moving: nn.Module) -> Tensor:
+        return weight * distance(cast("_Generator", moving))
+
+    adversaries = prepare(job, settings, start=generator, anchor=anchor if weight else None)
+    train(job, settings, private_teacher(job, settings, access, adversaries), adversaries)
+    with torch.no_grad():
+        for kept, new in zip(generator.parameters(), adversaries.average.parameters(), strict=True):
+            kept.copy_(new)
+    return generator

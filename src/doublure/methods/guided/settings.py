@@ -1,0 +1,96 @@
+"""The critic's stage of ``guided``, whatever the kind of data: what it may spend, and how it learns."""
+
+from __future__ import annotations
+
+import math
+from typing import Self
+
+from pydantic import Field, field_validator, model_validator
+
+from doublure.access import Access
+from doublure.methods.method import LearningRate
+from doublure.methods.statistics.settings import StatisticsSettings
+from doublure.private.accounting import GaussianEvent
+from doublure.schema import Schema
+from doublure.training.gan_settings import refuse_nothing_to_generate
+from doublure.training.private_gan_settings import Norm, event_of_share
+
+LEAST_SHARE = 0.01
+_LOT = 1_000
+
+
+def none_or_some(share: float | None) -> float | None:
+    """Refuse a share so small that its noise would be no number that float32 can carry; 0 leaves its stage out."""
+    if share is not None and 0 < share < LEAST_SHARE:
+        raise ValueError(f"must be 0, or at least {LEAST_SHARE:g}")
+    return share
+
+
+class GuidedSettings(StatisticsSettings):
+    """What a private critic takes of the budget, beside the statistics.
+
+    Attributes:
+        critic_share: The critic's share of what is spent, in 1/σ² (of lots, by the central limit theorem): 0 leaves the
+            critic out, else at least 0.01.
+        critic_steps: Noisy steps of the critic, T.
+        critic_lot: Expected units in a lot; None: 1,000, or all if there are fewer.
+        critic_lr: Adam's, of the critic.
+        critic_clip: C, the bound on a unit's gradient, from 1e-9 to 1e9.
+        critic_threshold: The critic takes more steps for one of the generator's while it tells no more than this share
+            of what is generated (:mod:`doublure.training.critic_pace`).
+        critic_patience: Steps of the generator, at least, before it takes still more.
+        refine_lr: Adam's, of the generator that follows the critic.
+        anchor: How strongly the generator is held to the released statistics while it follows the critic.
+    """
+
+    critic_share: float = Field(default=0.0, ge=0, le=0.98)
+    critic_steps: int = Field(default=200, ge=1, le=1_000_000)
+    critic_lot: int | None = Field(default=None, ge=1)
+    critic_lr: LearningRate = 3e-4
+    critic_clip: Norm = 1.0
+    critic_threshold: float = Field(default=0.6, ge=0, le=1)
+    critic_patience: int = Field(default=5, ge=1, le=1_000_000)
+    refine_lr: LearningRate = 1e-4
+    anchor: float = Field(default=1.0, ge=0, le=1e6)
+
+    _none_or_some = field_validator("critic_share", "labeller_share", check_fields=False)(none_or_some)
+
+    @model_validator(mode="after")
+    def _something_is_left(self) -> Self:
+        if self.statistics_share < LEAST_SHARE:
+            raise ValueError(f"the stages' shares must leave at least {LEAST_SHARE:g} for the statistics")
+        return self
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """What the stages after the statistics take, each of the whole."""
+        return (self.critic_share,)
+
+    @property
+    def statistics_share(self) -> float:
+        """What is left for the statistics, rounded so that 1 - 0.9 is 0.1."""
+        return round(1 - sum(self.shares), 12)
+
+    def with_lot(self, schema: Schema) -> Self:
+        """Return the settings with the critic's lot decided from the public number of units."""
+        if not self.critic_share:
+            return self
+        refuse_nothing_to_generate(schema)
+        return self.model_copy(update={"critic_lot": min(schema.public_units, self.critic_lot or _LOT)})
+
+    def with_critic(
+        self, statistics: tuple[Access, ...], schema: Schema, noise_multiplier: float
+    ) -> tuple[Access, ...]:
+        """Return the statistics, and each step of the critic if there is one."""
+        if not self.critic_share:
+            return statistics
+        return (*statistics, Access(purpose="teach the critic", event=self.critic_event(schema, noise_multiplier)))
+
+    def statistics_noise(self, noise_multiplier: float) -> float:
+        """Return the noise multiplier of all statistics together."""
+        return noise_multiplier / math.sqrt(self.statistics_share)
+
+    def critic_event(self, schema: Schema, noise_multiplier: float) -> GaussianEvent:
+        """Return all steps of the critic, whose noise together is that of its share."""
+        rate = min(1.0, (self.critic_lot or _LOT) / schema.public_units)
+        return event_of_share(noise_multiplier, self.critic_share, rate, self.critic_steps)

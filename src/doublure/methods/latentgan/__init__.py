@@ -1,0 +1,1 @@
+"""Latents of a public generator (Chen 2021, DPMI)."""

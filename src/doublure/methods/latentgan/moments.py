@@ -1,0 +1,226 @@
+"""A mixture of Gaussians from two noisy sums over latents: the teacher ``mixture`` of ``latentgan``, beyond the paper.
+
+A latent has few numbers and lies within a ball of radius √d, so that its moments up to the second fit into one vector
+of bounded length: (a, z/√d, zzᵀ/d). Their sum for each class is the first release. It says where each class lies and
+along which directions it is longest. Cut in two along each of the longest m, a class falls into 2^m cells; the sums for
+each cell are the second release. As a latent lies in one cell of one class, neither number costs anything.
+
+Each cell becomes one Gaussian. How far its moments can be believed is known, because the noise is: covariances are
+drawn towards those of their class, and classes' towards that of all, as much as the noise asks and no more.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from doublure.encode.latent import LatentEncoder
+from doublure.methods.latentgan.settings import LatentSettings
+from doublure.methods.method import Job
+from doublure.networks.latent_mixture import class_of
+from doublure.private.queries.sums import Factors
+from doublure.training import checkpoints as kept_state
+from doublure.training.noisy_sums import NoisySums
+
+COUNTED = 0.3
+"""What of a record's vector says that it is there, beside 1 for its mean and 1 for its second moments."""
+
+_RELEASES = ("classes", "cells")
+_LENGTH = math.sqrt(COUNTED**2 + 2)
+_BELIEVED = 0.012
+_FEWEST = 1.0
+_LEAST = 1e-3
+
+
+def mixture_from(job: Job, settings: LatentSettings, sums: NoisySums) -> nn.Module:
+    """Make the releases, unless an interrupted run has, and return the mixture that they describe.
+
+    Args:
+        job: The stage; its records are latents.
+        settings: Settled.
+        sums: Moments are their releases.
+    """
+    shapes = job.encoder
+    if not isinstance(shapes, LatentEncoder):
+        raise TypeError("a mixture is of latents")
+    mixture = settings.mixture(shapes).to(job.device)
+    kinds, width, last = math.prod(shapes.condition_sizes), settings.latent, sums.releases
+    kept = kept_state.undrawn_taken_up(job)
+    job.progress.stage("sum up the latents' moments", last)
+
+    def release(name: str, classes: int, number: Factors) -> Tensor:
+        """Return the sums ``(classes, 1 + d + d²)``, from the kept state if they were made before."""
+        if name not in kept:
+            if sums.taken > _RELEASES.index(name):
+                raise kept_state.lost_release("moments were summed up")
+            job.check_stop()
+            with kept_state.undrawn_is_kept(job, sums.next, kept, sums.taken):
+                kept[name] = sums.release(number, shape=(classes, 1 + width + width**2))
+            job.checkpoints.save(sums.taken, kept)
+        job.progress.at(sums.taken)
+        return kept[name].to(job.device)
+
+    def by_class(latents: Tensor, condition: Tensor | None) -> tuple[Tensor, Tensor]:
+        of = class_of(condition, shapes.condition_sizes, len(latents)).to(latents.device)
+        return functional.one_hot(of, kinds).float(), moment_vectors(latents)
+
+    def by_cell(latents: Tensor, condition: Tensor | None) -> tuple[Tensor, Tensor]:
+        of = class_of(condition, shapes.condition_sizes, len(latents)).to(latents.device)
+        cell = of * 2**splits + cells_of(latents, of, classes, directions)
+        return functional.one_hot(cell, kinds * 2**splits).float(), moment_vectors(latents)
+
+    noise = sums.deviations
+    first = release(_RELEASES[0], kinds, by_class)
+    classes, splits = Moments.of(first, noise[0]), believable_splits(settings, job.units / kinds, noise[-1])
+    directions = classes.directions[:, :, :splits]
+    cells = classes
+    if settings.splits:
+        second = release(_RELEASES[1], kinds * 2**splits, by_cell)
+        cells = Moments.of(second, noise[1]) if splits else joined(first, noise[0], second, noise[1])
+    of = torch.arange(kinds, device=cells.counts.device).repeat_interleave(2**splits)
+    covariances = settled_covariances(cells, kinds, of)
+    spare = 2 ** (settings.splits - splits)  # a cell that was not cut has all its components alike
+    mixture.load_state_dict(
+        {
+            "weights": weights_of(cells.counts, kinds).repeat_interleave(spare, dim=1) / spare,
+            "means": cells.means.repeat_interleave(spare, dim=0),
+            "factors": factors_of(covariances).repeat_interleave(spare, dim=0),
+        }
+    )
+    return mixture
+
+
+def believable_splits(settings: LatentSettings, records: float, noise: float) -> int:
+    """Return into how many halvings of a class the noise allows a look, from public figures alone.
+
+    Args:
+        settings: The most there may be, and d.
+        records: The public number of units for each class.
+        noise: Standard deviation of the sums' noise.
+    """
+    found = settings.splits
+    # The noise in each number of a cell's mean must stay small beside the 1 that latents spread.
+    while found and noise * _LENGTH * math.sqrt(settings.latent) / (records / 2**found) > _BELIEVED:
+        found -= 1
+    return found
+
+
+def joined(one: Tensor, noise: float, other: Tensor, others_noise: float) -> Moments:
+    """Return what two noisy sums of the same vectors say together."""
+    weight = noise**-2 / (noise**-2 + others_noise**-2)
+    return Moments.of(weight * one + (1 - weight) * other, (noise**-2 + others_noise**-2) ** -0.5)
+
+
+def moment_vectors(latents: Tensor) -> Tensor:
+    """Return ``(B, 1 + d + d²)`` of length at most 1, for latents ``(B, d)`` within the ball of radius √d."""
+    unit = latents / math.sqrt(latents.shape[1])
+    squares = (unit.unsqueeze(2) * unit.unsqueeze(1)).flatten(1)
+    there = torch.full((len(latents), 1), COUNTED, device=latents.device)
+    return torch.cat([there, unit, squares], dim=1) / _LENGTH
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moments:
+    """What noisy sums say of classes or cells.
+
+    Attributes:
+        counts: ``(K,)`` how many records, at least 1.
+        means: ``(K, d)``.
+        covariances: ``(K, d, d)``, symmetric, not always positive.
+        noise: ``(K,)`` standard deviation of the noise in each entry of a covariance.
+    """
+
+    counts: Tensor
+    means: Tensor
+    covariances: Tensor
+    noise: Tensor
+
+    @classmethod
+    def of(cls, total: Tensor, noise: float) -> Moments:
+        """Return what sums ``(K, 1 + d + d²)`` say.
+
+        Args:
+            total: Of :func:`moment_vectors`, with noise.
+            noise: Its standard deviation.
+        """
+        width = round((math.sqrt(4 * total.shape[1] - 3) - 1) / 2)
+        found = total * _LENGTH
+        counts = (found[:, 0] / COUNTED).clamp(min=_FEWEST)
+        means = found[:, 1 : 1 + width] * math.sqrt(width) / counts[:, None]
+        squares = found[:, 1 + width :].reshape(-1, width, width) * width / counts[:, None, None]
+        even = (squares + squares.transpose(1, 2)) / 2
+        covariances = even - means.unsqueeze(2) * means.unsqueeze(1)
+        return cls(counts=counts, means=means, covariances=covariances, noise=noise * _LENGTH * width / counts)
+
+    @property
+    def directions(self) -> Tensor:
+        """Each one's main directions as columns ``(K, d, d)``, the longest first."""
+        vectors: Tensor = torch.linalg.eigh(self.covariances)[1]
+        return vectors.flip(2)
+
+
+def cells_of(latents: Tensor, classes: Tensor, found: Moments, directions: Tensor) -> Tensor:
+    """Return the cell ``(B,)`` of each latent within its class, 0 to 2^m - 1.
+
+    Args:
+        latents: ``(B, d)``.
+        classes: ``(B,)``.
+        found: Of the classes.
+        directions: ``(K, d, m)``.
+    """
+    sides = torch.einsum("bd,bdm->bm", latents - found.means[classes], directions[classes]) > 0
+    places = 2 ** torch.arange(sides.shape[1], device=latents.device)
+    cells: Tensor = (sides * places).sum(dim=1)
+    return cells
+
+
+def settled_covariances(cells: Moments, kinds: int, of: Tensor) -> Tensor:
+    """Return each cell's covariance, drawn towards its class's and all cells' as far as the noise asks.
+
+    Args:
+        cells: ``(C, …)``.
+        kinds: K, how many classes there are.
+        of: ``(C,)`` each cell's class.
+    """
+    weight = cells.counts / cells.noise.square()  # precise and populous cells say most of what all share
+    common = torch.einsum("c,cij->ij", weight / weight.sum(), cells.covariances)
+    within = torch.zeros(kinds, *common.shape, device=common.device)
+    noise = torch.zeros(kinds, device=common.device)
+    for kind in range(kinds):
+        mine = of == kind
+        share = cells.counts[mine] / cells.counts[mine].sum()
+        within[kind] = torch.einsum("c,cij->ij", share, cells.covariances[mine])
+        noise[kind] = (share * cells.noise[mine]).square().sum().sqrt()
+    within = _drawn(within, common.expand_as(within), noise)
+    return _drawn(cells.covariances, within[of], cells.noise)
+
+
+def _drawn(found: Tensor, towards: Tensor, noise: Tensor) -> Tensor:
+    """Return matrices ``(K, d, d)`` drawn towards others: of what tells them apart, what noise could be is taken off.
+
+    Of a difference's eigenvalues those within what noise alone would show become zero, and the others are shortened as
+    it has lengthened them (Gavish and Donoho 2017, equation 7, the square case).
+    """
+    values, vectors = torch.linalg.eigh(found - towards)
+    # Averaging an entry with its mirror image has halved the noise's variance off the diagonal.
+    edge = (2 * found.shape[1] * noise.square())[:, None]
+    kept = values.sign() * (values.square() - edge).clamp(min=0).sqrt()
+    shown: Tensor = torch.einsum("kij,kj,klj->kil", vectors, kept, vectors)
+    return towards + shown
+
+
+def factors_of(covariances: Tensor, floor: float = _LEAST) -> Tensor:
+    """Return A with A Aᵀ the covariance ``(K, d, d)``, made positive."""
+    values, vectors = torch.linalg.eigh(covariances)
+    factors: Tensor = vectors * values.clamp(min=floor).sqrt().unsqueeze(1)
+    return factors
+
+
+def weights_of(counts: Tensor, classes: int) -> Tensor:
+    """Return how often each cell is chosen within its class ``(K, C)``."""
+    by_class = counts.reshape(classes, -1)
+    return by_class / by_class.sum(dim=1, keepdim=True)

@@ -1,0 +1,417 @@
+"""The settings of ``latentgan``: the public generator, how records are inverted, and what learns their latents."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
+
+from pydantic import Field, field_validator
+
+from doublure.access import Access
+from doublure.encode.columns import Numerics
+from doublure.errors import SchemaError, SettingError
+from doublure.methods.guided.settings import none_or_some
+from doublure.methods.method import Work, encoder_for
+from doublure.networks.sizes import detail_noise, fourier_work, generator_work, perceptron_weights
+from doublure.private.accounting import GaussianEvent
+from doublure.public.facts import answered
+from doublure.public.part import PublicPart
+from doublure.schema import Schema
+from doublure.schema.images import LABEL, ImageSchema
+from doublure.schema.schema import domain_of
+from doublure.training.classifier_settings import CheckingSettings
+from doublure.training.gan_settings import PerceptronSettings
+from doublure.training.image_gan_settings import classes_of
+from doublure.training.private_gan_settings import Norm, PrivateSettings, event_of_share
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from doublure.encode.encoder import Encoder
+    from doublure.encode.latent import LatentEncoder
+
+_BYTES = 4
+_PASSES = 12
+_INVERTED, _SUMMED = 256, 2_000  # records at a time: private.inversion, private.queries.sums
+_STEPS_PROPOSED, _STEPS_ALONE, _RESTARTS_ALONE = 20, 200, 2
+_GUESSED_CLASSES = 10
+_LONG_AVERAGE = 0.99
+_MOST_CLASSES = 256
+_DETAIL = 1.2
+_LABELLER = 0.5
+_PURPOSES = {
+    "critic": ("train the critic of latents",),
+    "mixture": ("sum up the latents' moments for each class", "sum up the latents' moments for each cell"),
+    "embedding": ("average the latents' features",),
+}
+_Bandwidth: TypeAlias = Annotated[float, Field(ge=1e-3, le=1e3)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbeddingLesson:
+    """How a generator learns from a mean embedding (see :mod:`doublure.methods.statistics.images.mean_embedding`).
+
+    Attributes:
+        batch: Generated latents in a step.
+        image_noise: l.
+        fit_steps: Steps in all.
+        generator_lr: At the start.
+        generator_average: Weight of the past in the average that is released.
+    """
+
+    batch: int
+    image_noise: int
+    fit_steps: int
+    generator_lr: float
+    generator_average: float
+
+
+class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
+    """What ``latentgan`` needs whatever the kind of data.
+
+    Attributes:
+        teacher: What teaches the generator of latents: ``mixture``: two noisy sums of moments
+            (:mod:`doublure.methods.latentgan.moments`); ``critic``, the paper's, by noisy steps; ``embedding``: one
+            noisy sum of random features.
+        noise_width: l, numbers that a latent is made of; 0: half of d. A mixture takes d + 1.
+        splits: m, of ``mixture``: each class is cut into 2^m cells; 0: not at all, in one release.
+        first_share: Of ``mixture``: the share of its budget, in 1/σ², for the sums that say where to cut.
+        inversion_steps: Of gradient descent, for each record and restart. None: 20 where an encoder proposes the
+            beginning, else 200.
+        inversion_restarts: Beginnings that are tried for each record. None: 1 where an encoder proposes it, else 2.
+        inversion_rate: Of the first step.
+        inversion_seed: Public, of the beginnings, which are the same for every record.
+        features: Numbers that ``embedding`` releases for each value of the condition.
+        bandwidths: Of its Gaussian kernels, as shares of √(2 d), how far two latents of N(0, I) are apart.
+        feature_seed: Public; fixes the features.
+        fit_steps: Steps of the generator that ``embedding`` teaches.
+        batch: Latents in each of them.
+        embedding_lr: Adam's at the start; it falls along a cosine.
+    """
+
+    penalties: ClassVar[dict[str, float]] = PerceptronSettings.penalties | {"logistic": 0.0}
+
+    teacher: Literal["mixture", "critic", "embedding"] = "mixture"
+    noise_width: int = Field(default=0, ge=0, le=4097)
+    inversion_steps: int | None = Field(default=None, ge=0, le=100_000)
+    inversion_restarts: int | None = Field(default=None, ge=1, le=100)
+    inversion_rate: float = Field(default=0.1, gt=0, le=10)
+    inversion_seed: int = Field(default=0, ge=0, lt=2**31)
+    splits: int = Field(default=3, ge=0, le=8)
+    first_share: float = Field(default=0.2, ge=0.01, le=0.99)
+    features: int = Field(default=4096, ge=2, le=1_000_000, multiple_of=2)
+    bandwidths: tuple[_Bandwidth, ...] = Field(default=(1.0, 0.5, 0.25), min_length=1, max_length=16)
+    feature_seed: int = Field(default=0, ge=0, lt=2**31)
+    fit_steps: int = Field(default=2000, ge=1, le=10_000_000)
+    batch: int = Field(default=1000, ge=2)
+    embedding_lr: float = Field(default=2e-3, gt=0, le=1)
+    max_grad_norm: Norm = 1.0
+
+    # -- deciding ------------------------------------------------------------------------------------------------
+
+    def settled_for(self, schema: Schema, **sizes: Any) -> Self:
+        """Decide everything that follows from the public generator and the public number of units.
+
+        Raises:
+            SettingError: There is no public generator, it makes other records, l is not below d, or a mixture was
+                given l.
+        """
+        own = self.with_public_facts()
+        facts = own.facts
+        self._refuse_questions(schema)
+        facts.refuse_unfit(schema)
+        proposed = facts.encoder_sha256 is not None
+        width = own.noise_width or max(1, facts.latent // 2)
+        if own.teacher == "mixture":
+            width = facts.latent + 1
+            if own.noise_width not in (0, width):
+                remedy = "leave it out, or set teacher=critic"
+                raise SettingError(f"is {width} for a mixture of these latents", field="noise_width", remedy=remedy)
+            _classes(schema)
+        elif width >= facts.latent > 1:
+            remedy = f"give at most {facts.latent - 1}"
+            raise SettingError("must be below the public generator's latents", field="noise_width", remedy=remedy)
+        if own.teacher == "embedding" and len(schema.with_role("condition")) > 1:
+            remedy = "use teacher=mixture or teacher=critic, or leave one condition"
+            raise SettingError("learns no combinations of conditions", field="teacher", remedy=remedy)
+        steps, restarts = own.inversion_steps, own.inversion_restarts
+        if steps == 0 and not proposed:
+            raise SettingError("needs an encoder", field="inversion_steps", remedy="take steps, or fit an encoder")
+        update = {
+            "noise_width": width,
+            "inversion_steps": (_STEPS_PROPOSED if proposed else _STEPS_ALONE) if steps is None else steps,
+            "inversion_restarts": (1 if proposed else _RESTARTS_ALONE) if restarts is None else restarts,
+        }
+        found: Self = super(LatentSettings, own.model_copy(update=update)).settled_for(schema, **sizes)
+        return found
+
+    def ready(self, schema: Schema) -> None:
+        """Refuse a public generator that is not the plan's or cannot be inverted, before anything is charged.
+
+        Raises:
+            RunFolderError: The folder is not there, or its weights are others, or do not fit what it says of them.
+            SettingError: Records would meet in it.
+        """
+        from doublure.methods.latentgan.training import inversion_of, public_networks
+
+        encoder = encoder_for(answered(schema), self)
+        generator, proposer, _ = public_networks(encoder, self)
+        inversion_of(encoder, self, generator, proposer)
+
+    def _refuse_questions(self, schema: Schema) -> None:
+        """Refuse a fact that would change what the public generator has to make once it is learned."""
+        for question in schema.questions:
+            if question.fact not in ("units", "shares"):
+                remedy = "declare it: the public generator was made for known columns"
+                raise SchemaError("cannot be learned here", field=question.path, remedy=remedy)
+
+    # -- what is touched -----------------------------------------------------------------------------------------
+
+    @property
+    def later_share(self) -> float:
+        """What stages after the latents take, in 1/σ²."""
+        return 0.0
+
+    @property
+    def latent_steps(self) -> int:
+        """Noisy steps, or releases, that teach the generator of latents."""
+        return {"embedding": 1, "mixture": 2 if self.splits else 1}.get(self.teacher, self.steps or 1)
+
+    @property
+    def latent_accesses(self) -> int:
+        """How many accesses those are."""
+        return 1 if self.teacher == "critic" else self.latent_steps
+
+    def latent_events(self, schema: Schema, noise_multiplier: float) -> tuple[GaussianEvent, ...]:
+        """Return what teaches the generator of latents, as the accountant reads it."""
+        share = 1 - self.later_share
+        if self.teacher == "mixture" and self.splits:
+            parts = (self.first_share * share, (1 - self.first_share) * share)
+            return tuple(event_of_share(noise_multiplier, part, 1, 1) for part in parts)
+        if self.teacher != "critic":
+            return (event_of_share(noise_multiplier, share, 1, 1),)
+        return (self._critic_event(schema, noise_multiplier, share),)
+
+    def _critic_event(self, schema: Schema, noise_multiplier: float, share: float) -> GaussianEvent:
+        rate, steps = min(1.0, (self.lot_size or 1) / schema.public_units), self.steps or 1
+        if share == 1:
+            return GaussianEvent(noise_multiplier=noise_multiplier, sample_rate=rate, steps=steps)
+        return event_of_share(noise_multiplier, share, rate, steps)
+
+    def accesses(self, schema: Schema, noise_multiplier: float) -> tuple[Access, ...]:
+        """One access: whatever teaches the generator of latents. Inverting a record releases nothing."""
+        events = self.latent_events(schema, noise_multiplier)
+        purposes = _PURPOSES[self.teacher][-len(events) :]
+        whole = self.teacher != "critic"
+        return tuple(
+            Access(purpose=purpose, event=event, whole=whole) for purpose, event in zip(purposes, events, strict=True)
+        )
+
+    def at_once(self, step: int, steps: int) -> int:
+        """Return how many steps are authorised together: never past the critic's last; releases one by one."""
+        left = self.latent_steps - step + 1 if self.teacher == "critic" else 0
+        return min(self.checkpoint_every, left) if left > 0 else 1
+
+    def work(self, schema: Schema) -> Work:
+        """Return what inversions and teaching compute and hold, from public facts."""
+        records, latent = schema.public_units * schema.unit.max_records, self.latent
+        each, drawn, size = self._public_work(schema)
+        classes = classes_of(schema) if isinstance(schema, ImageSchema) else _GUESSED_CLASSES
+        held = records * (3 * size + 2 * (latent + classes)) + 3 * _BYTES * _INVERTED * drawn
+        tries = (self.inversion_steps or 0) * (self.inversion_restarts or 1)
+        flops = 2.0 * records * each * (3 * tries + 2)
+        generator = perceptron_weights(self.noise_width + classes, self.width, self.depth, latent)
+        critic = perceptron_weights(latent + classes, self.critic_width, self.critic_depth, 1)
+        lot = (self.lot_size or 1) * schema.unit.max_records
+        if self.teacher == "critic":
+            flops += 2.0 * (self.steps or 1) * lot * (_PASSES * critic + generator)
+            flops += 6.0 * (self.steps or 1) / self.n_critic * self.generator_batch * (critic + generator)
+            held += _BYTES * lot * self.critic_width * 8
+        elif self.teacher == "mixture":
+            cells = max(1, classes) * 2**self.splits
+            flops += 4.0 * records * latent**2 + 50.0 * cells * latent**3
+            held += (latent**2 + latent) * _BYTES * (3 * _SUMMED + 10 * cells)
+        else:
+            seen = latent * self.features // 2 + fourier_work(self.features)
+            flops += 2.0 * records * seen + self.fit_steps * self.batch * (6.0 * generator + 4.0 * seen)
+            held += _BYTES * self.batch * self.features * 4
+        free = self.fit_steps if self.teacher == "embedding" else 0
+        return Work(flops=flops, steps=self.latent_steps, memory_bytes=held, free_steps=free)
+
+    def _public_work(self, schema: Schema) -> tuple[int, int, int]:
+        """Return the public generator's multiplications for one record, what it holds, and a record's own bytes."""
+        networks: Any = self.public_networks
+        if isinstance(schema, ImageSchema):
+            height, width, colours = schema.shape
+            work, drawn = generator_work((colours, height, width), self.latent, networks.channels)
+            return work, drawn, height * width * colours + _BYTES
+        from doublure.encode.columns import estimated_width
+
+        row = estimated_width(schema, networks.numerics, networks.bins)
+        work = perceptron_weights(self.latent, networks.width, networks.depth, row)
+        return work, 2 * row + networks.width * networks.depth, _BYTES * (len(schema.columns) + 2)
+
+    @property
+    def lesson(self) -> EmbeddingLesson:
+        """How the generator of latents learns from an embedding."""
+        return EmbeddingLesson(
+            batch=self.batch,
+            image_noise=self.noise_width,
+            fit_steps=self.fit_steps,
+            generator_lr=self.embedding_lr,
+            generator_average=_LONG_AVERAGE,
+        )
+
+    # -- networks ------------------------------------------------------------------------------------------------
+
+    def build(self, encoder: Encoder, seed: int) -> nn.Module:
+        """Return an untaught generator of records: of latents first, and the public one behind it."""
+        import torch
+
+        from doublure.encode.latent import LatentEncoder
+        from doublure.networks.latent import ThroughPublic
+
+        public = self.public_networks.generator(encoder, torch.Generator().manual_seed(0))
+        shapes = LatentEncoder(encoder, self.latent)
+        latent = self.mixture(shapes) if self.teacher == "mixture" else None
+        latent = latent or self.generator(shapes, torch.Generator().manual_seed(seed))
+        return ThroughPublic(latent, public, width=self.latent)
+
+    def mixture(self, shapes: LatentEncoder) -> nn.Module:
+        """Return an untaught mixture."""
+        from doublure.networks.latent_mixture import LatentMixture
+
+        return LatentMixture(shapes.condition_sizes, components=2**self.splits, width=self.latent)
+
+
+def _classes(schema: Schema) -> int:
+    """Return how many combinations of condition values there are; too many would leave each of them too few records."""
+    found = math.prod(len(domain_of(schema, name)) for name in schema.with_role("condition"))
+    if found > _MOST_CLASSES:
+        remedy = "take the role condition from a column, or use teacher=critic"
+        raise SettingError(f"has {found} combinations of condition values", field="teacher mixture", remedy=remedy)
+    return found
+
+
+class TableLatentSettings(LatentSettings):
+    """The settings of ``latentgan`` on tables.
+
+    Attributes:
+        numerics: As the public generator's.
+        bins: Likewise.
+    """
+
+    numerics: Numerics = "bins"
+    bins: int = Field(default=32, ge=2, le=1000)
+
+    def settled_for(self, schema: Schema, **sizes: Any) -> Self:
+        """Encode rows as the public generator makes them.
+
+        Raises:
+            SettingError: Something else was asked for.
+        """
+        own = super().settled_for(schema, **sizes)
+        networks: Any = own.public_networks
+        made = {"numerics": networks.numerics, "bins": networks.bins}
+        for name in self.model_fields_set & made.keys():
+            if getattr(self, name) != made[name]:
+                remedy = f"leave it out, or give a public generator made with {name}={getattr(self, name)}"
+                raise SettingError(f"is {made[name]} in the public generator", field=name, remedy=remedy)
+        return own.model_copy(update=made)
+
+
+class ImageLatentSettings(LatentSettings, CheckingSettings):
+    """The settings of ``latentgan`` on images.
+
+    Attributes:
+        labeller_share: What a private labeller takes, in 1/σ², that checks what is made: 0 leaves it out, else at
+            least 0.01. None: 0.5 where there is a label. The paper's labelling classifier, inside the budget.
+        detail: How loud the public generator's detail is that images get (:mod:`doublure.networks.detail`); 0 leaves
+            it out. None: 1.2 where the public generator has any.
+    """
+
+    labeller_share: float | None = Field(default=None, ge=0, le=0.98)
+    detail: float | None = Field(default=None, ge=0, le=4)
+    label_margin: float = Field(default=4.0, ge=0, le=100)
+
+    _none_or_some = field_validator("labeller_share")(none_or_some)
+
+    @property
+    def only_sampling(self) -> frozenset[str]:
+        """How sure the labeller has to be, where there is one."""
+        return frozenset({"label_margin"} if self.labeller_share else ())
+
+    @property
+    def later_share(self) -> float:
+        """The labeller's."""
+        return self.labeller_share or 0.0
+
+    @property
+    def sample_noise(self) -> int:
+        """Numbers of noise that a sample takes for an image."""
+        return self.image_noise * (self.tries if self.labeller_share else 1)
+
+    @property
+    def image_noise(self) -> int:
+        """Numbers of noise that an image is made of: of its latent, and of its detail."""
+        return self.noise_width + (detail_noise(self.facts.makes["shape"]) if self.detail else 0)
+
+    def settled_for(self, schema: Schema, **sizes: Any) -> Self:
+        """Decide on the labeller and on detail; refuse a labeller where there is no label."""
+        labelled = bool(schema.with_role("condition"))
+        if self.labeller_share and not labelled:
+            remedy = "declare a label with the role condition, or set labeller_share=0"
+            raise SchemaError("has nothing that a labeller could tell apart", field=LABEL, remedy=remedy)
+        usual = _LABELLER if labelled else 0.0
+        share = usual if self.labeller_share is None else self.labeller_share
+        own = super(ImageLatentSettings, self.model_copy(update={"labeller_share": share})).settled_for(schema, **sizes)
+        has_detail = own.facts.detail_sha256 is not None
+        if own.detail and not has_detail:
+            remedy = "leave it out, or fit an autoencoder with doublure public fit"
+            raise SettingError("the public generator has none", field="detail", remedy=remedy)
+        default = _DETAIL if has_detail else 0.0
+        return own.model_copy(update={"detail": default if own.detail is None else own.detail})
+
+    def accesses(self, schema: Schema, noise_multiplier: float) -> tuple[Access, ...]:
+        """What teaches the latents, and each step of the labeller."""
+        found = super().accesses(schema, noise_multiplier)
+        if not self.labeller_share:
+            return found
+        return (*found, Access(purpose="teach the labeller", event=self.labeller_event(noise_multiplier), whole=True))
+
+    def labeller_event(self, noise_multiplier: float) -> GaussianEvent:
+        """Return all steps of the labeller."""
+        return event_of_share(noise_multiplier, self.later_share, 1, self.labeller_steps)
+
+    def work(self, schema: Schema) -> Work:
+        """Return what all stages compute and hold."""
+        found = super().work(schema)
+        if not self.labeller_share or not isinstance(schema, ImageSchema):
+            return found
+        more, held = self.labeller_work(schema, self._public_work(schema)[0])
+        return replace(
+            found,
+            flops=found.flops + more,
+            steps=found.steps + self.labeller_steps,
+            memory_bytes=found.memory_bytes + held,
+        )
+
+    def build(self, encoder: Encoder, seed: int) -> nn.Module:
+        """Return an untaught generator, with its labeller."""
+        from doublure.methods.statistics.images.mean_embedding import of_images
+        from doublure.networks.detail import Detail
+        from doublure.networks.labelled import Labeller
+
+        generator, shape = super().build(encoder, seed), of_images(encoder).body_shape
+        if self.detail:
+            generator = self.detailed(generator, Detail(shape))
+        if not self.labeller_share:
+            return generator
+        return self.checked(generator, Labeller(shape, classes=encoder.condition_width), self.image_noise)
+
+    def detailed(self, generator: nn.Module, detail: nn.Module) -> nn.Module:
+        """Return a generator whose images get detail."""
+        from doublure.networks.detail import Detailed
+
+        return Detailed(generator, detail, noise_width=self.noise_width, strength=self.detail or 0.0)  # type: ignore[arg-type]

@@ -1,0 +1,200 @@
+"""``latentgan`` at work: the public generator, the private records' latents, and what learns them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from doublure.encode.latent import LatentEncoder
+from doublure.errors import RunFolderError
+from doublure.methods.latentgan.settings import ImageLatentSettings, LatentSettings
+from doublure.methods.method import Counting, Job
+from doublure.networks.detail import Detail
+from doublure.networks.latent import PublicNetworks, ThroughPublic
+from doublure.private.inversion import Inversion, InversionSettings
+from doublure.public.folder import PublicFolder
+from doublure.training.noisy_sums import NoisySums
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from doublure.access import Access
+    from doublure.encode.encoder import Encoder
+    from doublure.private.records import PrivateRecords
+
+_WORK = "latents"
+_ORDER = "places by content, each content once"  # of latents that are kept half-way
+_BATCHES = {"images": 32, "table": 256}  # what is quick on a processor; stopping waits for one
+_KEPT_EVERY = 30.0  # seconds
+
+
+def taught(job: Job, settings: LatentSettings) -> nn.Module:
+    """Return the generator to release: of latents, and the public one behind it."""
+    generator, proposer, detail = public_networks(job.encoder, settings, job.device)
+    latents = inverted(job, settings, generator, proposer)
+    stage = replace(job.stage("latents", after=0), encoder=LatentEncoder(job.encoder, settings.latent), records=latents)
+    latent = _TEACHERS[settings.teacher](stage, settings, job.accesses[: settings.latent_accesses])
+    whole: nn.Module = ThroughPublic(latent, generator, width=settings.latent)
+    if detail is not None and isinstance(settings, ImageLatentSettings):
+        whole = settings.detailed(whole, detail)
+    if isinstance(settings, ImageLatentSettings) and settings.labeller_share:
+        whole = _labelled(job, settings, whole)
+    job.workspace.forget(_WORK)
+    return whole.eval()
+
+
+def public_networks(encoder: Encoder, settings: LatentSettings, device: str = "cpu") -> PublicNetworks:
+    """Return the plan's public generator, what proposes latents to it and its detail, if the plan wants any.
+
+    Raises:
+        RunFolderError: They are not the plan's, or do not fit its settings.
+    """
+    import torch
+
+    from doublure.methods.statistics.images.mean_embedding import of_images
+
+    weights = PublicFolder(settings.public).weights(settings.facts)
+    networks, initial = settings.public_networks, torch.Generator().manual_seed(0)
+    generator = networks.generator(encoder, initial)
+    proposer = None if weights.encoder is None else networks.encoder(encoder, initial)
+    wanted = isinstance(settings, ImageLatentSettings) and settings.detail
+    detail = Detail(of_images(encoder).body_shape) if wanted and weights.detail is not None else None
+    found = PublicNetworks(generator, proposer, detail)  # type: ignore[arg-type]
+    try:
+        for network, own in zip(found, weights, strict=True):
+            if network is not None and own is not None:
+                network.load_state_dict(own)
+                network.to(device).eval().requires_grad_(False)
+    except RuntimeError:
+        remedy = "fit the public generator again"
+        raise RunFolderError("has weights of other networks than it says", field="public", remedy=remedy) from None
+    return found
+
+
+def inverted(job: Job, settings: LatentSettings, generator: nn.Module, proposer: nn.Module | None) -> PrivateRecords:
+    """Return the private records' latents, in place of their bodies; conditions stay beside them."""
+    inversion = inversion_of(job.encoder, settings, generator, proposer)
+    job.progress.stage("invert the records", job.units)
+    rows = inversion.settings.batch
+    halfway = _Halfway(job, latents_key(job), rows)
+    return job.records.mapped(inversion, settings.latent, rows=rows, apart=True, halfway=halfway)
+
+
+def latents_key(job: Job) -> str:
+    """Return what latents follow from beside the plan, as one name.
+
+    Latents of other data must never stand beside this data's labels: one record would then count in two places. Where
+    and with what a latent is computed is part of it: its last digits follow from them, and a long descent makes those
+    large, so that one half of the records would be inverted otherwise than the other.
+    """
+    import torch
+
+    machine = torch.backends.cpu.get_cpu_capability()
+    if torch.device(job.device).type == "cuda":
+        machine = torch.cuda.get_device_name(job.device)
+    told = [_ORDER, _BATCHES, job.records.fingerprint, job.device, machine, torch.get_num_threads(), torch.__version__]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+
+def inversion_of(
+    encoder: Encoder, settings: LatentSettings, generator: nn.Module, proposer: nn.Module | None
+) -> Inversion:
+    """Return what makes latents of records, as the plan has it."""
+    return Inversion(generator, settings.latent, _how(settings), proposer=proposer, shape=encoder.body_shape)
+
+
+def _how(settings: LatentSettings) -> InversionSettings:
+    return InversionSettings(
+        steps=settings.inversion_steps or 0,
+        restarts=settings.inversion_restarts or 1,
+        rate=settings.inversion_rate,
+        seed=settings.inversion_seed,
+        batch=_BATCHES["images" if isinstance(settings, ImageLatentSettings) else "table"],
+    )
+
+
+class _Halfway(Counting):
+    """Keeps the latents that are finished in the run's internal folder, and tells how far it is.
+
+    Args:
+        job: The run.
+        key: What the latents follow from, records included.
+        rows: Records in a batch.
+    """
+
+    def __init__(self, job: Job, key: str, rows: int) -> None:
+        super().__init__(job, rows)
+        self._key = key
+        self._last = time.monotonic()
+
+    def load(self, shape: tuple[int, int]) -> Tensor | None:
+        """Return what is finished."""
+        found = (self.job.workspace.kept(_WORK, self._key) or {}).get(_WORK)
+        fits = found is not None and found.ndim == 2 and found.shape[1] == shape[1] and len(found) <= shape[0]
+        return found if fits else None
+
+    def save(self, rows: Tensor, batches: int, *, last: bool) -> None:
+        """Take what is finished, twice a minute and at the end; stop here if that was asked."""
+        super().save(rows, batches, last=last)
+        job, now = self.job, time.monotonic()
+        try:
+            job.check_stop()
+        except BaseException:
+            job.workspace.keep(_WORK, {_WORK: rows}, self._key)
+            raise
+        if last or now - self._last > _KEPT_EVERY:
+            self._last = now
+            job.workspace.keep(_WORK, {_WORK: rows}, self._key)
+
+
+# -- teachers --------------------------------------------------------------------------------------------------------
+
+
+def _by_critic(job: Job, settings: LatentSettings, accesses: Sequence[Access]) -> nn.Module:
+    """Teach by a private critic of latents: the paper's."""
+    from doublure.training.gan_loop import prepare, train
+    from doublure.training.private_critic import private_teacher
+
+    adversaries = prepare(job, settings)
+    return train(job, settings, private_teacher(job, settings, accesses[0], adversaries), adversaries)
+
+
+def _by_mixture(job: Job, settings: LatentSettings, accesses: Sequence[Access]) -> nn.Module:
+    """Teach by noisy sums of moments."""
+    from doublure.methods.latentgan.moments import mixture_from
+
+    return mixture_from(job, settings, NoisySums(job, accesses))
+
+
+def _by_embedding(job: Job, settings: LatentSettings, accesses: Sequence[Access]) -> nn.Module:
+    """Teach by one noisy sum of fixed features of the latents."""
+    import torch
+
+    from doublure.methods.statistics.images.mean_embedding import taught_by
+    from doublure.networks.fixed_features import LatentEmbedding
+
+    features = LatentEmbedding(
+        settings.latent, features=settings.features, bandwidths=settings.bandwidths, seed=settings.feature_seed
+    )
+
+    def build() -> nn.Module:
+        return settings.generator(job.encoder, torch.Generator().manual_seed(job.seed % 2**63))
+
+    return taught_by(job, settings.lesson, NoisySums(job, accesses), features, build).average
+
+
+_TEACHERS = {"critic": _by_critic, "mixture": _by_mixture, "embedding": _by_embedding}
+
+
+def _labelled(job: Job, settings: ImageLatentSettings, generator: nn.Module) -> nn.Module:
+    """Teach a private labeller on the images themselves, and let it check what is made."""
+    from doublure.training.private_classifier import labelled
+
+    stage = job.stage("labeller", after=settings.latent_steps)
+    sums = NoisySums(stage, job.accesses[-1:])
+    width = settings.image_noise
+    return settings.checked(generator, labelled(stage, settings, generator, width, sums), width)

@@ -1,0 +1,31 @@
+"""Name -> method. Imports no torch, and a method's module only when that method is asked for."""
+
+from __future__ import annotations
+
+import importlib
+
+from doublure.errors import SettingError
+from doublure.methods.method import Method
+
+METHODS: dict[str, str] = {
+    "statistics": "noisy statistics (counts of tables and series, mean features of images) teach a generator",
+    "guided": "statistics, then a private critic that refines, and on images a labeller that checks what is made",
+    "dpgan": "a GAN whose critic learns from clipped, noised gradients (Frigerio 2019)",
+    "latentgan": "latents of a public generator, learned by noisy moments or a private critic (Chen 2021, DPMI)",
+    "noisecritic": "a GAN whose critic has a noise layer (Triastcyn 2018, 2019): an empirical estimate, no guarantee",
+    "bayesgan": "dpgan's noisy critic under the Bayesian accountant, its worst case beside (Triastcyn & Faltings 2022)",
+    "gan": "a GAN without privacy: a baseline, never to be published",
+}
+
+
+def method(name: str) -> Method:
+    """Return the method of this name.
+
+    Raises:
+        SettingError: There is none.
+    """
+    if name not in METHODS:
+        remedy = f"use one of: auto, {', '.join(METHODS)}"
+        raise SettingError(f"there is no method {name!r}", field="method", remedy=remedy)
+    found: Method = importlib.import_module(f"doublure.methods.{name}.method").METHOD
+    return found

@@ -1,0 +1,1 @@
+"""Noisy counts and sums train a generator."""

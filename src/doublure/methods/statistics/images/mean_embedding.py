@@ -1,0 +1,287 @@
+"""The noisy mean embedding of private images, and the generator that it teaches: ``statistics`` on images at work.
+
+One release: for each label, the sum of fixed features of length 1
+(:class:`~doublure.networks.fixed_features.MeanEmbedding`) over the images that have it. Then the generator learns to
+make images whose mean features are the same: the squared distance between the two is a maximum mean discrepancy
+(Gretton et al. 2012), estimated without bias from a batch. That the labels lie inside the record costs nothing, since
+an image counts for one label only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from doublure.encode.image import ImageEncoder
+from doublure.errors import Interrupted
+from doublure.methods.method import Job
+from doublure.networks.bfloat16 import bfloat16_products
+from doublure.networks.fixed_features import MeanEmbedding
+from doublure.networks.upsampling import UpsamplingGenerator
+from doublure.training import checkpoints as kept_state
+from doublure.training.noisy_sums import NoisySums
+
+if TYPE_CHECKING:
+    from doublure.encode.encoder import Encoder
+    from doublure.methods.statistics.images.method import ImageStatisticsSettings
+
+COUNTED = 0.1
+"""What of a record's unit length tells that it is there at all: the sums then say how many images each label has."""
+
+RELEASED = "embedding"
+
+G = TypeVar("G", bound=nn.Module)
+
+_BETAS = (0.5, 0.99)
+_LAST_RATE = 0.05
+_KEPT_EVERY = 250
+_FEWEST = 1.0
+
+
+class Features(Protocol):
+    """Records to fixed features ``(B, D)`` of length 1."""
+
+    width: int
+    """D."""
+
+    def __call__(self, records: Tensor) -> Tensor:
+        """Return the features."""
+
+    def to(self, device: str) -> Self:
+        """Bring them to a device."""
+
+
+class LessonSettings(Protocol):
+    """How a generator learns from a mean embedding; see :class:`ImageStatisticsSettings`."""
+
+    @property
+    def batch(self) -> int:
+        """Generated records in a step."""
+
+    @property
+    def image_noise(self) -> int:
+        """Z."""
+
+    @property
+    def fit_steps(self) -> int:
+        """Steps in all."""
+
+    @property
+    def generator_lr(self) -> float:
+        """At the start."""
+
+    @property
+    def generator_average(self) -> float:
+        """Weight of the past."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """What a generator has to reproduce.
+
+    Attributes:
+        means: ``(K, D)`` mean features of each label's images, with noise.
+        weights: ``(K,)`` how much each label counts.
+        floor: Squared length of the noise in ``means``, summed with the weights: no generator need come closer.
+    """
+
+    means: Tensor
+    weights: Tensor
+    floor: float
+
+
+def embedding(encoder: Encoder, settings: ImageStatisticsSettings) -> MeanEmbedding:
+    """Return the features; their frequencies depend on the settings alone."""
+    return MeanEmbedding(
+        of_images(encoder).body_shape,
+        features=settings.features,
+        bandwidths=settings.bandwidths,
+        seed=settings.feature_seed,
+        second_order=settings.second_order_features,
+        fine_detail=settings.fine_detail_features,
+    )
+
+
+def generator_for(encoder: Encoder, settings: ImageStatisticsSettings, seed: int) -> UpsamplingGenerator:
+    """Return an untaught generator."""
+    return UpsamplingGenerator(
+        of_images(encoder).body_shape,
+        condition_width=encoder.condition_width,
+        noise_width=settings.image_noise,
+        warp=settings.warp,
+        hidden=settings.hidden,
+        channels=settings.channels,
+        generator=torch.Generator().manual_seed(seed),
+    )
+
+
+def teaching(job: Job, settings: ImageStatisticsSettings, sums: NoisySums) -> Teaching[UpsamplingGenerator]:
+    """Release the mean embedding of images, and teach a generator to its end; see :func:`taught_by`."""
+    features = embedding(job.encoder, settings)
+    return taught_by(job, settings, sums, features, lambda: generator_for(job.encoder, settings, job.seed))
+
+
+def taught_by(
+    job: Job, settings: LessonSettings, sums: NoisySums, features: Features, build: Callable[[], G]
+) -> Teaching[G]:
+    """Release a mean embedding, unless an interrupted run has, and teach a generator to its end.
+
+    Args:
+        job: The run.
+        settings: How the generator learns.
+        sums: The mean embedding is their release.
+        features: Of one record, of length 1.
+        build: Makes the untaught generator, the same each time.
+    """
+    features = features.to(job.device)
+    kept = kept_state.undrawn_taken_up(job)
+    job.progress.stage("average the records' features", 1)
+    if RELEASED not in kept:
+        if sums.taken:
+            raise kept_state.lost_release("features were averaged")
+        job.check_stop()
+        with kept_state.undrawn_is_kept(job, sums.next, kept, 0):
+            kept[RELEASED] = _released(sums, features, job.encoder.condition_width)
+        job.checkpoints.save(sums.taken, kept)
+    job.progress.at(1)
+    with kept_state.taken_up():
+        lesson = Teaching(job, settings, features, target(kept[RELEASED], sums.deviations[0]), build)
+        if "fit_step" in kept:
+            lesson.restore(kept)
+    job.progress.stage("teach the generator", settings.fit_steps)
+    begun = lesson.done
+
+    def keep() -> None:
+        job.checkpoints.save(sums.taken, {RELEASED: kept[RELEASED], **lesson.state()})
+
+    while lesson.done < settings.fit_steps:
+        try:
+            job.check_stop()
+        except Interrupted:
+            keep()
+            raise
+        lesson.step()
+        job.progress.at(lesson.done)
+        if lesson.done % _KEPT_EVERY == 0:
+            keep()
+            job.log({"fit_step": lesson.done, "distance": round(lesson.distance, 5)})
+    if lesson.done > begun:
+        keep()
+    return lesson
+
+
+def _released(sums: NoisySums, features: Features, classes: int) -> Tensor:
+    """Return the noisy sums ``(K, D + 1)``; the last column counts."""
+    kept = math.sqrt(1 - COUNTED**2)
+
+    def factors(images: Tensor, labels: Tensor | None) -> tuple[Tensor, Tensor]:
+        there = torch.full((len(images), 1), COUNTED, device=images.device)
+        left = torch.ones_like(there) if labels is None else labels
+        return left, torch.cat([kept * features(images), there], dim=1)
+
+    return sums.release(factors, shape=(max(1, classes), features.width + 1))
+
+
+def target(total: Tensor, noise: float) -> Target:
+    """Return what a noisy sum asks of a generator."""
+    counts = (total[:, -1] / COUNTED).clamp(min=_FEWEST)
+    means = total[:, :-1] / (math.sqrt(1 - COUNTED**2) * counts[:, None])
+    # A label's mean is as precise as it has images; one that has hardly any teaches hardly anything.
+    weights = (counts / counts.mean()).clamp(max=1.0)
+    blur = (noise / counts).square() * means.shape[1]
+    return Target(means=means, weights=weights, floor=float((weights * blur).sum()))
+
+
+class Teaching(Generic[G]):
+    """A generator, its average, and the way to the target.
+
+    Args:
+        job: The run.
+        settings: Of the method.
+        features: Of a record, where the job computes.
+        target: What to reproduce.
+        build: Makes the untaught generator, the same each time.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        settings: LessonSettings,
+        features: Features,
+        target: Target,
+        build: Callable[[], G],
+    ) -> None:
+        self._settings = settings
+        self._features = features
+        self._means = target.means.to(job.device)
+        self._weights = target.weights.to(job.device)
+        self._floor = target.floor
+        self._classes = job.encoder.condition_width
+        self._device = job.device
+        self.generator = build().to(job.device)
+        self.average = build().to(job.device)
+        self._optimizer = torch.optim.Adam(self.generator.parameters(), settings.generator_lr, betas=_BETAS)
+        self._noise = torch.Generator().manual_seed(job.seed + 1)
+        self.done = 0
+        self.distance = math.nan
+
+    def loss(self, generator: nn.Module) -> Tensor:
+        """Return a generator's squared distance from the target, noise included, estimated from a batch."""
+        each = max(2, self._settings.batch // max(1, self._classes))
+        labels = torch.eye(max(1, self._classes)).repeat_interleave(each, dim=0)
+        noise = torch.randn(len(labels), self._settings.image_noise, generator=self._noise)
+        condition = labels.to(self._device) if self._classes else None
+        with bfloat16_products(self._device):
+            seen = self._features(generator(noise.to(self._device), condition))
+        seen = seen.float().reshape(len(self._means), each, -1)
+        # The batch's own scatter is taken off: what is left is unbiased.
+        gaps = (seen.mean(1) - self._means).square().sum(1) - seen.var(1).sum(1) / each
+        loss: Tensor = (self._weights * gaps).sum()
+        return loss
+
+    def step(self) -> None:
+        """Take one step."""
+        loss = self.loss(self.generator)
+        for group in self._optimizer.param_groups:
+            group["lr"] = self._rate()
+        self._optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        self._optimizer.step()
+        self.done += 1
+        self.distance = float(loss.detach()) - self._floor
+        self._follow()
+
+    def _rate(self) -> float:
+        """Return the learning rate, which falls along a cosine."""
+        turn = (1 + math.cos(math.pi * self.done / self._settings.fit_steps)) / 2
+        return self._settings.generator_lr * (_LAST_RATE + (1 - _LAST_RATE) * turn)
+
+    @torch.no_grad()
+    def _follow(self) -> None:
+        past = min(self._settings.generator_average, 1 - 1 / self.done)
+        for kept, new in zip(self.average.parameters(), self.generator.parameters(), strict=True):
+            kept.lerp_(new, 1 - past)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return everything that a resumed run needs."""
+        return kept_state.written(*self._learning()) | {"fit_step": torch.tensor([self.done])}
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """Take up a kept state."""
+        kept_state.take_up(tensors, *self._learning())
+        self.done = int(tensors["fit_step"][0])
+
+    def _learning(self) -> tuple[dict[str, nn.Module], dict[str, torch.optim.Optimizer]]:
+        return {"generator": self.generator, "average": self.average}, {"optimizer": self._optimizer}
+
+
+def of_images(encoder: object) -> ImageEncoder:
+    """Return an encoder as one of images."""
+    if not isinstance(encoder, ImageEncoder):
+        raise TypeError("a mean embedding is of images")
+    return encoder

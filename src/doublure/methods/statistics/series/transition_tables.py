@@ -1,0 +1,292 @@
+"""What noisy tables of steps teach: the hands of ``statistics`` on series."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from doublure.encode.series_codes import SeriesCodes
+from doublure.methods.method import Job
+from doublure.methods.statistics.binning import believed_counts, closest_counts
+from doublure.methods.statistics.series.chain_fit import ChainTables, expected, fit_chain
+from doublure.methods.statistics.series.method import MOST_GROUPS
+from doublure.methods.statistics.series.step_counts import LEAST_SHARE, StepCounts
+from doublure.networks.chains import ChainGenerator
+from doublure.private.accounting import DiscreteGaussianEvent
+from doublure.training.kept_tables import Floats
+
+if TYPE_CHECKING:
+    from doublure.encode.encoder import Encoder
+    from doublure.methods.statistics.series.method import SeriesStatisticsSettings
+
+_RAKES = 20
+_LEAST_EFFECT = 0.03
+"""The least likely that an attribute's value makes a state to begin with, beside all values together."""
+_LEAST_KEPT = 0.05
+"""Of a table that chains begin with, what is as if the two steps had nothing to do with one another."""
+
+
+def untaught(encoder: Encoder, settings: SeriesStatisticsSettings) -> ChainGenerator:
+    """Return a generator of the right shape."""
+    codes = _of_series(encoder)
+    return ChainGenerator(
+        codes.sizes,
+        length=codes.schema.length,
+        levels=settings.levels,
+        groups=settings.groups + max(codes.states),
+        condition_width=codes.condition_width,
+        persistence=settings.persistence,
+    )
+
+
+def taught(job: Job, settings: SeriesStatisticsSettings, events: Sequence[DiscreteGaussianEvent]) -> ChainGenerator:
+    """Release the tables of a job's series and teach a generator what they say.
+
+    Args:
+        job: The run.
+        settings: Settled.
+        events: What the plan pays for, a release each.
+    """
+    generator = untaught(job.encoder, settings)
+    job.progress.stage("count", len(events))
+    codes = _of_series(job.encoder)
+    counts = StepCounts(job, codes, settings, events)
+    tables = _StepTables(counts)
+    job.progress.stage("teach the generator", (1 + len(counts.groups)) * settings.fit_steps)
+    fits = 0
+
+    def at(step: int) -> None:
+        job.check_stop()
+        job.progress.at(fits * settings.fit_steps + step)
+
+    levels = tables.of_levels(generator.levels.start.shape[1])
+    misfit = fit_chain(generator.levels, levels, steps=settings.fit_steps, prior=settings.prior, at=at)
+    job.log({"chain": "levels", "misfit": round(misfit, 4)})
+    with torch.no_grad():
+        own = generator.levels
+        by_group, _ = expected(own.start, own.transitions, own.effects, levels.values, levels.weights)
+    for channel, chain in enumerate(generator.steps):
+        fits += 1
+        steps = tables.of_steps(channel, by_group[channel], generator.ends.shape[1])
+        misfit = fit_chain(chain, steps, steps=settings.fit_steps, prior=settings.prior, at=at)  # type: ignore[arg-type]
+        job.log({"chain": list(codes.schema.channels)[channel], "misfit": round(misfit, 4)})
+        groups = counts.groups[channel]
+        with torch.no_grad():
+            generator.shares[channel].copy_(torch.from_numpy(groups.shares / groups.size))
+            generator.ends[channel] = ((torch.arange(generator.ends.shape[1]) + 1.0) / groups.size).clamp(max=1)
+    job.progress.at((1 + fits) * settings.fit_steps)
+    return generator
+
+
+class _StepTables:
+    """What follows from the releases.
+
+    Args:
+        counts: The releases.
+
+    Attributes:
+        values: ``(R, K)`` groups of series: what values of all attributes they have, as one-hot blocks.
+        weights: ``(R,)`` how large each group is, as if attributes had nothing to do with one another.
+    """
+
+    def __init__(self, counts: StepCounts) -> None:
+        self._counts = counts
+        self._length = len(counts.pairs[0]) + 1
+        self.values, self.weights = value_groups(counts.shares)
+
+    # -- what chains are taught by ---------------------------------------------------------------------------------
+
+    def of_levels(self, states: int) -> ChainTables:
+        """Return what is known of the chain of the channels' levels, with so many states."""
+        sizes = [each.size for each in self._counts.levels]
+        masses = [
+            each.join(closest_counts(counts, np.full(len(counts), self._counts.fine_variance), total=self._counts.rows))
+            for each, counts in zip(self._counts.levels, self._counts.level_bins, strict=True)
+        ]
+        logs = torch.stack([_padded_logs(mass / self._counts.rows, states) for mass in masses])
+        return ChainTables(
+            present=_present(sizes, states),
+            start=logs[:1],
+            transitions=logs[None, 1:, None, :].expand(1, len(sizes) - 1, states, states),
+            effects=self._effects(self._counts.level_values, [mass / self._counts.rows for mass in masses], states),
+            pairs=_stacked([table[None] for table in self._counts.between], (1, states, states)) / self._counts.rows,
+            singles=self._by_value(self._counts.level_values, states) / self._counts.rows,
+            values=self.values,
+            weights=self.weights[:, None],
+            precision=self._precision,
+        )
+
+    def of_steps(self, channel: int, weights: Tensor, states: int) -> ChainTables:
+        """Return what is known of a channel's chains, with so many states.
+
+        Args:
+            channel: Its place.
+            weights: ``(R, levels)`` shares of all series: group of attributes' values, level.
+            states: G.
+        """
+        own, levels = self._counts.groups[channel], len(weights[0])
+        masses = self._masses(channel)
+        by_step = self._masses_by_step(channel, masses)
+        begun = np.log(self._transitions(channel, masses))[:, None]
+        transitions = torch.zeros(levels, self._length - 1, states, states)
+        shifted = begun + np.log(by_step[1:] / np.maximum(masses, LEAST_SHARE))[:, None]
+        transitions[: len(begun), :, : own.size, : own.size] = torch.from_numpy(shifted)
+        return ChainTables(
+            present=_present([own.size] * self._length, states),
+            start=_padded_logs(by_step[0], states)[None],
+            transitions=transitions,
+            effects=self._effects(self._counts.step_values[channel], by_step, states),
+            pairs=_stacked(self._counts.pairs[channel], (levels, states, states)) / self._counts.rows,
+            singles=self._by_value(self._counts.step_values[channel], states) / self._counts.rows,
+            values=self.values,
+            weights=weights,
+            precision=self._precision,
+        )
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    @property
+    def _precision(self) -> float:
+        return float(self._counts.rows**2 / self._counts.variance)
+
+    def _by_value(self, tables: Sequence[Sequence[Floats]], states: int) -> Tensor:
+        """Return ``(S, K, states)`` from tables ``(G, values)`` that are given by step and attribute."""
+        side_by_side = [np.concatenate(own, axis=1).T if own else np.zeros((0, 0)) for own in tables]
+        return _stacked(side_by_side, (sum(self._counts.sizes), states))
+
+    def _effects(self, tables: Sequence[Sequence[Floats]], masses: Sequence[Floats] | Floats, states: int) -> Tensor:
+        """Return ``(K, S, states)``: by how much each value makes a state likelier, as far as that is no noise.
+
+        Args:
+            tables: By step and attribute, ``(G, values)``.
+            masses: By step, ``(G,)`` shares over all values.
+            states: As many as the widest step has, or more.
+        """
+
+        def effect(table: Floats, mass: Floats, shares: Floats) -> Floats:
+            alone = np.outer(np.maximum(mass, LEAST_SHARE), shares) * self._counts.rows
+            found = believed_counts(table, alone, variance=self._counts.variance)
+            likelier: Floats = np.log(np.maximum(found / alone, _LEAST_EFFECT))
+            return likelier
+
+        effects = [
+            [effect(table, mass, shares) for table, shares in zip(own, self._counts.shares, strict=True)]
+            for own, mass in zip(tables, masses, strict=True)
+        ]
+        return self._by_value(effects, states).transpose(0, 1)
+
+    def _masses(self, channel: int) -> Floats:
+        """Return ``(groups,)`` the shares of a channel's groups over all steps."""
+        counts, rows = self._counts.fine[channel], self._counts.rows * self._length
+        noise = np.full(len(counts), self._counts.fine_variance * self._length)
+        masses: Floats = self._counts.groups[channel].join(closest_counts(counts, noise, total=rows)) / rows
+        return masses
+
+    def _masses_by_step(self, channel: int, masses: Floats) -> Floats:
+        """Return ``(steps, groups)`` positive shares: of each step by its tables, of all steps where that is noise."""
+        counts, precision = np.zeros((self._length, len(masses))), np.zeros(self._length)
+
+        def add(step: int, table: Floats) -> None:
+            cells = table.size / len(masses)
+            counts[step] += table.sum(axis=tuple(range(1, table.ndim))) / cells
+            precision[step] += 1 / cells
+
+        for step, table in enumerate(self._counts.pairs[channel]):
+            add(step, table.transpose(1, 0, 2))
+            add(step + 1, table.transpose(2, 0, 1))
+        for step, own in enumerate(self._counts.step_values[channel]):
+            for table in own:
+                add(step, table)
+        variance = float((self._counts.variance / precision).mean())
+        base = np.tile(masses * self._counts.rows, (self._length, 1))
+        found = np.maximum(believed_counts(counts / precision[:, None], base, variance=variance), LEAST_SHARE)
+        shares: Floats = found / found.sum(1, keepdims=True)
+        return shares
+
+    def _transitions(self, channel: int, masses: Floats) -> Floats:
+        """Return ``(levels, groups, groups)`` chances of what follows within each level, at all steps together.
+
+        Each level's table gives way to that of all levels, and this to steps that have nothing to do with one another,
+        by as much as it is noise (James and Stein's estimator, its positive part).
+        """
+        tables = np.sum(self._counts.pairs[channel], axis=0)
+        variance = self._counts.variance * len(self._counts.pairs[channel])
+        total = self._counts.rows * len(self._counts.pairs[channel])
+        alone = np.outer(masses, masses) * total
+        together = believed_counts(tables.sum(0), alone, variance=variance * len(tables))
+        found: Floats = np.empty_like(tables)
+        for level, table in enumerate(tables):
+            share = max(table.sum(), 1.0) / total
+            own = believed_counts(table, together * share, variance=variance)
+            sides = np.outer(own.sum(1), own.sum(0)) / own.sum()
+            mixed = (1 - _LEAST_KEPT) * own + _LEAST_KEPT * sides + LEAST_SHARE * own.sum()
+            found[level] = mixed / mixed.sum(1, keepdims=True)
+        return found
+
+
+def value_groups(shares: Sequence[Floats]) -> tuple[Tensor, Tensor]:
+    """Return groups of series by the values of all attributes: every combination, or a sample of so many.
+
+    In a sample every value of an attribute stands as often as it should, once at least, and the groups' weights are
+    such that each attribute's shares are kept.
+
+    Args:
+        shares: Of each attribute, positive, adding up to 1.
+
+    Returns:
+        ``(R, K)`` one-hot blocks, one an attribute, and weights ``(R,)`` that add up to 1.
+    """
+    combinations = math.prod(len(own) for own in shares)
+    if combinations <= MOST_GROUPS:
+        listed = list(product(*(range(len(own)) for own in shares)))
+        codes = np.array(listed, dtype=np.int64).reshape(combinations, len(shares))
+    else:
+        rows = max(MOST_GROUPS, *(len(own) for own in shares))
+        rng = np.random.default_rng(0)
+        codes = np.stack([rng.permutation(_spread(own, rows)) for own in shares], axis=1)
+    weights = np.full(len(codes), 1 / len(codes))
+    for _ in range(_RAKES):
+        for place, own in enumerate(shares):
+            weights *= (own / np.bincount(codes[:, place], weights, len(own)))[codes[:, place]]
+    blocks = [np.eye(len(own))[codes[:, place]] for place, own in enumerate(shares)]
+    values = np.concatenate([np.zeros((len(codes), 0)), *blocks], axis=1)
+    return torch.from_numpy(values).float(), torch.from_numpy(weights).float()
+
+
+def _spread(shares: Floats, rows: int) -> npt.NDArray[np.int64]:
+    """Return ``(rows,)`` values, each at least once and otherwise in proportion."""
+    spare = rows - len(shares)
+    ends = np.round(np.cumsum(shares) / shares.sum() * spare).astype(np.int64)
+    return np.repeat(np.arange(len(shares)), 1 + np.diff(ends, prepend=0))
+
+
+def _present(sizes: Sequence[int], states: int) -> Tensor:
+    return torch.arange(states)[None] < torch.tensor(list(sizes))[:, None]
+
+
+def _padded_logs(shares: Floats, states: int) -> Tensor:
+    logs = torch.zeros(states)
+    logs[: len(shares)] = torch.from_numpy(np.log(np.maximum(shares, LEAST_SHARE)))
+    return logs
+
+
+def _stacked(tables: Sequence[Floats], shape: tuple[int, ...]) -> Tensor:
+    """Return ``(tables, *shape)``, zeros where a table has no cell."""
+    stacked = torch.zeros(len(tables), *shape)
+    for place, table in enumerate(tables):
+        corner = tuple(slice(size) for size in table.shape)
+        stacked[place][corner] = torch.from_numpy(table).float()
+    return stacked
+
+
+def _of_series(encoder: Any) -> SeriesCodes:
+    if not isinstance(encoder, SeriesCodes):
+        raise TypeError("statistics counts codes of series")
+    return encoder

@@ -1,0 +1,120 @@
+"""A plan in words and figures, for a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from doublure.guarantee import beside, figure
+from doublure.methods import registry as table
+from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
+
+if TYPE_CHECKING:
+    from doublure.access import Access
+    from doublure.planning.planner import Plan
+
+_SHARES = (0.75, 0.5, 0.25, 0.1)
+
+
+def explain(made: Plan) -> str:
+    """Return a plan in words and figures."""
+    lines = [f"Method {made.method}: {table.METHODS[made.method]}"]
+    unit = made.unit
+    lines.append(f"Unit of privacy: one {unit['name']}, at most {unit['max_records']} record(s) of each")
+    lines.append(_budget(made))
+    lines.append("What touches private records:")
+    together = "together (composed, not added up)"
+    prices = [(access.purpose, _price(access)) for access in made.touches]
+    epsilon, delta = made.worst_case or (made.epsilon, made.delta)
+    if epsilon is not None:
+        prices.append((together, _figures(epsilon, delta)))
+    width = max((len(purpose) for purpose, _ in prices), default=0)
+    lines += [f"  {purpose:<{width}}   {price}" for purpose, price in prices]
+    if any(access.path is not None and access.epsilon is None for access in made.touches):
+        lines.append("  (–: with the noise that the schema asks for, and in no total)")
+    said = made.guarantee
+    lines += [f"  {who}: {what}" for who, what in beside(said.kind, said.model_dump())]
+    lines += _noise(made)
+    lines += _known_and_not(made)
+    time = _duration(made.seconds_estimate)
+    lines.append(f"A fit needs about {made.memory_bytes / 1e9:.1f} GB, and {time} of one core of this machine")
+    settings = ", ".join(f"{key}={value}" for key, value in made.settings.shown().items() if value is not None)
+    lines.append(f"Settings: {settings}")
+    lines += [f"Public source: {source}" for source in made.settings.public_sources]
+    lines += [f"Warning: {warning}" for warning in made.warnings]
+    lines += _claims(made)
+    return "\n".join(lines)
+
+
+def _budget(made: Plan) -> str:
+    if made.epsilon is None:
+        return f"No budget: {'nothing is protected' if made.guarantee.kind == 'none' else 'no ε is claimed'}"
+    if made.worst_case is None:
+        return f"Budget: ε = {figure(made.epsilon)}, δ = {figure(made.delta)}, add/remove, accountant {made.accountant}"
+    epsilon, delta = made.worst_case
+    return (
+        f"Ceiling: ε_μ = {figure(made.epsilon)} at δ_μ = {figure(made.delta)}, measured afterwards. Charged to the "
+        f"ledger, worst case: ε = {figure(epsilon)}, δ = {figure(delta)}, add/remove, accountant {made.accountant}"
+    )
+
+
+def _known_and_not(made: Plan) -> list[str]:
+    """Return what a Bayesian claim will come to, as far as that is known before a record is read."""
+    if made.worst_case is None:
+        return []
+    from doublure.methods.bayesgan.claim import forecast
+
+    most = forecast(made, 1.0)
+    fixed = "yes" if most <= (made.epsilon or 0.0) * (1 + 1e-9) else "not for sure"
+    guesses = ", ".join(f"{figure(forecast(made, share))} ({share:g})" for share in _SHARES)
+    return [
+        f"Known beforehand: σ, q, T and the worst case; ε_μ is at most {figure(most)}; under the ceiling: {fixed}",
+        "Not known beforehand: how long gradient distances are, and so ε_μ. It would be, if each were this share of "
+        f"the longest there can be: {guesses}",
+        "The confidence of ε_μ is spent over all orders (union bound); it stays internal, its ceiling is claimed",
+    ]
+
+
+def _claims(made: Plan) -> list[str]:
+    if made.worst_case is None:
+        return [f"Claim: {made.guarantee.sentence}"]
+    return [
+        f"Claim if the ε_μ that is measured is at most the ceiling: {made.guarantee.sentence}",
+        f"Claim if it is not: {made.guarantee.worst_case.sentence}",
+    ]
+
+
+def _price(access: Access) -> str:
+    """Return a price; a fact that a run without a claim learns has noise and no price, because it protects nobody."""
+    if access.epsilon is None:
+        return "not protected" if access.path is None else "–"
+    return _figures(access.epsilon, access.delta)
+
+
+def _figures(epsilon: float, delta: float | None) -> str:
+    return f"ε = {figure(epsilon):<9} δ = {figure(delta)}" if delta else f"ε = {figure(epsilon)}"
+
+
+def _noise(made: Plan) -> list[str]:
+    """Return how loud the noise is, as far as it applies: σ, C, q and T, or the counts' standard deviation."""
+    found = []
+    alone = sum(isinstance(access.event, GaussianEvent) for access in made.touches) == 1
+    for access in made.touches:
+        event = access.event
+        if isinstance(event, GaussianEvent):
+            bound = made.max_grad_norm if alone or access.estimated else None
+            parts = {"σ": event.noise_multiplier, "C": bound, "q": event.sample_rate, "T": event.steps}
+            figures = ", ".join(f"{name} = {value:.4g}" for name, value in parts.items() if value is not None)
+            found.append((access.purpose, figures))
+        elif isinstance(event, DiscreteGaussianEvent):
+            apart = made.epsilon is None  # nothing else of such a run has a price: votes, of which one moves two
+            cells = "each count of votes" if apart else f"each cell of {event.tables} tables of counts"
+            found.append((access.purpose, f"standard deviation {event.scale:.4g} in {cells}"))
+    return [f"Noise: {said}" if len(found) == 1 else f"Noise to {purpose}: {said}" for purpose, said in found]
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 1.5:
+        return "a second"
+    if seconds < 90:
+        return f"{round(seconds)} seconds"
+    return f"{round(seconds / 60)} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

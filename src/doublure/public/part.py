@@ -1,0 +1,91 @@
+"""The public generator within a method's settings: pinned by the plan, vouched for by its provenance."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Annotated, Any, Self, TypeAlias
+
+from pydantic import BeforeValidator
+
+from doublure.errors import RunFolderError, SettingError
+from doublure.methods.method import MethodSettings
+from doublure.public.facts import PublicFacts
+from doublure.public.folder import load as load_public
+from doublure.public.settings import PublicSettings
+from doublure.public.settings import read as read_public
+
+
+def _as_text(given: object) -> object:
+    """Return a folder's name as text, one that YAML reads as a whole number or a day included."""
+    named = isinstance(given, (Path, int, datetime.date)) and not isinstance(given, bool)
+    return str(given) if named else given
+
+
+_Place: TypeAlias = Annotated[str, BeforeValidator(_as_text)]
+
+
+class PublicPart(MethodSettings):
+    """Which public generator records are made through.
+
+    Attributes:
+        public: The folder of a public generator (``doublure public fit``).
+        public_facts: What is known of it; the plan fills it in, and a fit refuses another generator.
+    """
+
+    public: _Place = ""
+    public_facts: PublicFacts | None = None
+
+    def with_public_facts(self) -> Self:
+        """Return the settings with what is known of the public generator, read from its folder if it is not here.
+
+        Raises:
+            SettingError: The folder is none, or is damaged.
+        """
+        if self.public_facts is not None or not self.public:
+            return self
+        try:
+            return self.model_copy(update={"public_facts": load_public(self.public)})
+        except RunFolderError as error:
+            raise SettingError(f"{error.field} {error.message}", field="public", remedy=error.remedy) from None
+
+    @property
+    def facts(self) -> PublicFacts:
+        """What is known of the public generator.
+
+        Raises:
+            SettingError: No folder was named.
+        """
+        if self.public_facts is None:
+            remedy = "make one with doublure public fit, and plan with --set public=FOLDER"
+            raise SettingError("is needed: the folder of a public generator", field="public", remedy=remedy)
+        return self.public_facts
+
+    @property
+    def latent(self) -> int:
+        """D."""
+        return self.facts.latent
+
+    @property
+    def public_networks(self) -> PublicSettings:
+        """The settings that its networks were made with."""
+        return read_public(self.facts.kind, dict(self.facts.settings))
+
+    @property
+    def public_sources(self) -> tuple[str, ...]:
+        """Where the public generator comes from."""
+        return (self.facts.source,)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What a claim rests on beside the mechanism."""
+        return self.facts.assumptions
+
+    @property
+    def excluded(self) -> tuple[str, ...]:
+        """What it does not cover."""
+        return self.facts.excluded
+
+    def shown(self) -> dict[str, Any]:
+        """Return the settings as a plan is explained with; where the generator comes from has a line of its own."""
+        return {name: value for name, value in super().shown().items() if name != "public_facts"}

@@ -1,0 +1,114 @@
+"""The settings of a public generator: ``gan``'s, without conditions, and what is taught beside it.
+
+No record here is private. What the networks are is decided by these settings alone, so that ``public.json`` and a plan
+can say it and a run folder can be read without the public one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from pydantic import Field
+
+from doublure.errors import SettingError
+from doublure.methods.gan.method import GanSettings, ImageGanSettings
+from doublure.methods.method import LearningRate
+from doublure.schema import Schema
+from doublure.training.gan_settings import AdversarialSettings
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    from doublure.encode.encoder import Encoder
+
+Objective: TypeAlias = Literal["wgan-gp", "autoencoder"]
+
+
+class PublicSettings(AdversarialSettings):
+    """What public generators of every kind share.
+
+    Attributes:
+        objective: ``autoencoder``, a variational one, whose latents are told to lie as N(0, I) does: it teaches in a
+            fraction of the time and has an encoder already; or ``wgan-gp``, the paper's (Gulrajani et al. 2017).
+        noise_width: d, the latents.
+        lot_size: Records in a step.
+        steps: Steps of the critic, or of the autoencoder.
+        autoencoder_lr: Adam's, of an autoencoder, and of an encoder that is taught beside a GAN.
+        proposer: Whether ``wgan-gp`` is followed by an encoder, taught on generated records, that proposes where an
+            inversion begins.
+        proposer_steps: Its steps.
+    """
+
+    objective: Objective = "autoencoder"
+    autoencoder_lr: float = Field(default=1e-3, gt=0, le=1)
+    proposer: bool = True
+    proposer_steps: int = Field(default=2_000, ge=1, le=10_000_000)
+
+    def condition_width(self, encoder: Encoder) -> int:
+        """Return 0: what a record is called is no part of what a public generator makes."""
+        return 0
+
+    def encoder(self, shape: Encoder, initial: torch.Generator) -> nn.Module:
+        """Return an untaught encoder: records to their latents, and how uncertain those are."""
+        from doublure.networks.latent import Proposer
+
+        return Proposer(self.proposing(shape, initial), self.noise_width)
+
+    def proposing(self, shape: Encoder, initial: torch.Generator) -> nn.Module:
+        """Return the network of an encoder."""
+        return self.critic(shape, initial, 2 * self.noise_width)
+
+
+class PublicImageSettings(ImageGanSettings, PublicSettings):
+    """A public generator of images.
+
+    Attributes:
+        encoder_channels: Output channels of the encoder's convolutions.
+        encoder_features: Units of its last hidden layer.
+    """
+
+    loss: Literal["wgan-gp"] = "wgan-gp"
+    n_critic: int = Field(default=5, ge=1, le=1000)
+    noise_width: int = Field(default=32, ge=1, le=4096)
+    encoder_channels: tuple[int, ...] = Field(default=(32, 64, 64), min_length=1, max_length=6)
+    encoder_features: int = Field(default=256, ge=1, le=4096)
+
+    def proposing(self, shape: Encoder, initial: torch.Generator) -> nn.Module:
+        """Return the network of an encoder: as a critic's, and wider."""
+        wide = self.model_copy(update={"critic_channels": self.encoder_channels, "features": self.encoder_features})
+        return wide.critic(shape, initial, 2 * self.noise_width)
+
+
+class PublicTableSettings(GanSettings, PublicSettings):
+    """A public generator of rows."""
+
+    loss: Literal["wgan-gp"] = "wgan-gp"
+    n_critic: int = Field(default=5, ge=1, le=1000)
+    critic_lr: LearningRate = 5e-4
+    noise_width: int = Field(default=32, ge=1, le=4096)
+
+
+TYPES: dict[str, type[PublicSettings]] = {"images": PublicImageSettings, "table": PublicTableSettings}
+_SIZES: dict[str, Any] = {
+    "images": {"lot_share": 0.002, "smallest_lot": 64, "largest_lot": 128},
+    "table": {"lot_share": 0.02, "smallest_lot": 64, "largest_lot": 512},
+}
+_STEPS: dict[Objective, int] = {"autoencoder": 6_000, "wgan-gp": 20_000}
+
+
+def read(kind: str, given: dict[str, Any]) -> PublicSettings:
+    """Return settings of a kind of data.
+
+    Raises:
+        SettingError: One is unknown or out of range, or there are no public generators of this kind.
+    """
+    if kind not in TYPES:
+        remedy = "give images or a table"
+        raise SettingError(f"there is no public generator of kind {kind}", field="kind", remedy=remedy)
+    return TYPES[kind].read(given)
+
+
+def settled(settings: PublicSettings, schema: Schema) -> PublicSettings:
+    """Return settings with the lot and the number of steps decided, from the number of public records."""
+    return settings.with_public_sizes(schema, steps=_STEPS[settings.objective], **_SIZES[schema.kind])

@@ -1,0 +1,1 @@
+"""What is given away: bundle, card, dictionary; and how it is verified."""

@@ -1,0 +1,295 @@
+"""What leaves the house: a bundle of artificial data, its card and its data dictionary.
+
+A bundle holds ``data.parquet`` and ``data.csv`` (or one of them), for images ``data.npz``, for series all three;
+``card.json``,
+``card.html`` and ``dictionary.json``; and nothing else. It is made from the generator, the plan and the resolved
+schema alone; ``internal/`` is never read.
+The ledger records the release before the bundle appears, and the card proves it:
+:func:`doublure.releasing.verifying.verify` finds that record again.
+"""
+
+from __future__ import annotations
+
+import datetime
+import operator
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, SupportsIndex
+
+from doublure._version import __version__
+from doublure.advisories import REMEDY, known_fault
+from doublure.data.tables.writing import defused
+from doublure.errors import InputError, LedgerError, RunFolderError, SettingError
+from doublure.guarantee import Kind
+from doublure.ledger import Ledger
+from doublure.ledger.chain import canonical
+from doublure.ledger.request import facts
+from doublure.private.executed import Executed, as_priced
+from doublure.releasing.verifying import CARD, VERSION, claims_sha256, verify
+from doublure.releasing.writing import FORMS, write_sample
+from doublure.run.folder import sha256_of
+from doublure.run.synthesizer import Synthesizer
+from doublure.schema import ResolvedSchema
+from doublure.schema.columns import label
+from doublure.schema.images import ImageSchema
+from doublure.schema.kinds import RECORDS
+from doublure.schema.series import SeriesSchema
+from doublure.support import files, seeding
+from doublure.support.progress import Progress
+
+_PAGE, _DICTIONARY = "card.html", "dictionary.json"
+_REVIEW_YEARS = 2
+_DEFUSED = "text and column names that a spreadsheet would run as a formula have an apostrophe (') before them"
+_EDITED = "the run folder was edited; fit again"
+_FIRST_LIMITS = {
+    "table": (
+        "Every row is artificial; one may still equal a real one.",
+        "Rare combinations and small groups are approximated worst; check them before relying on them.",
+    ),
+    "images": (
+        "Every image is artificial; one may still look like a real one.",
+        "Rare classes and unusual images are approximated worst; look at them before relying on them.",
+    ),
+    "series": (
+        "Every series is artificial; one may still look like a real one. None belongs to a day of the calendar.",
+        "Peaks, rare attributes and what happens seldom are approximated worst; check them before relying on them.",
+    ),
+}
+_ERROR_LIMIT = "Figures computed from this data carry the error of the generator besides that of sampling."
+_COVERAGE_LIMIT = (
+    "The guarantee covers what the unit's records add to the release, not what is known about a group from elsewhere."
+)
+_UNIT_LIMIT: dict[Kind, str] = {
+    "dp": _COVERAGE_LIMIT,
+    "bayesian-dp": _COVERAGE_LIMIT,
+    "empirical": "No guarantee covers anybody's records: the estimate is an average over this data set.",
+    "none": "No guarantee covers anybody's records: private ones may stand among these as they are.",
+}
+
+
+def release(
+    syn: Synthesizer,
+    out: str | Path,
+    *,
+    n: SupportsIndex,
+    seed: SupportsIndex | None = None,
+    ledger: Ledger | str | Path | None = None,
+    formats: Sequence[str] | None = None,
+    spreadsheet_safe: bool = False,
+    title: str | None = None,
+    contact: str | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Write a bundle.
+
+    Args:
+        syn: A fitted understudy.
+        out: A folder that does not exist yet, or is empty.
+        n: Artificial rows, images or series.
+        seed: Makes them repeatable.
+        ledger: Where the release is recorded; found through the run when left out.
+        formats: ``csv``, ``parquet`` or both for a table, ``npz`` for images, any of the three for series; all of
+            them if left out.
+        spreadsheet_safe: Defuse text that a spreadsheet would run as a formula.
+        title: The card's title.
+        contact: Whom to ask.
+        progress: Who listens.
+
+    Returns:
+        The card.
+
+    Raises:
+        InputError: The folder is not empty, the guarantee is not one that the plan gives, something else ran than was
+            priced, or the ledger is not found.
+    """
+    asked = Path(out)
+    fault = known_fault(syn.run.get("doublure_version"), syn.plan.to_json())
+    if fault is not None:
+        raise RunFolderError(fault, field=syn.plan.method, remedy=REMEDY)
+    rows, forms = _check_arguments(asked, n, formats, FORMS[syn.schema.kind])
+    if not syn.plan.may_claim(syn.guarantee):
+        raise RunFolderError("is not what the plan gives", field="guarantee", remedy="release what load returns")
+    executed = _executed(syn)
+    book, reservation = _ledger_of(syn, ledger)
+    with files.whole_folder(asked) as staging:
+        entropy = seeding.chosen(seed)
+        for form in forms:
+            file = staging / f"data.{form}"
+            write_sample(syn, file, rows, seed=entropy, spreadsheet_safe=spreadsheet_safe, progress=progress)
+        described = dictionary(syn.schema, spreadsheet_safe=spreadsheet_safe)
+        files.write_json(staging / _DICTIONARY, {"watermark": syn.guarantee.watermark, **described})
+        listed = [_entry(staging / f"data.{form}", rows) for form in forms] + [_entry(staging / _DICTIONARY, None)]
+        card = _card(syn, listed, executed, book.dataset, title, contact)
+        recorded = {file["path"]: file["sha256"] for file in listed} | {CARD: claims_sha256(card)}
+        card["ledger"] = book.record_release(reservation, recorded, syn.guarantee.kind).to_json()
+        _write_card(staging, card, _sheet(syn, rows, entropy), RECORDS[syn.schema.kind])
+    return card
+
+
+def _check_arguments(
+    target: Path, n: SupportsIndex, formats: Sequence[str] | None, known: Sequence[str]
+) -> tuple[int, list[str]]:
+    if files.holds_anything(target):
+        raise InputError("is not empty", field=target, remedy="choose another -o")
+    try:
+        rows = operator.index(n)
+    except TypeError:
+        rows = 0
+    if isinstance(n, bool) or rows < 1:
+        raise SettingError("must be a whole number of at least 1", field="n", remedy="say how many rows to release")
+    forms = [formats] if isinstance(formats, str) else list(dict.fromkeys(known if formats is None else formats))
+    if not forms or any(form not in known for form in forms):
+        raise SettingError("has an unknown format", field="format", remedy=f"use {' or '.join(known)}")
+    return rows, forms
+
+
+def _ledger_of(syn: Synthesizer, ledger: Ledger | str | Path | None) -> tuple[Ledger, str]:
+    """Return the ledger and the reservation that paid, once it is sure that it paid for this plan.
+
+    Raises:
+        RunFolderError: The run names no entry, or the ledger's entry is of another plan.
+        LedgerError: The ledger is not found.
+    """
+    kept = syn.run.get("ledger")
+    if not isinstance(kept, dict) or not isinstance(kept.get("reservation"), str):
+        raise RunFolderError("names no ledger entry", field="run.json", remedy="fit with a ledger")
+    try:
+        book = (
+            ledger if isinstance(ledger, Ledger) else Ledger.open(ledger if ledger is not None else str(kept["path"]))
+        )
+        mine = [record for record in book.entries if record.body.get("id") == kept["reservation"]]
+    except (LedgerError, KeyError) as error:
+        found = error if isinstance(error, LedgerError) else LedgerError("is not named", field="ledger")
+        remedy = found.remedy if ledger is not None else "put it back as it was, or name it with --ledger"
+        raise LedgerError(found.message, field=found.field, remedy=remedy) from None
+    for record in mine:
+        if record.kind == "reserve" and canonical(record.body["plan"]) != canonical(facts(syn.plan)):
+            raise RunFolderError("is not the plan that the ledger paid for", field="plan.json", remedy=_EDITED)
+    return book, kept["reservation"]
+
+
+def _sheet(syn: Synthesizer, n: int, seed: int) -> bytes | None:
+    """Return a contact sheet of some of the released images, for the card's page; None for a table."""
+    if not isinstance(syn.schema, ImageSchema):
+        return None
+    from doublure.data.images.sheets import examples, png
+    from doublure.data.images.writing import sheet_of
+
+    shown = examples(next(syn.sample_chunks(n, seed=seed)), syn.schema)
+    return png(sheet_of(shown, syn.schema, {"watermark": syn.guarantee.watermark}))
+
+
+def dictionary(schema: ResolvedSchema, *, spreadsheet_safe: bool = False) -> dict[str, Any]:
+    """Return the data dictionary: every column with its type and domain, from public or bought facts.
+
+    Args:
+        schema: Every fact known.
+        spreadsheet_safe: Say under which name a column is written whose own name a spreadsheet would run.
+    """
+    columns = []
+    for name, column in schema.columns.items():
+        bounds = getattr(column, "bounds", None)
+        columns.append(
+            {
+                "name": name,
+                "type": column.type,
+                "values": [label(value) for value in getattr(column, "domain", ())] or None,
+                "bounds": None if bounds is None else [_plain(end) for end in bounds],
+                "precision": getattr(column, "precision", None),
+                "missing": list(column.missing_tokens[1:]) if isinstance(column.missing, tuple) else column.missing,
+                "roles": list(column.roles),
+                "derived_from": schema.derived.get(name),
+            }
+        )
+        if spreadsheet_safe and defused(name) != name:
+            columns[-1]["written_as"] = defused(name)
+    constraints = [constraint.model_dump(mode="json") for constraint in schema.constraints]
+    described = {"version": VERSION, "kind": schema.kind, "columns": columns, "constraints": constraints}
+    if spreadsheet_safe:
+        described["spreadsheet_safe"] = _DEFUSED
+    if isinstance(schema, ImageSchema):
+        arrays = {"images": "(n, height, width, channels), uint8", "labels": "(n,)"}
+        shape = list(schema.shape)
+        described |= {"images": {"shape": shape, "range": [0, 255], "arrays": arrays if columns else arrays["images"]}}
+    if isinstance(schema, SeriesSchema):
+        described |= {"series": _described_series(schema)}
+    return described
+
+
+def _described_series(schema: SeriesSchema) -> dict[str, Any]:
+    """Return how series are written: their steps, and which array or column holds what."""
+    windows = schema.series
+    return {
+        "length": schema.length,
+        "step": windows.step if windows.time is not None else None,
+        "timezone": windows.timezone,
+        "channels": list(schema.channels),
+        "attributes": list(schema.attributes),
+        "arrays": {"values": "(n, length, channels), NaN for a missing step", "channels": "names"},
+        "columns": {"series": "numbered from 1", "step": "numbered from 0", "clock": "of a day, where series are days"},
+    }
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if hasattr(value, "isoformat") else value
+
+
+def _entry(path: Path, rows: int | None) -> dict[str, Any]:
+    return {"path": path.name, "sha256": sha256_of(path), "rows": rows}
+
+
+def _executed(syn: Synthesizer) -> bool | None:
+    """Return whether what ran is known to be what was priced; None where nothing was.
+
+    Raises:
+        RunFolderError: Something else ran.
+    """
+    if any(access.event is None for access in syn.plan.touches):
+        return None
+    if syn.executed is None:
+        return False
+    Executed(syn.plan.touches).take_up(syn.executed)
+    return as_priced(syn.executed)
+
+
+def _card(
+    syn: Synthesizer,
+    listed: list[dict[str, Any]],
+    executed: bool | None,
+    dataset: str,
+    title: str | None,
+    contact: str | None,
+) -> dict[str, Any]:
+    """Return the card, its ledger entry and its page still to come."""
+    now = datetime.datetime.now(datetime.UTC)
+    return {
+        "version": VERSION,
+        "doublure_version": __version__,
+        "created": now.isoformat(timespec="seconds"),
+        "title": title or f"Artificial {syn.schema.kind} for {dataset}",
+        "contact": contact,
+        "method": syn.plan.method,
+        "watermark": syn.guarantee.watermark,
+        "guarantee": syn.guarantee.to_json(),
+        "touches": [access.to_json() for access in syn.plan.touches],
+        "executed": executed,
+        "schema_sha256": syn.plan.schema_sha256,
+        "public_sources": list(syn.plan.settings.public_sources),
+        "ledger": None,
+        "files": listed,
+        "limits": [*_FIRST_LIMITS[syn.schema.kind], _ERROR_LIMIT, _UNIT_LIMIT[syn.guarantee.kind]],
+        "review_by": now.replace(year=now.year + _REVIEW_YEARS, day=min(now.day, 28)).date().isoformat(),
+    }
+
+
+def _write_card(folder: Path, card: dict[str, Any], sheet: bytes | None, records: str) -> None:
+    """Write the page first, so that the card can list its hash."""
+    from doublure.report import card_page
+
+    page = card_page(card, sheet, records).encode()
+    files.write_atomic(folder / _PAGE, lambda file: file.write(page))
+    card["files"] = [*card["files"], _entry(folder / _PAGE, None)]
+    files.write_json(folder / CARD, card)
+
+
+__all__ = ["dictionary", "release", "verify"]

@@ -1,0 +1,1 @@
+"""Where a run, real data, measures and attacks meet."""

@@ -1,0 +1,223 @@
+"""What the owner of a run can look at that nobody else can: the critic, the generator's noise, and another fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from doublure.attack.attack_data import Refit
+from doublure.encode.columns import Floats
+from doublure.errors import InputError
+from doublure.guarantee import Guarantee
+from doublure.methods import registry as methods
+from doublure.methods.method import Job, encoded_records, encoder_for
+from doublure.planning import Plan
+from doublure.run.synthesizer import Synthesizer
+from doublure.schema import ResolvedSchema
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from doublure.encode.encoder import Encoder
+
+_BLOCK = 2000
+_CRITICS = ("critic", "critic/critic", "latents/critic")
+"""Under which names a run's state holds its critic, all weights in a row."""
+
+
+class Inside:
+    """The inside of a run; see :class:`doublure.attack.attack_data.White`.
+
+    Args:
+        syn: The understudy.
+        kept: The state that the run has kept, if there is any.
+    """
+
+    def __init__(self, syn: Synthesizer, kept: Mapping[str, Tensor] | None) -> None:
+        self._syn = syn
+        self._kept = kept or {}
+        self._settings: Any = syn.plan.settings
+        self._encoder: Encoder = encoder_for(syn.schema, self._settings)
+
+    @cached_property
+    def critic(self) -> Callable[[Any], Floats] | None:
+        """Records to scores, high for what the critic takes for real; None where none was kept, or can be asked."""
+        weights = next((self._kept[name] for name in _CRITICS if name in self._kept), None)
+        if weights is None:
+            return None
+        import torch
+
+        from doublure.networks.noise_layer import NoiseLayer
+
+        try:
+            own, encoder, seen = _judging(self._settings, self._encoder)
+        except InputError:  # latentgan's public generator has gone
+            return None
+        network: nn.Module = own.critic(encoder, torch.Generator().manual_seed(0))
+        if sum(part.numel() for part in network.parameters()) != weights.numel():
+            return None
+        torch.nn.utils.vector_to_parameters(weights.flatten().float(), network.parameters())
+        network.eval()
+        for part in network.modules():
+            if isinstance(part, NoiseLayer):
+                part.silence()
+        steered = bool(own.condition_width(encoder))
+
+        def scores(content: Any) -> Floats:
+            return self._by_block(content, lambda body, condition: network(seen(body), condition if steered else None))
+
+        return scores
+
+    def encoded(self, content: Any) -> tuple[Floats, Any]:
+        """Return bodies ``(N, D)`` and conditions ``(N, K)``, None where there are none."""
+        body, condition = self._encoder.split(self._encoder.expand(self._encoder.compact(content)))
+        return np.asarray(body.flatten(1).double().numpy()), condition
+
+    def noise(self, n: int, rng: np.random.Generator) -> Floats:
+        """Return ``(n, Z)`` noise as the generator takes it."""
+        width = getattr(self._settings, "sample_noise", getattr(self._settings, "noise_width", 1))
+        return rng.standard_normal((n, width))
+
+    def generated(self, noise: Floats, conditions: Any) -> Floats:
+        """Return ``(N, D)`` bodies."""
+        import torch
+
+        generator = self._syn.generator.eval()
+        with torch.inference_mode():
+            bodies: Tensor = generator(torch.from_numpy(noise).float(), conditions).flatten(1)
+        return np.asarray(bodies.double().numpy())
+
+    def crafted(self, n: int, rng: np.random.Generator) -> Any:
+        """Return records drawn uniformly over what the schema allows: like no real one."""
+        import torch
+
+        from doublure.encode.series import SeriesEncoder
+        from doublure.encode.series_codes import SeriesCodes
+        from doublure.encode.table import TableEncoder
+
+        encoder = self._encoder
+        rows = torch.from_numpy(rng.uniform(-1, 1, (n, encoder.width)).astype(np.float32))
+        if isinstance(encoder, TableEncoder):
+            for block in encoder.blocks:
+                if block.kind == "softmax":
+                    rows[:, block.place] = 1.0
+            return encoder.decode(rows, rng)
+        if isinstance(encoder, SeriesEncoder):
+            body, _ = encoder.split(rows)
+            for planes in encoder.planes:
+                body[:, planes.first : planes.place] = 1.0
+            rows[:, : encoder.width - encoder.condition_width] = body.flatten(1)
+        first = encoder.width - encoder.condition_width
+        if isinstance(encoder, SeriesCodes):
+            sizes = np.repeat(encoder.sizes, encoder.schema.length)
+            rows[:, :first] = torch.from_numpy(rng.integers(0, sizes, (n, first)).astype(np.float32))
+        if encoder.condition_width:
+            rows[:, first:] = encoder.draw_conditions(n, rng)
+        return encoder.decode(rows, rng)
+
+    def _by_block(self, content: Any, look: Callable[[Tensor, Tensor | None], Tensor]) -> Floats:
+        import torch
+
+        compact = self._encoder.compact(content)
+        with torch.no_grad():  # and no inference mode: an inversion follows gradients of its own
+            parts = [
+                look(*self._encoder.split(self._encoder.expand(compact[first : first + _BLOCK])))
+                for first in range(0, len(compact), _BLOCK)
+            ]
+            return np.asarray(torch.cat(parts).double().numpy())
+
+
+def _judging(settings: Any, encoder: Encoder) -> tuple[Any, Encoder, Callable[[Tensor], Tensor]]:
+    """Return the settings that a run's critic was made with, the encoder of what it sees, and what it sees of a body.
+
+    ``guided`` has a critic in one of its stages. ``latentgan``'s sees latents, which are no secret to whoever has the
+    public generator.
+
+    Raises:
+        InputError: The public generator is not where the plan has it.
+    """
+    from doublure.encode.latent import LatentEncoder
+    from doublure.methods.guided.images import ImageGuidedSettings
+    from doublure.methods.guided.tables import TableGuidedSettings
+    from doublure.methods.latentgan.settings import LatentSettings
+    from doublure.methods.latentgan.training import inversion_of, public_networks
+
+    if isinstance(settings, LatentSettings):
+        inversion = inversion_of(encoder, settings, *public_networks(encoder, settings)[:2])
+        return settings, LatentEncoder(encoder, settings.latent), inversion
+    if isinstance(settings, TableGuidedSettings):
+        settings = settings.adversarial(1)  # how much noise its generator takes is nothing to a critic
+    elif isinstance(settings, ImageGuidedSettings):
+        settings = settings.adversarial()
+    return settings, encoder, lambda body: body
+
+
+class Again:
+    """An understudy that was fitted again, in memory, for an attack.
+
+    Args:
+        syn: The understudy.
+        kept: Its last state.
+    """
+
+    def __init__(self, syn: Synthesizer, kept: Mapping[str, Tensor]) -> None:
+        self._syn = syn
+        self.white = Inside(syn, kept)
+
+    def sample(self, n: int, seed: int) -> Any:
+        """Return artificial records."""
+        return self._syn.sample(n, seed=seed)
+
+
+class _Memory:
+    """Keeps the last state of a run in memory."""
+
+    def __init__(self) -> None:
+        self.state: dict[str, Tensor] = {}
+
+    def save(self, step: int, tensors: dict[str, Tensor]) -> None:
+        """Replace the kept state."""
+        del step
+        self.state = tensors
+
+    def load(self) -> dict[str, Tensor] | None:
+        """Return nothing: every fit is a new one."""
+        return self.state or None
+
+
+def refitting(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> Refit:
+    """Return what fits a plan's training to other records. Facts that were bought stay as they were bought."""
+
+    def refit(content: Any, seed: int) -> Again:
+        from doublure.private.mechanism import Mechanism
+        from doublure.private.noise import source
+
+        encoder, memory = encoder_for(schema, plan.settings), _Memory()
+        compact = encoder.compact(content)
+        everyone = np.arange(len(compact), dtype=np.int64)  # canaries and strangers: each a unit of its own
+        generator = methods.method(plan.method).train(
+            Job(
+                encoder=encoder,
+                records=encoded_records(encoder, compact, everyone, len(compact)),
+                settings=plan.settings,
+                accesses=plan.training,
+                mechanism=Mechanism(
+                    plan.training, noise=source(plan.settings.stream), authorise=lambda access, step: None
+                ),
+                sample_rate=plan.sample_rate or 1.0,
+                units=max(1, schema.public_units),
+                authorise=lambda _: None,
+                check_stop=lambda: None,
+                checkpoints=memory,
+                seed=seed,
+                delta_mu=plan.delta if plan.guarantee.kind == "bayesian-dp" else None,
+            )
+        )
+        return Again(
+            Synthesizer(schema=schema, plan=plan, guarantee=guarantee, generator=generator.eval()), memory.state
+        )
+
+    return refit

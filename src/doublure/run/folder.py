@@ -1,0 +1,544 @@
+"""A run on disk: private parts apart, every file whole, versioned, resumable.
+
+::
+
+    run/                      mode 0700
+      run.json                what this is, and where it stands
+      plan.json               what was planned
+      schema.yaml             resolved: what was bought is in it
+      guarantee.json          what may be claimed
+      executed.json           what ran, beside what was priced: an object an access of the plan
+      generator.safetensors   weights, schema and plan; nothing else
+      log.jsonl               public figures of the training
+      internal/               never read by sample and release
+        checkpoint.safetensors
+        estimate.json         the ε_μ that decided a Bayesian claim
+        work-*.safetensors    private numbers that take long to compute; only until the run is finished
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import hashlib
+import json
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from doublure._version import __version__
+from doublure.advisories import REMEDY, known_fault
+from doublure.errors import InputError, PrivacyWarning, RunFolderError, printable
+from doublure.guarantee import Guarantee
+from doublure.methods import registry as table
+from doublure.methods.method import encoder_for
+from doublure.planning import Plan
+from doublure.schema import ResolvedSchema
+from doublure.support import files
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from doublure.run.synthesizer import Synthesizer
+
+VERSION = 1
+_EXECUTED = "executed.json"
+_LARGEST_WEIGHTS = 20_000_000_000
+_FILES = (
+    "run.json",
+    "plan.json",
+    "schema.yaml",
+    "guarantee.json",
+    "generator.safetensors",
+    "log.jsonl",
+    "executed.json",
+)
+_CHECKPOINT = "checkpoint.safetensors"
+_ESTIMATE = "estimate.json"
+_WORK = "work-{name}.safetensors"
+
+
+class RunFolder:
+    """One run's files.
+
+    Args:
+        path: The folder, which exists.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.internal = path / "internal"
+        self._records: str | None = None
+
+    # -- making and opening --------------------------------------------------------------------------------------
+
+    @classmethod
+    def create(cls, path: Path, plan: Plan) -> RunFolder:
+        """Make a new run folder.
+
+        Raises:
+            RunFolderError: Something is there already, or the folder cannot be made.
+        """
+        folder = cls(path)
+        try:
+            if files.holds_anything(path):
+                raise folder._taken()
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.chmod(0o700)
+            folder.internal.mkdir(mode=0o700)  # of two processes that found the folder empty, one makes this
+        except FileExistsError:
+            raise folder._taken() from None
+        except OSError as error:
+            raise files.Unwritable(path, error) from None
+        try:
+            plan.save(path / "plan.json")
+            now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+            begun = {"doublure_version": __version__, "created": now, "method": plan.method, "status": "planned"}
+            folder.write_run(begun)
+        except BaseException:
+            folder.discard()
+            raise
+        return folder
+
+    def _taken(self) -> RunFolderError:
+        with contextlib.suppress(InputError):
+            if self.path.is_dir() and (self.path / "run.json").is_file():
+                status = self.run.get("status")
+                if status == "planned":
+                    return RunFolderError("was cut off before it could begin", field=self.path, remedy="remove it")
+                if status == "done":
+                    remedy = "choose another -o, or sample from it"
+                    return RunFolderError("holds a finished run", field=self.path, remedy=remedy)
+                return RunFolderError(
+                    "holds a run that is not finished",
+                    field=self.path,
+                    remedy="choose another -o, or go on with --resume",
+                )
+        return RunFolderError("is not empty", field=self.path, remedy="choose another -o")
+
+    @contextlib.contextmanager
+    def held(self, *, wait: bool = False) -> Iterator[RunFolder]:
+        """Keep other processes from going on with this run, until this one leaves or ends, however it ends.
+
+        The lock is on ``plan.json``, which is written once and never replaced. Where the file system knows no locks,
+        the ledger alone decides who goes on.
+
+        Args:
+            wait: For another process that holds the folder, instead of giving up.
+
+        Raises:
+            RunFolderError: Another process holds it, or it is no longer there.
+        """
+        import fcntl  # where there is none, the ledger has refused the run
+
+        path = self.path / "plan.json"
+        try:
+            file = path.open("rb+")
+        except OSError:
+            raise _damaged(path) from None
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            except BlockingIOError:
+                raise RunFolderError(
+                    "is in the hands of another process", field=self.path, remedy="wait until that one has ended"
+                ) from None
+            except OSError:
+                pass  # no locks here
+            if not path.exists() or not os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                raise _damaged(path)  # removed between the two
+            try:
+                yield self
+            finally:
+                with contextlib.suppress(OSError):
+                    fcntl.flock(file, fcntl.LOCK_UN)  # a child forked meanwhile may hold a copy of the descriptor
+
+    def discard(self) -> None:
+        """Remove the files of a run that came to nothing, and the folder if nothing else is in it."""
+        with contextlib.suppress(OSError):
+            self.sweep()
+            for name in _FILES:
+                (self.path / name).unlink(missing_ok=True)
+            self.forget_state()
+            self.internal.rmdir()
+            self.path.rmdir()
+
+    def sweep(self) -> None:
+        """Remove what a killed process left half-written."""
+        files.sweep(self.path)
+        files.sweep(self.internal)
+        log = self.path / "log.jsonl"
+        if log.is_file() and not (content := log.read_bytes()).endswith(b"\n"):
+            whole = content[: content.rfind(b"\n") + 1]
+            files.write_atomic(log, lambda file: file.write(whole))
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """Open a run folder.
+
+        Raises:
+            RunFolderError: It is none, or is of another version.
+        """
+        if not (path / "run.json").is_file():
+            raise RunFolderError("is not a run folder", field=path, remedy="give the folder that doublure fit -o made")
+        folder = cls(path)
+        version = folder.run.get("version")
+        if version != VERSION:
+            raise RunFolderError(
+                f"is a run folder of version {version!r}, and this doublure reads version {VERSION}",
+                field=path,
+                remedy="use the doublure that made it, or fit again",
+            )
+        return folder
+
+    # -- run.json ------------------------------------------------------------------------------------------------
+
+    @property
+    def run(self) -> dict[str, Any]:
+        """What ``run.json`` says."""
+        data: dict[str, Any] = self._json("run.json")
+        return data
+
+    def write_run(self, data: dict[str, Any]) -> None:
+        """Replace ``run.json``."""
+        files.write_json(self.path / "run.json", {"version": VERSION, **data})
+
+    def update_run(self, **changes: Any) -> None:
+        """Change some keys of ``run.json``."""
+        self.write_run({**self.run, **changes})
+
+    @property
+    def reservation(self) -> dict[str, Any]:
+        """What ``run.json`` remembers of the ledger: data set, path, reservation, session."""
+        kept = self.run.get("ledger")
+        return kept if isinstance(kept, dict) else {}
+
+    # -- plan, schema, guarantee ---------------------------------------------------------------------------------
+
+    @property
+    def fault(self) -> str | None:
+        """What is known to be wrong with the claim of a run that an earlier version made."""
+        return known_fault(self.run.get("doublure_version"), self._json("plan.json"))
+
+    @property
+    def plan(self) -> Plan:
+        """The plan, checked against its own settings; what it costs was settled when it was reserved.
+
+        Raises:
+            InputError: It is no plan, or was edited.
+            RunFolderError: It is of another doublure, whose settings were others: that one still reads it.
+        """
+        written = self._json("plan.json")
+        if (fault := self.fault) is not None:
+            warnings.warn(f"{self.path}: {fault}; {REMEDY}", PrivacyWarning, stacklevel=2)
+        try:
+            return Plan.from_json(written, reprice=False)
+        except InputError:
+            claim = written.get("guarantee")
+            if isinstance(claim, dict) and claim.get("kind") == "bayesian-dp":
+                message = "states a Bayesian claim that this doublure does not make"
+                remedy = "plan again, and fit anew; do not release it with an older one, which states the measured ε_μ"
+                raise RunFolderError(message, field=self.path, remedy=remedy) from None
+            made = self.run.get("doublure_version")
+            if made == __version__ or not isinstance(made, str):
+                raise
+            known = printable(made)
+            message = f"was made by doublure {known}, whose plans doublure {__version__} does not read"
+            raise RunFolderError(message, field=self.path, remedy=f"use doublure {known} with it") from None
+
+    @property
+    def schema(self) -> ResolvedSchema | None:
+        """The resolved schema, once everything that was to be learned has been."""
+        path = self.path / "schema.yaml"
+        if not path.is_file():
+            return None
+        try:
+            return ResolvedSchema.load(path)
+        except InputError as error:
+            raise RunFolderError(error.message, field=_short(path), remedy="the run folder is damaged") from None
+
+    def save_schema(self, schema: ResolvedSchema) -> None:
+        """Keep the resolved schema."""
+        text = schema.to_yaml().encode()
+        files.write_atomic(self.path / "schema.yaml", lambda file: file.write(text))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The claim."""
+        return Guarantee.from_json(self._json("guarantee.json"))
+
+    def save_guarantee(self, guarantee: Guarantee) -> None:
+        """Keep the claim."""
+        files.write_json(self.path / "guarantee.json", guarantee.to_json())
+
+    @property
+    def executed(self) -> list[dict[str, Any]] | None:
+        """What ran, as the mechanism wrote it down; None of a run that an earlier version began."""
+        if not (self.path / _EXECUTED).is_file():
+            return None
+        found: list[dict[str, Any]] = self._json(_EXECUTED, list)
+        return found
+
+    def save_executed(self, executed: list[dict[str, Any]]) -> None:
+        """Keep what ran."""
+        files.write_json(self.path / _EXECUTED, executed)
+
+    @property
+    def estimate(self) -> dict[str, Any] | None:
+        """What was estimated from private gradients, if it is kept here; for internal reports alone."""
+        path = self.internal / _ESTIMATE
+        found: dict[str, Any] | None = self._json(f"internal/{_ESTIMATE}") if path.is_file() else None
+        return found
+
+    def save_estimate(self, found: dict[str, Any]) -> None:
+        """Keep what was estimated from private gradients, readable by its owner alone."""
+        files.write_json(self.internal / _ESTIMATE, found, mode=0o600)
+
+    # -- weights -------------------------------------------------------------------------------------------------
+
+    def save_generator(self, generator: nn.Module, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> str:
+        """Write ``generator.safetensors``: weights, schema, plan, and which of two claims. Return its SHA-256."""
+        from safetensors.torch import save
+
+        # The schema within the plan is the public one; what was bought is in the schema beside it.
+        metadata = {"doublure": __version__, "watermark": guarantee.watermark, **_described(schema, plan, guarantee)}
+        tensors = {name: value.detach().cpu().contiguous() for name, value in generator.state_dict().items()}
+        content = save(tensors, metadata)
+        files.write_atomic(self.path / "generator.safetensors", lambda file: file.write(content))
+        return hashlib.sha256(content).hexdigest()
+
+    def load_generator(self, schema: ResolvedSchema, plan: Plan) -> nn.Module:
+        """Read the weights into a generator of the shape that the plan gives.
+
+        Raises:
+            RunFolderError: The file is missing, damaged, of another shape, or not the one that ``run.json``, the schema
+                and the plan beside it belong to.
+        """
+        path = self.path / "generator.safetensors"
+        metadata, tensors = read_tensors(path)
+        if sha256_of(path) != self.run.get("generator_sha256"):
+            raise _damaged(path)
+        for name, written in _described(schema, plan, self.guarantee).items():
+            if metadata.get(name) != written:
+                raise RunFolderError(
+                    f"was made with another {name}", field=_short(path), remedy="the run folder was edited"
+                )
+        generator = table.method(plan.method).build(encoder_for(schema, plan.settings), plan.settings, seed=0)
+        try:
+            generator.load_state_dict(tensors)
+        except RuntimeError:
+            raise _damaged(path) from None
+        return generator.eval()
+
+    # -- checkpoints (methods.base.Checkpoints) --------------------------------------------------------------------
+
+    def save(self, step: int, tensors: dict[str, Tensor]) -> None:
+        """Keep the state of the training; no randomness among it."""
+        from safetensors.torch import save
+
+        of = {} if self._records is None else {"records": self._records}
+        content = save(tensors, {"step": str(step), **of})
+        files.write_atomic(self.internal / _CHECKPOINT, lambda file: file.write(content), mode=0o600)
+
+    def load(self) -> dict[str, Tensor] | None:
+        """Return the kept state, if there is one."""
+        path = self.internal / _CHECKPOINT
+        return read_tensors(path)[1] if path.is_file() else None
+
+    @property
+    def kept_step(self) -> int | None:
+        """The step whose state is kept, if there is one."""
+        path = self.internal / _CHECKPOINT
+        if not path.is_file():
+            return None
+        step = read_tensors(path)[0].get("step", "")
+        if not (step.isascii() and step.isdigit()):
+            raise _damaged(path)
+        return int(step)
+
+    def refuse_other_records(self, fingerprint: str) -> None:
+        """Refuse to go on from a state that other records have taught; what is kept from now on names these.
+
+        Args:
+            fingerprint: Of the records, empty where each load draws others. Private, as all that is kept beside it.
+
+        Raises:
+            RunFolderError: The kept state is of others.
+        """
+        path = self.internal / _CHECKPOINT
+        if path.is_file() and read_tensors(path)[0].get("records", fingerprint) != fingerprint:
+            remedy = "give the same data, or fit into a new folder"
+            raise RunFolderError("was begun with other records, or in another order", field=self.path, remedy=remedy)
+        self._records = fingerprint
+
+    # -- private work (methods.base.Workspace) -----------------------------------------------------------------------
+
+    def keep(self, name: str, tensors: dict[str, Tensor], key: str) -> None:
+        """Keep private numbers under a name, readable by their owner alone."""
+        from safetensors.torch import save
+
+        content = save({each: value.contiguous() for each, value in tensors.items()}, {"key": key})
+        files.write_atomic(self._work(name), lambda file: file.write(content), mode=0o600)
+
+    def kept(self, name: str, key: str) -> dict[str, Tensor] | None:
+        """Return what is kept under a name; nothing, if it is damaged or follows from something else."""
+        path = self._work(name)
+        if not path.is_file():
+            return None
+        try:
+            metadata, tensors = read_tensors(path)
+        except RunFolderError:
+            return None  # it can be computed again
+        return tensors if metadata.get("key") == key else None
+
+    def forget(self, name: str) -> None:
+        """Remove what is kept under a name."""
+        self._work(name).unlink(missing_ok=True)
+
+    def forget_all(self) -> None:
+        """Remove all private work that is kept."""
+        for path in self._works:
+            path.unlink(missing_ok=True)
+
+    def forget_state(self) -> None:
+        """Remove all that a training has kept to go on from."""
+        self.forget_all()
+        for name in (_CHECKPOINT, _ESTIMATE):
+            (self.internal / name).unlink(missing_ok=True)
+
+    @property
+    def works(self) -> bool:
+        """Whether private work is kept here that would be lost with the folder."""
+        return bool(self._works)
+
+    @property
+    def _works(self) -> list[Path]:
+        return sorted(self.internal.glob(_WORK.format(name="*")))
+
+    def _work(self, name: str) -> Path:
+        return self.internal / _WORK.format(name=name)
+
+    def log(self, line: dict[str, Any]) -> None:
+        """Add one line of public figures."""
+        try:
+            with (self.path / "log.jsonl").open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        except OSError as error:
+            raise files.Unwritable(self.path / "log.jsonl", error) from None
+
+    # -- whole synthesizers --------------------------------------------------------------------------------------
+
+    @classmethod
+    def export(cls, path: Path, syn: Synthesizer) -> None:
+        """Write a fitted synthesizer as a run folder, whole or not at all."""
+        folder = cls.create(path, syn.plan)
+        try:
+            folder.save_schema(syn.schema)
+            folder.save_guarantee(syn.guarantee)
+            if syn.executed is not None:
+                folder.save_executed(syn.executed)
+            sha256 = folder.save_generator(syn.generator, syn.schema, syn.plan, syn.guarantee)
+            folder.write_run({**syn.run, "status": "done", "generator_sha256": sha256})
+        except BaseException:
+            folder.discard()
+            raise
+
+    def synthesizer(self) -> Synthesizer:
+        """Read a finished run.
+
+        Raises:
+            RunFolderError: The run is not finished, or a file is damaged.
+        """
+        from doublure.run.synthesizer import Synthesizer
+
+        run = self.run
+        schema = self.schema
+        if run.get("status") != "done":
+            raise RunFolderError("is not finished", field=self.path, remedy="go on with doublure fit --resume")
+        if schema is None:
+            raise _damaged(self.path / "schema.yaml")
+        plan, guarantee = self.plan, self.guarantee
+        if not plan.may_claim(guarantee):
+            raise RunFolderError(
+                "is not what the plan gives",
+                field=_short(self.path / "guarantee.json"),
+                remedy="the run folder was edited",
+            )
+        generator = self.load_generator(schema, plan)
+        facts = {key: value for key, value in run.items() if key not in ("version", "status")}
+        return Synthesizer(
+            schema=schema, plan=plan, guarantee=guarantee, generator=generator, run=facts, executed=self.executed
+        )
+
+    def _json(self, name: str, shape: type = dict) -> Any:
+        try:
+            return files.read_json(self.path / name, "run folder", shape)
+        except InputError as error:
+            raise RunFolderError(
+                error.message, field=_short(self.path / name), remedy="the run folder is damaged"
+            ) from None
+
+
+def load(path: str | Path) -> Synthesizer:
+    """Read a finished run folder.
+
+    Raises:
+        RunFolderError: There is none, it is not finished, or it is damaged.
+    """
+    return RunFolder.open(Path(path)).synthesizer()
+
+
+def read_tensors(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """Read a safetensors file, metadata and tensors; nothing in it is executed.
+
+    Raises:
+        RunFolderError: It is missing or damaged.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        if not path.is_file() or path.stat().st_size > _LARGEST_WEIGHTS:  # a pipe would be waited for
+            raise _damaged(path)
+        with safe_open(path, framework="pt") as file:
+            return dict(file.metadata() or {}), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError, ValueError, KeyError, AttributeError, RuntimeError):
+        raise _damaged(path) from None
+
+
+def all_finite(tensors: Mapping[str, Tensor]) -> bool:
+    """Return whether none of them holds a number that is not finite."""
+    return all(bool(value.isfinite().all()) for value in tensors.values())
+
+
+def sha256_of(path: Path) -> str:
+    """Return a file's SHA-256.
+
+    Raises:
+        RunFolderError: It cannot be read.
+    """
+    try:
+        if not path.is_file():  # a pipe would be waited for
+            raise _damaged(path)
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        raise _damaged(path) from None
+
+
+def _described(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> dict[str, str]:
+    """Return the schema and the plan as the generator's file carries them; the claim, where the plan has two."""
+    documents = {"schema": schema.to_plain(), "plan": plan.to_json()}
+    if plan.worst_case is not None:
+        documents["guarantee"] = guarantee.to_json()
+    return {name: json.dumps(document, ensure_ascii=False) for name, document in documents.items()}
+
+
+def _damaged(path: Path) -> RunFolderError:
+    return RunFolderError("is missing or damaged", field=_short(path), remedy="fit again, or go on with --resume")
+
+
+def _short(path: Path) -> str:
+    """Return a file's name with its folder's: the end of a long path would be cut off."""
+    return f"{path.parent.name}/{path.name}"

@@ -1,0 +1,279 @@
+"""A fitted understudy: sampling from it is post-processing and costs nothing."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
+
+import numpy as np
+import pandas as pd
+
+from doublure.errors import SettingError, printable
+from doublure.guarantee import Guarantee
+from doublure.planning import Plan
+from doublure.run import conditions as asking
+from doublure.schema import ResolvedSchema
+from doublure.support import seeding
+
+if TYPE_CHECKING:
+    import torch
+
+    from doublure.encode.encoder import Encoder
+
+CHUNK_ROWS = 50_000
+CHUNK_IMAGES = 500
+CHUNK_SERIES = 5_000
+_CHUNKS = {"table": CHUNK_ROWS, "images": CHUNK_IMAGES, "series": CHUNK_SERIES}
+_DECIDED_AFTER = 1_000_000
+_MOST_DRAWN = 100_000_000
+
+
+class Estimate(Protocol):
+    """An estimate of the expected privacy loss."""
+
+    @property
+    def pairs(self) -> int:
+        """How many real records it was made from."""
+
+    @property
+    def features(self) -> str:
+        """In what distances were measured."""
+
+    @property
+    def artificial(self) -> int:
+        """On how many artificial records."""
+
+    @property
+    def seed(self) -> int:
+        """What fixed all draws."""
+
+    @property
+    def mu(self) -> float:
+        """μ, at least 0."""
+
+    @property
+    def gamma(self) -> float:
+        """The chance that one more pair's loss passes μ."""
+
+    @property
+    def basis(self) -> str:
+        """What it was computed from, in words; no figure of the data."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Synthesizer:
+    """A generator and everything that may be said about it.
+
+    Attributes:
+        schema: Every fact known, bought ones included.
+        plan: How it was made.
+        guarantee: What may be claimed.
+        generator: The weights.
+        run: Public facts of the run: when, which ledger entry, which seed.
+        executed: What ran, access by access, beside what was priced; None of a run that an earlier version made.
+    """
+
+    schema: ResolvedSchema
+    plan: Plan
+    guarantee: Guarantee
+    generator: torch.nn.Module = field(repr=False)
+    run: dict[str, Any] = field(default_factory=dict, repr=False)
+    executed: list[dict[str, Any]] | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        """Return who this is in one line; schema, plan and weights would fill pages."""
+        columns = f"{len(self.schema.columns)} columns" if self.schema.kind == "table" else self.schema.kind
+        return f"Synthesizer(method={self.plan.method!r}, {columns}, guarantee={self.guarantee.sentence!r})"
+
+    def sample(
+        self, n: SupportsIndex, given: Mapping[str, object] | None = None, seed: SupportsIndex | None = None
+    ) -> Any:
+        """Return exactly ``n`` artificial records.
+
+        Args:
+            n: How many, at least 0.
+            given: Column -> value that every record must have; for images, ``{"label": value}``; for series,
+                attributes.
+            seed: Makes the records repeatable; without one they are new each time.
+
+        Returns:
+            A ``pandas.DataFrame`` of the schema's own types; for images :class:`doublure.data.images.Images`, which has
+            ``images`` ``(n, H, W, C)`` uint8 and ``labels``; for series :class:`doublure.data.series.Series`, which has
+            ``values`` ``(n, length, channels)`` and ``attributes``.
+
+        Raises:
+            SettingError: A column or value is not in the schema, or the combination is too rare to sample.
+        """
+        parts = list(self.sample_chunks(n, given=given, seed=seed))
+        if len(parts) == 1:
+            return parts[0]
+        return pd.concat(parts, ignore_index=True) if isinstance(parts[0], pd.DataFrame) else parts[0].joined(parts)
+
+    def sample_chunks(
+        self,
+        n: SupportsIndex,
+        given: Mapping[str, object] | None = None,
+        seed: SupportsIndex | None = None,
+        chunk_rows: int | None = None,
+    ) -> Iterator[Any]:
+        """Yield ``n`` records a chunk at a time, at bounded memory; at least one chunk, which may be empty.
+
+        The records depend on ``seed`` and ``chunk_rows`` (50,000 rows of a table, 500 images or 5,000 series, if
+        not given).
+
+        Raises:
+            SettingError: As :meth:`sample`; all but the rarity is found out before the first chunk is asked for.
+        """
+        if chunk_rows is None:
+            chunk_rows = _CHUNKS[self.schema.kind]
+        if chunk_rows < 1:
+            raise SettingError("must be at least 1", field="chunk_rows", remedy="leave it out")
+        wanted = asking.read(given or {}, self.schema, self._encoder)
+        return self._chunks(counted(n), wanted, seeding.chosen(seed), chunk_rows)
+
+    def sampling_with(self, **settings: object) -> Synthesizer:
+        """Return the same understudy, with settings changed that only sampling asks; that is free, as sampling is.
+
+        Args:
+            settings: By name, such as ``sampled_spread`` of ``guided`` on images.
+
+        Raises:
+            SettingError: The fit depended on a setting, there is none of that name, or a value is out of range.
+        """
+        from doublure.methods import registry as table
+
+        if not settings:
+            return self
+        plan = replace(self.plan, settings=self.plan.settings.sampling_with(settings))
+        generator = table.method(plan.method).build(self._encoder, plan.settings, seed=0)
+        generator.load_state_dict(self.generator.state_dict())
+        return replace(self, plan=plan, generator=generator.eval())
+
+    def save(self, path: str | Path) -> None:
+        """Write a run folder that :func:`doublure.load` reads."""
+        from doublure.run.folder import RunFolder
+
+        RunFolder.export(Path(path), self)
+
+    def stating(self, estimate: Estimate | None) -> Synthesizer:
+        """Return the same understudy with an estimate of its expected privacy loss in its guarantee.
+
+        The figure is computed on real data, without noise: who states it releases it.
+
+        Args:
+            estimate: From an evaluation that made it as the plan says; None where it could not be made.
+
+        Raises:
+            SettingError: There is no estimate, it was made otherwise than the plan says, or the guarantee is of another
+                kind than ``empirical``.
+        """
+        self.refuse_unstated()
+        if estimate is None:
+            remedy = "see the report for why"
+            raise SettingError("there is no estimate to state", field="claim", remedy=remedy)
+        own: Any = self.plan.settings
+        planned = (own.estimate_pairs, own.estimate_features, own.estimate_artificial, own.estimate_seed)
+        if planned != (estimate.pairs, estimate.features, estimate.artificial, estimate.seed):
+            remedy = "estimate it from {} pairs in the features {} on {} artificial records, with seed {}".format(
+                *planned
+            )
+            raise SettingError("was made otherwise than the plan says", field="estimate", remedy=remedy)
+        stated = self.guarantee.estimated(mu=estimate.mu, gamma=estimate.gamma, basis=estimate.basis)
+        return replace(self, guarantee=stated)
+
+    def refuse_unstated(self) -> None:
+        """Refuse to state an estimate where the kind of the guarantee has no place for one.
+
+        Raises:
+            SettingError: The kind is another than ``empirical``.
+        """
+        if self.guarantee.kind != "empirical":
+            message = f"is for a guarantee of kind empirical, and this one is {self.guarantee.kind}"
+            raise SettingError(message, field="claim", remedy="leave it out")
+
+    # -- inside --------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _encoder(self) -> Encoder:
+        from doublure.methods.method import encoder_for
+
+        return encoder_for(self.schema, self.plan.settings)
+
+    def _chunks(self, n: int, wanted: asking.Given, entropy: int, chunk_rows: int) -> Iterator[Any]:
+        done = number = drawn = found = 0
+        while done < n or number == 0:
+            size = chunk_rows if wanted.waited and n else min(chunk_rows, n - done)
+            frame = wanted.fitting(self._draw(size, wanted.fixed, np.random.default_rng([entropy, number])))
+            drawn, found = drawn + size, found + len(frame)
+            frame = _first(frame, n - done)
+            if wanted.waited and done + len(frame) < n:
+                _refuse_too_rare(wanted, drawn, found, n)
+            number += 1
+            if len(frame) or n == 0:
+                yield self._numbered(frame, done)
+                done += len(frame)
+
+    def _draw(self, size: int, fixed: Mapping[str, int], rng: np.random.Generator) -> Any:
+        import torch
+
+        encoder = self._encoder
+        source = torch.Generator().manual_seed(int(rng.integers(2**62)))
+        settings = self.plan.settings
+        width = getattr(settings, "sample_noise", getattr(settings, "noise_width", 1))
+        condition = encoder.draw_conditions(size, rng, fixed) if encoder.condition_width else None
+        self.generator.eval()
+        with torch.inference_mode():
+            rows = self.generator(torch.randn(size, width, generator=source), condition).flatten(1)
+            rows = rows if condition is None else torch.cat([rows, condition], dim=1)
+        return encoder.decode(rows, rng)
+
+    def _numbered(self, frame: Any, done: int) -> Any:
+        for name, column in self.schema.columns.items() if self.schema.kind == "table" else ():
+            if column.type == "id":
+                frame[name] = np.arange(done + 1, done + len(frame) + 1, dtype=np.int64)
+        return frame
+
+
+def _refuse_too_rare(wanted: asking.Given, drawn: int, found: int, n: int) -> None:
+    """Refuse to wait for a combination that is so rare that ``n`` rows of it would take for ever.
+
+    Whoever goes on has found more than n in a hundred million, so that no more than those are ever drawn.
+
+    Raises:
+        SettingError: Naming how rare it is.
+    """
+    if drawn < _DECIDED_AFTER or n * drawn <= _MOST_DRAWN * found:
+        return
+    message = f"no artificial row in {drawn:,} has this combination"
+    remedy = "ask for fewer conditions, or give the column the role condition and fit again"
+    if found:
+        message = f"about one artificial row in {drawn / found:,.0f} has this combination, too few to find {n:,}"
+        remedy = (
+            f"ask for fewer rows ({max(1, _MOST_DRAWN * found // drawn):,} can be found) or conditions, or give the"
+        )
+        remedy += " column the role condition and fit again"
+    raise SettingError(message, field="given " + ", ".join(map(printable, wanted.waited)), remedy=remedy)
+
+
+def _first(records: Any, n: int) -> Any:
+    """Return the first ``n`` records of a frame, of images or of series."""
+    return records.iloc[:n].reset_index(drop=True) if isinstance(records, pd.DataFrame) else records.take(slice(n))
+
+
+def counted(n: SupportsIndex) -> int:
+    """Return how many records are asked for.
+
+    Raises:
+        SettingError: It is no whole number of at least 0.
+    """
+    try:
+        number = operator.index(n)
+    except TypeError:
+        number = -1
+    if isinstance(n, bool) or number < 0:
+        raise SettingError("must be a whole number of at least 0", field="n", remedy="say how many rows to make")
+    return number

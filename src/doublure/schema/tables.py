@@ -1,0 +1,86 @@
+"""The public facts of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+from pydantic import model_validator
+
+from doublure.errors import SchemaError, printable
+from doublure.schema.columns import Column, IdColumn
+from doublure.schema.constraints import Constraint, check_constraints
+from doublure.schema.fact_states import plain
+from doublure.schema.resolving import agree
+from doublure.schema.scalars import check_name
+from doublure.schema.schema import ResolvedSchema, Schema
+from doublure.support import yaml12 as yaml_text
+
+_MOST_COLUMNS = 10_000
+
+
+class TableSchema(Schema):
+    """The public facts of a table."""
+
+    kind: Literal["table"]
+    columns: Mapping[str, Column]
+    constraints: tuple[Constraint, ...] = ()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if not self.columns:
+            raise ValueError("columns is empty; describe at least one column")
+        if len(self.columns) > _MOST_COLUMNS:
+            raise ValueError(f"columns has more than {_MOST_COLUMNS} entries; split the table")
+        if all(isinstance(column, IdColumn) for column in self.columns.values()):
+            raise ValueError("columns has only ids, which are not learned; describe at least one other column")
+        for name in self.columns:
+            check_name(name)
+        if self.unit.id is not None and not isinstance(self.columns.get(self.unit.id), IdColumn):
+            raise ValueError(f"unit.id names {printable(self.unit.id)}; describe that column with type: id")
+        if len(self.with_role("target")) > 1:
+            raise ValueError("two columns have the role target; keep one")
+        check_constraints(self.constraints, self.columns)
+        return self
+
+    @classmethod
+    def _check_keys(cls, data: Mapping[str, Any]) -> None:
+        columns = data.get("columns")
+        for key in columns if isinstance(columns, dict) else ():
+            if not isinstance(key, str):
+                field = f"columns.{yaml_text.inline(key)}"
+                raise SchemaError("is a name that YAML reads as no text", field=field, remedy="put it in quotes")
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the schema as JSON and YAML can hold it; defaults that say nothing are left out."""
+        data = super().to_plain()
+        for name, column in self.columns.items():
+            written = column.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
+            facts = {fact: _json(plain(getattr(column, fact))) for fact in column.facts}
+            data["columns"][name] = {"type": column.type} | facts | written
+        if not self.constraints:
+            data.pop("constraints", None)
+        return data
+
+    def to_yaml(self) -> str:
+        """Return the schema file's text: one line a column."""
+        plain_data = self.to_plain()
+        columns = plain_data.pop("columns")
+        constraints = plain_data.pop("constraints", None)
+        text = yaml_text.dump(plain_data) + "columns:\n"
+        for name, column in columns.items():
+            text += f"  {yaml_text.inline(name)}: {yaml_text.inline(column)}\n"
+        return text if constraints is None else text + yaml_text.dump({"constraints": constraints})
+
+    def _mended(self, learned: Mapping[str, Any]) -> dict[str, Any]:
+        return agree(self.columns, self.constraints, learned)
+
+
+class ResolvedTableSchema(TableSchema, ResolvedSchema):
+    """The facts of a table, all of them known."""
+
+
+def _json(value: object) -> object:
+    if isinstance(value, tuple):
+        return [item.isoformat() if hasattr(item, "isoformat") else item for item in value]
+    return value

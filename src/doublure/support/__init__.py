@@ -1,0 +1,1 @@
+"""Small things that everybody may import: files, progress, stopping, seeds, YAML."""

@@ -1,0 +1,84 @@
+"""The settings of a private labeller, whatever method has taught the generator before it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from doublure.methods.method import MethodSettings
+from doublure.networks.sizes import paths, places, scattering_work
+from doublure.schema.images import ImageSchema
+from doublure.training.image_gan_settings import classes_of
+from doublure.training.private_gan_settings import Norm
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from doublure.networks.labelled import Labeller
+
+_BYTES = 4
+
+
+class LabellerSettings(MethodSettings):
+    """How a labeller is taught, and how often it is asked.
+
+    Attributes:
+        labeller_steps: Of noisy gradient descent, each on all records.
+        labeller_lr: None: from the public number of units and the noise.
+        labeller_momentum: Of gradient descent.
+        labeller_clip: C, the bound on a record's gradient, from 1e-9 to 1e9.
+        view_images: Generated images that show the labeller where to look.
+        view_width: Directions that it looks in.
+        tries: How often an image is drawn, at most, until the labeller sees its label.
+    """
+
+    labeller_steps: int = Field(default=60, ge=1, le=100_000)
+    labeller_lr: float | None = Field(default=None, gt=0, le=1e6)
+    labeller_momentum: float = Field(default=0.9, ge=0, lt=1)
+    labeller_clip: Norm = 0.1
+    view_images: int = Field(default=10_000, ge=100)
+    view_width: int = Field(default=500, ge=1)
+    tries: int = Field(default=4, ge=1, le=100)
+
+    def labeller_work(self, schema: ImageSchema, drawn: int) -> tuple[float, int]:
+        """Return the operations and the bytes of a labeller.
+
+        Args:
+            schema: Of the images.
+            drawn: The generator's multiplications for one image that shows it where to look.
+        """
+        height, width, colours = schema.shape
+        shape, records = (colours, height, width), schema.public_units * schema.unit.max_records
+        waves, matrices = scattering_work(shape, 2)
+        seen = colours * places(shape) * paths(2)
+        flops = 2.0 * (records + self.view_images) * (waves + seen * self.view_width) + 2.0 * self.view_images * drawn
+        flops += 2.0 * self.view_images * seen**2 + 10.0 * seen**3
+        flops += 4.0 * records * self.labeller_steps * self.view_width * max(1, classes_of(schema))
+        held = 2 * records * self.view_width + _BYTES * (self.view_images * seen + 4 * seen**2 + matrices)
+        return flops, held
+
+
+class CheckingSettings(LabellerSettings):
+    """How a labeller checks images that were drawn for a label.
+
+    Attributes:
+        label_margin: By how much more, as a logarithm of the odds, the labeller has to see another label before an
+            image loses the one that it was drawn for.
+    """
+
+    label_margin: float = Field(default=0.0, ge=0, le=100)
+
+    def checked(self, generator: nn.Module, labeller: Labeller, noise_width: int) -> nn.Module:
+        """Return a generator whose images a labeller checks before they are handed out.
+
+        Args:
+            generator: Of images.
+            labeller: Of their labels.
+            noise_width: Z, how much noise an image is made of.
+        """
+        from doublure.networks.labelled import LabelledGenerator
+
+        return LabelledGenerator(
+            generator, labeller, noise_width=noise_width, tries=self.tries, margin=self.label_margin
+        )

@@ -1,0 +1,276 @@
+"""The training loop of every GAN: a generator that sees the critic alone, and a teacher that teaches the critic.
+
+What may be claimed depends on the teacher: :class:`doublure.private.critic_steps.CriticSteps` makes it differentially
+private, :class:`doublure.methods.gan.method.PlainTeacher` does not. The generator's step is post-processing either way.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from doublure.encode.encoder import Encoder
+from doublure.errors import Interrupted
+from doublure.methods.method import Job
+from doublure.private import noise
+from doublure.private.queries.lot_gradients import Partner
+from doublure.training import checkpoints as kept_state
+from doublure.training.critic_pace import CriticPace
+from doublure.training.gan_settings import AdversarialSettings
+
+_WARMUP = 10.0
+
+
+Anchor: TypeAlias = Callable[[nn.Module], Tensor]
+"""A generator to a loss of its own."""
+
+
+class Teacher(Protocol):
+    """Where the critic's gradient comes from."""
+
+    @property
+    def taken(self) -> int:
+        """Steps so far."""
+
+    @property
+    def steps(self) -> int:
+        """T."""
+
+    def gradient(self, critic: nn.Module, partner: Partner) -> Tensor:
+        """Return the gradient of the critic's mean loss, flat ``(P,)``."""
+
+
+class Adversaries:
+    """A generator, its moving average, a critic, and what moves them.
+
+    The critic's parameters are views of one flat buffer, so that a gradient is added to it in one call.
+
+    Args:
+        job: The run.
+        settings: Settled.
+        start: The generator to begin with; None: an untrained one.
+        anchor: What else the generator is held to, added to its loss; nothing private but what was released.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        settings: AdversarialSettings,
+        *,
+        start: nn.Module | None = None,
+        anchor: Anchor | None = None,
+    ) -> None:
+        self._settings = settings
+        self._anchor = anchor
+        self.pace = CriticPace(
+            settings.n_critic, threshold=settings.critic_threshold, patience=settings.critic_patience
+        )
+        self._encoder = job.encoder
+        self._device = torch.device(job.device)
+        self._random = SeededDraws(_mixed(job.seed, job.taken, 1))
+        self._paired = _paired_draws(job, settings)
+        self._conditions = np.random.default_rng([job.seed, job.taken, 2])
+        initial = torch.Generator().manual_seed(_mixed(job.seed, 0, 0))
+        fresh = build_generator(job.encoder, settings, initial) if start is None else copy.deepcopy(start)
+        self.generator = fresh.to(self._device)
+        self.average = copy.deepcopy(self.generator)
+        self.critic = settings.critic(job.encoder, initial).to(self._device)
+        self.flat = _flatten(self.critic)
+        self._critic_optimizer = _optimizer(settings, self.flat)
+        self._generator_optimizer = torch.optim.Adam(
+            self.generator.parameters(), settings.generator_lr, betas=settings.betas
+        )
+        self.iterations = 0
+
+    # -- what the teacher calls ----------------------------------------------------------------------------------
+
+    def partner(self, size: int, condition: Tensor | None) -> Tensor:
+        """Return one generated row for each condition; row i depends on condition i alone."""
+        rows: Tensor = self.generator(self._noise(size, self._paired), condition)
+        return rows
+
+    def follow(self, gradient: Tensor) -> None:
+        """Move the critic along the teacher's gradient."""
+        self.flat.grad = gradient
+        self._critic_optimizer.step()
+        if self._settings.loss == "wgan":
+            with torch.no_grad():
+                self.flat.clamp_(-self._settings.weight_clip, self._settings.weight_clip)
+
+    # -- the generator -------------------------------------------------------------------------------------------
+
+    def improve_generator(self) -> float:
+        """Take one step of the generator and return its loss."""
+        records, condition = self.generated(self._settings.generator_batch)
+        scores = self.critic(records, condition)
+        loss = functional.softplus(-scores).mean() if self._settings.loss == "logistic" else -scores.mean()
+        self.pace.saw(scores.detach())
+        if self._anchor is not None:
+            loss = loss + self._anchor(self.generator)
+        gradients = torch.autograd.grad(loss, list(self.generator.parameters()))
+        for parameter, gradient in zip(self.generator.parameters(), self.tempered(gradients), strict=True):
+            parameter.grad = gradient
+        self._generator_optimizer.step()
+        self.iterations += 1
+        self._slow_down()
+        self._average()
+        return float(loss.detach())
+
+    def generated(self, size: int) -> tuple[Tensor, Tensor | None]:
+        """Return generated records and their conditions, both drawn by the public seed."""
+        condition = None
+        if self._settings.condition_width(self._encoder):
+            condition = self._encoder.draw_conditions(size, self._conditions).to(self._device)
+        return self.generator(self._noise(size, self._random), condition), condition
+
+    def tempered(self, gradients: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Return the generator's gradients as its optimiser gets them; they follow from the critic alone."""
+        return gradients
+
+    def _slow_down(self) -> None:
+        """Set both learning rates by the iteration alone: late steps are small, so that less noise stays."""
+        left = self._settings.rate_left(self.iterations)
+        self._critic_optimizer.param_groups[0]["lr"] = self._settings.critic_lr * left
+        self._generator_optimizer.param_groups[0]["lr"] = self._settings.generator_lr * left
+
+    @torch.no_grad()
+    def _average(self) -> None:
+        # An average that starts short, so that the first iterations do not weigh on it for long.
+        weight = min(self._settings.generator_average, (1 + self.iterations) / (_WARMUP + self.iterations))
+        for kept, new in zip(self.average.parameters(), self.generator.parameters(), strict=True):
+            kept.lerp_(new, 1 - weight)
+        for buffer, latest in zip(self.average.buffers(), self.generator.buffers(), strict=True):
+            buffer.copy_(latest)  # averages of batch normalisation already
+
+    def _noise(self, size: int, draws: noise.Draws) -> Tensor:
+        return draws.normal(size, self._settings.noise_width).to(self._device)
+
+    # -- keeping state -------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Tensor]:
+        """Return everything a resumed run needs; no randomness among it."""
+        tensors = kept_state.written(self._modules(), self._optimizers())
+        counts = {"iterations": torch.tensor([self.iterations]), "pace": self.pace.state()}
+        return tensors | {"critic": self.flat.detach().cpu().clone(), **counts}
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """Take up a kept state."""
+        kept_state.take_up(tensors, self._modules(), self._optimizers())
+        with torch.no_grad():
+            self.flat.copy_(tensors["critic"])
+        self.iterations = int(tensors["iterations"][0])
+        self.pace.restore(tensors["pace"])
+        self._slow_down()
+
+    def _modules(self) -> dict[str, nn.Module]:
+        return {"generator": self.generator, "average": self.average}
+
+    def _optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        return {"critic_optimizer": self._critic_optimizer, "generator_optimizer": self._generator_optimizer}
+
+
+def train(job: Job, settings: AdversarialSettings, teacher: Teacher, adversaries: Adversaries) -> nn.Module:
+    """Alternate critic and generator until the teacher has no steps left; return the averaged generator."""
+    every = settings.checkpoint_every
+    kept = teacher.taken
+    job.progress.stage("train", teacher.steps)
+    job.progress.at(teacher.taken)
+    while teacher.taken < teacher.steps:
+        try:
+            for _ in range(min(adversaries.pace.n_critic, teacher.steps - teacher.taken)):
+                job.check_stop()
+                adversaries.follow(teacher.gradient(adversaries.critic, adversaries.partner))
+        except Interrupted:
+            # Raised before a step is drawn: what the steps so far have taught need not be lost.
+            job.checkpoints.save(teacher.taken, adversaries.state())
+            raise
+        loss = adversaries.improve_generator()
+        job.progress.at(teacher.taken)
+        if teacher.taken - kept >= every:
+            kept = teacher.taken
+            job.checkpoints.save(kept, adversaries.state())
+            # JSON knows no NaN and no infinity.
+            job.log({"step": kept, "generator_loss": round(loss, 6) if math.isfinite(loss) else None})
+    job.checkpoints.save(teacher.taken, adversaries.state())
+    return adversaries.average
+
+
+def prepare(
+    job: Job, settings: AdversarialSettings, *, start: nn.Module | None = None, anchor: Anchor | None = None
+) -> Adversaries:
+    """Build the networks, from the kept state if the run was cut off; see :class:`Adversaries`."""
+    adversaries = Adversaries(job, settings, start=start, anchor=anchor)
+    kept = job.checkpoints.load()
+    if kept is not None:
+        with kept_state.taken_up():
+            adversaries.restore(kept)
+    return adversaries
+
+
+def build_generator(encoder: Encoder, settings: AdversarialSettings, initial: torch.Generator) -> nn.Module:
+    """Return an untrained generator for an encoder's records."""
+    return settings.generator(encoder, initial)
+
+
+class SeededDraws:
+    """Public draws: what a seed governs, and nothing that meets a private record under a guarantee.
+
+    Args:
+        seed: Public.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._stream = torch.Generator().manual_seed(seed)
+
+    def normal(self, rows: int, width: int) -> Tensor:
+        """Return the next draws of N(0, 1), ``(rows, width)``."""
+        return torch.randn(rows, width, generator=self._stream)
+
+    def uniform(self, size: int) -> Tensor:
+        """Return the next draws from [0, 1), ``(size,)``."""
+        return torch.rand(size, generator=self._stream)
+
+
+def _paired_draws(job: Job, settings: AdversarialSettings) -> noise.Draws:
+    """Return where generated rows that are paired with private ones take their noise from.
+
+    How much of it a lot uses, and which record meets which row, depend on who is in the lot. Were it known, one unit
+    more would visibly shift all that follows: the rows of everybody after it, which clipping does not bound, and the
+    generator's own noise, if it came from there. Under a guarantee each lot's draws have a key of their own from the
+    operating system, are used up and never kept; the seed governs them only where nothing is claimed.
+    """
+    if not job.private:
+        return SeededDraws(_mixed(job.seed, job.taken, 4))
+    return noise.secret_draws(getattr(settings, "noise_source", "os-keyed"))
+
+
+def _optimizer(settings: AdversarialSettings, flat: nn.Parameter) -> torch.optim.Optimizer:
+    if settings.critic_optimizer == "adam":
+        return torch.optim.Adam([flat], settings.critic_lr, betas=settings.betas)
+    if settings.critic_optimizer == "rmsprop":
+        return torch.optim.RMSprop([flat], settings.critic_lr)
+    return torch.optim.SGD([flat], settings.critic_lr)
+
+
+def _flatten(module: nn.Module) -> nn.Parameter:
+    """Make the module's parameters views of one flat buffer, and return it."""
+    parameters = list(module.parameters())
+    flat = nn.Parameter(torch.cat([parameter.detach().reshape(-1) for parameter in parameters]))
+    start = 0
+    for parameter in parameters:
+        parameter.data = flat.data[start : start + parameter.numel()].view_as(parameter)
+        parameter.requires_grad_(False)
+        start += parameter.numel()
+    return flat
+
+
+def _mixed(*numbers: int) -> int:
+    """Return one 63-bit seed from several public numbers."""
+    return int(np.random.SeedSequence([number % 2**64 for number in numbers]).generate_state(1, np.uint64)[0] >> 1)

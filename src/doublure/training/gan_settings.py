@@ -1,0 +1,227 @@
+"""The settings that every GAN shares, and those of a GAN on tables."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from doublure.encode.columns import Numerics, estimated_width
+from doublure.errors import SettingError
+from doublure.methods.method import LearningRate, MethodSettings, Work
+from doublure.networks.sizes import perceptron_weights
+from doublure.schema import Schema
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    from doublure.encode.encoder import Encoder
+
+_BYTES = 4
+_PASSES = 12  # forward, backward, penalty, per-record factors: passes over the critic for one paired record
+_HELD = 8  # a lot's rows at the peak, and the like of them: real, generated, mixed, their gradients
+
+
+class AdversarialSettings(MethodSettings):
+    """Losses, optimisers and sizes, whatever the kind of data.
+
+    Attributes:
+        loss: The critic's loss: ``wgan-gp`` and ``logistic`` with a gradient penalty, ``wgan`` with weight clipping,
+            ``hinge``.
+        gradient_penalty: λ; None: chosen for the loss.
+        weight_clip: Bound on each weight of the critic, for ``wgan``.
+        n_critic: Critic steps in one iteration of the generator; at the start, if there is a ``critic_threshold``.
+        critic_threshold: ``n_critic`` climbs while the critic tells no more than this share of generated rows
+            (:mod:`doublure.training.critic_pace`); None: it stays.
+        critic_patience: Iterations of the generator, at least, before it climbs again.
+        lot_size: Expected units in a lot; None: chosen from the public number of units.
+        steps: Critic steps in all, T; None: chosen by the method.
+        critic_optimizer: What follows the critic's gradient.
+        critic_lr: Its learning rate.
+        generator_lr: The generator's learning rate (Adam).
+        lr_decay: The share of both learning rates that is left at the end (geometric in the generator's iterations):
+            late steps are small, so that less of the noise stays; 1: they stay as they are.
+        generator_batch: Generated rows in a generator step.
+        generator_average: Weight of the past in the moving average of the generator's weights that is released.
+        noise_width: Z, numbers of noise a record.
+        checkpoints: How many times a run keeps its state.
+    """
+
+    penalties: ClassVar[dict[str, float]] = {"wgan-gp": 5.0, "logistic": 1.0, "hinge": 1.0, "wgan": 0.0}
+    betas: ClassVar[tuple[float, float]] = (0.5, 0.9)
+
+    loss: Literal["wgan-gp", "wgan", "logistic", "hinge"] = "wgan-gp"
+    gradient_penalty: float | None = Field(default=None, ge=0)
+    weight_clip: float = Field(default=0.05, gt=0)
+    n_critic: int = Field(default=1, ge=1, le=1000)
+    critic_threshold: float | None = Field(default=None, ge=0, le=1)
+    critic_patience: int = Field(default=200, ge=1, le=1_000_000)
+    lot_size: int | None = Field(default=None, ge=1)
+    steps: int | None = Field(default=None, ge=1, le=10_000_000)
+    critic_optimizer: Literal["adam", "sgd", "rmsprop"] = "adam"
+    critic_lr: LearningRate = 6e-3
+    generator_lr: LearningRate = 5e-4
+    lr_decay: float = Field(default=1.0, gt=0, le=1)
+    generator_batch: int = Field(default=512, ge=1)
+    generator_average: float = Field(default=0.9, ge=0, lt=1)
+    noise_width: int = Field(default=64, ge=1, le=4096)
+    checkpoints: int = Field(default=50, ge=1, le=1000)
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.loss == "wgan" and self.gradient_penalty:
+            raise ValueError("loss wgan clips weights instead of a penalty; use wgan-gp, or gradient_penalty=0")
+        if self.critic_threshold is not None and self.loss.startswith("wgan"):
+            raise ValueError("critic_threshold needs a critic whose zero means undecided; use loss logistic or hinge")
+        return self
+
+    @property
+    def penalty(self) -> float:
+        """λ, decided."""
+        if self.gradient_penalty is not None:
+            return self.gradient_penalty
+        return self.penalties[self.loss]
+
+    @property
+    def checkpoint_every(self) -> int:
+        """Critic steps between two kept states: what a crash can lose."""
+        each = -(-(self.steps or 1) // self.checkpoints)
+        return -(-each // self.n_critic) * self.n_critic
+
+    def with_public_sizes(
+        self, schema: Schema, *, lot_share: float, smallest_lot: int, largest_lot: int, steps: int
+    ) -> Self:
+        """Return the settings with λ, the lot size and the number of steps decided, from the public number of units.
+
+        Raises:
+            SettingError: There is no column to generate.
+        """
+        refuse_nothing_to_generate(schema)
+        units = schema.public_units
+        chosen = min(largest_lot, max(smallest_lot, round(lot_share * units)))
+        lot = chosen if self.lot_size is None else self.lot_size
+        decided = {"lot_size": min(lot, units), "steps": self.steps or steps, "gradient_penalty": self.penalty}
+        return self.model_copy(update=decided).with_length(schema)
+
+    def rate_left(self, iterations: int) -> float:
+        """Return the share of both learning rates that is left after so many of the generator's iterations."""
+        share: float = self.lr_decay ** (iterations * self.n_critic / (self.steps or 1))
+        return share
+
+    def with_length(self, schema: Schema) -> Self:
+        """Return the settings with what follows from the length of a record decided: nothing, where it has none."""
+        return self
+
+    @property
+    def offset(self) -> bool:
+        """Whether the critic's score has a constant of its own."""
+        return True
+
+    def condition_width(self, encoder: Encoder) -> int:
+        """Return K, how wide a condition the networks take; 0 for none."""
+        return encoder.condition_width
+
+    # -- what the kind of data decides ---------------------------------------------------------------------------
+
+    @abstractmethod
+    def work(self, schema: Schema) -> Work:
+        """Return what a fit computes and holds, from public facts."""
+
+    @abstractmethod
+    def generator(self, encoder: Encoder, initial: torch.Generator) -> nn.Module:
+        """Return an untrained generator, ``(noise (B, Z), condition (B, K) or None) -> (B, *body_shape)``."""
+
+    @abstractmethod
+    def critic(self, encoder: Encoder, initial: torch.Generator, outputs: int = 1) -> nn.Module:
+        """Return an untrained critic, ``(bodies (B, *body_shape), condition (B, K) or None) -> (B,)``.
+
+        Args:
+            encoder: The records' shape.
+            initial: Public randomness for the initial weights.
+            outputs: Numbers in place of the score, ``(B, outputs)``, for what goes through further layers.
+        """
+
+
+def refuse_nothing_to_generate(schema: Schema) -> None:
+    """Refuse a table that leaves a critic nothing to judge.
+
+    Raises:
+        SettingError: There is no column to generate.
+    """
+    given = {*schema.with_role("condition"), *schema.derived}
+    if schema.kind == "table" and all(n in given or c.type == "id" for n, c in schema.columns.items()):
+        raise SettingError(
+            "has no column to generate: all are conditions, ids, or follow from others",
+            field="columns",
+            remedy="take the role condition from one, or use method statistics",
+        )
+
+
+class PerceptronSettings(AdversarialSettings):
+    """Multilayer perceptrons as generator and critic, of whatever is one vector a record.
+
+    Attributes:
+        width: Hidden units a layer of the generator.
+        depth: Hidden layers of the generator.
+        critic_width: Hidden units a layer of the critic.
+        critic_depth: Hidden layers of the critic.
+    """
+
+    width: int = Field(default=128, ge=1, le=8192)
+    depth: int = Field(default=2, ge=0, le=10)
+    critic_width: int = Field(default=128, ge=1, le=8192)
+    critic_depth: int = Field(default=2, ge=0, le=10)
+
+    def generator(self, encoder: Encoder, initial: torch.Generator) -> nn.Module:
+        """Return an untrained generator of rows."""
+        from doublure.networks.mlp import MlpGenerator
+
+        return MlpGenerator(
+            encoder.body_blocks,  # type: ignore[attr-defined]
+            condition_width=self.condition_width(encoder),
+            noise_width=self.noise_width,
+            width=self.width,
+            depth=self.depth,
+            generator=initial,
+        )
+
+    def critic(self, encoder: Encoder, initial: torch.Generator, outputs: int = 1) -> nn.Module:
+        """Return an untrained critic of rows."""
+        from doublure.networks.mlp import MlpCritic
+
+        return MlpCritic(
+            encoder.width - encoder.condition_width,
+            condition_width=self.condition_width(encoder),
+            width=self.critic_width,
+            depth=self.critic_depth,
+            generator=initial,
+            outputs=outputs,
+            offset=self.offset,
+        )
+
+
+class TableAdversarialSettings(PerceptronSettings):
+    """The networks of a GAN on tables.
+
+    Attributes:
+        numerics: Numbers as public bins or as scaled values.
+        bins: The most bins a number is cut into.
+    """
+
+    numerics: Numerics = "bins"
+    bins: int = Field(default=32, ge=2, le=1000)
+
+    def work(self, schema: Schema) -> Work:
+        """Return what a fit computes and holds, from public facts."""
+        row = estimated_width(schema, self.numerics, self.bins)
+        records = (self.lot_size or 1) * schema.unit.max_records
+        critic = perceptron_weights(row, self.critic_width, self.critic_depth, 1)
+        generator = perceptron_weights(self.noise_width, self.width, self.depth, row)
+        steps = self.steps or 1
+        flops = 2.0 * steps * (records * (_PASSES * critic + generator))
+        flops += 2.0 * (steps / self.n_critic) * self.generator_batch * 3 * (critic + generator)
+        held = schema.public_units * schema.unit.max_records * (len(schema.columns) + 2)
+        lot = records * (row + self.critic_width * self.critic_depth) * _HELD
+        return Work(flops=flops, steps=steps, memory_bytes=_BYTES * (held * 3 + lot + 8 * (critic + generator)))

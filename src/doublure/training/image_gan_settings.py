@@ -1,0 +1,126 @@
+"""The settings that every GAN on images shares: the networks of Triastcyn & Faltings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from doublure.errors import SchemaError
+from doublure.methods.method import LearningRate, Work
+from doublure.networks.sizes import critic_work, generator_work
+from doublure.schema import Schema
+from doublure.schema.images import LABEL, ImageSchema
+from doublure.training.gan_settings import AdversarialSettings
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    from doublure.encode.encoder import Encoder
+
+_BYTES = 4
+_PASSES = {True: 12, False: 6}  # passes over the critic for one paired image, with a gradient penalty and without
+_HELD = 8
+_GUESSED_CLASSES = 10
+
+Channels = Annotated[int, Field(ge=1, le=1024)]
+
+
+class ImageAdversarialSettings(AdversarialSettings):
+    """The networks of a GAN on images.
+
+    The defaults were chosen on the first 50,000 of MNIST's training images, with students tested on its last 10,000
+    (docs/methods.md); the papers' own are ``loss=wgan-gp, n_critic=5, activation=selu, critic_lr=generator_lr=1e-4``.
+
+    Attributes:
+        critic_channels: Output channels of the critic's convolutions, each of which halves the sides.
+        features: d, numbers between the critic's convolutions and its score.
+        channels: Channels of the generator's layers; each layer doubles the sides.
+        activation: Between layers, in both networks.
+        normalisation: ``batch``: batch normalisation and ReLU in the generator (2018); ``none``.
+    """
+
+    penalties: ClassVar[dict[str, float]] = {"wgan-gp": 10.0, "logistic": 1.0, "hinge": 1.0, "wgan": 0.0}
+    betas: ClassVar[tuple[float, float]] = (0.0, 0.9)
+
+    loss: Literal["wgan-gp", "wgan", "logistic", "hinge"] = "logistic"
+    n_critic: int = Field(default=1, ge=1, le=1000)
+    critic_lr: LearningRate = 3e-4
+    generator_lr: LearningRate = 3e-4
+    generator_batch: int = Field(default=64, ge=1)
+    generator_average: float = Field(default=0.99, ge=0, lt=1)
+    critic_channels: tuple[Channels, ...] = Field(default=(16, 32, 64), min_length=1, max_length=6)
+    features: int = Field(default=64, ge=1, le=4096)
+    channels: tuple[Channels, ...] = Field(default=(128, 64, 32), min_length=1, max_length=6)
+    activation: Literal["selu", "leaky_relu"] = "leaky_relu"
+    normalisation: Literal["none", "batch"] = "none"
+
+    def generator(self, encoder: Encoder, initial: torch.Generator) -> nn.Module:
+        """Return an untrained generator of images."""
+        from doublure.networks.conv import ConvGenerator
+
+        channels, height, width = encoder.body_shape
+        return ConvGenerator(
+            (channels, height, width),
+            condition_width=self.condition_width(encoder),
+            noise_width=self.noise_width,
+            channels=self.channels,
+            activation_name=self.activation,
+            normalisation=self.normalisation,
+            generator=initial,
+        )
+
+    def critic(self, encoder: Encoder, initial: torch.Generator, outputs: int = 1) -> nn.Module:
+        """Return an untrained critic of images."""
+        from doublure.networks.conv import ConvCritic
+
+        channels, height, width = encoder.body_shape
+        return ConvCritic(
+            (channels, height, width),
+            condition_width=self.condition_width(encoder),
+            channels=self.critic_channels,
+            features=self.features,
+            activation_name=self.activation,
+            generator=initial,
+            outputs=outputs,
+            offset=self.offset,
+        )
+
+    def work(self, schema: Schema) -> Work:
+        """Return what a fit computes and holds, from public facts."""
+        if not isinstance(schema, ImageSchema):
+            raise TypeError("settings for images need a schema of images")
+        height, width, colours = schema.shape
+        shape = (colours, height, width)
+        classes = classes_of(schema)
+        critic, kept = critic_work(shape, classes, self.critic_channels, self.features)
+        generator, drawn = self.drawing_work(schema)
+        records, steps = (self.lot_size or 1) * schema.unit.max_records, self.steps or 1
+        flops = 2.0 * steps * records * (_PASSES[self.penalty > 0] * critic + generator)
+        flops += 2.0 * (steps / self.n_critic) * self.generator_batch * 3 * (critic + generator)
+        pixels = height * width * colours
+        held = schema.public_units * schema.unit.max_records * (pixels + 4) * 3  # as read, compact, and in unit order
+        lot = records * (kept * 2 + pixels * _HELD) + self.generator_batch * (drawn * 3 + kept * 2)
+        return Work(flops=flops, steps=steps, memory_bytes=held + _BYTES * lot)
+
+    def drawing_work(self, schema: ImageSchema) -> tuple[int, int]:
+        """Return the generator's multiplications for one image, and the numbers kept of it."""
+        height, width, colours = schema.shape
+        return generator_work((colours, height, width), self.noise_width + classes_of(schema), self.channels)
+
+
+def classes_of(schema: ImageSchema) -> int:
+    """Return how many labels there are, as far as that is public; 0 for none."""
+    return 0 if schema.label is None else len(schema.label.domain) or _GUESSED_CLASSES
+
+
+def refuse_unsteered(schema: Schema) -> None:
+    """Refuse a label that is no condition: these generators make images for a label, and never a label.
+
+    Raises:
+        SchemaError: Naming the ways out.
+    """
+    if schema.kind == "images" and LABEL in schema.columns and not schema.with_role("condition"):
+        remedy = "add condition to its roles, or take label out"
+        raise SchemaError("is a target that nothing would make", field=f"{LABEL}.roles", remedy=remedy)

@@ -1,0 +1,79 @@
+"""Noisy sums over all records, release by release, as some of the plan's accesses pay for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from doublure.access import Access
+from doublure.errors import SettingError
+from doublure.methods.method import Job
+from doublure.private.executed import steps_of
+from doublure.private.mechanism import Mechanism
+from doublure.private.queries.query import Sensitivity
+from doublure.private.queries.sums import BoundedSums, Factors
+from doublure.private.records import PrivateRecords
+
+
+class NoisySums:
+    """The releases of some accesses, in order.
+
+    Args:
+        job: The run, or its stage.
+        accesses: Of the plan.
+    """
+
+    def __init__(self, job: Job, accesses: Sequence[Access]) -> None:
+        self._mechanism: Mechanism = job.mechanism
+        self._releases = [access for access in accesses for _ in range(steps_of(access))]
+        self._accesses = accesses
+        self._max_records = job.encoder.schema.unit.max_records
+        self._records = job.records
+
+    @property
+    def releases(self) -> int:
+        """How many there are."""
+        return len(self._releases)
+
+    @property
+    def taken(self) -> int:
+        """How many have been made, lost ones included."""
+        return sum(self._mechanism.taken(access) for access in self._accesses)
+
+    @property
+    def next(self) -> Access:
+        """What pays for the next one."""
+        if self.taken >= self.releases:
+            raise SettingError("all noisy steps of the plan have been taken", field="steps", remedy="make a new plan")
+        return self._releases[self.taken]
+
+    @property
+    def deviations(self) -> tuple[float, ...]:
+        """Standard deviation of each release's noise where C is 1, in order."""
+        moved = Sensitivity.of_length(self._max_records, 1)
+        return tuple(self._mechanism.deviation(access, moved) for access in self._releases)
+
+    def see(self, records: PrivateRecords) -> None:
+        """Go on with another form of the same records, one row for each (:meth:`PrivateRecords.mapped`)."""
+        self._records = records
+
+    def release(self, factors: Factors, *, shape: tuple[int, int], bound: float = 1.0) -> Tensor:
+        """Make the next release.
+
+        Args:
+            factors: What a record adds, as two vectors.
+            shape: ``(L, R)``.
+            bound: C, the length that a record's outer product is scaled down to.
+
+        Returns:
+            The noisy sum ``(L, R)``, float32.
+
+        Raises:
+            SettingError: The release is not the planned one, or its noise is none that float32 can carry.
+        """
+        access, noise = self.next, self.deviations[self.taken]
+        query = BoundedSums(factors=factors, shape=shape, max_records=self._max_records, bound=bound, noise=noise)
+        noisy = self._mechanism.release(query, access, self._records)
+        return torch.from_numpy(noisy).view(shape)

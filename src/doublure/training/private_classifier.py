@@ -1,0 +1,165 @@
+"""A private labeller, and the images it is made ready on: the last stage of ``guided``, the annotator of ``bayesgan``.
+
+A linear model on second-order scattering (Tramèr and Boneh 2021), taught by noisy gradient descent with momentum on all
+records: a linear model's gradient is an outer product, so that clipping and summing are one product a step. What is
+new: the generator that an earlier release has taught says where the features' mean and their main directions lie. That
+costs nothing, and takes off what all images have in common, which noise would otherwise be spent on (docs/methods.md
+has what it brings).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import scipy.linalg
+import torch
+from torch import Tensor, nn
+
+from doublure.errors import RunFolderError
+from doublure.methods.method import Counting, Job
+from doublure.methods.statistics.images.mean_embedding import of_images
+from doublure.networks.fixed_features import LabelFeatures
+from doublure.networks.labelled import Labeller
+from doublure.training.noisy_sums import NoisySums
+
+if TYPE_CHECKING:
+    from doublure.training.classifier_settings import LabellerSettings
+
+_CHUNK = 500
+_LOOKED_AT = 100
+_RIDGE = 1e-3
+_POWER = 0.25
+_FLOOR = 1e-6
+_LOUDNESS = 0.036
+_FASTEST = 100.0
+_NAMES = ("weights", "velocity")
+_VIEW = ("centre", "directions")
+
+
+@dataclass(frozen=True)
+class _View:
+    """How features are seen: what all images have in common is taken off, and main directions are evened out.
+
+    Attributes:
+        centre: ``(D,)``.
+        directions: ``(D, k)``.
+    """
+
+    centre: Tensor
+    directions: Tensor
+
+    def __call__(self, features: Tensor) -> Tensor:
+        """Return vectors ``(B, k)`` of length 1."""
+        seen = (features - self.centre) @ self.directions
+        unit: Tensor = seen / (seen.norm(dim=1, keepdim=True) + _FLOOR)
+        return unit
+
+
+def labelled(job: Job, settings: LabellerSettings, generator: nn.Module, noise_width: int, sums: NoisySums) -> Labeller:
+    """Teach a labeller on the private records.
+
+    Args:
+        job: The run.
+        settings: Settled.
+        generator: Already taught by what was released before.
+        noise_width: Z, how much noise it makes an image of.
+        sums: Their releases are the labeller's steps.
+    """
+    encoder = of_images(job.encoder)
+    classes = encoder.condition_width
+    features = LabelFeatures(encoder.body_shape).to(job.device)
+    kept = dict(job.checkpoints.load() or {})
+    if not all(name in kept for name in _VIEW):
+        job.progress.stage("look at generated images", settings.view_images)
+        view = _view(job, settings, generator, noise_width, features)
+        # Kept with the weights, which mean nothing without: another machine may find directions the other way round.
+        kept |= dict(zip(_VIEW, (view.centre, view.directions.contiguous()), strict=True))
+    view = _View(*(kept[name] for name in _VIEW))
+    weights, velocity = (kept.get(name, torch.zeros(classes, view.directions.shape[1])) for name in _NAMES)
+    if weights.shape != (classes, view.directions.shape[1]) or len(view.centre) != features.width:
+        raise RunFolderError("does not fit the plan's labeller", field="checkpoint", remedy="fit into a new folder")
+    last = sums.releases
+    if sums.taken < last:
+        job.progress.stage("look at the images", job.units)
+        # Kept as float16, a feature whose last digits moved with a record's place could move by far more.
+        looked = job.records.mapped(
+            lambda images: view(features(images).cpu()),
+            view.directions.shape[1],
+            rows=_LOOKED_AT,
+            apart=True,
+            halfway=Counting(job, _LOOKED_AT),
+        )
+        sums.see(looked)
+    job.progress.stage("teach the labeller", settings.labeller_steps)
+    rate = _rate(settings, job.units, sums.deviations[-1])
+
+    def factors(seen: Tensor, labels: Tensor | None) -> tuple[Tensor, Tensor]:
+        if labels is None:
+            raise TypeError("a labeller needs labels")
+        return torch.softmax(seen @ weights.T, dim=1) - labels, seen
+
+    while sums.taken < last:
+        job.check_stop()
+        bound = settings.labeller_clip
+        total = sums.release(factors, shape=(classes, view.directions.shape[1]), bound=bound)
+        velocity = settings.labeller_momentum * velocity + total / (bound * job.units)
+        weights = weights - rate * velocity
+        kept |= dict(zip(_NAMES, (weights, velocity), strict=True))
+        job.checkpoints.save(sums.taken, kept)
+        job.progress.at(sums.taken - 1)
+    made = Labeller(encoder.body_shape, classes=classes)
+    made.centre.copy_(view.centre)
+    made.weights.copy_(weights @ view.directions.T)
+    return made
+
+
+def _rate(settings: LabellerSettings, units: int, noise: float) -> float:
+    """Return the learning rate: as high as can be while the noise of all steps stays as loud in the scores."""
+    if settings.labeller_lr is not None:
+        return settings.labeller_lr
+    return min(_FASTEST, _LOUDNESS * units / noise)
+
+
+@torch.no_grad()
+def _view(
+    job: Job, settings: LabellerSettings, generator: nn.Module, noise_width: int, features: LabelFeatures
+) -> _View:
+    """Return the view that generated images suggest; what they follow from has been paid for."""
+    encoder = of_images(job.encoder)
+    source = torch.Generator().manual_seed(job.seed + 2)
+    found = torch.empty(settings.view_images, features.width)
+    generator.eval()
+    for first in range(0, settings.view_images, _CHUNK):
+        size = min(_CHUNK, settings.view_images - first)
+        labels = torch.eye(encoder.condition_width)[torch.arange(first, first + size) % encoder.condition_width]
+        noise = torch.randn(size, noise_width, generator=source)
+        found[first : first + size] = features(generator(noise.to(job.device), labels.to(job.device))).cpu()
+        job.progress.at(first + size)
+    centre = found.mean(dim=0)
+    found -= centre
+    job.progress.stage("find where generated images differ")
+    values, vectors = _main_directions(found, settings.view_width)
+    return _View(centre=centre, directions=vectors * (values / values[0].clamp(min=_FLOOR**2) + _RIDGE).pow(-_POWER))
+
+
+def _main_directions(centred: Tensor, width: int) -> tuple[Tensor, Tensor]:
+    """Return the largest eigenvalues ``(k,)`` of a covariance, falling, and their directions ``(D, k)``.
+
+    Of fewer rows than numbers a row, they are found among the rows: what differs has no other directions.
+
+    Args:
+        centred: ``(N, D)``, with mean zero.
+        width: The most directions that are wanted.
+    """
+    rows, numbers = centred.shape
+    among_rows = rows < numbers
+    products = (centred @ centred.T if among_rows else centred.T @ centred) / rows
+    size = len(products)
+    largest = scipy.linalg.eigh(products.numpy(), subset_by_index=[max(0, size - width), size - 1])
+    values, vectors = map(torch.from_numpy, largest)
+    values, vectors = values.flip(0).clamp(min=0), vectors.flip(1)
+    if among_rows:
+        least = (_FLOOR * values[0]).clamp(min=_FLOOR**2)  # what is less is of rounding, and nothing where none differ
+        vectors = centred.T @ vectors * (rows * torch.maximum(values, least)).rsqrt()
+    return values, vectors

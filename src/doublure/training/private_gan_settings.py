@@ -1,0 +1,80 @@
+"""What is clipped and noised in a private critic's steps: the settings of :class:`CriticSteps`, whatever the data."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
+
+from pydantic import Field
+
+from doublure.private.accounting import GaussianEvent
+from doublure.private.noise import SourceName
+from doublure.schema import Schema
+from doublure.training.gan_settings import AdversarialSettings
+
+if TYPE_CHECKING:
+    from doublure.private.clipping import Schedule
+
+# Bounds on C and on its decay, so that σ·C_t stays a number that float32 can carry for every σ that a plan can have:
+# what the noise refuses must be refused before anything is charged.
+Norm: TypeAlias = Annotated[float, Field(ge=1e-9, le=1e9)]
+_LEAST_DECAY = 1e-6
+
+
+class PrivateSettings(AdversarialSettings):
+    """What is clipped and noised, whatever the kind of data.
+
+    Attributes:
+        max_grad_norm: C, the bound on a unit's gradient, from 1e-9 to 1e9.
+        clipping_decay: The share of C that is left at the end (Frigerio's clipping decay, geometric in the generator's
+            iterations), from 1e-6; 1 keeps C as it is.
+        noise_source: ``os-keyed``, or ``chacha20`` for a cryptographic stream: of the noise, and of all else that is
+            drawn to meet private records.
+        chunk_size: Records handled at a time; changes memory and nothing else.
+    """
+
+    max_grad_norm: Norm = 4.0
+    clipping_decay: float = Field(default=1.0, ge=_LEAST_DECAY, le=1)
+    noise_source: Literal["os-keyed", "chacha20"] = "os-keyed"
+    chunk_size: int | None = Field(default=None, ge=1)
+
+    @property
+    def stream(self) -> SourceName:
+        """As they say."""
+        return self.noise_source
+
+    def settled_for(self, schema: Schema, **sizes: Any) -> Self:
+        """Return the settings with sizes and steps decided, from the public number of units."""
+        return type(self).model_validate(self.with_public_sizes(schema, **sizes).model_dump())
+
+    @property
+    def schedule(self) -> Schedule:
+        """C_t by the generator's iteration."""
+        from doublure.private.clipping import Constant, Geometric
+
+        if self.clipping_decay == 1:
+            return Constant(max_grad_norm=self.max_grad_norm)
+        iterations = max(1, (self.steps or 1) // self.n_critic)
+        return Geometric(
+            max_grad_norm=self.max_grad_norm,
+            decay=self.clipping_decay ** (1 / iterations),
+            floor=self.max_grad_norm * self.clipping_decay,
+        )
+
+
+def event_of_share(noise_multiplier: float, share: float, rate: float, steps: int) -> GaussianEvent:
+    """Return steps whose noise together is that of a share of one Gaussian mechanism, in 1/σ².
+
+    Args:
+        noise_multiplier: σ of the whole.
+        share: Of the whole, above 0.
+        rate: q of each step's lot.
+        steps: T.
+    """
+    loudness = share / noise_multiplier**2
+    if rate == 1:
+        return GaussianEvent(noise_multiplier=math.sqrt(steps / loudness), steps=steps)
+    # Many Poisson lots are nearly one Gaussian mechanism of 1/σ² = q² T (exp(1/σ_t²) - 1) (Bu et al. 2020,
+    # arXiv:1911.11607). It only splits the budget; what all costs together is computed exactly.
+    each = 1 / math.sqrt(math.log1p(loudness / (rate**2 * steps)))
+    return GaussianEvent(noise_multiplier=each, sample_rate=rate, steps=steps)

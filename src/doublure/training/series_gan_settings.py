@@ -1,0 +1,163 @@
+"""The settings that every GAN on time series shares: a recurrent or convolutional generator, a critic of the whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+
+from pydantic import Field
+
+from doublure.errors import SettingError
+from doublure.methods.method import Work
+from doublure.networks.sizes import CLOCK, critic_work, perceptron_weights, recurrent_work, series_work
+from doublure.schema import Schema
+from doublure.schema.series import SeriesSchema
+from doublure.training.gan_settings import AdversarialSettings
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    from doublure.encode.encoder import Encoder
+
+_BYTES = 4
+_PASSES = {True: 12, False: 6}  # passes over the critic for one paired series, with a gradient penalty and without
+_HELD = 8
+_GUESSED_VALUES = 10
+_NOISE, _COMMON = 32, 8
+
+Channels = Annotated[int, Field(ge=1, le=1024)]
+
+
+class SeriesAdversarialSettings(AdversarialSettings):
+    """The networks of a GAN on time series.
+
+    Attributes:
+        generator_type: ``conv``, quick, or ``lstm``, Frigerio's, with fresh noise at every step.
+        critic_type: ``mlp`` over the whole series, Frigerio's, or ``conv``, convolutions along it.
+        noise_width: Z; 0: chosen from the length.
+        hidden: Units of the convolutional generator's first layer.
+        channels: Its channels, from few steps to many; each doubles the steps.
+        lstm_units: Units of the LSTM.
+        lstm_layers: How many LSTMs follow one another.
+        critic_width: Hidden units a layer of the multilayer perceptron.
+        critic_depth: Its hidden layers.
+        critic_channels: Output channels of the critic's convolutions, each of which halves the steps.
+        features: Numbers between the critic's convolutions and its score.
+        curve: The power that shares of the bounds are taken to, for channels that cannot be negative; 1 is none.
+    """
+
+    betas: ClassVar[tuple[float, float]] = (0.5, 0.9)
+
+    noise_width: int = Field(default=0, ge=0, le=65_536)
+    generator_average: float = Field(default=0.98, ge=0, lt=1)
+    lr_decay: float = Field(default=0.1, gt=0, le=1)
+    generator_type: Literal["conv", "lstm"] = "conv"
+    critic_type: Literal["mlp", "conv"] = "mlp"
+    hidden: int = Field(default=128, ge=1, le=8192)
+    channels: tuple[Channels, ...] = Field(default=(32, 16, 8), min_length=1, max_length=8)
+    lstm_units: int = Field(default=64, ge=1, le=2048)
+    lstm_layers: int = Field(default=1, ge=1, le=4)
+    critic_width: int = Field(default=128, ge=1, le=8192)
+    critic_depth: int = Field(default=2, ge=0, le=10)
+    critic_channels: tuple[Channels, ...] = Field(default=(16, 32, 32), min_length=1, max_length=8)
+    features: int = Field(default=64, ge=1, le=4096)
+    curve: float = Field(default=1 / 3, gt=0, le=1)
+
+    def with_length(self, schema: Schema) -> Self:
+        """Return the settings with the generator's noise decided, from the public length of a series.
+
+        Raises:
+            SettingError: An LSTM has less noise than steps.
+        """
+        length = _series(schema).length
+        if self.generator_type == "conv":
+            return self.model_copy(update={"noise_width": self.noise_width or _NOISE})
+        width = self.noise_width or length + _COMMON
+        if width < length:
+            remedy = f"give at least {length}, or leave it out"
+            raise SettingError("leaves steps of the LSTM without noise", field="noise_width", remedy=remedy)
+        return self.model_copy(update={"noise_width": width})
+
+    def generator(self, encoder: Encoder, initial: torch.Generator) -> nn.Module:
+        """Return an untrained generator of series."""
+        from doublure.networks.recurrent import LstmGenerator
+        from doublure.networks.series import ConvSeriesGenerator
+
+        planes, length = encoder.planes, encoder.body_shape[1]  # type: ignore[attr-defined]
+        sizes = {"condition_width": encoder.condition_width, "noise_width": self.noise_width}
+        if self.generator_type == "lstm":
+            return LstmGenerator(
+                planes, length, hidden=self.lstm_units, layers=self.lstm_layers, generator=initial, **sizes
+            )
+        return ConvSeriesGenerator(
+            planes, length, hidden=self.hidden, channels=self.channels, generator=initial, **sizes
+        )
+
+    def critic(self, encoder: Encoder, initial: torch.Generator, outputs: int = 1) -> nn.Module:
+        """Return an untrained critic of series."""
+        from doublure.networks.conv import ConvCritic
+        from doublure.networks.series import MlpSeriesCritic
+
+        if self.critic_type == "mlp":
+            return MlpSeriesCritic(
+                encoder.width - encoder.condition_width,
+                condition_width=encoder.condition_width,
+                width=self.critic_width,
+                depth=self.critic_depth,
+                generator=initial,
+                outputs=outputs,
+                shared=True,
+            )
+        return ConvCritic(
+            encoder.body_shape,
+            condition_width=encoder.condition_width,
+            channels=self.critic_channels,
+            features=self.features,
+            activation_name="leaky_relu",
+            generator=initial,
+            outputs=outputs,
+        )
+
+    def work(self, schema: Schema) -> Work:
+        """Return what a fit computes and holds, from public facts."""
+        schema = _series(schema)
+        planes, length, condition = planes_in(schema), schema.length, condition_of(schema)
+        critic, kept = self._critic_work((planes, length), condition)
+        generator, drawn = self._generator_work((planes, length), condition)
+        records, steps = (self.lot_size or 1) * schema.unit.max_records, self.steps or 1
+        flops = 2.0 * steps * records * (_PASSES[self.penalty > 0] * critic + generator)
+        flops += 2.0 * (steps / self.n_critic) * self.generator_batch * 3 * (critic + generator)
+        numbers = planes * length
+        held = schema.public_units * schema.unit.max_records * numbers * (2 + 1 + 1)  # as read (float64), compact twice
+        lot = records * (kept * 2 + numbers * _HELD) + self.generator_batch * (drawn * 3 + kept * 2)
+        return Work(flops=flops, steps=steps, memory_bytes=_BYTES * (held + lot))
+
+    def _critic_work(self, shape: tuple[int, int], condition: int) -> tuple[int, int]:
+        if self.critic_type == "conv":
+            return critic_work(shape, condition, self.critic_channels, self.features)
+        inputs = shape[0] * shape[1] + condition
+        kept = inputs + self.critic_width * self.critic_depth
+        return perceptron_weights(inputs, self.critic_width, self.critic_depth, 1), kept
+
+    def _generator_work(self, shape: tuple[int, int], condition: int) -> tuple[int, int]:
+        if self.generator_type == "conv":
+            return series_work(shape, self.noise_width + condition, condition, self.hidden, self.channels)
+        each, common = divmod(self.noise_width, shape[1])
+        return recurrent_work(shape, each + common + condition + CLOCK, condition, self.lstm_units, self.lstm_layers)
+
+
+def planes_in(schema: SeriesSchema) -> int:
+    """Return how many planes a series has, as far as that is public: what may be bought counts."""
+    extra = [int(one.zero_inflated) + int(one.missing is not False) for one in schema.channels.values()]
+    return sum(1 + (states + 1 if states else 0) for states in extra)
+
+
+def condition_of(schema: SeriesSchema) -> int:
+    """Return how many values all attributes have together, as far as that is public."""
+    return sum(len(one.domain) or _GUESSED_VALUES for one in schema.attributes.values())
+
+
+def _series(schema: Schema) -> SeriesSchema:
+    if not isinstance(schema, SeriesSchema):
+        raise TypeError("settings for series need a schema of series")
+    return schema
