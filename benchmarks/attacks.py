@@ -37,10 +37,10 @@ from doublure import public as db_public
 from doublure.attack import inversion
 from doublure.attack import target_models as victims
 from doublure.auditing import audit, audit_method
+from doublure.auditing.attack_report import AttackReport
+from doublure.auditing.worst_case import WORLDS
 from doublure.data.images import Images
-from doublure.evaluate.expected_loss import Rule, of_understudy
-from doublure.review.attack_report import AttackReport
-from doublure.review.worst_case import WORLDS
+from doublure.measures.expected_loss import Rule, of_understudy
 from doublure.schema import Schema
 from real_images import FACE, faces, images_of
 from results import Case, finished, measure

@@ -12,7 +12,7 @@ import numpy as np
 
 import doublure as db
 from doublure.data.images import Images
-from doublure.evaluate.images.classifiers import seen_by
+from doublure.measures.images.classifiers import seen_by
 from results import mean_and_range
 
 DELTA_MU = 1e-10

@@ -8,7 +8,7 @@
     python benchmarks/images.py table                # and curves: a picture of --sizes, bayesgan beside real images
 
 All 60,000 training images are the private data set (``--private`` for fewer); a student of
-``doublure.evaluate.images.classifiers`` learns from 60,000 artificial ones and is tested on the 10,000 official test
+``doublure.measures.images.classifiers`` learns from 60,000 artificial ones and is tested on the 10,000 official test
 images; method ``real`` teaches it with the training images themselves. Resumable: finished cells are skipped.
 ``--tune`` keeps the last 10,000 training images aside, tests on those, and never opens the test set: settings were
 chosen that way.
@@ -48,10 +48,10 @@ import bayesian_rows
 import doublure as db
 from doublure.cli.options import settings
 from doublure.data.images import Images
-from doublure.evaluate.expected_loss import Rule, of_understudy
-from doublure.evaluate.images.classifiers import STUDENTS, Student, learning_curve, predict
-from doublure.evaluate.images.feature_extractors import NAMES
-from doublure.evaluate.tuning import tune
+from doublure.measures.expected_loss import Rule, of_understudy
+from doublure.measures.images.classifiers import STUDENTS, Student, learning_curve, predict
+from doublure.measures.images.feature_extractors import NAMES
+from doublure.measures.tuning import tune
 from doublure.schema import Schema
 from fits import kept
 from lines import Lines, draw

@@ -11,7 +11,7 @@ from sklearn.metrics import precision_recall_fscore_support
 from torch import Tensor, nn
 from torch.nn import functional
 
-from doublure.evaluate.images.distribution_metrics import frechet_distance, inception_score
+from doublure.measures.images.distribution_metrics import frechet_distance, inception_score
 
 BATCH, RATE = 128, 1e-3
 

@@ -31,7 +31,7 @@ import torch
 
 import doublure as db
 from doublure.data.series import Series, open_series
-from doublure.evaluate.series import evaluate_series
+from doublure.measures.series import evaluate_series
 from doublure.schema import Schema
 from results import by_cell, finished, measure
 

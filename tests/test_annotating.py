@@ -14,7 +14,7 @@ from torch import Tensor, nn
 import doublure as db
 from doublure.data.images import open_images
 from doublure.errors import DataError, InputError, SchemaError, SettingError
-from doublure.evaluate.images.classifiers import learning_curve
+from doublure.measures.images.classifiers import learning_curve
 from doublure.releasing.labelling import Labelled, by_classifier, hand_out, read_back
 from doublure.run.synthesizer import Synthesizer
 

@@ -17,6 +17,7 @@ from PIL import Image
 
 import doublure as db
 from doublure import public
+from doublure.auditing.white_box import Inside
 from doublure.cli.configuration import with_config
 from doublure.data.opening import open_data
 from doublure.drafting import codebook
@@ -25,7 +26,6 @@ from doublure.planning import Plan
 from doublure.public import Provenance, PublicFolder
 from doublure.releasing import labelling as annotating
 from doublure.releasing.bundle import verify
-from doublure.review.white_box import Inside
 from doublure.run.folder import RunFolder
 from doublure.schema import Schema
 

@@ -10,7 +10,7 @@ from doublure.attack import registry as table
 from doublure.attack.attack_data import world_of
 from doublure.data.images import Images
 from doublure.data.series import Series
-from doublure.evaluate.images import classifiers as students
+from doublure.measures.images import classifiers as students
 from doublure.schema import Schema
 
 N = 120

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 import doublure as db
+from doublure.auditing.white_box import Inside
 from doublure.methods.latentgan.training import inversion_of, public_networks
 from doublure.methods.method import encoder_for
-from doublure.review.white_box import Inside
 from doublure.run.folder import RunFolder
 from doublure.run.synthesizer import Synthesizer
 from doublure.training.gan_loop import Adversaries

@@ -12,11 +12,11 @@ import pytest
 from doublure import public
 from doublure.attack.attack_data import taken
 from doublure.auditing import audit_method
+from doublure.auditing import worst_case as methods
+from doublure.auditing.worst_case import WORLDS
 from doublure.errors import SettingError
 from doublure.private import whole_noise
 from doublure.private.noise import Drawn
-from doublure.review import worst_case as methods
-from doublure.review.worst_case import WORLDS
 
 QUICK = {"components": 4, "fit_steps": 20, "bins": 2}
 GAN = {

@@ -11,10 +11,10 @@ import pytest
 
 import doublure as db
 from doublure.auditing import audit, audit_method
+from doublure.auditing.white_box import Inside, refitting
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
 from doublure.errors import DataError, RunFolderError, SettingError
-from doublure.review.white_box import Inside, refitting
 from doublure.run.folder import RunFolder
 from doublure.run.synthesizer import Synthesizer
 

@@ -41,7 +41,7 @@ def asked(world, **changes):
 
 
 def test_the_whole_way(world, doublure, monkeypatch):
-    monkeypatch.setattr("doublure.evaluate.images.classifiers.EPOCHS", 1)
+    monkeypatch.setattr("doublure.measures.images.classifiers.EPOCHS", 1)
     words = asked(world)
     planned = doublure("plan", world / "s.yaml", *words[2:], "--epsilon", 8, "-o", world / "plan.json")
     worst = planned["guarantee"]["epsilon"]

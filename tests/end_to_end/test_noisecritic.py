@@ -12,9 +12,9 @@ import pytest
 import doublure as db
 from doublure.cli import budget
 from doublure.errors import RunFolderError, SettingError
-from doublure.evaluate import expected_loss
-from doublure.evaluate.images import feature_extractors as extractors
 from doublure.guarantee import figure, rounded_up
+from doublure.measures import expected_loss
+from doublure.measures.images import feature_extractors as extractors
 
 TEXT = """
 doublure: 1
@@ -39,8 +39,8 @@ def private():
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr("doublure.evaluate.images.classifiers.EPOCHS", 1)
-    monkeypatch.setattr("doublure.review.evaluation.MOST_IMAGES", 100)
+    monkeypatch.setattr("doublure.measures.images.classifiers.EPOCHS", 1)
+    monkeypatch.setattr("doublure.evaluate.evaluation.MOST_IMAGES", 100)
 
 
 def fitted(folder, private, doublure, **more):
@@ -103,7 +103,7 @@ def test_an_estimate_in_features_whose_weights_are_a_file(tmp_path, private, run
         given.append(weights)
         return replace(extractors.pixels(), name="inception-v3")
 
-    monkeypatch.setattr("doublure.evaluate.images.feature_extractors.inception_v3", inception)
+    monkeypatch.setattr("doublure.measures.images.feature_extractors.inception_v3", inception)
     found = doublure(*asked, "--features", "inception-v3=weights.safetensors", "--claim")["report"]
     assert given == ["weights.safetensors"]
     assert found["expected_loss"]["features"] == "inception-v3"

@@ -1,7 +1,7 @@
 import numpy as np
 
-from doublure.evaluate.tables.baseline import independent_columns
-from doublure.evaluate.tables.coding import Coder
+from doublure.measures.tables.baseline import independent_columns
+from doublure.measures.tables.coding import Coder
 
 
 def test_columns_are_drawn_from_the_real_ones_and_know_nothing_of_one_another(schema, drawn):

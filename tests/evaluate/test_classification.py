@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
 
-from doublure.evaluate.classification import area_under_roc, confusion, macro_f1
+from doublure.measures.classification import area_under_roc, confusion, macro_f1
 
 
 def test_macro_f1_and_confusion_agree_with_sklearn():

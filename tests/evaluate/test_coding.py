@@ -5,7 +5,7 @@ import pytest
 from doublure.data.tables.opening import open_table
 from doublure.encode.columns import Discrete, Scaled, grid_of
 from doublure.errors import DataError
-from doublure.evaluate.tables.coding import MISSING, Coder
+from doublure.measures.tables.coding import MISSING, Coder
 from doublure.schema import Schema
 
 

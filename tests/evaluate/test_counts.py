@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from doublure.evaluate.tables import counts
-from doublure.evaluate.tables.counts import count
+from doublure.measures.tables import counts
+from doublure.measures.tables.counts import count
 
 SIZES = (4, 7, 3)
 PAIRS = list(combinations(range(3), 2))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from doublure.errors import DataError
-from doublure.evaluate.divergence import Neighbourhood, divergence, nearest
+from doublure.measures.divergence import Neighbourhood, divergence, nearest
 
 X = np.array([(0, 0), (1, 0), (0, 2), (3, 3)], dtype=float)
 Y = np.array([(0.5, 0.5), (2, 2), (0, 1), (4, 1), (1, 3)], dtype=float)

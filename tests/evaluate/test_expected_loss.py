@@ -10,10 +10,10 @@ import pytest
 
 from doublure.data.images import Images
 from doublure.errors import DataError, SettingError
-from doublure.evaluate import expected_loss
-from doublure.evaluate.divergence import Neighbourhood
-from doublure.evaluate.expected_loss import Rule, chebyshev, choose_k, estimate, reachable, saw_yang_mo
-from doublure.evaluate.images import feature_extractors as extractors
+from doublure.measures import expected_loss
+from doublure.measures.divergence import Neighbourhood
+from doublure.measures.expected_loss import Rule, chebyshev, choose_k, estimate, reachable, saw_yang_mo
+from doublure.measures.images import feature_extractors as extractors
 from doublure.schema import Schema
 
 RULE = Rule(pairs=40, features="points", artificial=300)
@@ -225,7 +225,7 @@ class Painter:
 
 @pytest.mark.parametrize(("features", "width"), [("pixels", 64), ("student", 64)])
 def test_of_images(monkeypatch, features, width):
-    monkeypatch.setattr("doublure.evaluate.images.classifiers.EPOCHS", 1)
+    monkeypatch.setattr("doublure.measures.images.classifiers.EPOCHS", 1)
     painter, made = Painter(), extractors.named
     monkeypatch.setattr(extractors, "named", lambda name, *given: lessons.append(given[0]) or made(name, *given))
     lessons = []

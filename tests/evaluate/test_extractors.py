@@ -15,7 +15,7 @@ from torch import nn
 import doublure as db
 from doublure.data.images import Images
 from doublure.errors import SettingError
-from doublure.evaluate.images import feature_extractors as extractors
+from doublure.measures.images import feature_extractors as extractors
 
 
 def images(n=12, channels=1, seed=0):
@@ -30,7 +30,7 @@ def test_pixels_are_shares_of_full_intensity():
 
 
 def test_a_student_shows_its_last_layer_but_one(monkeypatch):
-    monkeypatch.setattr("doublure.evaluate.images.classifiers.EPOCHS", 1)
+    monkeypatch.setattr("doublure.measures.images.classifiers.EPOCHS", 1)
     made = extractors.student(images(40), np.arange(40) % 3 * 4, seed=1)
     seen = made.see(images(5, seed=2))
     assert seen.shape == (5, 64)

@@ -3,11 +3,11 @@ import pandas as pd
 import pytest
 from scipy.stats import chi2_contingency, wasserstein_distance
 
-from doublure.evaluate.tables import fidelity
-from doublure.evaluate.tables.baseline import independent_columns
-from doublure.evaluate.tables.coding import Coder
-from doublure.evaluate.tables.counts import count
-from doublure.evaluate.tables.fidelity import Tables, compare, cramers_v, variation, wasserstein
+from doublure.measures.tables import fidelity
+from doublure.measures.tables.baseline import independent_columns
+from doublure.measures.tables.coding import Coder
+from doublure.measures.tables.counts import count
+from doublure.measures.tables.fidelity import Tables, compare, cramers_v, variation, wasserstein
 from doublure.schema import Schema
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from doublure.data.images import Images
 from doublure.errors import DataError
-from doublure.evaluate.holdout import held_back, sides
+from doublure.measures.holdout import held_back, sides
 
 CALLED = {"field": "the real set", "records": "images"}
 

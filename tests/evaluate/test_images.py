@@ -11,12 +11,12 @@ import pytest
 from PIL import Image
 
 from doublure.data.images import Images
-from doublure.evaluate.images import classifiers as students
-from doublure.evaluate.images import feature_extractors as extractors
-from doublure.evaluate.images.distribution_metrics import frechet_distance
-from doublure.evaluate.images.evaluation import class_means, evaluate_images
+from doublure.evaluate.evaluation import ImageReport
+from doublure.measures.images import classifiers as students
+from doublure.measures.images import feature_extractors as extractors
+from doublure.measures.images.distribution_metrics import frechet_distance
+from doublure.measures.images.evaluation import class_means, evaluate_images
 from doublure.report import internal_page
-from doublure.review.evaluation import ImageReport
 from doublure.schema import Schema
 
 TEXT = "doublure: 1\nkind: images\nunits: 90\nimages: {shape: [8, 8, 1]}\nlabel: {values: [left, right, both]}\n"
@@ -64,10 +64,10 @@ def test_a_seed_of_any_size_will_do():
 
 def test_images_that_come_class_by_class_are_measured_as_any_others(schema, monkeypatch):
     """As folders bring them. Cut in halves as they come, the first would teach half the classes."""
-    monkeypatch.setattr("doublure.evaluate.images.distribution_metrics.MOST", 60)
+    monkeypatch.setattr("doublure.measures.images.distribution_metrics.MOST", 60)
     taught, sight = [], students.sight
     monkeypatch.setattr(
-        "doublure.evaluate.images.evaluation.sight",
+        "doublure.measures.images.evaluation.sight",
         lambda lesson, codes, seed: (taught.append(set(codes)), sight(lesson, codes, seed))[1],
     )
 
@@ -172,9 +172,9 @@ def test_each_sheet_shows_its_own_images(schema):
 def test_the_nearest_real_image_stands_below_each_artificial_one(schema, monkeypatch):
     drawn = []
     monkeypatch.setattr(
-        "doublure.evaluate.images.evaluation.contact_sheet", lambda rows, title: drawn.append((rows, title))
+        "doublure.measures.images.evaluation.contact_sheet", lambda rows, title: drawn.append((rows, title))
     )
-    monkeypatch.setattr("doublure.evaluate.images.evaluation.png", lambda picture: b"")
+    monkeypatch.setattr("doublure.measures.images.evaluation.png", lambda picture: b"")
     artificial, real = made(40, 1), made(90, 2, noise=60.0)
     evaluate_images(schema, artificial, real, made(30, 3), students=())
     ((_, above), (_, below)), title = next(sheet for sheet in drawn if "nearest" in sheet[1])

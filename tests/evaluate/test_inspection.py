@@ -16,11 +16,11 @@ from PIL import Image
 from doublure.data.images import Images
 from doublure.errors import SettingError
 from doublure.evaluate import inspect
-from doublure.evaluate.images import alterations
-from doublure.evaluate.images import fault_tests as suspicions
-from doublure.evaluate.images.alterations import ALTERATIONS, alterations_of, altered
-from doublure.evaluate.images.fault_tests import Inspected, holm, p_beyond
-from doublure.evaluate.tables.verdict import p_value, percent
+from doublure.measures.images import alterations
+from doublure.measures.images import fault_tests as suspicions
+from doublure.measures.images.alterations import ALTERATIONS, alterations_of, altered
+from doublure.measures.images.fault_tests import Inspected, holm, p_beyond
+from doublure.measures.tables.verdict import p_value, percent
 from doublure.report import inspection_page
 from doublure.schema import Schema
 

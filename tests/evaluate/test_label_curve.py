@@ -12,7 +12,7 @@ import pytest
 from doublure import Schema
 from doublure.data.images import Images
 from doublure.errors import DataError, SchemaError, SettingError
-from doublure.evaluate.images.label_curve import LabelCurve, label_curve, student_named
+from doublure.measures.images.label_curve import LabelCurve, label_curve, student_named
 from doublure.schema.images import ImageSchema
 
 TEXT = "doublure: 1\nkind: images\nunits: 200\nimages: {shape: [6, 6, 1]}\nlabel: {values: [dark, bright]}\n"

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from doublure.data.images import Images
-from doublure.evaluate.images.classifiers import BATCH, EPOCHS, LEAST_STEPS, learning_curve, predict
+from doublure.measures.images.classifiers import BATCH, EPOCHS, LEAST_STEPS, learning_curve, predict
 
 
 def shades(n: int, seed: int) -> tuple[Images, np.ndarray]:

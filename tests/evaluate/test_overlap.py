@@ -11,7 +11,7 @@ import pytest
 
 import doublure as db
 from doublure.errors import InputError
-from doublure.evaluate.overlap import overlap
+from doublure.measures.overlap import overlap
 
 
 def test_shared_records_are_found(letters):
@@ -116,7 +116,7 @@ def test_no_fit_ever_asks():
     assert asking == []
     for line in (
         "from doublure.evaluate import overlap",
-        "import doublure.evaluate.overlap",
+        "import doublure.measures.overlap",
         "db.evaluate.overlap(a, b)",
     ):
         assert mentions_overlap(line)

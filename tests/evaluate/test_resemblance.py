@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg import sqrtm
 from sklearn import config_context
 
-from doublure.evaluate.images.distribution_metrics import (
+from doublure.measures.images.distribution_metrics import (
     NEIGHBOURS,
     frechet_distance,
     inception_score,

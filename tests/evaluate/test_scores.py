@@ -1,8 +1,8 @@
 import pytest
 from pydantic import ValidationError
 
-from doublure.evaluate.scores import Score, rate_score
 from doublure.intervals import wilson
+from doublure.measures.scores import Score, rate_score
 
 
 def score(value, baseline, real, goal="high"):

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from doublure.evaluate.tables.coding import Coder
-from doublure.evaluate.tables.counts import count
-from doublure.evaluate.tables.distributions import MOST_VALUES, densities, frequencies, smooth
+from doublure.measures.tables.coding import Coder
+from doublure.measures.tables.counts import count
+from doublure.measures.tables.distributions import MOST_VALUES, densities, frequencies, smooth
 from doublure.schema import Schema
 
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from doublure.data.images import Images
-from doublure.evaluate.images.classifiers import STUDENTS, predict, taught, tensor_of
-from doublure.evaluate.tuning import CANDIDATES, Candidate, tune
+from doublure.measures.images.classifiers import STUDENTS, predict, taught, tensor_of
+from doublure.measures.tuning import CANDIDATES, Candidate, tune
 
 
 def shades(n: int, seed: int, noise: float = 40.0) -> tuple[Images, np.ndarray]:
@@ -54,7 +54,7 @@ def test_the_sweep_was_fixed() -> None:
 
 
 def test_the_residual_student_learns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("doublure.evaluate.images.classifiers.EPOCHS", 3)
+    monkeypatch.setattr("doublure.measures.images.classifiers.EPOCHS", 3)
     lesson, test = shades(256, 0, 10.0), shades(60, 1, 10.0)
     chances = predict("resnet", *lesson, test[0], 3, seed=0)
     assert chances.shape == (60, 3)

@@ -7,8 +7,8 @@ import pytest
 from doublure import evaluate
 from doublure.data.images import Images
 from doublure.errors import DataError, SettingError
+from doublure.evaluate.evaluation import _marks, _seen_before
 from doublure.guarantee import Guarantee
-from doublure.review.evaluation import _marks, _seen_before
 from doublure.schema import Schema
 
 SENTENCE = "No privacy guarantee. Do not publish."
@@ -145,9 +145,11 @@ def empirical(understudy):
 def test_the_loss_of_an_empirical_understudy_is_estimated_as_its_plan_says(monkeypatch, understudy, real, tmp_path):
     asked = []
     with monkeypatch.context() as patch:
-        patch.setattr("doublure.review.evaluation.of_understudy", lambda *given, **named: asked.append((given, named)))
+        patch.setattr(
+            "doublure.evaluate.evaluation.of_understudy", lambda *given, **named: asked.append((given, named))
+        )
         table = evaluate.report(understudy, real, rows=100).table
-        monkeypatch.setattr("doublure.review.evaluation.evaluate_table", lambda *given, **named: table)
+        monkeypatch.setattr("doublure.evaluate.evaluation.evaluate_table", lambda *given, **named: table)
         evaluate.compare({"a": empirical(understudy)}, real)  # compares figures, and prints no loss
         assert not asked
         evaluate.report(understudy, real, rows=100, seed=3)

@@ -3,10 +3,10 @@ import pandas as pd
 import pytest
 
 from doublure.errors import DataError
-from doublure.evaluate.tables import utility
-from doublure.evaluate.tables.classifiers import CLASSIFIERS, predict
-from doublure.evaluate.tables.coding import Coder
-from doublure.evaluate.tables.features import REST, features_of, target_of
+from doublure.measures.tables import utility
+from doublure.measures.tables.classifiers import CLASSIFIERS, predict
+from doublure.measures.tables.coding import Coder
+from doublure.measures.tables.features import REST, features_of, target_of
 from doublure.schema import Schema
 
 

@@ -7,7 +7,7 @@ import torch
 
 import doublure as db
 from doublure.errors import DoublureError, SchemaError, SettingError
-from doublure.evaluate import expected_loss
+from doublure.measures import expected_loss
 from doublure.methods.noisecritic.method import METHOD, ImageNoisecriticSettings, NoisecriticSettings
 from doublure.networks.noise_layer import NoisyCritic
 from doublure.schema import Schema

@@ -7,9 +7,9 @@ import pytest
 
 from doublure.attack.results import AttackResult, Claim, Picture, Rate, Story
 from doublure.attack.roc import roc
+from doublure.auditing.attack_report import AttackReport
 from doublure.report import internal_page
 from doublure.report.audit import sections_of
-from doublure.review.attack_report import AttackReport
 
 HOSTILE = '<script>alert("x")</script>'
 

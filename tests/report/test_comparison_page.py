@@ -8,9 +8,9 @@ import stat
 import pytest
 
 from doublure.errors import InputError
-from doublure.evaluate.scores import Score
+from doublure.evaluate.comparison import UNLIKE, Comparison, Contender
+from doublure.measures.scores import Score
 from doublure.report import internal_page, write_internal
-from doublure.review.comparison import UNLIKE, Comparison, Contender
 
 
 def score(value, **changes):

@@ -4,7 +4,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from doublure.attack.roc import ceiling, roc
-from doublure.evaluate.tables.distributions import Density, Frequencies
+from doublure.measures.tables.distributions import Density, Frequencies
 from doublure.report import plots
 
 

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from doublure.data.series import Series
-from doublure.evaluate.series import evaluate_series
-from doublure.evaluate.series import plot_data as drawings
+from doublure.evaluate.evaluation import SeriesReport
+from doublure.measures.series import evaluate_series
+from doublure.measures.series import plot_data as drawings
 from doublure.report import internal_page
-from doublure.review.evaluation import SeriesReport
 from doublure.schema import Schema
 
 HOSTILE, BIDI = '<script>alert("x")</script>', "safe\u202egnp.exe"

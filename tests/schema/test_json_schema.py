@@ -13,7 +13,10 @@ from doublure.schema import Schema
 from doublure.support import yaml12 as yaml_text
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = [ROOT / "src/doublure/datasets/bundled/adult.schema.yaml", *sorted((ROOT / "examples/schemas").glob("*.yaml"))]
+EXAMPLES = [
+    ROOT / "src/doublure/datasets/bundled/adult.schema.yaml",
+    *sorted((ROOT / "examples/schemas").glob("*.yaml")),
+]
 TYPES = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float), "boolean": bool}
 
 

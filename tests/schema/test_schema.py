@@ -14,7 +14,10 @@ from doublure.schema import UNDECLARED, Learn, ResolvedSchema, Schema, known
 from doublure.schema.columns import CategoryColumn, label
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = [ROOT / "src/doublure/datasets/bundled/adult.schema.yaml", *sorted((ROOT / "examples/schemas").glob("*.yaml"))]
+EXAMPLES = [
+    ROOT / "src/doublure/datasets/bundled/adult.schema.yaml",
+    *sorted((ROOT / "examples/schemas").glob("*.yaml")),
+]
 
 EVERYTHING = """
 doublure: 1

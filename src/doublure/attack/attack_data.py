@@ -15,8 +15,8 @@ import numpy as np
 from doublure.attack.results import Claim
 from doublure.encode.columns import Floats
 from doublure.errors import DataError
-from doublure.evaluate.divergence import nearest
-from doublure.evaluate.embedding import Points, points_of
+from doublure.measures.divergence import nearest
+from doublure.measures.embedding import Points, points_of
 from doublure.schema import ResolvedSchema
 from doublure.support.progress import Progress, Silent
 

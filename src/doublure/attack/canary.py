@@ -15,8 +15,8 @@ from doublure.attack.attack_data import Fitted, World, joined
 from doublure.attack.results import ABSENCE, LOWER_BOUND, AttackResult, Rate, Story, skipped
 from doublure.attack.roc import clopper_pearson
 from doublure.encode.columns import Floats
-from doublure.evaluate.divergence import nearest
-from doublure.evaluate.embedding import points_of
+from doublure.measures.divergence import nearest
+from doublure.measures.embedding import points_of
 
 STORY = Story(
     attack="canary",

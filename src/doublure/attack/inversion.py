@@ -22,8 +22,8 @@ from doublure.attack.target_models import perceptron, teach, teach_privately
 from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, png
 from doublure.encode.columns import Floats
-from doublure.evaluate.classification import Labels
-from doublure.evaluate.images.feature_extractors import codes_of
+from doublure.measures.classification import Labels
+from doublure.measures.images.feature_extractors import codes_of
 from doublure.schema.columns import label
 from doublure.schema.images import ImageSchema
 

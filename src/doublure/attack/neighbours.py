@@ -18,8 +18,8 @@ from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, png
 from doublure.data.series import Series
 from doublure.encode.columns import Floats
-from doublure.evaluate.divergence import Rows, nearest
 from doublure.intervals import Interval, wilson
+from doublure.measures.divergence import Rows, nearest
 
 STORY = Story(
     attack="neighbours",

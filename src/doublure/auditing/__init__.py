@@ -4,7 +4,7 @@ What is found is internal. Attacks that fit again train as the plan says, on rec
 nothing of it is released, so that no ledger is charged.
 """
 
-from doublure.review.audit import audit
-from doublure.review.worst_case import audit_method
+from doublure.auditing.audit import audit
+from doublure.auditing.worst_case import audit_method
 
 __all__ = ["audit", "audit_method"]

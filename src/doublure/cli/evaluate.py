@@ -38,8 +38,8 @@ def evaluate(
 ) -> Outcome:
     """Compare the understudy with the real data. Internal: the page is not to be published."""
     from doublure import evaluate as measures
-    from doublure.evaluate.images.feature_extractors import asked_for
     from doublure.guarantee import figure
+    from doublure.measures.images.feature_extractors import asked_for
     from doublure.report import check_places
     from doublure.run.fitting import use_threads
     from doublure.run.folder import RunFolder, load

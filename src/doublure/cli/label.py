@@ -82,7 +82,7 @@ def curve(
     config: Config = None,
 ) -> Outcome:
     """Say how far so many labels get a student on real images, beside as many real ones. Internal."""
-    from doublure.evaluate.images.label_curve import label_curve, student_named
+    from doublure.measures.images.label_curve import label_curve, student_named
     from doublure.releasing.labelling import read_back
     from doublure.run.fitting import use_threads
 

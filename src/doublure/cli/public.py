@@ -99,7 +99,7 @@ def overlap(
     config: Config = None,
 ) -> Outcome:
     """Look for private records among public data. Internal: the figures are not to be published."""
-    from doublure.evaluate.overlap import overlap as look
+    from doublure.measures.overlap import overlap as look
     from doublure.schema import Schema
 
     found = look(data, private, Schema.load(schema))

@@ -3,18 +3,18 @@
 Every figure stands beside that of independent columns (the least to expect) and of real rows (the most).
 """
 
-from doublure.evaluate import expected_loss, overlap
-from doublure.evaluate.images import classifiers as students
-from doublure.evaluate.images import feature_extractors as extractors
-from doublure.evaluate.images.evaluation import ImageEvaluation, evaluate_images
-from doublure.evaluate.scores import Score
-from doublure.evaluate.series import SeriesEvaluation, evaluate_series
-from doublure.evaluate.tables import baseline, fidelity, utility
-from doublure.evaluate.tables.evaluation import TableEvaluation, evaluate_table
-from doublure.evaluate.tables.verdict import Verdict, verdict
-from doublure.review.comparison import Comparison, compare
-from doublure.review.evaluation import ImageReport, Report, SeriesReport, about, report
-from doublure.review.inspection import Inspection, inspect
+from doublure.evaluate.comparison import Comparison, compare
+from doublure.evaluate.evaluation import ImageReport, Report, SeriesReport, about, report
+from doublure.evaluate.inspection import Inspection, inspect
+from doublure.measures import expected_loss, overlap
+from doublure.measures.images import classifiers as students
+from doublure.measures.images import feature_extractors as extractors
+from doublure.measures.images.evaluation import ImageEvaluation, evaluate_images
+from doublure.measures.scores import Score
+from doublure.measures.series import SeriesEvaluation, evaluate_series
+from doublure.measures.tables import baseline, fidelity, utility
+from doublure.measures.tables.evaluation import TableEvaluation, evaluate_table
+from doublure.measures.tables.verdict import Verdict, verdict
 
 __all__ = [
     "Comparison",

@@ -46,7 +46,7 @@ from doublure.support import files, seeding
 from doublure.support.progress import Progress, Silent
 
 if TYPE_CHECKING:
-    from doublure.evaluate.classification import Labels
+    from doublure.measures.classification import Labels
 
 _SCHEMA, _LABELS, _ABOUT, _PICTURES = "schema.yaml", "labels.csv", "about.json", "images"
 _HEADER = ["file", "label"]
@@ -173,8 +173,8 @@ def by_classifier(
         SchemaError: The public images have another shape, or no label with its values.
         InputError: The public images do not fit their schema.
     """
-    from doublure.evaluate.images.classifiers import predict
-    from doublure.evaluate.images.feature_extractors import codes_of
+    from doublure.measures.images.classifiers import predict
+    from doublure.measures.images.feature_extractors import codes_of
 
     said, theirs = Provenance.read(provenance), _labelled_schema(_image_schema(syn), schema)
     own_seed, listener = seeding.chosen(seed), progress or Silent()

@@ -7,10 +7,10 @@ from typing import Any
 
 from doublure.attack.results import AttackResult, Family, Rate
 from doublure.attack.roc import At
-from doublure.evaluate.tables.verdict import percent, span
+from doublure.auditing.attack_report import AttackReport
+from doublure.evaluate.evaluation import Internal
+from doublure.measures.tables.verdict import percent, span
 from doublure.report import page
-from doublure.review.attack_report import AttackReport
-from doublure.review.evaluation import Internal
 
 _TITLES: Mapping[Family, tuple[str, str]] = {
     "membership": (

@@ -8,20 +8,20 @@ from typing import Any
 
 from markupsafe import Markup
 
-from doublure.evaluate.images.evaluation import ImageEvaluation
-from doublure.evaluate.scores import Score
-from doublure.evaluate.series import SeriesEvaluation
-from doublure.evaluate.tables.distributions import Density, Frequencies
-from doublure.evaluate.tables.evaluation import TableEvaluation
-from doublure.evaluate.tables.fidelity import ColumnFidelity, PairFidelity
-from doublure.evaluate.tables.groups import Group
-from doublure.evaluate.tables.utility import ClassBalance, Classifier
-from doublure.evaluate.tables.verdict import figure, interval, percent, points, verdict
+from doublure.auditing.attack_report import AttackReport
+from doublure.evaluate.comparison import Comparison
+from doublure.evaluate.evaluation import ImageReport, Inside, Internal, Report, SeriesReport
+from doublure.measures.images.evaluation import ImageEvaluation
+from doublure.measures.scores import Score
+from doublure.measures.series import SeriesEvaluation
+from doublure.measures.tables.distributions import Density, Frequencies
+from doublure.measures.tables.evaluation import TableEvaluation
+from doublure.measures.tables.fidelity import ColumnFidelity, PairFidelity
+from doublure.measures.tables.groups import Group
+from doublure.measures.tables.utility import ClassBalance, Classifier
+from doublure.measures.tables.verdict import figure, interval, percent, points, verdict
 from doublure.report import page
 from doublure.report.audit import attacks_context, audit_context
-from doublure.review.attack_report import AttackReport
-from doublure.review.comparison import Comparison
-from doublure.review.evaluation import ImageReport, Inside, Internal, Report, SeriesReport
 
 MOST_DRAWN = 36
 """The most columns that are drawn, and the most whose densities are: the furthest from the real rows."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from doublure.auditing.attack_report import AttackReport
 from doublure.errors import InputError
-from doublure.evaluate.tables.evaluation import TableEvaluation
+from doublure.evaluate.comparison import Comparison
+from doublure.evaluate.evaluation import Inside
+from doublure.evaluate.inspection import Inspection
+from doublure.measures.tables.evaluation import TableEvaluation
 from doublure.report.build import internal_page
 from doublure.report.inspection import inspection_page
-from doublure.review.attack_report import AttackReport
-from doublure.review.comparison import Comparison
-from doublure.review.evaluation import Inside
-from doublure.review.inspection import Inspection
 from doublure.support.files import Form, check_output, refuse_unwritable, write_atomic
 
 

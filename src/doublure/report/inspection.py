@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from doublure.evaluate.images.fault_tests import Suspicion
-from doublure.evaluate.tables.verdict import p_value, percent, span
+from doublure.evaluate.inspection import Inspection, Slice
+from doublure.measures.images.fault_tests import Suspicion
+from doublure.measures.tables.verdict import p_value, percent, span
 from doublure.report import page
-from doublure.review.inspection import Inspection, Slice
 
 _NO_GUARANTEE = "No privacy guarantee. Do not publish."
 _PROTECTED = frozenset({"dp", "bayesian-dp"})

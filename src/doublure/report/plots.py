@@ -21,8 +21,8 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from doublure.attack.roc import Roc, ceiling
-from doublure.evaluate.series.plot_data import Curve, Pair, Profile, ValueProfile
-from doublure.evaluate.tables.distributions import Density, Frequencies
+from doublure.measures.series.plot_data import Curve, Pair, Profile, ValueProfile
+from doublure.measures.tables.distributions import Density, Frequencies
 from doublure.report.page import shown
 
 REAL, SYNTHETIC, INK, FAINT, RULE, BASELINE = "#617087", "#dd5522", "#1c2531", "#6a7382", "#d5dae1", "#b9c1cc"

@@ -6,8 +6,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from doublure.evaluate.series import SeriesEvaluation
-from doublure.evaluate.series.plot_data import ValueProfile
+from doublure.measures.series import SeriesEvaluation
+from doublure.measures.series.plot_data import ValueProfile
 from doublure.report import plots
 
 _WHAT = {

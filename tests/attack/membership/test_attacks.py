@@ -10,7 +10,7 @@ from doublure.attack.membership import lira
 from doublure.attack.membership.monte_carlo import share_within
 from doublure.attack.membership.results import judged
 from doublure.errors import DataError, SettingError
-from doublure.evaluate.divergence import nearest
+from doublure.measures.divergence import nearest
 
 BLACK_BOX = ("gan-leaks", "gan-leaks-calibrated", "monte-carlo", "domias")
 
@@ -158,7 +158,7 @@ def test_a_search_of_the_noise_finds_what_can_be_said(make_world):
             return members[np.minimum((angle * len(members)).astype(int), len(members) - 1)]
 
     def world_points(content):
-        from doublure.evaluate.embedding import points_of
+        from doublure.measures.embedding import points_of
 
         return points_of(first.schema, content).values
 

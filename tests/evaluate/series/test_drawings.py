@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from doublure.data.series import Series
-from doublure.evaluate.series import evaluate_series
-from doublure.evaluate.series import nearest_neighbours as warping
-from doublure.evaluate.series.statistics import apart_by_step, autocorrelation, spectrum
+from doublure.measures.series import evaluate_series
+from doublure.measures.series import nearest_neighbours as warping
+from doublure.measures.series.statistics import apart_by_step, autocorrelation, spectrum
 from doublure.schema import Schema
 
 

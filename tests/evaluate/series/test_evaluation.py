@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from doublure.data.series import Series
-from doublure.evaluate.series import classifiers as students
-from doublure.evaluate.series import evaluate_series, independent_steps
-from doublure.evaluate.series.statistics import autocorrelation
+from doublure.evaluate.evaluation import SeriesReport, report
+from doublure.measures.series import classifiers as students
+from doublure.measures.series import evaluate_series, independent_steps
+from doublure.measures.series.statistics import autocorrelation
 from doublure.report import internal_page
-from doublure.review.evaluation import SeriesReport, report
 from doublure.schema import Schema
 
 

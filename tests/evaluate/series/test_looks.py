@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from doublure.data.series import Series
-from doublure.evaluate.series.statistics import (
+from doublure.measures.series.statistics import (
     apart,
     apart_by_step,
     autocorrelation,
@@ -38,7 +38,7 @@ def test_a_spectrum_by_hand():
 
 
 def test_blocks_do_not_show(monkeypatch):
-    from doublure.evaluate.series import statistics as looks
+    from doublure.measures.series import statistics as looks
 
     values = np.random.default_rng(0).normal(size=(50, 6))
     whole = autocorrelation(values), spectrum(values)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from doublure.data.series import Series
-from doublure.evaluate.series import classifiers as students
-from doublure.evaluate.series.classifiers import described, questions, shortened, student_scores, told_apart
+from doublure.measures.series import classifiers as students
+from doublure.measures.series.classifiers import described, questions, shortened, student_scores, told_apart
 
 
 def test_a_copy_of_the_distribution_cannot_be_told_and_a_shift_can(waves):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from doublure.data.series import Series
-from doublure.evaluate.series.nearest_neighbours import nearest_scores, neighbours, warped
+from doublure.measures.series.nearest_neighbours import nearest_scores, neighbours, warped
 
 
 def plainly(one, other, band):

@@ -11,8 +11,8 @@ from doublure.attack.attack_data import Records, World
 from doublure.attack.linkage.risk import Hits, result
 from doublure.attack.results import AttackResult, Story, skipped
 from doublure.encode.columns import Floats
-from doublure.evaluate.divergence import nearest
-from doublure.evaluate.embedding import Points
+from doublure.measures.divergence import nearest
+from doublure.measures.embedding import Points
 from doublure.schema.images import LABEL
 
 STORY = Story(

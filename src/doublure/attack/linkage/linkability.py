@@ -11,8 +11,8 @@ import numpy as np
 from doublure.attack.attack_data import Records, World
 from doublure.attack.linkage.risk import Hits, result
 from doublure.attack.results import AttackResult, Story, skipped
-from doublure.evaluate.divergence import Rows, nearest
-from doublure.evaluate.embedding import PIXELS, Points
+from doublure.measures.divergence import Rows, nearest
+from doublure.measures.embedding import PIXELS, Points
 from doublure.schema.images import ImageSchema
 from doublure.schema.series import SeriesSchema
 

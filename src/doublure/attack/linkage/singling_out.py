@@ -16,8 +16,8 @@ from doublure.attack.attack_data import World
 from doublure.attack.linkage.risk import Hits, result
 from doublure.attack.results import AttackResult, Story, skipped
 from doublure.encode.columns import Floats
-from doublure.evaluate.divergence import Rows
-from doublure.evaluate.tables.coding import Coded, Coder
+from doublure.measures.divergence import Rows
+from doublure.measures.tables.coding import Coded, Coder
 
 STORY = Story(
     attack="singling-out",

@@ -69,8 +69,8 @@ def _half(unit: np.ndarray[Any, Any], rng: np.random.Generator) -> np.ndarray[An
 
 def _sure(world: World, lesson: Any, targets: list[Records]) -> list[Floats]:
     """Return for each side ``(N,)`` the log odds that a student of the lesson gives each record's true class."""
-    from doublure.evaluate.images.classifiers import predict_each
-    from doublure.evaluate.images.feature_extractors import codes_of
+    from doublure.measures.images.classifiers import predict_each
+    from doublure.measures.images.feature_extractors import codes_of
 
     schema = world.schema
     if not isinstance(schema, ImageSchema) or schema.label is None:

@@ -8,7 +8,7 @@ from doublure.attack.attack_data import Records, World
 from doublure.attack.membership.results import judged
 from doublure.attack.results import AttackResult, Story
 from doublure.encode.columns import Floats
-from doublure.evaluate.embedding import Points
+from doublure.measures.embedding import Points
 
 STORY = Story(
     attack="monte-carlo",

@@ -12,8 +12,8 @@ from doublure.attack.attack_data import Records, World
 from doublure.attack.membership.results import judged
 from doublure.attack.results import AttackResult, Story, skipped
 from doublure.encode.columns import Floats
-from doublure.evaluate.divergence import nearest
-from doublure.evaluate.embedding import Points, points_of
+from doublure.measures.divergence import nearest
+from doublure.measures.embedding import Points, points_of
 from doublure.support.seeding import of_32_bits
 
 STORY = Story(

@@ -4,7 +4,7 @@ Triastcyn & Faltings 2018 and 2019: WGAN-GP (λ = 10, five critic steps), Adam 1
 inside the record, features clipped to C = 1 with noise of σ = 1.5 on them. The 2018 paper claimed differential privacy
 for this; the claim does not hold, because the noise is in no gradient but the last layer's
 (:mod:`doublure.networks.noise_layer`), and the 2019 paper withdrew it. What remains is the estimate of
-:mod:`doublure.evaluate.expected_loss`, made afterwards by a rule that the plan fixes here, before any record is read.
+:mod:`doublure.measures.expected_loss`, made afterwards by a rule that the plan fixes here, before any record is read.
 """
 
 from __future__ import annotations

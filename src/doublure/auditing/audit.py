@@ -1,0 +1,89 @@
+"""Attacks on a finished run, with everything that its owner holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from doublure.attack import registry as table
+from doublure.attack.attack_data import World, world_of
+from doublure.attack.results import Claim
+from doublure.auditing.attack_report import AttackReport
+from doublure.auditing.white_box import Inside, refitting
+from doublure.data.opening import Given
+from doublure.errors import SettingError
+from doublure.evaluate.evaluation import about, load_both
+from doublure.measures.tables.evaluation import versions
+from doublure.run.folder import RunFolder
+from doublure.run.synthesizer import Synthesizer
+from doublure.support.progress import Progress, Silent
+
+
+def audit(
+    run: str | Path | Synthesizer,
+    attack: str | Sequence[str],
+    real: Given,
+    holdout: Given | None = None,
+    *,
+    shadows: int = 16,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> AttackReport:
+    """Attack a run. The result is internal: do not publish it.
+
+    Args:
+        run: A run folder, or a synthesizer in memory, which keeps no critic.
+        attack: Names of attacks or of groups of them, see :data:`doublure.attack.registry.ATTACKS`.
+        real: The data that it was fitted on.
+        holdout: Real records of the same kind that it never saw; half of them are what the attacker holds.
+        shadows: How many times attacks that fit again do so.
+        seed: Fixes every random choice but privacy noise.
+        progress: Who listens.
+
+    Raises:
+        InputError: The run, the data or a name is wrong, or there are too few records.
+    """
+    wanted = table.named([attack] if isinstance(attack, str) else list(attack))
+    if shadows < 1:
+        raise SettingError("must be at least 1", field="shadows", remedy="use 16 or more")
+    listener = progress or Silent()
+    if isinstance(run, Synthesizer):
+        syn, kept = run, None
+    else:
+        folder = RunFolder.open(Path(run))
+        syn, kept = folder.synthesizer(), folder.load()
+    world = world_around(syn, real, holdout, inside=Inside(syn, kept), seed=seed, shadows=shadows, progress=listener)
+    found = table.run(world, wanted)
+    return AttackReport(about=about(syn), claim=world.claim, attacks=found, seed=seed, versions=versions())
+
+
+def world_around(
+    syn: Synthesizer,
+    real: Given,
+    holdout: Given | None,
+    *,
+    inside: Inside,
+    seed: int,
+    shadows: int,
+    progress: Progress,
+) -> World:
+    """Read both sides and return what attacks may draw on."""
+    progress.stage("read the real records")
+    seen, kept = load_both(syn.schema, real, holdout)
+    if kept is None:
+        remedy = "give records of the same kind that the fit never saw"
+        message = "is needed: an attack on those who are in has to be compared with one on strangers"
+        raise SettingError(message, field="--holdout", remedy=remedy)
+    return world_of(
+        syn.schema,
+        Claim.of(syn.guarantee),
+        (seen.content, seen.unit),
+        (kept.content, kept.unit),
+        lambda n, draw: syn.sample(n, seed=draw),
+        seed=seed,
+        white=inside,
+        refit=refitting(syn.schema, syn.plan, syn.guarantee),
+        crafted=inside.crafted,
+        shadows=shadows,
+        progress=progress,
+    )

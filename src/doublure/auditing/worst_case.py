@@ -1,0 +1,167 @@
+"""The worst case, for any method: four records or five, fitted again and again, looked at from outside.
+
+Of each kind of data there is one such pair of worlds: four records that are all alike, and a fifth that is as different
+as can be, in what is learned and in what it is learned under. What is counted are eight cells of what is sampled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from doublure.attack import worst_case
+from doublure.attack.attack_data import Refit, Units
+from doublure.attack.results import Claim
+from doublure.auditing.attack_report import AttackReport
+from doublure.auditing.white_box import refitting
+from doublure.data.images import Images
+from doublure.data.series import Series
+from doublure.encode.columns import Floats
+from doublure.errors import SettingError
+from doublure.measures.tables.evaluation import versions
+from doublure.planning import plan as planned
+from doublure.schema import Schema
+from doublure.support.progress import Progress
+
+_ALIKE, _SAMPLED, _CELLS, _SHADES = 4, 200, 8, 4
+_SIDE, _LENGTH = 8, 4
+_COLUMNS = ("a", "b", "c")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Worlds:
+    """Both worlds of one kind of data.
+
+    Attributes:
+        schema: What is public.
+        records: Which records are the other kind, ``(N,)``, to the records.
+        cells: What is sampled to the cell of each record, ``(N,)`` from 0 to 7.
+    """
+
+    schema: Schema
+    records: Callable[[np.ndarray[Any, np.dtype[np.bool_]]], Any]
+    cells: Callable[[Any], Units]
+
+    def world(self, fifth: bool) -> Any:
+        """Return the records of one of the worlds."""
+        return self.records(np.arange(_ALIKE + fifth) >= _ALIKE)
+
+
+def audit_method(
+    method: str,
+    *,
+    kind: str = "table",
+    epsilon: float = 4.0,
+    delta: float = 1e-5,
+    runs: int = 1000,
+    seed: int = 0,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> AttackReport:
+    """Fit a method to four records and to five, many times, and hold what is sampled against its claim.
+
+    Args:
+        method: Its name, as ``--method`` takes it.
+        kind: Of data: ``table``, ``images`` or ``series``.
+        epsilon: The ε to claim.
+        delta: The δ to claim.
+        runs: Runs a world.
+        seed: Fixes every random choice but privacy noise.
+        progress: Who listens.
+        settings: Of the method; few steps make an audit quick, and what they cost is in the plan as ever.
+
+    Raises:
+        SettingError: The method claims no ε, a setting is wrong, or there are too few runs.
+    """
+    if kind not in WORLDS:
+        raise SettingError(f"there is no kind {kind!r}", field="kind", remedy=f"use one of: {', '.join(WORLDS)}")
+    worlds = WORLDS[kind]
+    plan = planned(worlds.schema, method=method, epsilon=epsilon, delta=delta, **settings)
+    if plan.guarantee.epsilon is None:
+        raise SettingError("claims no ε", field="method", remedy="audit a method of kind dp or bayesian-dp")
+    make = partial(_counts, worlds, refitting(plan.schema.resolve({}), plan, plan.guarantee), seed)
+    claim = Claim.of(plan.guarantee)
+    found = worst_case.audit(make, claim, runs=runs, progress=progress)
+    return AttackReport(claim=claim, attacks=(found,), seed=seed, versions=versions())
+
+
+def _counts(worlds: Worlds, refit: Refit, seed: int, fifth: bool, number: int) -> Floats:
+    """Return how often each of the eight cells is sampled, ``(8,)``."""
+    # The public seed differs from run to run and not from world to world: an attacker knows it.
+    drawn = refit(worlds.world(fifth), seed + number).sample(_SAMPLED, number)
+    return np.bincount(worlds.cells(drawn), minlength=_CELLS).astype(np.float64)
+
+
+# -- tables, images, series ------------------------------------------------------------------------------------------
+
+
+def _schema(**facts: Any) -> Schema:
+    return Schema.from_plain({"doublure": 1, "units": _ALIKE, **facts})
+
+
+def _rows(other: np.ndarray[Any, np.dtype[np.bool_]]) -> pd.DataFrame:
+    return pd.DataFrame({name: other for name in _COLUMNS})
+
+
+def _of_rows(rows: pd.DataFrame) -> Units:
+    codes: Units = rows[list(_COLUMNS)].astype(np.int64).to_numpy() @ (2 ** np.arange(len(_COLUMNS)))
+    return codes
+
+
+def _images(other: np.ndarray[Any, np.dtype[np.bool_]]) -> Images:
+    pixels = np.where(other[:, None, None, None], 255, 0).astype(np.uint8)
+    labels = pd.Series(pd.Categorical(other.astype(str), categories=["False", "True"]))
+    return Images(images=np.broadcast_to(pixels, (len(other), _SIDE, _SIDE, 1)).copy(), labels=labels)
+
+
+def _of_images(images: Images) -> Units:
+    told = np.zeros(len(images)) if images.labels is None else (images.labels == "True").to_numpy()
+    return _shades(images.images.mean(axis=(1, 2, 3)) / 255, told)
+
+
+def _series(other: np.ndarray[Any, np.dtype[np.bool_]]) -> Series:
+    values = np.repeat(other.astype(np.float64)[:, None, None], _LENGTH, axis=1)
+    return Series(values=values, channels=("a",), attributes=pd.DataFrame({"b": other}))
+
+
+def _of_series(series: Series) -> Units:
+    return _shades(series.channel("a").mean(axis=1), series.attributes["b"].astype(bool).to_numpy())
+
+
+def _shades(places: Floats, told: np.ndarray[Any, Any]) -> Units:
+    """Return cells of where records are from 0 to 1, in quarters, and of what they are told to be."""
+    shades: Units = np.minimum((places * _SHADES).astype(np.int64), _SHADES - 1)
+    return shades + _SHADES * told.astype(np.int64)
+
+
+_BOOLEAN = {"type": "boolean", "missing": False}
+WORLDS: Mapping[str, Worlds] = {
+    "table": Worlds(
+        schema=_schema(kind="table", columns=dict.fromkeys(_COLUMNS, _BOOLEAN)), records=_rows, cells=_of_rows
+    ),
+    "images": Worlds(
+        schema=_schema(
+            kind="images",
+            images={"shape": [_SIDE, _SIDE, 1]},
+            label={"values": ["False", "True"], "roles": ["condition"]},
+        ),
+        records=_images,
+        cells=_of_images,
+    ),
+    "series": Worlds(
+        schema=_schema(
+            kind="series",
+            series={"time": "t", "length": _LENGTH, "step": "1h", "timezone": "UTC", "gaps": "drop"},
+            channels={"a": {"type": "real", "bounds": [0, 1], "missing": False}},
+            attributes={"b": _BOOLEAN},
+        ),
+        records=_series,
+        cells=_of_series,
+    ),
+}
+"""Kind of data to its worlds."""

@@ -1,0 +1,251 @@
+"""Several understudies of the same data, side by side: the same real rows, the same tests, one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from doublure.data.opening import Given
+from doublure.errors import SettingError
+from doublure.evaluate.evaluation import Understudy, report
+from doublure.guarantee import figure
+from doublure.intervals import Result
+from doublure.measures.holdout import SEEN
+from doublure.measures.scores import BY_CHANCE, Score
+from doublure.measures.tables.evaluation import INTERNAL
+from doublure.schema.kinds import RECORDS
+from doublure.support.progress import Progress
+
+UNLIKE = (
+    "These claims differ: who spends more should be better. Compare methods at the same ε and δ, for the same unit."
+)
+
+_LEAST = {"table": "independent columns", "images": "class means", "series": "independent steps"}
+
+
+class Contender(Result):
+    """One understudy and its figures.
+
+    Attributes:
+        name: What it is called here: its run folder.
+        method: How it was made.
+        kind: The kind of its guarantee.
+        guarantee: The guarantee's sentence.
+        epsilon: Its ε, if it has one.
+        delta: Its δ, if it has one.
+        unit: Whom it protects.
+        max_records: How many records of one are covered.
+        scores: Its figures; another run may have others.
+    """
+
+    name: str
+    method: str
+    kind: str
+    guarantee: str
+    epsilon: float | None = None
+    delta: float | None = None
+    unit: str
+    max_records: int
+    scores: tuple[Score, ...]
+
+    @property
+    def title(self) -> str:
+        """What tells a run from another for a reader: its method and its ε."""
+        return self.method if self.epsilon is None else f"{self.method}, ε = {figure(self.epsilon)}"
+
+    @property
+    def claim(self) -> tuple[object, ...]:
+        """What has to be equal in two contenders that are compared fairly; neighbours add or remove a unit in all."""
+        return self.kind, self.epsilon, self.delta, self.unit, self.max_records
+
+
+@dataclass(frozen=True, kw_only=True)
+class SideBySide:
+    """One figure of all contenders.
+
+    Attributes:
+        score: That of one contender who has it: what it means, and what it is held against.
+        scores: Each contender's, in their order; None for one that was not asked.
+    """
+
+    score: Score
+    scores: tuple[Score | None, ...]
+
+    @property
+    def same(self) -> bool:
+        """Whether everybody was asked, and is held against the same figures to the last digit."""
+        return None not in self.scores and all(len(figures) == 1 for figures in self._yardsticks)
+
+    @property
+    def one_scale(self) -> bool:
+        """Whether those who were asked are held against the same figures, but for chance.
+
+        Bounds that two runs have bought differ by their noise, and bins and figures with them.
+        """
+        unknown = any(None in figures and len(figures) > 1 for figures in self._yardsticks)
+        known = [[value for value in figures if value is not None] or [0.0] for figures in self._yardsticks]
+        return not unknown and max(max(figures) - min(figures) for figures in known) <= BY_CHANCE * self.score.width
+
+    @property
+    def _yardsticks(self) -> tuple[set[float | None], ...]:
+        """The figures of the least to expect, and those of real records."""
+        asked = [score for score in self.scores if score is not None]
+        return {score.baseline for score in asked}, {score.real for score in asked}
+
+
+class Comparison(Result):
+    """Understudies side by side. Computed on real data: internal.
+
+    Attributes:
+        records: What the records are called.
+        least: The least to expect, whose figures stand below.
+        kept_aside: Whether no fit has seen the records that test it.
+        contenders: The understudies, in the order they were named.
+    """
+
+    version: Literal[1] = 1
+    internal: str = INTERNAL
+    records: str = "rows"
+    least: str = "independent columns"
+    kept_aside: bool
+    contenders: tuple[Contender, ...]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader has to know before any figure."""
+        found = [] if self.kept_aside else [SEEN.replace("rows", self.records)]
+        if len({one.claim for one in self.contenders}) > 1:
+            found.append(UNLIKE)
+        return (*found, *self.differences)
+
+    @property
+    def side_by_side(self) -> tuple[SideBySide, ...]:
+        """Every figure that some contender has, in the order of the contender who has most.
+
+        A figure is known by key and name together: classifiers of images share a key.
+        """
+        known = [{(score.key, score.name): score for score in one.scores} for one in self.contenders]
+        asked = {key: score for one in sorted(known, key=len, reverse=True) for key, score in one.items()}
+        return tuple(
+            SideBySide(score=score, scores=tuple(one.get(key) for one in known)) for key, score in asked.items()
+        )
+
+    @property
+    def asked_the_same(self) -> bool:
+        """Whether all were, exactly: of one schema, and with nothing in it that each has bought for itself."""
+        return all(entry.same for entry in self.side_by_side)
+
+    @property
+    def differences(self) -> tuple[str, ...]:
+        """Where contenders cannot be held against one another, as where their schemas differ; nothing if they can."""
+        figures, found = self.side_by_side, []
+        for place, one in enumerate(self.contenders):
+            missing = [entry.score.name for entry in figures if entry.scores[place] is None]
+            if missing:
+                found.append(f"Not asked of {one.name}, and left as a dash: {', '.join(missing)}.")
+        unlike = [entry.score.name for entry in figures if not entry.one_scale]
+        if unlike:
+            found.append(
+                f"The yardsticks of these differ from run to run: {', '.join(unlike)}. Hold each run against its own "
+                f"{self.least} and real {self.records}."
+            )
+        return tuple(found)
+
+    def save(self, html: str | Path, json: str | Path | None = None) -> None:
+        """Write the page, and its figures as JSON if asked; both readable by the owner only.
+
+        Raises:
+            InputError: A file cannot be written.
+        """
+        from doublure.report import write_internal
+
+        write_internal(self, html, json)
+
+    def to_json(self) -> str:
+        """Return JSON text; what is not known is null."""
+        return self.model_dump_json(indent=1)
+
+    def __str__(self) -> str:
+        """Return a table for a terminal: a figure a column, with its interval where one is known."""
+        figures = self.side_by_side
+        heads = ["", "method", *(entry.score.name for entry in figures)]
+        lines = [
+            [one.name, one.title, *(_cell(entry.scores[place]) for entry in figures)]
+            for place, one in enumerate(self.contenders)
+        ]
+        lines.append([self.least, "", *(_against(entry, entry.score.baseline) for entry in figures)])
+        lines.append([f"real {self.records}", "", *(_against(entry, entry.score.real) for entry in figures)])
+        words = {"low": "low", "high": "high", "near": "as real"}
+        goals = ["", "good is", *(words[entry.score.goal] for entry in figures)]
+        table = [heads, *lines, goals]
+        widths = [max(len(line[place]) for line in table) for place in range(len(heads))]
+        rows = [
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in table
+        ]
+        claims = [f"{one.name}: {one.guarantee}" for one in self.contenders]
+        warnings = (f"! {line}" for line in self.warnings)
+        return "\n".join([f"INTERNAL: {INTERNAL}", *warnings, *rows, "", *claims])
+
+
+def compare(
+    understudies: Mapping[str, Understudy],
+    real: Given,
+    holdout: Given | None = None,
+    *,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Evaluate understudies of the same data in the same way.
+
+    Args:
+        understudies: Name -> understudy; all of them under the same columns.
+        real: The records that they were learned from.
+        holdout: Real records kept aside.
+        seed: Fixes every random choice made here.
+        progress: Who listens.
+
+    Raises:
+        SettingError: There is none, or they have other columns or another target.
+    """
+    if not understudies:
+        raise SettingError("has none to compare", field="runs", remedy="name a run folder or more")
+    columns = {name: list(one.schema.columns) for name, one in understudies.items()}
+    if len({(one.schema.kind, *columns[name]) for name, one in understudies.items()}) > 1:
+        raise SettingError("were made under other columns", field="runs", remedy="compare runs of the same schema")
+    if len({target for one in understudies.values() for target in one.schema.with_role("target")}) > 1:
+        raise SettingError("predict other targets", field="runs", remedy="compare runs whose target is the same column")
+    contenders = []
+    for name, understudy in understudies.items():
+        contenders.append(
+            Contender(
+                name=name,
+                method=understudy.plan.method,
+                kind=understudy.guarantee.kind,
+                guarantee=understudy.guarantee.sentence,
+                epsilon=understudy.guarantee.epsilon,
+                delta=understudy.guarantee.delta,
+                unit=understudy.guarantee.unit,
+                max_records=understudy.guarantee.max_records,
+                scores=report(understudy, real, holdout, seed=seed, loss=False, progress=progress).scores,
+            )
+        )
+    kind = next(iter(understudies.values())).schema.kind
+    return Comparison(
+        records=RECORDS[kind], least=_LEAST[kind], kept_aside=holdout is not None, contenders=tuple(contenders)
+    )
+
+
+def _figure(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _against(entry: SideBySide, value: float | None) -> str:
+    return _figure(value) if entry.one_scale else "differs"
+
+
+def _cell(score: Score | None) -> str:
+    if score is None or score.value is None or score.interval is None:
+        return _figure(None if score is None else score.value)
+    return f"{score.value:.3f} ({score.interval[0]:.3f}–{score.interval[1]:.3f})"

@@ -1,0 +1,302 @@
+"""Inspect what a private pipeline made, from artificial images alone (Triastcyn & Faltings 2022, tasks T1-T6, §3.1).
+
+Nobody may look at the private images, so that a bug in what was done to them before the fit stays unseen: a share of
+them turned, negatives among positives, a table of labels shifted by one, a class that was lost. What the fit learned
+shows it. No real record is read here: an inspection is post-processing, and whoever may see samples may see it.
+
+Each suspicion is a share of the images, held against the same share of other runs that are known to be right: older
+ones, or from other sites. Runs on the same data differ too, by the noise of their fits. So a difference counts once it
+is beyond a margin of five points, at p < 0.001 after Holm's correction for all suspicions. Of several right runs the
+one that looks most wrong is the measure, and the difference has to be beyond where 99 in 100 right runs would lie, too
+(a normal prediction interval). By a single one whose images do not show what their labels say, nothing is tested.
+Without any, nothing is tested either, and a share is pointed at once it surely passes one in ten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from doublure.data.images import Images
+from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
+from doublure.errors import SettingError, printable
+from doublure.evaluate.evaluation import About, Understudy, about
+from doublure.intervals import Result
+from doublure.measures.classification import Labels
+from doublure.measures.images.fault_tests import (
+    LABEL,
+    LEVEL,
+    MARGIN,
+    ROUGH,
+    USUAL,
+    Inspected,
+    Suspicion,
+    roughness,
+    suspicions,
+)
+from doublure.measures.images.feature_extractors import codes_of
+from doublure.measures.tables.evaluation import versions
+from doublure.measures.tables.verdict import Verdict, p_value, percent
+from doublure.schema.images import ImageSchema
+from doublure.support.progress import Progress, Silent
+
+LOOKED_AT = 2_000
+"""How many images of each run are looked at; the students learn from twice as many others."""
+
+_A_ROW = 16
+
+
+class Slice(Result):
+    """The images of one class.
+
+    Attributes:
+        label: The class.
+        share: Of the inspected images, those with this label.
+        reference: The same of the runs held against.
+        brightness: Mean intensity, of full intensity.
+        reference_brightness: The same of the runs held against.
+    """
+
+    label: str
+    share: float
+    reference: float | None = None
+    brightness: float | None = None
+    reference_brightness: float | None = None
+
+
+class Inspection(Result):
+    """What was found in artificial images alone; no real record was read.
+
+    Attributes:
+        about: Whose images these are.
+        against: Whose images they were held against; the first run's taught those who looked.
+        images: How many were looked at.
+        suspicions: Every way in which they can be wrong.
+        slices: The classes; empty without labels.
+        sheet: A contact sheet of the inspected images (PNG), for the page alone.
+        reference_sheets: The same of each run held against.
+    """
+
+    version: Literal[2] = 2
+    about: About
+    against: tuple[About, ...] = ()
+    images: int
+    seed: int
+    suspicions: tuple[Suspicion, ...]
+    slices: tuple[Slice, ...]
+    notes: tuple[str, ...]
+    versions: Mapping[str, str]
+    sheet: bytes = Field(default=b"", exclude=True, repr=False)
+    reference_sheets: tuple[bytes, ...] = Field(default=(), exclude=True, repr=False)
+
+    @property
+    def found(self) -> tuple[Suspicion, ...]:
+        """What stands out, the surest first."""
+        standing = [entry for entry in self.suspicions if entry.found]
+        return tuple(sorted(standing, key=lambda entry: (entry.p or 0.0, -entry.share)))
+
+    @property
+    def verdict(self) -> Verdict:
+        """The inspection in plain words."""
+        rough = roughness(self.suspicions)
+        if rough is not None:
+            headline = (
+                f"The run held against is too rough: {percent(rough)} of its images do not show what their label says."
+            )
+            remedy = "Nothing was tested. Look at both sheets, or hold the run against several right ones."
+            return Verdict(headline=headline, lines=(remedy,), warnings=tuple(self._warnings()))
+        standing = [_sentence(entry) for entry in self.found]
+        surely = "surely " if any(entry.open for entry in self.suspicions) else ""
+        nothing = f"Nothing {surely}stands out in {self.images:,} artificial images."
+        if not self.against:
+            nothing = f"Nothing was tested, and nothing stands out among these {self.images:,} images themselves."
+        return Verdict(
+            headline=standing[0] if standing else nothing,
+            lines=tuple(standing[1:]),
+            warnings=tuple(self._warnings()),
+        )
+
+    def _warnings(self) -> Iterator[str]:
+        lost = [printable(entry.label) for entry in self.slices if entry.share == 0]
+        if lost:
+            yield f"No image has the label {', '.join(lost)}."
+        if self.slices and not any(entry.key == LABEL for entry in self.suspicions):
+            yield "Classes were not looked for: the images that taught have one label."
+        if not self.against and self.found:
+            yield (
+                "Nothing was tested: whether this is a bug, or what so few or such rough images look like anyway, "
+                "right runs held against it would tell (--against)."
+            )
+        if len(self.against) == 1 and self.found:
+            yield (
+                "Two right runs can differ so, rough ones in every way: whether something is wrong, several of them "
+                "would tell."
+            )
+        untold = "; ".join(f"{percent(entry.share)} {entry.clause}" for entry in self.suspicions if entry.open)
+        if untold:
+            yield f"Right runs differ too much to tell whether this is usual: {untold}. More of them would tell."
+
+    def save(self, html: str | Path, json: str | Path | None = None) -> None:
+        """Write the page, and its figures as JSON if asked.
+
+        Raises:
+            InputError: A file cannot be written.
+        """
+        from doublure.report import write_inspection
+
+        write_inspection(self, html, json)
+
+    def to_json(self) -> str:
+        """Return JSON text; what is not known is null."""
+        return self.model_dump_json(indent=1)
+
+    def __str__(self) -> str:
+        said = self.verdict
+        return "\n".join([said.headline, *said.lines, *(f"! {line}" for line in said.warnings)])
+
+
+def inspect(
+    syn: Understudy,
+    against: Understudy | Sequence[Understudy] | None = None,
+    *,
+    images: int = LOOKED_AT,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Inspection:
+    """Look for signs of a broken pipeline in the images that an understudy makes.
+
+    Args:
+        syn: The understudy to be inspected.
+        against: One or several of the same kind of images that are known to be right; five say best what is usual.
+            Those who look learn from the first.
+        images: How many images of each are looked at; twice as many others are learned from.
+        seed: Fixes the samples and the students' randomness.
+        progress: Who listens.
+
+    Raises:
+        SettingError: The understudy makes no images, or one of the others is none, or makes images of another shape or
+            classes.
+    """
+    right = tuple(against) if isinstance(against, Sequence) else () if against is None else (against,)
+    schema = _schema_of(syn, right)
+    if images < 1:
+        raise SettingError("must be at least 1", field="images", remedy="leave it out")
+    listener = progress or Silent()
+    listener.stage("draw artificial images")
+    first, *others = right or (syn,)
+    drawn = first.sample(3 * images, seed=seed)
+    lesson, rest = drawn.take(slice(2 * images)), drawn.take(slice(2 * images, None))
+    inspected, of_right = rest, []
+    if right:
+        inspected = syn.sample(images, seed=seed + 1)
+        of_right = [rest, *(other.sample(images, seed=seed + 2 + place) for place, other in enumerate(others))]
+    sets = Inspected(
+        lesson=(lesson, codes_of(schema, lesson)),
+        inspected=(inspected, codes_of(schema, inspected)),
+        right=tuple((each, codes_of(schema, each)) for each in of_right),
+        labels=() if schema.label is None else tuple(str(value) for value in schema.label.domain),
+    )
+    return Inspection(
+        about=about(syn),
+        against=tuple(about(each) for each in right),
+        images=images,
+        seed=seed,
+        suspicions=suspicions(sets, seed, listener),
+        slices=tuple(_slice(sets, code, label) for code, label in enumerate(sets.labels)),
+        notes=_notes(len(right), len(lesson), labelled=schema.label is not None),
+        versions=versions(),
+        sheet=_sheet(inspected, schema, syn),
+        reference_sheets=tuple(_sheet(each, schema, of) for each, of in zip(of_right, right, strict=True)),
+    )
+
+
+def _schema_of(syn: Understudy, right: Sequence[Understudy]) -> ImageSchema:
+    schema = syn.schema
+    if not isinstance(schema, ImageSchema):
+        remedy = "compare runs with `doublure compare`, or sample the run and look at its columns"
+        raise SettingError(f"is of kind {schema.kind}; images can be inspected", field="run", remedy=remedy)
+    for place, other in enumerate((getattr(each, "schema", None) for each in right), start=1):
+        if not isinstance(other, ImageSchema) or (other.shape, _classes(other)) != (schema.shape, _classes(schema)):
+            which = f"number {place} " if len(right) > 1 else ""
+            remedy = "name runs with images of the same shape and labels"
+            raise SettingError(f"{which}makes other images than the inspected run", field="against", remedy=remedy)
+    return schema
+
+
+def _classes(schema: ImageSchema) -> Sequence[object] | None:
+    """Return the labels that there can be; how frequent they are may have been bought, and differs from fit to fit."""
+    return None if schema.label is None else schema.label.domain
+
+
+def _slice(sets: Inspected, code: int, label: str) -> Slice:
+    share, brightness = _of_class([sets.inspected], code)
+    reference, reference_brightness = _of_class(sets.right, code)
+    return Slice(
+        label=label,
+        share=share or 0.0,
+        reference=reference,
+        brightness=brightness,
+        reference_brightness=reference_brightness,
+    )
+
+
+def _of_class(sets: Sequence[tuple[Images, Labels]], code: int) -> tuple[float | None, float | None]:
+    """Return the share of a class in some sets together, and how bright its images are."""
+    if not sets:
+        return None, None
+    which = np.concatenate([codes == code for _, codes in sets])
+    own = np.concatenate([images.images[codes == code] for images, codes in sets])
+    return float(which.mean()), float(own.mean() / 255) if len(own) else None
+
+
+def _sheet(images: Images, schema: ImageSchema, syn: Understudy) -> bytes:
+    order = _classes(schema) or ()
+    title = f"Artificial images made by {syn.plan.method}"
+    return png(contact_sheet(rows_of(examples(images, schema, _A_ROW), order), title))
+
+
+def _sentence(entry: Suspicion) -> str:
+    said = f"{percent(entry.share)} of the images {entry.clause}"
+    if entry.p is None:
+        return f"{said}."
+    several = len(entry.references) > 1
+    whose = f"the worst of {len(entry.references)} runs held against" if several else "the run held against"
+    return f"{said}; in {whose}, {percent(entry.reference)} ({p_value(entry.p, 'p')})."
+
+
+def _notes(right: int, taught: int, *, labelled: bool) -> tuple[str, ...]:
+    points = f"{100 * MARGIN:.0f} points"
+    if right == 1:
+        return (
+            f"Students learned from {taught:,} images of the run held against, and looked at others.",
+            f"Two runs on the same data differ too. A difference counts beyond {points}, at p below {LEVEL:g} for all "
+            "suspicions together; p speaks of these two generators and not of other fits. What is usual among right "
+            "runs, several of them say: name five.",
+            "Images so poor that they look like nothing can look like anything: "
+            + (
+                f"nothing is tested where more than {100 * ROUGH:.0f} in 100 images of the run held against do not "
+                "show what their label says."
+                if labelled
+                else "without labels that is not noticed, and one run held against says little."
+            ),
+        )
+    if right:
+        return (
+            f"Students learned from {taught:,} images of the first run held against, and looked at others.",
+            f"Shares stand beside those of the right run that looks most wrong. A difference counts beyond {points}, "
+            f"at p below {LEVEL:g} for all suspicions together; p speaks of these generators and not of other fits.",
+            f"It has to lie beyond the usual, too: where {100 * USUAL:.0f} in 100 right runs would lie if they spread "
+            "normally, as these say, in each suspicion by itself. Few that differ make that wide; skewed shares make "
+            "it too narrow. Whom students learned from looks better to them, and does not say what is usual of labels "
+            "and likeness where two others do.",
+        )
+    return (
+        f"Students learned from {taught:,} images of the same run, and looked at others: what a minority of a run's "
+        "images has undergone stands out against the rest.",
+        "Nothing was tested. What stands out may lie in the nature of the images (an eight is an eight upside down): "
+        "hold the run against one that is known to be right.",
+    )

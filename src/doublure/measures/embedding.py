@@ -1,0 +1,120 @@
+"""Records as points: in which distances what is near is measured, whatever the kind of data.
+
+======  ==============================================================================================================
+kind    the numbers of a record
+======  ==============================================================================================================
+table   a number's place within its public bounds, and whether it is missing; a value as a corner, so that two
+        different values are 1 apart
+images  the pixels, 0 to 1; the label as a corner
+series  each channel's places within its public bounds, a step without a value as a number of its own; attributes as
+        corners
+======  ==============================================================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from doublure.encode.columns import Discrete, Floats, grid_of
+from doublure.measures.tables.coding import Coded, Coder
+from doublure.schema import ResolvedSchema
+from doublure.schema.images import LABEL, ImageSchema
+from doublure.schema.series import SeriesSchema
+
+PIXELS = "pixels"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Points:
+    """Records as points.
+
+    Attributes:
+        values: ``(N, d)`` float64.
+        blocks: What the numbers are of: a column, a channel, an attribute, the pixels.
+        discrete: The blocks that are corners.
+    """
+
+    values: Floats
+    blocks: Mapping[str, slice]
+    discrete: frozenset[str]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, rows: np.ndarray[Any, Any]) -> Points:
+        """Return some of the records."""
+        return Points(values=self.values[rows], blocks=self.blocks, discrete=self.discrete)
+
+    def of(self, *names: str) -> Floats:
+        """Return the numbers of some blocks, ``(N, d')``."""
+        return np.concatenate([self.values[:, self.blocks[name]] for name in names], axis=1)
+
+
+def points_of(schema: ResolvedSchema, content: Any, what: str = "the records") -> Points:
+    """Return records of a schema as points.
+
+    Args:
+        schema: Every fact known.
+        content: Records, private or artificial, as the schema's source loads them or as sampling returns them.
+        what: Which these are, for messages.
+
+    Raises:
+        DataError: A table lacks a column of the schema, or has cells that do not fit it.
+    """
+    if isinstance(schema, ImageSchema):
+        parts = {PIXELS: content.images.reshape(len(content), -1) / 255.0}
+        if schema.label is not None and content.labels is not None:
+            parts[LABEL] = _corners(Discrete(column=schema.label), content.labels)
+        return _joined(parts, {LABEL} & parts.keys())
+    if isinstance(schema, SeriesSchema):
+        parts = {name: _channel(schema, name, content.channel(name)) for name in schema.channels}
+        corners = {
+            name: _corners(Discrete(column=column), content.attributes[name])
+            for name, column in schema.attributes.items()
+        }
+        return _joined(parts | corners, corners.keys())
+    coder = Coder(schema=schema)
+    return of_table(coder, coder.read(content, what))
+
+
+def of_table(coder: Coder, table: Coded) -> Points:
+    """Return the rows of a table that is coded already."""
+    parts, discrete = {}, set()
+    for place, (name, size) in enumerate(zip(coder.names, coder.sizes, strict=True)):
+        if name in table.numbers:
+            share = coder.place(name, table.numbers[name])
+            parts[name] = np.stack([np.nan_to_num(share), np.isnan(share)], axis=1)
+        else:
+            parts[name] = _corner(table.codes[:, place], size)
+            discrete.add(name)
+    return _joined(parts, discrete)
+
+
+def _channel(schema: SeriesSchema, name: str, values: Floats) -> Floats:
+    grid = grid_of(schema.channels[name])
+    share = (np.clip(values, grid.lower, grid.upper) - grid.lower) / max(grid.upper - grid.lower, grid.unit)
+    if not schema.may_be_missing(name):
+        return np.nan_to_num(share)
+    return np.concatenate([np.nan_to_num(share), np.isnan(share)], axis=1)
+
+
+def _corners(discrete: Discrete, cells: Any) -> Floats:
+    return _corner(discrete.compact(cells)[0].astype(np.int64), discrete.parts[0].size)
+
+
+def _corner(codes: np.ndarray[Any, Any], size: int) -> Floats:
+    return np.asarray(np.eye(size)[codes] / math.sqrt(2), dtype=np.float64)
+
+
+def _joined(parts: Mapping[str, Floats], discrete: Any) -> Points:
+    blocks, first = {}, 0
+    for name, part in parts.items():
+        blocks[name] = slice(first, first + part.shape[1])
+        first += part.shape[1]
+    values = np.concatenate(list(parts.values()), axis=1).astype(np.float64)
+    return Points(values=values, blocks=blocks, discrete=frozenset(discrete))

@@ -1,0 +1,98 @@
+"""The real records that test: a holdout that the fit never saw, or else a quarter of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+import numpy as np
+
+from doublure.errors import DataError
+from doublure.intervals import Result
+from doublure.measures.tables.counts import Whole
+
+SEEN = "The fit has seen these rows: no holdout was given, so the real rows that test it are a quarter of its own."
+"""What has to be said before any figure, where nothing was kept aside."""
+
+_HELD_BACK = 4
+
+
+class Records(Protocol):
+    """Real records of any kind."""
+
+    def __len__(self) -> int:
+        """Return how many."""
+
+    def take(self, rows: np.ndarray[Any, Any]) -> Self:
+        """Return some of them."""
+
+
+Kind = TypeVar("Kind", bound=Records)
+
+
+class Rows(Result):
+    """How many rows of each table were compared.
+
+    Attributes:
+        synthetic: Artificial rows.
+        train: Real rows that they are compared with.
+        holdout: Other real rows, for testing and as the floor.
+        kept_aside: Whether the fit never saw the holdout; otherwise it is a quarter of the fitted rows.
+    """
+
+    synthetic: int
+    train: int
+    holdout: int
+    kept_aside: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sides(Generic[Kind]):
+    """Real records on both sides of an evaluation.
+
+    Attributes:
+        train: What artificial records are compared with.
+        test: What tests them, and is the floor.
+        kept_aside: Whether the fit never saw the latter.
+    """
+
+    train: Kind
+    test: Kind
+    kept_aside: bool
+
+    def rows(self, synthetic: int) -> Rows:
+        """Return how many records of each are compared, so many artificial ones among them."""
+        return Rows(synthetic=synthetic, train=len(self.train), holdout=len(self.test), kept_aside=self.kept_aside)
+
+
+def sides(
+    train: Kind, holdout: Kind | None, unit: Whole | None, rng: np.random.Generator, *, field: str, records: str
+) -> Sides[Kind]:
+    """Return the real records on both sides: where there is no holdout, a quarter of the fitted ones takes its place.
+
+    Args:
+        train: What the fit has seen, N records.
+        holdout: What it has not.
+        unit: ``(N,)`` the unit of each, so that a unit's records stay together; each its own if not given.
+        rng: Draws the quarter, and nothing where there is a holdout.
+        field: What the real records are called in errors.
+        records: What one of them is called there, in the plural.
+
+    Raises:
+        DataError: There are too few records to be split.
+    """
+    if holdout is not None:
+        return Sides(train=train, test=holdout, kept_aside=True)
+    if len(train) < 2:
+        raise DataError(f"has fewer than 2 {records}", field=field, remedy="give more, or a holdout")
+    aside = held_back(np.arange(len(train)) if unit is None else unit, rng)
+    return Sides(train=train.take(np.flatnonzero(~aside)), test=train.take(np.flatnonzero(aside)), kept_aside=False)
+
+
+def held_back(unit: Whole, rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return which rows are set aside: those of a quarter of the units, and of one at least."""
+    units = np.unique(unit)
+    if len(units) < 2:
+        units = unit = np.arange(len(unit))
+    chosen = rng.permutation(units)[: max(1, len(units) // _HELD_BACK)]
+    return np.asarray(np.isin(unit, chosen), dtype=np.bool_)

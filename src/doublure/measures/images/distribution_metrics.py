@@ -1,0 +1,133 @@
+"""How much sets of images resemble one another in a space of features: Fréchet distance, precision and recall.
+
+A figure holds in the space that it was measured in and in no other, so that the space's name is in each figure's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from doublure.data.images import Images
+from doublure.encode.grids import Floats
+from doublure.measures.images.feature_extractors import STUDENT_OF_REAL, Extractor
+from doublure.measures.scores import Score
+
+NEIGHBOURS = 3
+"""k of precision and recall, as in their paper."""
+
+MOST = 2_000
+"""The most images that precision and recall look at: a set's first."""
+
+_FAR = "Squared, between normal distributions with the means and spreads of the features; of real test images."
+_SHARP = "How surely a student tells what is shown, and how evenly: 1 to the number of classes."
+_AMONG = {
+    "precision": f"The share of images that lie among real test images: nearer to one than its neighbour {NEIGHBOURS}.",
+    "recall": f"The share of real test images that lie among them: nearer to one than its neighbour {NEIGHBOURS}.",
+}
+
+
+def resemblance(
+    seen: Extractor,
+    images: Mapping[str, Images],
+    chances: Callable[[Images], Floats] | None = None,
+    n_classes: int = 1,
+) -> tuple[Score, ...]:
+    """Return how sets of images look, each against the test images; every figure says in what features.
+
+    Args:
+        seen: In which features, learned from none of these images.
+        images: ``value``, ``baseline``, ``real`` and ``test``, each in an order that says nothing: not class by class.
+        chances: A student's N images to probabilities ``(N, K)``, for the Inception score; None: without it.
+        n_classes: K.
+    """
+    roles = ("value", "baseline", "real")
+    features = {name: seen.see(each) for name, each in images.items()}
+    far = {role: frechet_distance(features[role], features["test"]) for role in roles}
+    both = {role: precision_and_recall(features[role][:MOST], features["test"][:MOST]) for role in roles}
+    among = [(key, {role: pair[which] for role, pair in both.items()}) for which, key in enumerate(_AMONG)]
+    name, low = f"Fréchet distance ({seen.name})", (0.0, max(*far.values(), 1.0))
+    found = [Score(key="frechet", name=name, goal="low", range=low, meaning=_FAR, **far)]
+    if chances is not None:
+        sharp = {role: inception_score(chances(images[role])) for role in roles}
+        name, high = f"Inception score ({STUDENT_OF_REAL})", (1.0, float(n_classes))
+        found.append(Score(key="inception_score", name=name, goal="near", range=high, meaning=_SHARP, **sharp))
+    for key, figures in among:
+        name = f"{key.capitalize()} ({seen.name})"
+        found.append(Score(key=key, name=name, goal="high", range=(0.0, 1.0), meaning=_AMONG[key], **figures))
+    return tuple(found)
+
+
+def frechet_distance(first: Floats, second: Floats) -> float:
+    """Return the squared Fréchet distance of two normal distributions with the sets' means and covariances.
+
+    Args:
+        first: ``(N, d)`` features.
+        second: ``(M, d)`` features. Fewer than d in either set leave the covariance without full rank, and the distance
+            biased upwards.
+
+    References:
+        Heusel et al. (2017), GANs trained by a two time-scale update rule converge to a local Nash equilibrium,
+        equation 6.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> near, far = rng.normal(size=(4000, 3)), rng.normal(size=(4000, 3)) + [2, 0, 0]
+        >>> round(frechet_distance(near, far))
+        4
+    """
+    means, spreads = zip(*((each.mean(0), np.cov(each, rowvar=False, ddof=1)) for each in (first, second)), strict=True)
+    one, other = (np.atleast_2d(each) for each in spreads)
+    # tr √(AB) = Σ √λ(AB), and AB has the eigenvalues of √A B √A, which is symmetric.
+    values, vectors = np.linalg.eigh(one)
+    root = vectors * np.sqrt(np.maximum(values, 0)) @ vectors.T
+    crossed = np.sqrt(np.maximum(np.linalg.eigvalsh(root @ other @ root), 0)).sum()
+    found = np.square(means[0] - means[1]).sum() + np.trace(one) + np.trace(other) - 2 * crossed
+    return float(max(found, 0.0))
+
+
+def inception_score(chances: Floats) -> float:
+    """Return exp of the mean divergence of each image's classes from those of all: 1 to K.
+
+    Args:
+        chances: ``(N, K)`` probabilities of a classifier.
+
+    References:
+        Salimans et al. (2016), Improved techniques for training GANs, section 4; there by Inception-v3.
+
+    Example:
+        >>> inception_score(np.eye(4)), inception_score(np.full((5, 4), 0.25))
+        (4.0, 1.0)
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = np.where(chances > 0, chances * np.log(chances / chances.mean(0)), 0.0)
+    return round(float(np.exp(terms.sum(1).mean())), 12)
+
+
+def precision_and_recall(artificial: Floats, real: Floats) -> tuple[float, float]:
+    """Return the share of artificial images among real ones, and of real ones among artificial ones.
+
+    An image is among others if it is as near to one of them as that one's third neighbour in its own set.
+
+    Args:
+        artificial: ``(N, d)`` features.
+        real: ``(M, d)`` features.
+
+    References:
+        Kynkäänniemi et al. (2019), Improved precision and recall metric for assessing generative models, equation 2.
+    """
+    return _covered(artificial, real), _covered(real, artificial)
+
+
+def _covered(points: Floats, by: Floats) -> float:
+    """Return the share of points that lie in a ball around another set's; no more distances at once than fit a GiB."""
+    from sklearn.metrics import pairwise_distances_chunked
+
+    if len(by) < 2 or not len(points):
+        return 0.0
+    order = min(NEIGHBOURS, len(by) - 1)  # the first is itself
+    reach = pairwise_distances_chunked(by, reduce_func=lambda far, _: np.partition(far, order, axis=1)[:, order])
+    radius = np.concatenate(list(reach))
+    inside = pairwise_distances_chunked(points, by, reduce_func=lambda far, _: (far <= radius).any(axis=1))
+    return float(np.concatenate(list(inside)).mean())

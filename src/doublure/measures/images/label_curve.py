@@ -1,0 +1,138 @@
+"""How far labels that somebody gave artificial images get a student (Triastcyn & Faltings 2022, Figure 3)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from doublure.data.images import Images
+from doublure.data.opening import Given, open_data
+from doublure.errors import DataError, SchemaError, SettingError
+from doublure.intervals import Interval, Result, wilson
+from doublure.measures.images.classifiers import STUDENTS, Student, learning_curve
+from doublure.measures.images.feature_extractors import codes_of
+from doublure.measures.tables.evaluation import INTERNAL
+from doublure.measures.tables.verdict import percent, span
+from doublure.schema.images import LABEL, ImageSchema
+from doublure.support.progress import Progress, Silent
+
+SIZES = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000)
+"""Numbers of labels that are tried, beside all that there are."""
+
+_FEWEST = 20
+
+
+class Accuracy(Result):
+    """What a student of so many images gets right.
+
+    Attributes:
+        value: Of real images.
+        interval: Wilson's, 95 of 100, over the real images that test.
+    """
+
+    value: float
+    interval: Interval | None
+
+
+class Point(Result):
+    """One number of labels.
+
+    Attributes:
+        labels: How many images taught.
+        artificial: A student of the labelled artificial images.
+        real: A student of as many real ones; null where there are not so many.
+    """
+
+    labels: int
+    artificial: Accuracy
+    real: Accuracy | None = None
+
+
+class LabelCurve(Result):
+    """Accuracy on real images by the number of labels. Computed on real data: internal.
+
+    Attributes:
+        student: Who learned.
+        tested: How many real images test.
+        points: By number of labels.
+    """
+
+    version: Literal[1] = 1
+    internal: str = INTERNAL
+    student: Student
+    tested: int
+    points: tuple[Point, ...]
+
+    def __str__(self) -> str:
+        said = [f"INTERNAL: {INTERNAL}", f"{'labels':>8}  {'artificial':>22}  {'real':>22}"]
+        said += [f"{each.labels:>8,}  {_told(each.artificial):>22}  {_told(each.real):>22}" for each in self.points]
+        whom = f"A {STUDENTS[self.student]} taught with so many images, tested on {self.tested:,} real ones"
+        return "\n".join([*said, f"{whom}; 95 % intervals."])
+
+
+def _accuracy(share: float, tested: int) -> Accuracy:
+    return Accuracy(value=share, interval=wilson(round(share * tested), tested))
+
+
+def _told(found: Accuracy | None) -> str:
+    if found is None:
+        return "–"
+    return percent(found.value) + ("" if found.interval is None else f" ({span(found.interval, shares=True)})")
+
+
+def student_named(name: str) -> Student:
+    """Return a student by name.
+
+    Raises:
+        SettingError: There is none.
+    """
+    found: Student | None = next((each for each in STUDENTS if each == name), None)
+    if found is None:
+        raise SettingError("is none that is known", field="student", remedy=f"use one of: {', '.join(STUDENTS)}")
+    return found
+
+
+def label_curve(
+    lesson: Images,
+    schema: ImageSchema,
+    real: Given,
+    *,
+    student: Student = "cnn",
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> LabelCurve:
+    """Teach students with more and more labelled artificial images, and with as many real ones.
+
+    Args:
+        lesson: Artificial images with the labels that came back (:func:`doublure.releasing.labelling.read_back`).
+        schema: Their shape and classes.
+        real: Labelled real images; half of them, drawn at random, test, and the others teach for comparison.
+        student: Who learns.
+        seed: Fixes the halves, the order in which images are taught, and the students' own randomness.
+        progress: Who listens.
+
+    Raises:
+        SchemaError: The schema lists no classes.
+        InputError: The real images do not fit the schema, or are too few.
+    """
+    if schema.label is None:
+        remedy = "give a schema that lists them"
+        raise SchemaError("lists no classes that a student could be tested on", field=LABEL, remedy=remedy)
+    listener = progress or Silent()
+    listener.stage("read the real images")
+    content = open_data(real, schema.kind).load(schema).content
+    if len(content) < _FEWEST:
+        raise DataError("has too few images", field="the real data", remedy=f"give at least {_FEWEST}")
+    rng = np.random.default_rng(seed)
+    lesson, known = (each.take(rng.permutation(len(each))) for each in (lesson, content))
+    own, test = known.take(slice(len(known) // 2)), known.take(slice(len(known) // 2, None))
+    truth = codes_of(schema, test)
+    sizes = (*SIZES, len(lesson))
+    found = []
+    for name, taught in (("artificial", lesson), ("real", own)):
+        listener.stage(f"teach with {name} images")
+        found.append(learning_curve(student, taught, codes_of(schema, taught), test, truth, sizes, seed))
+    artificial, beside = ({size: _accuracy(share, len(test)) for size, share in each.items()} for each in found)
+    points = (Point(labels=size, artificial=own, real=beside.get(size)) for size, own in artificial.items())
+    return LabelCurve(student=student, tested=len(test), points=tuple(points))

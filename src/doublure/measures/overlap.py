@@ -1,0 +1,137 @@
+"""Whether public data, that a public generator is to be taught with, holds records of the private data. Internal.
+
+The claim of ``latentgan`` assumes that it does not. That is for people to know and to vouch for; this looks for what
+they overlooked. It looks at private records without noise, so that its figures stay inside, and no fit ever asks it:
+a fit that refused shared records would tell that there are some.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from doublure.data.images import ImageSource
+from doublure.data.opening import Given, open_data
+from doublure.errors import DataError, SchemaError, SettingError
+from doublure.measures.divergence import nearest
+from doublure.schema import Schema
+from doublure.schema.images import ImageSchema, LabelColumn
+from doublure.schema.schema import Unit
+from doublure.schema.tables import TableSchema
+from doublure.support import seeding
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from doublure.encode.encoder import Encoder
+
+_SEEN = 4_000
+_ANY = LabelColumn(type="category", values=("any", "other"), other="other")
+_NEAR = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overlap:
+    """What public and private data share. Internal: do not publish.
+
+    Attributes:
+        private: Private records.
+        same: How many of them are, number for number, among the public ones; labels, conditions and ids aside.
+        sampled: Of how many the nearest public record was looked for.
+        near: How many of those are closer to it than a tenth of the usual distance.
+    """
+
+    private: int
+    same: int
+    sampled: int
+    near: int
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The figures in words."""
+        return (
+            "Internal: computed on private records. Do not publish.",
+            f"{self.same} of {self.private} private records are among the public ones as they are, labels, conditions "
+            "and ids aside",
+            f"{self.near} of {self.sampled} looked at are much closer to a public record than is usual",
+        )
+
+
+def overlap(public: Given, private: Given, schema: Schema | str | Path, *, seed: int = 0) -> Overlap:
+    """Look for private records among public ones.
+
+    Args:
+        public: Public data.
+        private: Private data.
+        schema: Of either, every fact but the number of units declared; labels and conditions are not compared.
+        seed: Of the sample that distances are measured in.
+
+    Raises:
+        InputError: Data and schema do not fit, or the schema leaves a fact open.
+    """
+    plain = _undescribed(schema if isinstance(schema, Schema) else Schema.load(schema))
+    draw = np.random.default_rng(seeding.chosen(seed))
+    (theirs, public_marks), (ours, marks) = _read(public, plain, "public"), _read(private, plain, "private")
+    known = set(public_marks)
+    same = np.array([mark in known for mark in marks], dtype=bool)
+    few = draw.permutation(len(ours))[:_SEEN]
+    beside = theirs[draw.permutation(len(theirs))[: _SEEN * 10]]
+    far = nearest(beside.numpy(), ours[few].numpy(), 1)[0][:, 0]
+    others = far[~same[few]]  # what is usual is not told by those that are the same
+    usual = np.quantile(others, 0.5, method="lower") if len(others) else np.inf
+    return Overlap(private=len(ours), same=int(same.sum()), sampled=len(few), near=int((far < _NEAR * usual).sum()))
+
+
+def _undescribed(schema: Schema) -> Schema:
+    """Return a schema of the same bodies, whatever their labels and conditions, whose and however many they are."""
+    anybody = {"units": 1, "unit": Unit()}
+    if isinstance(schema, ImageSchema):
+        return schema.model_copy(update=anybody | {"label": None})
+    if not isinstance(schema, TableSchema):
+        raise SettingError(f"is not compared for kind {schema.kind}", field="overlap", remedy="give images or a table")
+    given = schema.with_role("condition")
+    columns = {name: column for name, column in schema.columns.items() if name not in given and column.type != "id"}
+    if not columns:
+        remedy = "take the role condition from a column"
+        raise SchemaError("holds conditions and ids alone, which are not compared", field="columns", remedy=remedy)
+    return schema.model_copy(update=anybody | {"columns": columns, "constraints": ()})
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=16).digest()
+
+
+def _read(data: Given, schema: Schema, whose: str) -> tuple[Tensor, list[bytes]]:
+    """Return records as networks could see them ``(N, D)``, numbers unbinned, and a mark of each one's own values."""
+    try:
+        return _seen(data, schema)
+    except DataError as error:
+        where = f"{whose} data" if error.field is None else f"{whose} data, {error.field}"
+        raise DataError(error.message, field=where, remedy=error.remedy) from None
+
+
+def _seen(data: Given, schema: Schema) -> tuple[Tensor, list[bytes]]:
+    source = open_data(data, schema.kind)
+    if isinstance(schema, ImageSchema) and isinstance(source, ImageSource):  # a folder a class has labels of any kind
+        schema = schema.model_copy(update={"label": _ANY if source.labelled else None})
+    resolved = schema.resolve({})
+    source.check(resolved)
+    content = source.load(resolved).content
+    if schema.kind == "images":
+        from doublure.encode.image import ImageEncoder
+
+        bodies = _bodies(ImageEncoder(resolved), content)
+        return bodies, [_digest(row.numpy().tobytes()) for row in bodies]
+    from doublure.encode.table import TableEncoder
+
+    rows = content.itertuples(index=False, name=None)
+    marks = [_digest(repr([str(cell) for cell in row]).encode()) for row in rows]
+    return _bodies(TableEncoder(resolved, numerics="scaled"), content), marks
+
+
+def _bodies(encoder: Encoder, content: Any) -> Tensor:
+    return encoder.split(encoder.expand(encoder.compact(content)))[0].flatten(1)

@@ -1,0 +1,228 @@
+"""Students of series: can they be told apart, and what does a model that learned from them make of real ones?
+
+What each student is was fixed here, before any result was seen, and nothing is tuned on the series that it is tested
+on. All of them are gradient-boosted trees (scikit-learn's histogram boosting, 100 rounds, otherwise its defaults),
+which take gaps as they are and need no scaling.
+
+================= =====================================================================================================
+``discriminative`` learns to tell the set from real series, from half of both; the area under its ROC curve on the
+                  other halves: .5 cannot be told apart, 1 always can (Yoon et al. 2019 take a recurrent network and its
+                  accuracy less a half). It sees each step, the difference to the step before, and each channel's mean,
+                  spread and highest value; series longer than 128 steps are averaged down
+``predictive``    learns from the set to foretell a step from the eight steps before it, the place in the series and the
+                  attributes; its mean absolute error on real series, as a share of the error of the best constant
+                  (Yoon et al. 2019 give the error itself)
+``accuracy``      learns from the set to tell the target attribute, from what ``discriminative`` sees; tested on real
+                  series; only where an attribute has the role target
+================= =====================================================================================================
+
+References:
+    Yoon, Jarrett & van der Schaar (2019), Time-series generative adversarial networks, NeurIPS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from doublure.data.series import Series
+from doublure.encode.grids import Floats
+from doublure.intervals import Interval, wilson
+from doublure.measures.classification import Labels, area_under_roc
+from doublure.measures.scores import Score
+from doublure.measures.series.figures import PLACES, average, scored
+from doublure.measures.series.statistics import codes_by_attribute
+from doublure.schema.series import SeriesSchema
+from doublure.support.seeding import of_32_bits
+
+MOST_TAUGHT = 4_000
+"""The most series of a set that a student learns from or is tested on; of more, a uniform sample is used."""
+
+ROUNDS = 100
+LAGS = 8
+
+_FEWEST = 20
+_MOST_CHANNELS = 8
+_LONGEST = 128
+_STEPS_EACH = 8
+_WORST = 2.0
+_ROLES = ("value", "baseline", "real")
+
+
+def student_scores(schema: SeriesSchema, sets: Mapping[str, Series], seed: int) -> tuple[tuple[Score, ...], str | None]:
+    """Return the students' scores, and why there are none.
+
+    Args:
+        schema: Channels and attributes.
+        sets: ``value``, ``baseline``, ``real``, and ``test``: other real series.
+        seed: Fixes what is drawn for them.
+    """
+    if min(len(each) for each in sets.values()) < _FEWEST:
+        return (), f"No student was taught: a set has fewer than {_FEWEST} series."
+    rng = np.random.default_rng([seed, 7])
+    lessons = {name: _some(each, MOST_TAUGHT, rng) for name, each in sets.items()}
+    found = [_discriminative(lessons, seed), _predictive(schema, lessons, rng, seed)]
+    target = schema.with_role("target")
+    if target:
+        found.append(_classified(schema, target[0], lessons, seed))
+    return tuple(found), None
+
+
+def described(series: Series) -> Floats:
+    """Return what students see of series: steps, differences, and each channel's mean, spread and highest value."""
+    values = shortened(series.values, _LONGEST)
+    flat = values.transpose(0, 2, 1).reshape(len(values), -1)
+    changes = np.diff(values, axis=1).transpose(0, 2, 1).reshape(len(values), -1)
+    known = ~np.isnan(values)
+    count = np.maximum(known.sum(axis=1), 1)
+    mean = np.where(known, values, 0.0).sum(axis=1) / count
+    spread = np.sqrt(np.where(known, (values - mean[:, None]) ** 2, 0.0).sum(axis=1) / count)
+    high = np.where(known, values, -np.inf).max(axis=1)
+    there = known.any(axis=1)
+    overall = [np.where(there, each, np.nan) for each in (mean, spread, high)]
+    return np.concatenate([flat, changes, *overall], axis=1)
+
+
+def shortened(values: Floats, longest: int) -> Floats:
+    """Return ``(N, at most longest, channels)``: longer series as means over equal stretches, gaps left out."""
+    length = values.shape[1]
+    if length <= longest:
+        return values
+    ends = np.linspace(0, length, longest + 1).round().astype(int)
+    known = ~np.isnan(values)
+    totals = np.add.reduceat(np.where(known, values, 0.0), ends[:-1], axis=1)
+    counts = np.add.reduceat(known.astype(np.int64), ends[:-1], axis=1)
+    return np.where(counts > 0, totals / np.maximum(counts, 1), np.nan)
+
+
+def _some(series: Series, most: int, rng: np.random.Generator) -> Series:
+    return series if len(series) <= most else series.take(np.sort(rng.choice(len(series), most, replace=False)))
+
+
+# -- told apart ------------------------------------------------------------------------------------------------------
+
+
+def _discriminative(lessons: Mapping[str, Series], seed: int) -> Score:
+    found: dict[str, tuple[float | None, Interval | None]] = {
+        role: told_apart(lessons["real"], lessons[place], seed) for role, place in PLACES.items()
+    }
+    figures = {role: area for role, (area, _) in found.items()}
+    meaning = "The area under ROC of boosted trees that learn to tell them from real series: 0.5 cannot, 1 always can."
+    return scored("discriminative", "Told apart", "low", (0.0, 1.0), figures, meaning, found["value"][1])
+
+
+def told_apart(real: Series, other: Series, seed: int) -> tuple[float | None, Interval | None]:
+    """Return the area under the ROC curve of a student that learns from half of both sets, on the other halves."""
+    rng = np.random.default_rng([seed, 11])
+    size = min(len(real), len(other)) // 2 * 2
+    rows = np.concatenate([described(each.take(rng.permutation(len(each))[:size])) for each in (real, other)])
+    which = np.repeat(np.arange(2, dtype=np.int64), size)
+    lesson = np.tile(np.arange(size) < size // 2, 2)
+    chances = _classes(rows[lesson], which[lesson], rows[~lesson], 2, seed)
+    return area_under_roc(which[~lesson], chances)
+
+
+# -- prediction ------------------------------------------------------------------------------------------------------
+
+
+def _predictive(schema: SeriesSchema, lessons: Mapping[str, Series], rng: np.random.Generator, seed: int) -> Score:
+    figures: dict[str, float | None] = {}
+    channels = list(schema.channels)[:_MOST_CHANNELS]
+    tested = {name: questions(schema, lessons["test"], name, rng) for name in channels}
+    for role in _ROLES:
+        errors = [_error(questions(schema, lessons[role], name, rng), tested[name], seed) for name in channels]
+        figures[role] = average(errors)
+    meaning = (
+        "The error with which boosted trees that learned from them foretell real series, step by step; 1 is that of a "
+        "constant."
+    )
+    return scored("predictive", "Prediction", "low", (0.0, _WORST), figures, meaning)
+
+
+def questions(schema: SeriesSchema, series: Series, channel: str, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Return what a step is foretold from, ``(M, F)``, and the step itself, ``(M,)``; some steps of each series.
+
+    The eight steps before it of every channel (NaN before the beginning), its place in the series, the attributes.
+    """
+    n, length = len(series), series.length
+    rows = np.repeat(np.arange(n), min(_STEPS_EACH, length - 1))
+    steps = rng.integers(1, length, len(rows))
+    before = steps[:, None] - np.arange(1, LAGS + 1)
+    past = series.values[rows[:, None], np.maximum(before, 0)]
+    past = np.where((before >= 0)[:, :, None], past, np.nan).reshape(len(rows), -1)
+    codes = [values[rows, None] for values in codes_by_attribute(schema, series).values()]
+    answers = series.channel(channel)[rows, steps]
+    known = ~np.isnan(answers)
+    return np.concatenate([past, steps[:, None] / length, *codes], axis=1)[known], answers[known]
+
+
+def _error(lesson: tuple[Floats, Floats], test: tuple[Floats, Floats], seed: int) -> float | None:
+    """Return the error on the test's answers as a share of the best constant's, at most ``_WORST``."""
+    if len(lesson[1]) < _FEWEST or len(test[1]) < _FEWEST:
+        return None
+    least = float(np.abs(test[1] - np.median(test[1])).mean())
+    if least <= 0:
+        return None
+    guessed = _numbers(*lesson, test[0], seed)
+    return min(_WORST, float(np.abs(guessed - test[1]).mean()) / least)
+
+
+def _classified(schema: SeriesSchema, target: str, lessons: Mapping[str, Series], seed: int) -> Score:
+    """Return how often a student that learned from a set is right about real series' target."""
+    classes = len(schema.attributes[target].domain)
+    codes = {name: codes_by_attribute(schema, each)[target].astype(np.int64) for name, each in lessons.items()}
+    truth, seen = codes["test"], described(lessons["test"])
+    right = {}
+    for role in _ROLES:
+        chances = _classes(described(lessons[role]), codes[role], seen, classes, seed)
+        right[role] = float((chances.argmax(axis=1) == truth).mean())
+    interval = wilson(right["value"] * len(truth), len(truth))
+    meaning = "The share of real series whose target attribute boosted trees get right that learned from them."
+    return scored("accuracy", "Classes", "high", (0.0, 1.0), right, meaning, interval)
+
+
+# -- the model -------------------------------------------------------------------------------------------------------
+
+
+def _classes(lesson: Floats, classes: Labels, test: Floats, n_classes: int, seed: int) -> Floats:
+    """Return ``(M, K)`` probabilities; classes that the lesson lacks get 0."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    chances = np.zeros((len(test), n_classes))
+    present = np.unique(classes)
+    if len(present) == 1:
+        # A collapsed generator teaches one class only: that is a (bad) result and no reason to stop.
+        chances[:, present] = 1.0
+        return chances
+    rounds = max(20, 2 * ROUNDS // len(present))
+    model = HistGradientBoostingClassifier(max_iter=rounds, early_stopping=False, random_state=of_32_bits(seed))
+    known = _known(lesson)
+    chances[:, present] = _taught(model, lesson[:, known], classes).predict_proba(test[:, known])
+    return chances
+
+
+def _numbers(lesson: Floats, answers: Floats, test: Floats, seed: int) -> Floats:
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    model = HistGradientBoostingRegressor(
+        loss="absolute_error", max_iter=ROUNDS, early_stopping=False, random_state=seed
+    )
+    known = _known(lesson)
+    model = _taught(model, lesson[:, known], answers)
+    guessed: Floats = np.asarray(model.predict(test[:, known]), dtype=np.float64)
+    return guessed
+
+
+def _known(lesson: Floats) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return which columns have a value at all: trees refuse those that have none."""
+    return np.asarray(~np.isnan(lesson).all(axis=0))
+
+
+def _taught(model: Any, lesson: Floats, answers: Any) -> Any:
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # comes with scikit-learn
+
+    # On a busy machine its threads wait for one another, and one is quicker (see classifiers.py).
+    with threadpool_limits(limits=1):
+        return model.fit(lesson, answers)

@@ -1,0 +1,161 @@
+"""Evaluate artificial time series beside real ones: distances, students, neighbours, and what is drawn of them.
+
+Every figure stands between two others. *Independent steps* draws each step on its own from the real values at that
+step: right profiles and values, no course through time. *Real* is the best to hope for: other real series, or students
+that learned from real ones. All of it is computed on real data: internal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from doublure.data.series import Series
+from doublure.data.series.clock import clock_texts
+from doublure.intervals import Result
+from doublure.measures.holdout import Rows, sides
+from doublure.measures.scores import Score
+from doublure.measures.series import plot_data as drawings
+from doublure.measures.series.classifiers import LAGS, MOST_TAUGHT, ROUNDS, student_scores
+from doublure.measures.series.figures import distances
+from doublure.measures.series.nearest_neighbours import MOST_SEARCHED, QUERIES, Nearest, nearest_scores
+from doublure.measures.series.plot_data import Curve, Histogram, Pair, Profile, ValueProfile
+from doublure.measures.series.statistics import look
+from doublure.measures.series.verdict import verdict
+from doublure.measures.tables.evaluation import INTERNAL, versions
+from doublure.measures.tables.verdict import Verdict
+from doublure.schema.series import SeriesSchema
+
+MOST_SERIES = 20_000
+"""The most artificial series that are drawn unless asked otherwise."""
+
+
+class SeriesEvaluation(Result):
+    """Everything that was measured. Computed on real data: internal.
+
+    Attributes:
+        scores: The headline figures: distances, then students, then neighbours.
+        students_skipped: Why there are no students.
+        clock: The time of day at each step; null where a series is not one day.
+        profiles: Each channel's mean and spread at each step.
+        by_value: Each channel's mean for each value of an attribute.
+        curves: Autocorrelation, spectrum, and distance by step, of each channel.
+        histograms: Level, peak, and step of the peak, of each channel.
+        pairs: Artificial series beside the nearest real ones, for the page alone. Private.
+    """
+
+    version: Literal[1] = 1
+    internal: str = INTERNAL
+    seed: int
+    rows: Rows
+    scores: tuple[Score, ...]
+    students_skipped: str | None
+    clock: tuple[str, ...] | None
+    profiles: tuple[Profile, ...]
+    by_value: tuple[ValueProfile, ...]
+    curves: tuple[Curve, ...]
+    histograms: tuple[Histogram, ...]
+    notes: tuple[str, ...]
+    versions: Mapping[str, str]
+    pairs: tuple[Pair, ...] = Field(default=(), exclude=True, repr=False)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The evaluation in plain words."""
+        return verdict(self.scores, kept_aside=self.rows.kept_aside)
+
+    def to_json(self) -> str:
+        """Return JSON text; what is not known is null."""
+        return self.model_dump_json(indent=1)
+
+    def __repr__(self) -> str:
+        return f"SeriesEvaluation({INTERNAL})"
+
+    __str__ = __repr__
+
+
+def evaluate_series(
+    schema: SeriesSchema,
+    synthetic: Series,
+    train: Series,
+    holdout: Series | None = None,
+    *,
+    unit: np.ndarray[Any, np.dtype[np.int64]] | None = None,
+    students: bool = True,
+    nearest: bool = True,
+    seed: int = 0,
+) -> SeriesEvaluation:
+    """Compare artificial series with real ones.
+
+    Args:
+        schema: Their channels and attributes.
+        synthetic: Artificial series.
+        train: The real series that they were learned from.
+        holdout: Real series kept aside. Without them a fixed quarter of ``train`` takes their place (and leaves
+            ``train``), which the notes say: the fit has seen them.
+        unit: ``(N,)`` the unit of each series of ``train``, so that a unit's series stay together in the split.
+        students: Whether students are taught.
+        nearest: Whether the nearest real series are looked for.
+        seed: Fixes every random choice made here.
+
+    Raises:
+        DataError: There are too few series.
+    """
+    rng = np.random.default_rng(seed)
+    both = sides(train, holdout, unit, rng, field="the real set", records="series")
+    real, test = both.train, both.test
+    sets = {"value": synthetic, "baseline": independent_steps(real, len(synthetic), rng), "real": real, "test": test}
+    looks = {name: look(schema, each) for name, each in sets.items()}
+    clock = clock_texts(schema.series, schema.length)
+    taught, skipped = student_scores(schema, sets, seed) if students else ((), "No student was asked for.")
+    near: tuple[tuple[Score, ...], Nearest | None] = nearest_scores(sets, seed) if nearest else ((), None)
+    return SeriesEvaluation(
+        seed=seed,
+        rows=both.rows(len(synthetic)),
+        scores=(*distances(schema, looks), *taught, *near[0]),
+        students_skipped=skipped,
+        clock=None if clock is None else tuple(clock),
+        profiles=drawings.profiles(schema, real, synthetic),
+        by_value=drawings.value_profiles(schema, looks),
+        curves=drawings.curves(schema, looks),
+        histograms=drawings.histograms(schema, looks),
+        pairs=drawings.pairs(real, synthetic, near[1]),
+        notes=_notes(both.kept_aside, students=bool(taught), nearest=near[1] is not None),
+        versions=versions(),
+    )
+
+
+def independent_steps(real: Series, n: int, rng: np.random.Generator) -> Series:
+    """Return the baseline: attributes as frequent as real, and each step of each channel a real value at that step."""
+    drawn = rng.choice(len(real), n)
+    rows = rng.integers(0, len(real), (n, real.length, len(real.channels)))
+    steps, channels = np.arange(real.length)[:, None], np.arange(len(real.channels))
+    attributes = real.attributes.iloc[drawn].reset_index(drop=True)
+    return Series(values=real.values[rows, steps, channels], channels=real.channels, attributes=attributes)
+
+
+def _notes(kept_aside: bool, *, students: bool, nearest: bool) -> tuple[str, ...]:
+    notes = [
+        "Independent steps draws each step on its own from the real values at that step: right profiles, no course.",
+        "All series of a unit are looked at, not only those that a fit may use.",
+    ]
+    if students:
+        notes.append(
+            f"Students are boosted trees of {ROUNDS} rounds, fixed beforehand, of at most {MOST_TAUGHT:,} series. Told "
+            "apart: half of both sets to learn from, the other halves to test. Prediction: a step from the "
+            f"{LAGS} before it, tested on the real test series."
+        )
+    if nearest:
+        notes.append(
+            f"Nearest series: {QUERIES} of each set, looked up among at most {MOST_SEARCHED:,} real ones by dynamic "
+            "time warping within a tenth of the length."
+        )
+    if not kept_aside:
+        notes.append(
+            "No holdout was given. A fixed quarter of the units is used for testing and as the floor. The fit has seen "
+            "these series; keep some aside before fitting for a test that it has not seen."
+        )
+    return tuple(notes)

@@ -1,0 +1,104 @@
+"""The distances between artificial and real series, each beside independent steps and other real series."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+import numpy as np
+
+from doublure.encode.grids import Floats
+from doublure.measures.scores import Score
+from doublure.measures.series.statistics import Look, apart_by_step, correlation, furthest
+from doublure.schema.series import SeriesSchema
+
+PLACES: Mapping[str, str] = {"value": "value", "baseline": "baseline", "real": "test"}
+"""Which set gives a score's value, its baseline, and the real figure to hope for."""
+
+_MEANT = {
+    "profile": "How the mean at each step goes together with the real mean: a correlation, mean over channels.",
+    "profile_by_attribute": "The profile’s correlation for each value of each attribute by itself, mean over them.",
+    "apart": "How far values have to move at each step to be the real ones (Wasserstein), as a share of how far two "
+    "are apart that are drawn from both; mean over steps.",
+    "autocorrelation": "How far the autocorrelation is off, mean over lags up to half a series.",
+    "spectrum": "The share of a series’ variance that stands at other frequencies.",
+    "values": "By how much the share of values below any value differs at most (Kolmogorov’s distance).",
+    "level": "The same for the mean of each series.",
+    "peaks": "The same for the highest value of each series.",
+    "peak_step": "The same for the step at which it stands.",
+}
+_NAMES = {
+    "profile": "Profile",
+    "profile_by_attribute": "Profile by attribute",
+    "apart": "Values by step",
+    "autocorrelation": "Autocorrelation",
+    "spectrum": "Spectrum",
+    "values": "Values",
+    "level": "Level",
+    "peaks": "Peak",
+    "peak_step": "Time of the peak",
+}
+
+_Compare = Callable[[Look, Look, str], float | None]
+
+
+def distances(schema: SeriesSchema, looks: Mapping[str, Look]) -> tuple[Score, ...]:
+    """Return the distances, mean over channels.
+
+    Args:
+        schema: Channels and attributes.
+        looks: ``value``, ``baseline``, ``test``, and ``real``, with which each of them is compared.
+    """
+    comparisons: dict[str, _Compare] = {
+        "profile": lambda real, other, name: correlation(real.profiles[name], other.profiles[name]),
+        "profile_by_attribute": lambda real, other, name: average(
+            [correlation(one, two) for one, two in zip(real.by_value[name], other.by_value[name], strict=True)]
+        ),
+        "apart": lambda real, other, name: average(
+            apart_by_step(real.series.channel(name), other.series.channel(name)).tolist()
+        ),
+        "autocorrelation": lambda real, other, name: _gap(real.memories[name], other.memories[name]),
+        "spectrum": lambda real, other, name: float(np.abs(real.spectra[name] - other.spectra[name]).sum() / 2),
+        "values": lambda real, other, name: furthest(real.values[name], other.values[name]),
+        "level": lambda real, other, name: furthest(real.levels[name], other.levels[name]),
+        "peaks": lambda real, other, name: furthest(real.peaks[name], other.peaks[name]),
+        "peak_step": lambda real, other, name: furthest(real.peak_steps[name], other.peak_steps[name]),
+    }
+    if not schema.attributes:
+        del comparisons["profile_by_attribute"]
+    scores = []
+    for key, compare in comparisons.items():
+        figures = {
+            role: average([compare(looks["real"], looks[place], name) for name in schema.channels])
+            for role, place in PLACES.items()
+        }
+        high = key.startswith("profile")
+        ends = (-1.0, 1.0) if high else (0.0, 2.0 if key == "autocorrelation" else 1.0)
+        scores.append(scored(key, _NAMES[key], "high" if high else "low", ends, figures, _MEANT[key]))
+    if any(schema.may_be_missing(name) for name in schema.channels):
+        missing = {role: looks[place].missing for role, place in PLACES.items()}
+        scores.append(scored("missing", "Missing", "near", (0.0, 1.0), missing, "The share of steps without a value."))
+    return tuple(scores)
+
+
+def average(figures: list[float | None]) -> float | None:
+    """Return the mean of the figures that are known; null where none is."""
+    known = [figure for figure in figures if figure is not None and not np.isnan(figure)]
+    return float(np.mean(known)) if known else None
+
+
+def scored(
+    key: str,
+    name: str,
+    goal: Literal["low", "high", "near"],
+    ends: tuple[float, float],
+    figures: Mapping[str, float | None],
+    meaning: str,
+    interval: tuple[float, float] | None = None,
+) -> Score:
+    """Return a score from the figures of ``value``, ``baseline`` and ``real``."""
+    return Score(key=key, name=name, goal=goal, range=ends, meaning=meaning, interval=interval, **figures)
+
+
+def _gap(first: Floats, second: Floats) -> float:
+    return float(np.abs(first - second).mean()) if len(first) else 0.0

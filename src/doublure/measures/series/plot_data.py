@@ -1,0 +1,255 @@
+"""What a person would rather look at: profiles, curves, histograms, and artificial series beside their nearest real."""
+
+from __future__ import annotations
+
+import calendar
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from doublure.data.series import Series
+from doublure.encode.grids import Floats
+from doublure.intervals import Result
+from doublure.measures.series.nearest_neighbours import Nearest
+from doublure.measures.series.statistics import Look, apart_by_step, mean_of, steps_of
+from doublure.measures.tables.distributions import Frequencies
+from doublure.schema.columns import label
+from doublure.schema.series import SeriesSchema
+
+MOST_VALUES = 12
+"""Profiles are drawn value by value for attributes of at most so many values."""
+
+PAIRS = 12
+"""How many artificial series are shown beside their nearest real one."""
+
+CurveKind: TypeAlias = Literal["autocorrelation", "spectrum", "apart"]
+HistogramKind: TypeAlias = Literal["level", "peak", "peak_step"]
+
+_BAND = (0.1, 0.9)
+_BINS = 24
+_TAIL = 0.005
+_MOST_WAVES = 48
+
+
+class Profile(Result):
+    """A channel step by step, real and artificial.
+
+    Attributes:
+        channel: The channel.
+        steps: Where the figures stand; fewer than all where a series is long.
+        real: The real series' mean at each step.
+        real_band: Between which two values four in five real series lie.
+        synthetic: The artificial series' mean.
+        synthetic_band: As ``real_band``.
+    """
+
+    channel: str
+    steps: tuple[int, ...]
+    real: tuple[float, ...]
+    real_band: tuple[tuple[float, float], ...]
+    synthetic: tuple[float, ...]
+    synthetic_band: tuple[tuple[float, float], ...]
+
+
+class ValueProfile(Result):
+    """The mean profile of the series that have one value of one attribute.
+
+    Attributes:
+        channel: The channel.
+        attribute: The attribute.
+        value: Its value.
+        words: The same as a person says it: a day of the week or a month by its name.
+        steps: As in :class:`Profile`.
+        real: The real series' mean, null where there is none.
+        synthetic: The artificial series' mean.
+    """
+
+    channel: str
+    attribute: str
+    value: str
+    words: str
+    steps: tuple[int, ...]
+    real: tuple[float | None, ...]
+    synthetic: tuple[float | None, ...]
+
+
+class Curve(Result):
+    """Something of a channel along lags, frequencies or steps.
+
+    Attributes:
+        channel: The channel.
+        kind: ``autocorrelation`` by lag; ``spectrum``, the share of the variance by waves a series; ``apart``, how far
+            values are apart by step, where ``real`` is that of other real series.
+        at: Lags, waves or steps.
+        real: The real series' figures.
+        synthetic: The artificial series'.
+        baseline: Those of independent steps.
+    """
+
+    channel: str
+    kind: CurveKind
+    at: tuple[int, ...]
+    real: tuple[float | None, ...]
+    synthetic: tuple[float | None, ...]
+    baseline: tuple[float | None, ...]
+
+
+class Pair(Result):
+    """An artificial series and the real one that is nearest to it, in its first channel. Holds a real series.
+
+    Attributes:
+        channel: The channel.
+        distance: How far they are apart, over all channels.
+        steps: As in :class:`Profile`.
+        synthetic: The artificial series.
+        real: The real one. Private.
+    """
+
+    channel: str
+    distance: float
+    steps: tuple[int, ...]
+    synthetic: tuple[float | None, ...]
+    real: tuple[float | None, ...]
+
+
+class Histogram(Result):
+    """How something of each series is spread.
+
+    Attributes:
+        channel: The channel.
+        kind: ``level``, the mean of each series; ``peak``, its highest value; ``peak_step``, where that stands.
+        shares: Shares of the real and the artificial series by bin.
+    """
+
+    channel: str
+    kind: HistogramKind
+    shares: Frequencies
+
+
+def profiles(schema: SeriesSchema, real: Series, synthetic: Series) -> tuple[Profile, ...]:
+    """Return each channel's mean and spread at each step."""
+    found = []
+    for name in schema.channels:
+        steps = steps_of(real.length)
+        drawn: dict[str, Any] = {}
+        for role, series in (("real", real), ("synthetic", synthetic)):
+            values = series.channel(name)[:, steps]
+            known = np.where(np.isnan(values), mean_of(values), values)
+            ends = np.nan_to_num(np.quantile(known, _BAND, axis=0)) if len(known) else np.zeros((2, len(steps)))
+            drawn |= {role: tuple(np.nan_to_num(mean_of(values)).tolist())}
+            drawn |= {f"{role}_band": tuple((float(low), float(high)) for low, high in ends.T)}
+        found.append(Profile(channel=name, steps=tuple(steps.tolist()), **drawn))
+    return tuple(found)
+
+
+def value_profiles(schema: SeriesSchema, looks: Mapping[str, Look]) -> tuple[ValueProfile, ...]:
+    """Return the mean profile for each value of each attribute that has few."""
+    found = []
+    for name in schema.channels:
+        rows = iter(zip(looks["real"].by_value[name], looks["value"].by_value[name], strict=True))
+        for attribute, column in schema.attributes.items():
+            values = [(label(value), next(rows)) for value in column.domain]
+            if len(values) > MOST_VALUES:
+                continue
+            for value, (real, synthetic) in values:
+                steps = steps_of(len(real))
+                own = {"real": _known(real[steps]), "synthetic": _known(synthetic[steps])}
+                words = _in_words(str(value), column.from_time)
+                place = {"channel": name, "attribute": attribute, "value": str(value), "words": words}
+                found.append(ValueProfile(steps=tuple(steps.tolist()), **place, **own))
+    return tuple(found)
+
+
+def curves(schema: SeriesSchema, looks: Mapping[str, Look]) -> tuple[Curve, ...]:
+    """Return each channel's autocorrelation, spectrum, and distance at each step."""
+    found = []
+    roles = {"real": "real", "synthetic": "value", "baseline": "baseline"}
+    for name in schema.channels:
+        memories = {role: _known(looks[place].memories[name]) for role, place in roles.items()}
+        found.append(_curve(name, "autocorrelation", range(1, len(memories["real"]) + 1), memories))
+        spectra = {role: _known(looks[place].spectra[name][:_MOST_WAVES]) for role, place in roles.items()}
+        found.append(_curve(name, "spectrum", range(1, len(spectra["real"]) + 1), spectra))
+        real = looks["real"].series.channel(name)
+        compared = roles | {"real": "test"}
+        apart = {
+            role: _known(apart_by_step(real, looks[place].series.channel(name))) for role, place in compared.items()
+        }
+        found.append(_curve(name, "apart", steps_of(real.shape[1]).tolist(), apart))
+    return tuple(found)
+
+
+def histograms(schema: SeriesSchema, looks: Mapping[str, Look]) -> tuple[Histogram, ...]:
+    """Return the level of each channel's series, how high its peaks are, and when."""
+    real, made = looks["real"], looks["value"]
+    length = real.series.length
+    found = []
+    for name in schema.channels:
+        samples: dict[HistogramKind, tuple[Floats, Floats]] = {
+            "level": (real.levels[name], made.levels[name]),
+            "peak": (real.peaks[name], made.peaks[name]),
+            "peak_step": (real.peak_steps[name], made.peak_steps[name]),
+        }
+        for kind, (one, other) in samples.items():
+            edges = np.linspace(0, length, min(length, _BINS) + 1) if kind == "peak_step" else _edges(one, other)
+            if edges is not None:
+                found.append(Histogram(channel=name, kind=kind, shares=_binned(f"{name}: {kind}", one, other, edges)))
+    return tuple(found)
+
+
+def pairs(real: Series, synthetic: Series, nearest: Nearest | None) -> tuple[Pair, ...]:
+    """Return the artificial series that is nearest to a real one, and the first others that were looked up."""
+    if nearest is None:
+        return ()
+    first = int(nearest.distances.argmin())
+    chosen = [first, *(place for place in range(len(nearest.rows)) if place != first)][:PAIRS]
+    channel = real.channels[0]
+    steps = steps_of(real.length)
+    return tuple(
+        Pair(
+            channel=channel,
+            distance=float(nearest.distances[place]),
+            steps=tuple(steps.tolist()),
+            synthetic=_known(synthetic.channel(channel)[nearest.rows[place], steps]),
+            real=_known(real.channel(channel)[nearest.found[place], steps]),
+        )
+        for place in chosen
+    )
+
+
+def _in_words(value: str, from_time: str | None) -> str:
+    """Return a day of the week or a month by its name, anything else as it is."""
+    if not value.isdecimal():
+        return value
+    if from_time == "weekday":
+        return calendar.day_name[int(value)]
+    return calendar.month_name[int(value)] if from_time == "month" else value
+
+
+def _curve(channel: str, kind: CurveKind, at: Any, figures: Mapping[str, tuple[float | None, ...]]) -> Curve:
+    return Curve(channel=channel, kind=kind, at=tuple(at), **figures)
+
+
+def _edges(one: Floats, other: Floats) -> Floats | None:
+    """Return equal bins that hold nearly all real and artificial values; None where there is nothing to tell apart."""
+    if not len(one):
+        return None
+    ends = [np.quantile(each, (_TAIL, 1 - _TAIL)) for each in (one, other) if len(each)]
+    low, high = min(end[0] for end in ends), max(end[1] for end in ends)
+    return np.linspace(low, high, _BINS + 1) if high > low else None
+
+
+def _binned(name: str, one: Floats, other: Floats, edges: Floats) -> Frequencies:
+    """Return shares by bin; what lies outside counts in the outermost bins."""
+    shares = [np.histogram(np.clip(each, edges[0], edges[-1]), edges)[0] / max(len(each), 1) for each in (one, other)]
+    return Frequencies(
+        column=name,
+        kind="real",
+        edges=tuple(edges.tolist()),
+        real=tuple(shares[0].tolist()),
+        synthetic=tuple(shares[1].tolist()),
+    )
+
+
+def _known(figures: Floats) -> tuple[float | None, ...]:
+    return tuple(float(figure) if np.isfinite(figure) else None for figure in figures)

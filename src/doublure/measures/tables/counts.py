@@ -1,0 +1,88 @@
+"""One- and two-way counts of a table: a state that adds up.
+
+``count`` one part of a table, add the parts in any order: the sum is the whole table's. Everything in
+:mod:`doublure.measures.tables.fidelity` but the Wasserstein distance is computed from such sums alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from doublure.encode.columns import Floats
+from doublure.measures.tables.coding import Integers
+
+Pair: TypeAlias = tuple[int, int]
+Whole: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+
+_CHUNK_ROWS = 1 << 18
+# Above this many cells a pair's table is sorted out of the rows instead of being laid out in full.
+_MOST_CELLS = 1 << 22
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cells:
+    """The non-empty cells of a two-way table: ``keys`` (ascending, row · width + column) and their counts."""
+
+    width: int
+    keys: Whole
+    counts: Whole
+
+    def __add__(self, other: Cells) -> Cells:
+        keys, place = np.unique(np.concatenate([self.keys, other.keys]), return_inverse=True)
+        counts = np.zeros(len(keys), dtype=np.int64)
+        np.add.at(counts, place, np.concatenate([self.counts, other.counts]))
+        return Cells(width=self.width, keys=keys, counts=counts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counts:
+    """How often each code, and each pair of codes, occurs in ``rows`` rows."""
+
+    rows: int
+    one: tuple[Whole, ...]
+    two: Mapping[Pair, Cells]
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(
+            rows=self.rows + other.rows,
+            one=tuple(map(add, self.one, other.one)),
+            two={pair: cells + other.two[pair] for pair, cells in self.two.items()},
+        )
+
+    def shares(self, place: int) -> Floats:
+        """Return the share of rows of each code of one column."""
+        return self.one[place] / self.rows
+
+
+def count(codes: Integers, sizes: Sequence[int], pairs: Sequence[Pair]) -> Counts:
+    """Return the counts of ``(N, P)`` codes.
+
+    Args:
+        codes: One code a cell, below its column's size.
+        sizes: How many codes each of the P columns has.
+        pairs: The two-way tables to count.
+    """
+    starts = range(0, max(1, len(codes)), _CHUNK_ROWS)
+    return reduce(add, (_count(codes[start : start + _CHUNK_ROWS], sizes, pairs) for start in starts))
+
+
+def _count(codes: Integers, sizes: Sequence[int], pairs: Sequence[Pair]) -> Counts:
+    columns = [np.ascontiguousarray(codes[:, place], dtype=np.int64) for place in range(len(sizes))]
+    one = tuple(np.bincount(column, minlength=size) for column, size in zip(columns, sizes, strict=True))
+    two = {}
+    for left, right in pairs:
+        keys = columns[left] * sizes[right] + columns[right]
+        if sizes[left] * sizes[right] <= _MOST_CELLS:
+            table = np.bincount(keys, minlength=1)
+            filled = np.flatnonzero(table)
+            two[left, right] = Cells(width=sizes[right], keys=filled, counts=table[filled])
+        else:
+            filled, counts = np.unique(keys, return_counts=True)
+            two[left, right] = Cells(width=sizes[right], keys=filled, counts=counts)
+    return Counts(rows=len(codes), one=one, two=two)

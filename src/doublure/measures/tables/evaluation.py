@@ -1,0 +1,154 @@
+"""Evaluate a table: everything at once, from frames."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from importlib import metadata
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from doublure._version import __version__
+from doublure.errors import DataError
+from doublure.intervals import Result
+from doublure.measures.holdout import Rows, sides
+from doublure.measures.scores import Score
+from doublure.measures.tables.baseline import independent_columns
+from doublure.measures.tables.coding import BINS, Coded, Coder
+from doublure.measures.tables.counts import Whole
+from doublure.measures.tables.distributions import Density, Frequencies, densities, frequencies
+from doublure.measures.tables.features import target_of
+from doublure.measures.tables.fidelity import Fidelity, Tables, compare
+from doublure.measures.tables.groups import Groups, by_group
+from doublure.measures.tables.utility import MOST_ROWS, Taught, Utility, prepare, teach
+from doublure.schema import ResolvedSchema
+
+INTERNAL = "computed on real data: do not publish"
+
+
+class TableEvaluation(Result):
+    """Everything that was measured. Computed on real data: internal.
+
+    Attributes:
+        utility: Train on artificial, test on real; null where ``utility_skipped`` says why.
+        groups: Who is served badly; null together with ``utility``.
+        notes: What a reader has to know to read the figures right.
+    """
+
+    version: Literal[1] = 1
+    internal: str = INTERNAL
+    seed: int
+    rows: Rows
+    fidelity: Fidelity
+    utility: Utility | None
+    groups: Groups | None
+    utility_skipped: str | None
+    frequencies: tuple[Frequencies, ...]
+    densities: tuple[Density, ...]
+    notes: tuple[str, ...]
+    versions: Mapping[str, str]
+
+    @property
+    def scores(self) -> tuple[Score, ...]:
+        """The headline figures: prediction first, then distances."""
+        return (*(self.utility.scores if self.utility else ()), *self.fidelity.scores)
+
+    def to_json(self) -> str:
+        """Return JSON text; what is not known is null."""
+        return self.model_dump_json(indent=1)
+
+    def __repr__(self) -> str:
+        return f"TableEvaluation({INTERNAL})"
+
+    __str__ = __repr__
+
+
+def evaluate_table(
+    schema: ResolvedSchema,
+    synthetic: pd.DataFrame,
+    train: pd.DataFrame,
+    holdout: pd.DataFrame | None = None,
+    *,
+    unit: Whole | None = None,
+    seed: int = 0,
+) -> TableEvaluation:
+    """Compare artificial rows with real ones.
+
+    Args:
+        schema: Every fact known.
+        synthetic: Artificial rows.
+        train: The real rows that the artificial ones were learned from.
+        holdout: Real rows kept aside. Without them a fixed quarter of ``train`` takes their place (and leaves
+            ``train``), which the notes say: the fit has seen them.
+        unit: ``(N,)`` the unit of each row of ``train``, so that a unit's rows stay together in the split.
+        seed: Fixes every random choice made here.
+
+    Raises:
+        DataError: A table lacks a column of the schema, or has cells that do not fit it.
+    """
+    rng = np.random.default_rng(seed)
+    coder = Coder(schema=schema)
+    if not coder.names:
+        raise DataError("has no column that can be compared", field="schema", remedy="describe one that is no id")
+    artificial = coder.read(synthetic, "the artificial table")
+    real = coder.read(train, "the real table")
+    kept = None if holdout is None else coder.read(holdout, "the holdout")
+    both = sides(real, kept, unit, rng, field="the real table", records="rows")
+    baseline = independent_columns(both.train, len(artificial), rng)
+    tables = Tables(train=both.train, synthetic=artificial, baseline=baseline, holdout=both.test)
+    fidelity, real_counts, artificial_counts = compare(coder, tables, rng)
+    utility, groups, skipped = _utility(coder, tables, seed, rng)
+    return TableEvaluation(
+        seed=seed,
+        rows=both.rows(len(artificial)),
+        fidelity=fidelity,
+        utility=utility,
+        groups=groups,
+        utility_skipped=skipped,
+        frequencies=frequencies(coder, real_counts, artificial_counts),
+        densities=densities(coder, both.train, artificial),
+        notes=_notes(coder, fidelity, utility, both.kept_aside),
+        versions=versions(),
+    )
+
+
+def _utility(
+    coder: Coder, tables: Tables, seed: int, rng: np.random.Generator
+) -> tuple[Utility | None, Groups | None, str | None]:
+    target = target_of(coder, tables.train)
+    if target is None:
+        return None, None, "The schema names no target (roles: [target]), so nothing was predicted."
+    taught: dict[Taught, Coded] = {"value": tables.synthetic, "baseline": tables.baseline, "real": tables.train}
+    lessons = prepare(coder, target, taught, tables.holdout, rng)
+    if isinstance(lessons, str):
+        return None, None, f"Nothing was predicted: {lessons}."
+    utility, guesses = teach(target, lessons, seed, rng)
+    return utility, by_group(coder, target, lessons, guesses, taught), None
+
+
+def _notes(coder: Coder, fidelity: Fidelity, utility: Utility | None, kept_aside: bool) -> tuple[str, ...]:
+    notes = [
+        f"Numbers are cut into at most {BINS} bins by the schema’s public bounds; a missing cell is a value of its own."
+    ]
+    if not kept_aside:
+        notes.append(
+            "No holdout was given. A fixed quarter of the real rows is used for testing and as the floor. The fit has "
+            "seen these rows; keep rows aside before fitting for a test that it has not seen."
+        )
+    if coder.schema.derived:
+        notes.append("Columns that an equal constraint derives repeat another column and are left out.")
+    if fidelity.sampled_columns is not None:
+        notes.append(f"Pairs were looked at among {fidelity.sampled_columns} columns drawn uniformly.")
+    if utility is not None and max(utility.rows.values()) == MOST_ROWS:
+        notes.append(f"Classifiers learned from and were tested on at most {MOST_ROWS:,} rows, drawn uniformly.")
+    if coder.schema.unit.id is not None:
+        notes.append("Intervals treat rows as independent, although a unit may have several.")
+    return tuple(notes)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that the figures were made with."""
+    found = {"doublure": __version__, "python": platform.python_version()}
+    return found | {name: metadata.version(name) for name in ("numpy", "pandas", "scikit-learn")}

@@ -1,0 +1,156 @@
+"""What a classifier reads and what it predicts: by public rules from the schema, the same for every table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from doublure.measures.classification import Labels
+from doublure.measures.tables.coding import Coded, Coder, Integers
+from doublure.schema import ResolvedSchema
+from doublure.schema.constraints import Equal
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+MOST_CLASSES = 10
+"""The most classes of a target; the rarest of more are lumped together."""
+
+REST = "(any other)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Features:
+    """The columns a classifier may look at: by public rules from the schema, the same for every table.
+
+    Attributes:
+        names: The P columns.
+        sizes: How many codes each has, the last of them for missing.
+        codes: ``(N, P)`` int32.
+        scaled: For number columns ``(N,)`` float32 in [0, 1], the place within the public bounds; NaN where missing.
+    """
+
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+    codes: Integers
+    scaled: Mapping[str, np.ndarray[Any, np.dtype[np.float32]]]
+
+    def trees(self) -> np.ndarray[Any, np.dtype[np.float32]]:
+        """Return ``(N, P)`` float32 for trees: numbers as they are, values by their code, missing below all."""
+        table = self.codes.astype(np.float32)
+        for place, (name, size) in enumerate(zip(self.names, self.sizes, strict=True)):
+            if name in self.scaled:
+                table[:, place] = np.nan_to_num(self.scaled[name], nan=-0.1)
+            else:
+                table[self.codes[:, place] == size - 1, place] = -1.0
+        return table
+
+    def one_hot(self) -> csr_matrix:
+        """Return a sparse ``(N, Q)`` matrix for linear models: each code one-hot, each number's place beside it."""
+        from scipy.sparse import csr_matrix
+
+        n, width = len(self.codes), sum(self.sizes)
+        starts = np.cumsum([0, *self.sizes[:-1]])
+        places = np.concatenate(
+            [self.codes + starts, np.broadcast_to(width + np.arange(len(self.scaled)), (n, len(self.scaled)))], axis=1
+        )
+        values = np.ones(places.shape, dtype=np.float32)
+        for number, column in enumerate(self.scaled.values()):
+            values[:, len(self.names) + number] = np.nan_to_num(column, nan=0.0)
+        pointers = np.arange(n + 1) * places.shape[1]
+        return csr_matrix((values.ravel(), places.ravel(), pointers), shape=(n, width + len(self.scaled)))
+
+
+def features(schema: ResolvedSchema, frame: pd.DataFrame) -> Features:
+    """Return what a classifier may look at: all columns but ids, the target, and columns that repeat the target.
+
+    Args:
+        schema: Every fact known.
+        frame: Rows of this schema, canonical or in the schema's own dtypes.
+
+    Raises:
+        DataError: A column is not there, or a cell does not fit it.
+    """
+    coder = Coder(schema=schema)
+    return features_of(coder, coder.read(frame, "the table"))
+
+
+def features_of(coder: Coder, table: Coded) -> Features:
+    """Return the features of a table that is coded already."""
+    banned = _target_and_its_equals(coder.schema)
+    places = [place for place, name in enumerate(coder.names) if name not in banned]
+    names = tuple(coder.names[place] for place in places)
+    scaled = {}
+    for name in names:
+        if name in table.numbers:
+            scaled[name] = coder.place(name, table.numbers[name]).astype(np.float32)
+    sizes = tuple(coder.sizes[place] for place in places)
+    return Features(names=names, sizes=sizes, codes=table.codes[:, places], scaled=scaled)
+
+
+def _target_and_its_equals(schema: ResolvedSchema) -> set[str]:
+    banned = {schema.target} if schema.target else set()
+    for constraint in schema.constraints:
+        if isinstance(constraint, Equal) and schema.target in constraint.equal:
+            banned |= set(constraint.equal)
+    return {name for name in banned if name is not None}
+
+
+# -- what a classifier predicts --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """The classes of the column that is predicted.
+
+    Attributes:
+        name: The schema's target.
+        labels: The K classes.
+        column: The column that is read: the target, or the one it repeats.
+        threshold: Where a number is cut in two; of no meaning for a discrete target.
+        places: The class of each code of a discrete target, -1 for missing; null for a number.
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    column: str
+    threshold: float = 0.0
+    places: Labels | None = None
+
+    def read(self, table: Coded) -> Labels:
+        """Return ``(N,)`` classes, -1 where the target is missing."""
+        if self.places is not None:
+            return self.places[table.codes[:, table.names.index(self.column)]]
+        numbers = table.numbers[self.column]
+        return np.where(np.isnan(numbers), -1, np.greater(numbers, self.threshold).astype(np.int64))
+
+
+def target_of(coder: Coder, train: Coded) -> Target | None:
+    """Return the target's classes; null where the schema names no target.
+
+    Classes beyond the ``MOST_CLASSES`` are lumped together, the rarest among the real rows first.
+    """
+    name = coder.schema.target
+    if name is None:
+        return None
+    column = coder.schema.derived.get(name, name)
+    if column in train.numbers:
+        numbers = train.numbers[column]
+        present = numbers[~np.isnan(numbers)]
+        middle = float(np.median(present)) if len(present) else 0.0
+        # Where more than half of the rows share the largest value, nothing lies above the median.
+        middle = middle if (present > middle).any() else float(np.nextafter(middle, -np.inf))
+        return Target(name=name, column=column, labels=("at most the median", "above the median"), threshold=middle)
+    labels = coder.labels(column)[:-1]
+    places = np.append(np.arange(len(labels)), -1).astype(np.int64)
+    if len(labels) > MOST_CLASSES:
+        counts = np.bincount(train.codes[:, train.names.index(column)], minlength=len(labels) + 1)[:-1]
+        frequent = np.sort(np.argsort(-counts, kind="stable")[: MOST_CLASSES - 1])
+        places = np.append(np.full(len(labels), MOST_CLASSES - 1), -1).astype(np.int64)
+        places[frequent] = np.arange(MOST_CLASSES - 1)
+        labels = (*(labels[place] for place in frequent), REST)
+    return Target(name=name, column=column, labels=labels, places=places)

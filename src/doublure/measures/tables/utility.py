@@ -1,0 +1,247 @@
+"""What the artificial rows are good for: train on them, test on real rows, and compare with training on real rows.
+
+Three kinds of classifier are taught three times each: on the artificial rows, on independent columns, and on the real
+rows. All are tested on the same real rows, which none of them was taught with. What they predict is the schema's
+target; a target that is a number is cut in two at the real rows' median.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from doublure.encode.columns import Floats
+from doublure.intervals import Interval, Result, wilson
+from doublure.measures.classification import Labels, area_under_roc, confusion, macro_f1
+from doublure.measures.scores import Score, rate_score
+from doublure.measures.tables.classifiers import CLASSIFIERS, Kind, predict
+from doublure.measures.tables.coding import Coded, Coder
+from doublure.measures.tables.features import Features, Target, features, features_of
+
+MOST_ROWS = 50_000
+"""The most rows that a classifier is taught or tested with; of more, a uniform sample is used."""
+
+_FEWEST_ROWS = 20
+__all__ = ["ClassBalance", "Classifier", "Lessons", "Utility", "features", "prepare", "teach"]
+
+Taught: TypeAlias = Literal["value", "baseline", "real"]
+
+
+class Classifier(Result):
+    """One kind of classifier: its scores when taught with artificial rows, beside the other two teachings."""
+
+    kind: Kind
+    name: str
+    accuracy: Score
+    auc: Score
+    macro_f1: Score
+
+
+class ClassBalance(Result):
+    """One class of the target: how frequent it is, and how much of it the classifiers find (gradient boosting).
+
+    Attributes:
+        label: The class.
+        share: The share of artificial rows of this class, beside the real rows'.
+        recall: The share of the real test rows of this class that are recognised; null without such rows.
+    """
+
+    label: str
+    share: Score
+    recall: Score | None
+
+
+class Utility(Result):
+    """Train on artificial rows, test on real ones.
+
+    Attributes:
+        target: The column that is predicted.
+        scores: Means over the classifiers.
+        classifiers: Each kind.
+        classes: The target's classes.
+        rows: How many rows the classifiers were taught with and tested on.
+    """
+
+    target: str
+    scores: tuple[Score, ...]
+    classifiers: tuple[Classifier, ...]
+    classes: tuple[ClassBalance, ...]
+    rows: Mapping[Literal["synthetic", "real", "test"], int]
+
+
+# -- teaching and testing --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lessons:
+    """What the classifiers learn from and are tested on, each at most ``MOST_ROWS`` rows with a known target."""
+
+    taught: Mapping[Taught, tuple[Features, Labels]]
+    test: Coded
+    test_features: Features
+    truth: Labels
+
+
+def prepare(
+    coder: Coder, target: Target, tables: Mapping[Taught, Coded], test: Coded, rng: np.random.Generator
+) -> Lessons | str:
+    """Return the lessons, or in one line why there can be none.
+
+    Args:
+        coder: Reads the schema.
+        target: What is predicted.
+        tables: The artificial rows ("value"), independent columns ("baseline") and real training rows ("real").
+        test: Real rows that the classifiers are tested on.
+        rng: Picks the rows where there are more than ``MOST_ROWS``.
+    """
+    taught: dict[Taught, tuple[Features, Labels]] = {}
+    for role, table in tables.items():
+        kept, classes = _known(table, target, rng)
+        taught[role] = features_of(coder, kept), classes
+    kept, truth = _known(test, target, rng)
+    if not taught["real"][0].names:
+        return "there is no other column to predict the target from"
+    if min(len(truth), *(len(classes) for _, classes in taught.values())) < _FEWEST_ROWS:
+        return f"fewer than {_FEWEST_ROWS} rows have a known target"
+    if len(np.unique(taught["real"][1])) < 2:
+        return "the real rows have one and the same target"
+    return Lessons(taught=taught, test=kept, test_features=features_of(coder, kept), truth=truth)
+
+
+def _known(table: Coded, target: Target, rng: np.random.Generator) -> tuple[Coded, Labels]:
+    classes = target.read(table)
+    rows = np.flatnonzero(classes >= 0)
+    if len(rows) > MOST_ROWS:
+        rows = np.sort(rng.choice(rows, MOST_ROWS, replace=False))
+    return table.take(rows), classes[rows]
+
+
+def teach(
+    target: Target, lessons: Lessons, seed: int, rng: np.random.Generator
+) -> tuple[Utility, Mapping[Taught, Labels]]:
+    """Teach every classifier three times and test it.
+
+    Returns:
+        The figures, and what gradient boosting guessed for the test rows after each teaching.
+    """
+    classes = len(target.labels)
+    classifiers, shown = [], {}
+    for kind in CLASSIFIERS:
+        chances = {
+            role: predict(kind, material, known, lessons.test_features, classes, seed)
+            for role, (material, known) in lessons.taught.items()
+        }
+        guesses: dict[Taught, Labels] = {role: found.argmax(axis=1) for role, found in chances.items()}
+        classifiers.append(_grade(kind, lessons.truth, chances, guesses, classes, rng))
+        if kind == "boosting":
+            shown = guesses
+    utility = Utility(
+        target=target.name,
+        scores=_means(classifiers, len(lessons.truth)),
+        classifiers=tuple(classifiers),
+        classes=_balance(target, lessons, shown),
+        rows={
+            "synthetic": len(lessons.taught["value"][1]),
+            "real": len(lessons.taught["real"][1]),
+            "test": len(lessons.truth),
+        },
+    )
+    return utility, shown
+
+
+def _grade(
+    kind: Kind,
+    truth: Labels,
+    chances: Mapping[Taught, Floats],
+    guesses: Mapping[Taught, Labels],
+    classes: int,
+    rng: np.random.Generator,
+) -> Classifier:
+    n = len(truth)
+    right: dict[str, int] = {role: int((guess == truth).sum()) for role, guess in guesses.items()}
+    areas = {role: area_under_roc(truth, found) for role, found in chances.items()}
+    f1 = {role: macro_f1(confusion(truth, guess, classes), rng) for role, guess in guesses.items()}
+
+    def score(key: str, name: str, found: Mapping[Taught, tuple[float | None, Interval | None]]) -> Score:
+        value, interval = found["value"]
+        return Score(
+            key=key,
+            name=name,
+            value=value,
+            interval=interval,
+            goal="high",
+            range=(0.0, 1.0),
+            baseline=found["baseline"][0],
+            real=found["real"][0],
+        )
+
+    return Classifier(
+        kind=kind,
+        name=CLASSIFIERS[kind],
+        accuracy=rate_score("accuracy", "accuracy", right, n),
+        auc=score("auc", "area under ROC", areas),
+        macro_f1=score("macro_f1", "macro-F1", f1),
+    )
+
+
+def _means(classifiers: list[Classifier], n: int) -> tuple[Score, ...]:
+    meanings = {
+        "accuracy": ("Accuracy", "The share of real test rows that models get right; mean over three models."),
+        "auc": (
+            "Area under ROC",
+            "How well models rank real test rows; 0.5 is guessing; mean over three models.",
+        ),
+        "macro_f1": ("Macro-F1", "Precision and recall of each class alike; mean over three models."),
+    }
+    scores = []
+    for key, (name, meaning) in meanings.items():
+        each: list[Score] = [getattr(classifier, key) for classifier in classifiers]
+        means: dict[str, float | None] = {}
+        for role in ("value", "baseline", "real"):
+            found = [figure for score in each if (figure := getattr(score, role)) is not None]
+            means[role] = float(np.mean(found)) if found else None
+        value = means["value"]
+        # The classifiers share their test rows, so a mean of three is hardly surer than one of them.
+        interval = wilson(value * n, n) if key == "accuracy" and value is not None else None
+        scores.append(
+            Score(
+                key=key,
+                name=name,
+                value=value,
+                interval=interval,
+                goal="high",
+                range=(0.0, 1.0),
+                baseline=means["baseline"],
+                real=means["real"],
+                meaning=meaning,
+            )
+        )
+    return tuple(scores)
+
+
+def _balance(target: Target, lessons: Lessons, guesses: Mapping[Taught, Labels]) -> tuple[ClassBalance, ...]:
+    found = []
+    for place, label in enumerate(target.labels):
+        shares = {role: float((classes == place).mean()) for role, (_, classes) in lessons.taught.items()}
+        rows = lessons.truth == place
+        n = int(rows.sum())
+        if not n and not any(shares.values()):
+            continue
+        right: dict[str, int] = {role: int((guess[rows] == place).sum()) for role, guess in guesses.items()}
+        recall = rate_score("recall", "recall", right, n) if n else None
+        taught = len(lessons.taught["value"][1])
+        share = Score(
+            key="share",
+            name="share",
+            value=shares["value"],
+            interval=wilson(shares["value"] * taught, taught),
+            goal="near",
+            range=(0.0, 1.0),
+            baseline=shares["baseline"],
+            real=shares["real"],
+        )
+        found.append(ClassBalance(label=label, share=share, recall=recall))
+    return tuple(found)

@@ -1,1 +1,0 @@
-"""Where a run, real data, measures and attacks meet."""
