@@ -181,10 +181,12 @@ INSIDE = tuple(
     f"doublure.{name}"
     for name in (
         "evaluate",
+        "measures",
         "attack",
         "auditing",
-        "data.tables",
-        "data.cells",
+        "data.tables.opening",
+        "data.tables.cells",
+        "data.tables.csv_files",
         "private.records",
         "fitting",
         "report.build",
