@@ -188,7 +188,7 @@ INSIDE = tuple(
         "data.tables.cells",
         "data.tables.csv_files",
         "private.records",
-        "fitting",
+        "run.fitting",
         "report.build",
         "report.files",
     )
