@@ -17,7 +17,7 @@ from scipy import stats
 from torch import nn
 
 from doublure.access import Access
-from doublure.errors import LedgerError, NotAsPriced, SettingError
+from doublure.errors import Interrupted, LedgerError, NotAsPriced, SettingError
 from doublure.private import whole_noise
 from doublure.private.accounting import (
     ApproximateEvent,
@@ -63,12 +63,14 @@ KINDS = list(EVENTS)
 class Asked:
     """A query of any kind, which tells when it is asked, and may lie."""
 
-    def __init__(self, kind, total=None, acts=None, stated=None, moved=None, rate=None, sampling="poisson", unfit=None):
+    def __init__(
+        self, kind, total=None, acts=None, stated=None, moved=None, rate=None, sampling="poisson", unfit=None, unit=None
+    ):
         self.sensitivity = stated or MOVED[kind]
         self._moved = moved or self.sensitivity
         self._total = EXACT[kind] if total is None else total
         self._acts = [] if acts is None else acts
-        self._rate, self._sampling, self._unfit = rate, sampling, unfit
+        self._rate, self._sampling, self._unfit, self._unit = rate, sampling, unfit, unit
 
     def refuse_unfit(self, records):
         self._acts.append("look")
@@ -77,10 +79,12 @@ class Asked:
 
     def answer(self, records, *, sample_rate):
         self._acts.append("ask")
-        if isinstance(self._total, Exception):
+        if isinstance(self._total, BaseException):
             raise self._total
         rate = sample_rate if self._rate is None else self._rate
-        return Answer(total=self._total, sensitivity=self._moved, sample_rate=rate, sampling=self._sampling)
+        return Answer(
+            total=self._total, sensitivity=self._moved, sample_rate=rate, sampling=self._sampling, unit=self._unit
+        )
 
 
 class Watched:
@@ -152,6 +156,21 @@ def test_gaussian_noise_is_added_to_the_answer_as_it_was_drawn():
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, EXACT["gaussian"] + 2.0 * 1.5 * draw, rtol=1e-6)
     assert noise.asked == [(4, 2.0 * 1.5)]
+
+
+WHOLE = {"total": np.array([3, -2, 0, 8_000]), "unit": 0.5}
+
+
+def test_noise_of_a_sum_in_steps_of_a_grid_is_whole_and_of_what_was_priced():
+    draw = np.array([1.0, -1.0, 2.0, 0.3])
+    access, noise = access_of("gaussian"), ReplayNoise([draw])
+    mechanism = mechanism_of(access, noise=noise)
+    found = mechanism.release(Asked("gaussian", **WHOLE), access, None)
+    assert found.dtype == np.float32
+    assert found.tolist() == (0.5 * (WHOLE["total"] + np.round(2.0 * 1.5 / 0.5 * draw))).tolist()
+    (entry,) = mechanism.ran()
+    ran = event_from_json(entry["event"])
+    assert (ran.noise_multiplier, ran.sample_rate) == (pytest.approx(2.0, rel=1e-12), 0.25)
 
 
 @pytest.mark.parametrize("source", [OsKeyedNoise, ChaCha20Noise])
@@ -258,6 +277,7 @@ FURTHER = {
     "more tables": Sensitivity.of_cells(5, 2),
     "larger units": Sensitivity.of_cells(4, 3),
     "a little": Sensitivity(l1=8.0, l2=4.0 * (1 + 1e-8)),
+    "more than is rounded": Sensitivity(l1=8.0, l2=4.0 * (1 + 1.5e-9)),
     "a vector": Sensitivity.of_length(4.1, 9),
     "no end": Sensitivity(l1=math.inf, l2=math.inf),
     "no number": Sensitivity(l1=math.nan, l2=math.nan),
@@ -274,6 +294,14 @@ def test_a_query_that_moves_further_than_was_priced_is_refused_before_anything_i
     assert acts == ["look"]
     assert mechanism.taken(access) == 0
     assert nothing_ran(mechanism)
+
+
+def test_what_is_rounded_moves_no_further():
+    access = access_of("discrete")
+    stated = Sensitivity(l1=8.0, l2=4.0 * (1 + 1e-9))
+    mechanism = mechanism_of(access)
+    mechanism.release(Asked("discrete", stated=stated), access, None)
+    assert as_priced(mechanism.ran())
 
 
 @pytest.mark.parametrize("length", [0.0, 1e-40, 1e40, math.inf, math.nan])
@@ -336,6 +364,38 @@ def test_what_was_paid_for_and_fails_is_spent_and_never_drawn(acts, kind):
     assert acts == ["look", (kind, 1), "ask"]
     assert mechanism.taken(access) == 1
     assert nothing_ran(mechanism)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("stopped", [Interrupted("stopped"), KeyboardInterrupt()])
+def test_what_its_owner_stops_before_noise_is_drawn_is_asked_again(acts, kind, stopped):
+    access = access_of(kind)
+    mechanism = mechanism_of(access, acts=acts)
+    with pytest.raises(type(stopped)):
+        mechanism.release(Asked(kind, total=stopped, acts=acts), access, None)
+    assert acts == ["look", (kind, 1), "ask"]
+    assert mechanism.taken(access) == 0
+    assert nothing_ran(mechanism)
+    mechanism.release(Asked(kind, acts=acts), access, None)
+    assert acts[3:] == ["look", (kind, 1), "ask", "noise"]
+
+
+def test_a_step_whose_noise_was_not_drawn_is_taken_back_and_no_step_that_was():
+    access = access_of("gaussian")
+    mechanism = mechanism_of(access, taken=1)
+    mechanism.release(Asked("gaussian"), access, None)
+    for told, left in ((3, 2), (2, 2), (1, 1), (0, 1)):  # one was drawn, whatever is said
+        mechanism.not_drawn(access, told)
+        assert mechanism.taken(access) == left
+    with pytest.raises(SettingError, match="no access of the plan"):
+        mechanism.not_drawn(replace(access, purpose="other"), 0)
+
+
+def test_two_equal_accesses_could_not_be_told_apart():
+    with pytest.raises(ValueError, match="told apart"):
+        mechanism_of(access_of("gaussian"), access_of("pure"), access_of("gaussian"))
+    clear = Access(purpose="clear", event=None)
+    mechanism_of(access_of("gaussian"), clear, clear)
 
 
 def test_an_access_that_the_plan_does_not_have_is_refused(acts):
@@ -514,6 +574,8 @@ LIES = {
     "a sampler of a lower rate": ("gaussian", {"rate": 0.2}),
     "a sampler of no rate": ("gaussian", {"rate": 1.0}),
     "a sampler of lots of one size": ("gaussian", {"sampling": "without-replacement"}),
+    "whole numbers of a higher rate": ("gaussian", {"rate": 0.5, "unit": 1.0}),
+    "whole numbers of lots of one size": ("gaussian", {"sampling": "without-replacement", "unit": 1.0}),
     "more tables than it states": ("discrete", {"moved": Sensitivity.of_cells(9, 2)}),
     "larger units than it states": ("discrete", {"moved": Sensitivity.of_cells(4, 3)}),
     "as far, by other units": ("discrete", {"stated": Sensitivity.of_cells(1, 4)}),
@@ -531,7 +593,8 @@ def test_a_query_that_lies_is_stopped_before_anything_is_given_out(lie):
     kind, lies = LIES[lie]
     access = access_of(kind)
     mechanism = mechanism_of(access, noise=OsKeyedNoise())
-    total = {"often": SECRET} if kind == "approximate" else np.full(4, SECRET, dtype=EXACT[kind].dtype)
+    dtype = np.int64 if "unit" in lies or kind != "gaussian" else np.float64
+    total = {"often": SECRET} if kind == "approximate" else np.full(4, SECRET, dtype=dtype)
     with pytest.raises(NotAsPriced) as refused:
         mechanism.release(Asked(kind, total=total, **lies), access, None)
     assert refused.value.field == kind
