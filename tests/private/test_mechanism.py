@@ -604,6 +604,23 @@ def test_a_query_that_lies_is_stopped_before_anything_is_given_out(lie):
     assert nothing_ran(mechanism)
 
 
+def test_an_access_that_promises_whole_numbers_gives_out_no_others():
+    access = replace(access_of("gaussian"), whole=True)
+    mechanism = mechanism_of(access, noise=OsKeyedNoise())
+    with pytest.raises(NotAsPriced, match="whole numbers"):
+        mechanism.release(Asked("gaussian"), access, None)
+    assert nothing_ran(mechanism)
+    mechanism.release(Asked("gaussian", **WHOLE), access, None)
+
+
+def test_an_event_of_another_kind_is_no_protection():
+    access = Access(purpose="odd", event=object())
+    mechanism = mechanism_of(access)
+    with pytest.raises(TypeError, match="nothing is protected"):
+        mechanism.release(Asked("pure"), access, None)
+    assert mechanism.executed.draws(access) == 0
+
+
 @pytest.mark.parametrize("kind", ["discrete", "pure"])
 def test_an_answer_that_is_not_whole_gets_no_whole_noise(kind):
     """Rounded, it moves by more than it was said to."""
