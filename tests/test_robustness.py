@@ -375,6 +375,8 @@ def test_every_mutated_file_has_tests_and_every_pattern_a_file(mutate):
         fitting = [file for file in project.files if file.startswith(start)]
         assert fitting
         assert all(project.tests_of(file) for file in fitting)
+    mutated = [file for file in project.files if file.startswith((*project.everything, *project.sampled))]
+    assert all(any(file.startswith(start) for file in mutated) for start in project.tests)
 
 
 def test_judgements_name_what_there_is(mutate):

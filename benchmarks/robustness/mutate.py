@@ -72,7 +72,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "private/mechanism.py": (
         "tests/private/test_mechanism.py", "tests/private/test_executed.py", f"{_RULES}02*.py", f"{_RULES}03*.py",
-        f"{_RULES}06*.py", f"{_RULES}11*.py",
+        f"{_RULES}06*.py", f"{_RULES}11*.py", f"{_RULES}08*.py", "tests/pitfalls/test_ledger_lost_steps_count.py",
     ),
     "private/queries/": (
         "tests/private/queries/test_*.py", "tests/private/test_mechanism.py", f"{_RULES}02*.py", f"{_RULES}01*.py",
@@ -94,6 +94,15 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/test_planning.py", "tests/planning/test_*.py", "tests/test_guarantee.py", f"{_RULES}03*.py",
         f"{_RULES}07*.py", f"{_RULES}13*.py",
     ),
+    "methods/bayesian_teaching.py": ("tests/methods/test_bayesgan.py", "tests/pitfalls/test_bayesian_dp.py"),
+    "methods/image_statistics.py": ("tests/methods/test_mean_embedding.py", "tests/pitfalls/test_sums_of_images.py"),
+    "methods/kept_tables.py": ("tests/methods/test_series_statistics.py", f"{_RULES}08*.py"),
+    "methods/latent_": ("tests/methods/test_latentgan.py", "tests/pitfalls/test_sums_of_images.py"),
+    "methods/marginals.py": ("tests/methods/test_statistics.py", "tests/methods/test_table_guided.py"),
+    "methods/noisy_sums.py": ("tests/methods/test_mean_embedding.py", "tests/pitfalls/test_sums_of_images.py"),
+    "methods/private_teacher.py": ("tests/methods/test_dpgan.py", "tests/methods/test_refining.py"),
+    "methods/step_counts.py": ("tests/methods/test_series_statistics.py", "tests/pitfalls/test_series.py"),
+    "methods/table_statistics.py": ("tests/methods/test_statistics.py", "tests/methods/test_table_guided.py"),
     "methods/": (
         "tests/methods/test_*.py", "tests/pitfalls/test_sums_of_images.py", "tests/pitfalls/test_series.py",
         f"{_RULES}0[1-9]*.py", f"{_RULES}1[0-7]*.py", "tests/test_fitting.py",

@@ -17,7 +17,7 @@ from scipy import stats
 from torch import nn
 
 from doublure.access import Access
-from doublure.errors import LedgerError, NotAsPriced, SettingError
+from doublure.errors import Interrupted, LedgerError, NotAsPriced, SettingError
 from doublure.private import whole_noise
 from doublure.private.accounting import (
     ApproximateEvent,
@@ -63,12 +63,14 @@ KINDS = list(EVENTS)
 class Asked:
     """A query of any kind, which tells when it is asked, and may lie."""
 
-    def __init__(self, kind, total=None, acts=None, stated=None, moved=None, rate=None, sampling="poisson", unfit=None):
+    def __init__(
+        self, kind, total=None, acts=None, stated=None, moved=None, rate=None, sampling="poisson", unfit=None, unit=None
+    ):
         self.sensitivity = stated or MOVED[kind]
         self._moved = moved or self.sensitivity
         self._total = EXACT[kind] if total is None else total
         self._acts = [] if acts is None else acts
-        self._rate, self._sampling, self._unfit = rate, sampling, unfit
+        self._rate, self._sampling, self._unfit, self._unit = rate, sampling, unfit, unit
 
     def refuse_unfit(self, records):
         self._acts.append("look")
@@ -77,10 +79,12 @@ class Asked:
 
     def answer(self, records, *, sample_rate):
         self._acts.append("ask")
-        if isinstance(self._total, Exception):
+        if isinstance(self._total, BaseException):
             raise self._total
         rate = sample_rate if self._rate is None else self._rate
-        return Answer(total=self._total, sensitivity=self._moved, sample_rate=rate, sampling=self._sampling)
+        return Answer(
+            total=self._total, sensitivity=self._moved, sample_rate=rate, sampling=self._sampling, unit=self._unit
+        )
 
 
 class Watched:
@@ -135,10 +139,14 @@ def test_a_release_is_looked_at_paid_for_asked_and_noised_once_in_this_order(act
     (entry,) = mechanism.executed.to_json()
     assert (entry["drawn"], entry["sensitivity"]) == (1, MOVED[kind].l2)
     ran, priced = event_from_json(entry["event"]), EVENTS[kind]
+    if kind == "gaussian":
+        assert not as_priced([entry])  # one step of three
+        priced = replace(priced, steps=1)
+    else:
+        assert as_priced([entry])
     for name in priced.__dataclass_fields__:
         told, planned = getattr(ran, name), getattr(priced, name)
         assert told == pytest.approx(planned, rel=1e-9) if name not in ("delta", "sampling") else told <= planned
-    assert as_priced([entry])
 
 
 def test_gaussian_noise_is_added_to_the_answer_as_it_was_drawn():
@@ -148,6 +156,21 @@ def test_gaussian_noise_is_added_to_the_answer_as_it_was_drawn():
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, EXACT["gaussian"] + 2.0 * 1.5 * draw, rtol=1e-6)
     assert noise.asked == [(4, 2.0 * 1.5)]
+
+
+WHOLE = {"total": np.array([3, -2, 0, 8_000]), "unit": 0.5}
+
+
+def test_noise_of_a_sum_in_steps_of_a_grid_is_whole_and_of_what_was_priced():
+    draw = np.array([1.0, -1.0, 2.0, 0.3])
+    access, noise = access_of("gaussian"), ReplayNoise([draw])
+    mechanism = mechanism_of(access, noise=noise)
+    found = mechanism.release(Asked("gaussian", **WHOLE), access, None)
+    assert found.dtype == np.float32
+    assert found.tolist() == (0.5 * (WHOLE["total"] + np.round(2.0 * 1.5 / 0.5 * draw))).tolist()
+    (entry,) = mechanism.ran()
+    ran = event_from_json(entry["event"])
+    assert (ran.noise_multiplier, ran.sample_rate) == (pytest.approx(2.0, rel=1e-12), 0.25)
 
 
 @pytest.mark.parametrize("source", [OsKeyedNoise, ChaCha20Noise])
@@ -205,17 +228,18 @@ def test_thresholded_counts_come_by_name_and_hide_the_rare():
 def test_no_record_at_all_is_noise_alone_and_counts(kind):
     access = access_of(kind)
     empty = {} if kind == "approximate" else np.zeros(4, dtype=EXACT[kind].dtype)
-    noise = ReplayNoise([np.ones(4)])
-    mechanism = mechanism_of(access, noise=noise)
-    found = mechanism.release(Asked(kind, total=empty), access, None)
+    steps = getattr(EVENTS[kind], "steps", 1)
+    mechanism = mechanism_of(access, noise=ReplayNoise([np.ones(4)] * steps))
+    for _ in range(steps):
+        found = mechanism.release(Asked(kind, total=empty), access, None)
     if kind == "gaussian":
         assert found.tolist() == [3.0] * 4
     elif kind == "approximate":
         assert found == {}
     else:
         assert found.shape == (4,)
-    assert mechanism.taken(access) == 1
-    assert as_priced(mechanism.executed.to_json())
+    assert mechanism.taken(access) == steps
+    assert as_priced(mechanism.ran())
 
 
 GRADIENTS = {
@@ -253,6 +277,7 @@ FURTHER = {
     "more tables": Sensitivity.of_cells(5, 2),
     "larger units": Sensitivity.of_cells(4, 3),
     "a little": Sensitivity(l1=8.0, l2=4.0 * (1 + 1e-8)),
+    "more than is rounded": Sensitivity(l1=8.0, l2=4.0 * (1 + 1.5e-9)),
     "a vector": Sensitivity.of_length(4.1, 9),
     "no end": Sensitivity(l1=math.inf, l2=math.inf),
     "no number": Sensitivity(l1=math.nan, l2=math.nan),
@@ -269,6 +294,14 @@ def test_a_query_that_moves_further_than_was_priced_is_refused_before_anything_i
     assert acts == ["look"]
     assert mechanism.taken(access) == 0
     assert nothing_ran(mechanism)
+
+
+def test_what_is_rounded_moves_no_further():
+    access = access_of("discrete")
+    stated = Sensitivity(l1=8.0, l2=4.0 * (1 + 1e-9))
+    mechanism = mechanism_of(access)
+    mechanism.release(Asked("discrete", stated=stated), access, None)
+    assert as_priced(mechanism.ran())
 
 
 @pytest.mark.parametrize("length", [0.0, 1e-40, 1e40, math.inf, math.nan])
@@ -331,6 +364,38 @@ def test_what_was_paid_for_and_fails_is_spent_and_never_drawn(acts, kind):
     assert acts == ["look", (kind, 1), "ask"]
     assert mechanism.taken(access) == 1
     assert nothing_ran(mechanism)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("stopped", [Interrupted("stopped"), KeyboardInterrupt()])
+def test_what_its_owner_stops_before_noise_is_drawn_is_asked_again(acts, kind, stopped):
+    access = access_of(kind)
+    mechanism = mechanism_of(access, acts=acts)
+    with pytest.raises(type(stopped)):
+        mechanism.release(Asked(kind, total=stopped, acts=acts), access, None)
+    assert acts == ["look", (kind, 1), "ask"]
+    assert mechanism.taken(access) == 0
+    assert nothing_ran(mechanism)
+    mechanism.release(Asked(kind, acts=acts), access, None)
+    assert acts[3:] == ["look", (kind, 1), "ask", "noise"]
+
+
+def test_a_step_whose_noise_was_not_drawn_is_taken_back_and_no_step_that_was():
+    access = access_of("gaussian")
+    mechanism = mechanism_of(access, taken=1)
+    mechanism.release(Asked("gaussian"), access, None)
+    for told, left in ((3, 2), (2, 2), (1, 1), (0, 1)):  # one was drawn, whatever is said
+        mechanism.not_drawn(access, told)
+        assert mechanism.taken(access) == left
+    with pytest.raises(SettingError, match="no access of the plan"):
+        mechanism.not_drawn(replace(access, purpose="other"), 0)
+
+
+def test_two_equal_accesses_could_not_be_told_apart():
+    with pytest.raises(ValueError, match="told apart"):
+        mechanism_of(access_of("gaussian"), access_of("pure"), access_of("gaussian"))
+    clear = Access(purpose="clear", event=None)
+    mechanism_of(access_of("gaussian"), clear, clear)
 
 
 def test_an_access_that_the_plan_does_not_have_is_refused(acts):
@@ -420,10 +485,10 @@ def test_what_earlier_sessions_did_is_gone_on_with():
     first = mechanism_of(access)
     first.release(Asked("gaussian"), access, None)
     kept = Executed([access])
-    kept.take_up(first.executed.to_json())
+    kept.take_up(first.ran())
     resumed = mechanism_of(access, taken=2, executed=kept)  # one more was authorised, and lost
     resumed.release(Asked("gaussian"), access, None)
-    (entry,) = resumed.executed.to_json()
+    (entry,) = resumed.ran()
     assert (entry["drawn"], entry["lost"], entry["event"]["steps"]) == (2, 1, 3)
     resumed.executed.refuse_unequal(3)
 
@@ -509,6 +574,8 @@ LIES = {
     "a sampler of a lower rate": ("gaussian", {"rate": 0.2}),
     "a sampler of no rate": ("gaussian", {"rate": 1.0}),
     "a sampler of lots of one size": ("gaussian", {"sampling": "without-replacement"}),
+    "whole numbers of a higher rate": ("gaussian", {"rate": 0.5, "unit": 1.0}),
+    "whole numbers of lots of one size": ("gaussian", {"sampling": "without-replacement", "unit": 1.0}),
     "more tables than it states": ("discrete", {"moved": Sensitivity.of_cells(9, 2)}),
     "larger units than it states": ("discrete", {"moved": Sensitivity.of_cells(4, 3)}),
     "as far, by other units": ("discrete", {"stated": Sensitivity.of_cells(1, 4)}),
@@ -526,7 +593,8 @@ def test_a_query_that_lies_is_stopped_before_anything_is_given_out(lie):
     kind, lies = LIES[lie]
     access = access_of(kind)
     mechanism = mechanism_of(access, noise=OsKeyedNoise())
-    total = {"often": SECRET} if kind == "approximate" else np.full(4, SECRET, dtype=EXACT[kind].dtype)
+    dtype = np.int64 if "unit" in lies or kind != "gaussian" else np.float64
+    total = {"often": SECRET} if kind == "approximate" else np.full(4, SECRET, dtype=dtype)
     with pytest.raises(NotAsPriced) as refused:
         mechanism.release(Asked(kind, total=total, **lies), access, None)
     assert refused.value.field == kind
@@ -534,6 +602,23 @@ def test_a_query_that_lies_is_stopped_before_anything_is_given_out(lie):
     assert "\n" not in str(refused.value)
     assert mechanism.taken(access) == 1  # it was authorised
     assert nothing_ran(mechanism)
+
+
+def test_an_access_that_promises_whole_numbers_gives_out_no_others():
+    access = replace(access_of("gaussian"), whole=True)
+    mechanism = mechanism_of(access, noise=OsKeyedNoise())
+    with pytest.raises(NotAsPriced, match="whole numbers"):
+        mechanism.release(Asked("gaussian"), access, None)
+    assert nothing_ran(mechanism)
+    mechanism.release(Asked("gaussian", **WHOLE), access, None)
+
+
+def test_an_event_of_another_kind_is_no_protection():
+    access = Access(purpose="odd", event=object())
+    mechanism = mechanism_of(access)
+    with pytest.raises(TypeError, match="nothing is protected"):
+        mechanism.release(Asked("pure"), access, None)
+    assert mechanism.executed.draws(access) == 0
 
 
 @pytest.mark.parametrize("kind", ["discrete", "pure"])
@@ -578,8 +663,10 @@ def release_all():
     tables = [(Axis.of_codes(0, 5),), (Axis.of_codes(1, 5), Axis.of_codes(2, 5))]
     mechanism.release(Counts(tables=tables, max_records=2), counted, RECORDS)
     steps = critic_steps(RECORDS.bodies(), GRADIENTS)
-    steps.gradient(Line(3, 1), lambda size, condition: torch.zeros(size, 3))
-    return as_priced([*mechanism.executed.to_json(), *steps._mechanism.executed.to_json()])
+    critic = Line(3, 1)
+    for _ in range(GRADIENTS["steps"]):
+        steps.gradient(critic, lambda size, condition: torch.zeros(size, 3))
+    return as_priced([*mechanism.ran(), *steps._mechanism.ran()])
 
 
 def test_real_queries_are_as_priced():

@@ -140,6 +140,17 @@ def test_an_axis_joins_codes(exact):
     assert (reserved == [np.isin(values[:, 1], [1, 2]).sum(), 0, 0, (values[:, 1] == 0).sum()]).all()
 
 
+def test_an_axis_may_have_one_cell(exact):
+    (found,) = tables_of(records(np.zeros((7, 1))), planned()).release([(Axis.of_codes(0, 1),)])
+    assert found.tolist() == [7]
+
+
+def test_a_lot_is_no_place_for_counts_of_everybody():
+    with pytest.raises(SettingError) as refused:
+        Counts(tables=[(whole(0),)], max_records=1).answer(records(codes()), sample_rate=0.5)
+    assert refused.value.field == "sample_rate"
+
+
 def test_every_record_of_a_unit_counts(exact):
     (found,) = tables_of(records([[0], [2], [2], [1]], unit=[0, 1, 1, 0]), planned(most=2)).release(
         [(Axis.of_codes(0, 3),)]

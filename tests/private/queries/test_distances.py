@@ -139,6 +139,29 @@ def test_one_unit_can_turn_a_sum_that_is_clipped_together_round() -> None:
     assert float((each[1].total - each[0].total).norm()) == pytest.approx(0.5, rel=1e-3)
 
 
+def test_clipped_together_a_distance_is_that_of_one_unit_among_all_others(fed: Fed) -> None:
+    """At a rate of 1 everybody else is in each lot, so that a unit has one distance."""
+    body, bound, n = people(3), 0.3, 2.5
+    each = per_record_reference(Critic(), CriticLoss(kind="wgan"), Records(real=body)).double()
+
+    def clipped(rows: Tensor) -> Tensor:
+        return rows.sum(0) * min(1.0, n * bound / float(rows.sum(0).norm()))
+
+    of_units = [
+        float((clipped(each) - clipped(each[[other for other in range(3) if other != unit]])).norm()) / (2 * bound * n)
+        for unit in range(3)
+    ]
+    assert max(of_units) - min(of_units) > 0.01
+    asked = replace(ASKED, count=60)
+    step_of(
+        body, together=True, schedule=Constant(max_grad_norm=bound), expected_units=n, sample_rate=1.0, distances=asked
+    ).gradient(Critic(), unpaired)
+    (found, _, _) = fed.steps[0]
+    nearest = [min(range(3), key=lambda unit: abs(of_units[unit] - one)) for one in found]
+    assert found == pytest.approx([of_units[unit] for unit in nearest], rel=1e-4)
+    assert set(nearest) == {0, 1, 2}  # but once in 10^10 times
+
+
 class Straight(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -242,6 +265,11 @@ def test_steps_of_an_interrupted_run_that_nobody_kept_cost_the_most(fed: Fed) ->
     worst = [log_moment(np.array([1 / 1.5]), order, 0.5)[0] for order in ASKED.orders]
     assert np.all(accountant.costs >= 2 * np.array(worst))
     assert np.all(accountant.costs < 2.5 * np.array(worst))
+    # One step alone counts, too.
+    again = step_of(body, schedule=Constant(max_grad_norm=50.0), taken=3)
+    again.take_up(kept)
+    assert again.estimate.steps_taken == 3
+    assert fed.lost == [2, 1]
     # Nothing kept at all: everything before counts as lost, even if nobody asks for it.
     forgotten = step_of(body, schedule=Constant(max_grad_norm=50.0), taken=5)
     forgotten.gradient(critic, unpaired)
@@ -273,6 +301,18 @@ def test_too_few_distances_are_refused_before_anything_is_drawn() -> None:
     with pytest.raises(SettingError) as refused:
         Distances(count=2, orders=(1,), gamma=0.1)
     assert refused.value.field == "distances"
+
+
+def test_three_distances_are_enough() -> None:
+    assert Distances(count=3, orders=(1,), gamma=0.1).count == 3
+
+
+def test_what_is_asked_for_reaches_the_accountant() -> None:
+    plain = ASKED.accountant(7)
+    assert (plain.orders, plain.total_steps, plain.gamma, plain.max_distance) == ((1, 4, 16), 7, 1e-12, 1.0)
+    assert (plain.bound, plain.paper_literal, plain.union) == ("student-t", False, False)
+    other = replace(ASKED, bound="bernstein", paper_literal=True).accountant(7)
+    assert (other.bound, other.paper_literal) == ("bernstein", True)
 
 
 @pytest.mark.parametrize("union", [False, True])

@@ -428,8 +428,21 @@ def test_bounds_in_days_and_seconds_are_bounds_of_years():
     assert (first, last) == (datetime.datetime(2001, 1, 1), datetime.datetime(2007, 1, 1))
 
 
-@pytest.mark.parametrize("kind", ["integer", "real"])
-def test_bounds_are_never_wider_than_can_be_counted(monkeypatch, kind):
+@pytest.mark.parametrize(
+    ("lower", "upper", "cut"),
+    [
+        (-3.0, 4.0, (-3.0, 4.0)), (-9.0, 9.0, (-5.0, 5.0)), (7.0, 9.0, (0.0, 5.0)), (-9.0, -7.0, (-5.0, 0.0)),
+        (0.5, 0.5, (0.0, 0.5)), (-0.5, -0.5, (-0.5, 0.0)), (-9.0, 2.0, (-5.0, 2.0)), (2.0, 9.0, (2.0, 5.0)),
+    ],
+)  # fmt: skip
+def test_bounds_beyond_what_can_be_counted_are_cut_off(lower, upper, cut):
+    assert module._countable(lower, upper, 5.0) == cut
+
+
+@pytest.mark.parametrize(
+    ("kind", "most"), [("integer", 2**53), ("real", math.inf), ("real, precision: 2", 2**53 / 100)]
+)
+def test_bounds_are_never_wider_than_can_be_counted(monkeypatch, kind, most):
     """Noise may put an end anywhere on the grid: both beyond what float64 counts, too."""
     text = f"{{type: {kind}, bounds: {{learn: 0.5}}, missing: false}}"
     schema = Schema.parse(f"doublure: 1\nkind: table\nunits: 100\ncolumns:\n  x: {text}\n")
@@ -441,7 +454,7 @@ def test_bounds_are_never_wider_than_can_be_counted(monkeypatch, kind):
         noisy[list(ends)] = 10**9
         lower, upper = asked.read(noisy)
         assert -math.inf < lower < upper < math.inf
+        assert max(-lower, upper) <= most
         if kind == "integer":
             assert type(lower) is type(upper) is int
-            assert max(-lower, upper) <= 2**53
         schema.resolve({question.path: (lower, upper)})

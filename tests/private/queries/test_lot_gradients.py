@@ -234,6 +234,42 @@ def test_a_critic_that_mixes_records_is_refused_before_its_first_step():
     assert (asked, noise.asked, step.taken) == ([], [], 0)
 
 
+def test_a_query_is_of_the_first_step_and_of_nobody_until_it_is_told():
+    query = CriticGradients(of())
+    assert (query.step, query.partner) == (0, module.unpaired)
+    assert (query.sensitivity.l1, query.sensitivity.l2) == (0.0, 0.7)
+
+
+def test_a_partner_is_there_for_paired_records_alone():
+    def partner(size, condition):
+        return torch.zeros(size, WIDTH)
+
+    critic = Critic(nn.SiLU())
+    assert CriticGradients(of()).at(0, critic, partner).partner is partner
+    assert CriticGradients(of(paired=False)).at(0, critic, partner).partner is module.unpaired
+
+
+def test_a_critic_is_looked_at_once_with_records_of_the_shape_of_ours(monkeypatch):
+    looked = []
+    monkeypatch.setattr(module, "refuse_cross_record", lambda *given: looked.append(given))
+    rows = torch.zeros(4, WIDTH + 2)
+    plain = PrivateRecords(rows, np.arange(4), 4, lambda body: (body.view(-1, 1, WIDTH + 2), None))
+    labelled = PrivateRecords(rows, np.arange(4), 4, lambda body: (body[:, 2:], body[:, :2]))
+    one, other = Critic(nn.SiLU()), Critic(nn.SiLU())
+    query = CriticGradients(of())
+    engines = [query.engine(critic, plain) for critic in (one, one, other)]
+    assert looked == [(one, (1, WIDTH + 2), 0), (other, (1, WIDTH + 2), 0)]
+    assert engines[0] is engines[1] is not engines[2]
+    CriticGradients(of()).engine(one, labelled)
+    assert looked[2:] == [(one, (WIDTH,), 2)]
+
+
+def test_mixing_numbers_of_an_audit_can_be_repeated():
+    one, other = (CriticGradients(of(), mixing=torch.Generator().manual_seed(4))._mix(9) for _ in range(2))
+    assert torch.equal(one, other)
+    assert torch.equal(one, torch.rand(9, generator=torch.Generator().manual_seed(4)))
+
+
 def test_a_query_without_a_critic_asks_nothing():
     records = PrivateRecords(torch.zeros(4, WIDTH), np.arange(4), 4, lambda body: (body, None))
     query = CriticGradients(of())

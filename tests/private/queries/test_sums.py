@@ -188,6 +188,71 @@ def test_what_is_not_finite_counts_for_zero_and_changes_nothing_else(odd, place)
     assert torch.equal(sums_of(records(torch.cat([rows, nothing]))).release(as_they_are), plain)
 
 
+@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("place", range(LEFT + RIGHT))
+def test_what_is_not_finite_adds_zero_to_the_last_step_of_the_grid(odd, place):
+    row = [1.0] * (LEFT + RIGHT)
+    row[place] = odd
+    assert not any(answered([[row]], 1.0)[0])
+
+
+FULL = 2**42 * (1 - 2**-17)  # in steps of the grid: what shortening and cutting off leave at least of one length
+
+
+@pytest.mark.parametrize(
+    "left", [(1e-10, 3e38), (-1e-10, -3e38), (3e38, -1e-10), (-3e38, 1e-10), (0.0, 1e-45), (-1e-38, 0.0), (1e-3, 1e-3)]
+)
+@pytest.mark.parametrize("right", [(3e38, 0.0, 0.0), (-3e38, 2e38, 1e-45), (1e5, -1e5, 1e38)])
+def test_a_long_record_adds_all_of_its_bound_however_large_or_small_its_parts(left, right):
+    (total, _) = answered([[[*left, *right]]], 1e-8)
+    assert FULL**2 <= sum(number**2 for number in total) <= 2**84
+
+
+def test_records_of_other_sizes_beside_it_take_nothing_from_a_record():
+    rows = [[1e-20, 2e-20, 1e20, 3e20, -1e20], [3e38, -3e38, 3e38, 1e38, 2e38], [1e-45, 0.0, 3e38, 0.0, 0.0]]
+    alone = [answered([[row]], 1e-8)[0] for row in rows]
+    assert all(any(one) for one in alone)
+    assert answered([[row] for row in rows], 1e-8)[0] == np.sum(alone, axis=0).tolist()
+
+
+@pytest.mark.parametrize(("rows", "width"), [(40, 3), (5, 300), (2000, 2)])
+def test_lengths_are_rounded_upwards_and_no_further_than_float32_may_be_out(rows, width):
+    vectors = torch.randn(rows, width, generator=torch.Generator().manual_seed(rows))
+    even, lengths = module._of_length_one(vectors)
+    exact = vectors.double().square().sum(dim=1).sqrt()
+    assert lengths.dtype == torch.float64
+    assert (lengths >= exact).all()
+    assert (lengths <= exact * (1 + 2 * (width + 1) * 2.0**-23)).all()
+    assert (even.double().square().sum(dim=1) <= 1 + 2.0**-22).all()
+
+
+def test_vectors_of_no_number_have_no_length():
+    even, lengths = module._of_length_one(torch.zeros(4, 0))
+    assert even.shape == (4, 0)
+    assert (lengths.tolist(), lengths.dtype) == ([0.0] * 4, torch.float64)
+
+
+def test_vectors_are_made_shorter_by_a_millionth():
+    one = torch.tensor([[0.0, 1.0]]), torch.tensor([[1.0, 0.0, 0.0]])
+    whole = module._in_whole_numbers(*one, bound=1e-3, bits=(20, 22))
+    # 1 - 2^-20 of the grid, less what lengths are rounded upwards by, cut off.
+    assert 2**20 - 3 <= float(whole.left[0, 1]) <= 2**20 - 2
+    assert 2**22 - 4 - 3 <= float(whole.right[0, 0]) <= 2**22 - 4 - 1
+
+
+@pytest.mark.parametrize("more", [0, 1])
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_what_counts_as_too_long_is_known_to_the_last_square(monkeypatch, side, more):
+    """Up to 1 - 2^-21 of a squared length, which leaves room for how a sum's sensitivity is rounded."""
+    longest = {LEFT: 2.0**40 - 2.0**19, RIGHT: 2.0**44 - 2.0**23}
+    longest[LEFT if side == "left" else RIGHT] += more
+    monkeypatch.setattr(
+        module, "_squared", lambda vectors: torch.full((len(vectors),), longest[vectors.shape[1]], dtype=torch.float64)
+    )
+    total, _ = answered([[[1.0] * (LEFT + RIGHT)]], 1.0)
+    assert any(total) is not bool(more)
+
+
 SHARE = "torch.where(counts, lengths * weights / bound, 0.0)"
 FITS = "(_squared(left) <= _LONGEST * 4.0 ** bits[0]) & (_squared(right) <= _LONGEST * 4.0 ** bits[1])"
 EVEN = "even.div_(torch.where(lengths > 0, lengths, 1.0).to(vectors.dtype)[:, None])"
@@ -254,6 +319,15 @@ def test_the_grid_grows_with_the_noise(noise):
     steps = noise * query.bound / query.unit
     assert steps == pytest.approx(min(noise, noise / 2 ** math.floor(math.log2(noise))) * 2**42)
     assert sum(query._bits) == 42 - max(0, math.floor(math.log2(noise)))
+
+
+def test_the_grid_does_not_grow_beyond_all_bounds():
+    for noise, coarser in ((2.0**31, 31), (2.0**32, 32), (2.0**33, 32), (1e30, 32)):
+        query = BoundedSums(factors=as_they_are, shape=SHAPE, max_records=1, noise=noise)
+        assert sum(query._bits) == 42 - coarser
+        assert query._bits == (20 - coarser // 2, 22 - (coarser + 1) // 2)
+    plain = BoundedSums(factors=as_they_are, shape=SHAPE, max_records=1)
+    assert (plain.bound, plain.noise, plain.unit) == (1.0, 1.0, 2.0**-42)
 
 
 # -- what a record adds is a function of that record -------------------------------------------------------------------

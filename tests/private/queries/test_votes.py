@@ -112,8 +112,10 @@ def test_fewer_images_than_groups_vote_in_fewer_groups(rows):
     assert np.array_equal(vote(few).numpy(), labels_of(few) if rows else [])
 
 
-def test_a_last_chunk_that_is_short_is_labelled_too(monkeypatch):
-    monkeypatch.setattr(module, "_CHUNK", 40)
+@pytest.mark.parametrize("chunk", [40, 10])
+def test_a_last_chunk_that_is_short_is_labelled_too(monkeypatch, chunk):
+    """The first chunk holds an image for each group, however small chunks are."""
+    monkeypatch.setattr(module, "_CHUNK", chunk)
     assert np.array_equal(vote(records(), groups=20).numpy(), labels_of(records()))
 
 
@@ -158,3 +160,30 @@ def test_several_images_of_a_unit_are_refused():
 
 def test_images_without_labels_are_refused():
     refused_before_it_is_paid(records().bodies(), TypeError, "labels")
+
+
+def test_nobody_has_a_label_before_the_vote():
+    query = LabelVotes(groups=6, seed=3, see=lambda bodies: bodies, width=WIDTH)
+    assert query.winners(np.zeros(6 * KINDS, dtype=np.int64)).tolist() == []
+
+
+def test_groups_follow_from_images_and_the_seed():
+    kept = records(np.zeros(ROWS, dtype=np.int64), np.random.default_rng(0).normal(size=(ROWS, WIDTH)))
+    one, again, other = (
+        LabelVotes(groups=6, seed=seed, see=lambda bodies: bodies, width=WIDTH).answer(kept, sample_rate=1.0).total
+        for seed in (3, 3, 4)
+    )
+    assert np.array_equal(one, again)
+    assert not np.array_equal(one, other)
+
+
+def test_a_lot_is_no_place_for_a_vote_of_everybody():
+    query = LabelVotes(groups=6, seed=3, see=lambda bodies: bodies, width=WIDTH)
+    with pytest.raises(SettingError) as refused:
+        query.answer(records(), sample_rate=0.5)
+    assert refused.value.field == "sample_rate"
+
+
+def test_no_image_votes_without_its_label():
+    with pytest.raises(TypeError, match="labels"):
+        list(module._bodies(records().bodies(), 50))
