@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
-import sys
-from pathlib import Path
 
 import pytest
+from programs import FOLDER, program
 
 from doublure.errors import DataError
 
-FOLDER = Path(__file__).resolve().parents[1] / "benchmarks" / "robustness"
 RUN = (
     "executed.json", "generator.safetensors", "guarantee.json", "internal/checkpoint.safetensors", "log.jsonl",
     "plan.json", "run.json", "schema.yaml",
@@ -25,16 +22,6 @@ PARSERS = (
     "public: encoder.safetensors",
     "public: generator.safetensors", "public: public.json",
 )  # fmt: skip
-
-
-def program(name):
-    if str(FOLDER) not in sys.path:
-        sys.path.append(str(FOLDER))  # as for a program that is run: its folder's other modules are found
-    spec = importlib.util.spec_from_file_location(f"robustness_{name}", FOLDER / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")

@@ -128,10 +128,10 @@ def audit_trainer(
                 listener.at(world * 2 * runs + number + 1)
         worlds.append(scores)
     inside, outside = worlds
-    threshold = _best_threshold(inside[:runs], outside[:runs], confidence)
+    threshold = bounds.best_threshold(inside[:runs], outside[:runs], _shown_mu, confidence)
     rates = bounds.error_rates(inside[runs:], outside[runs:], threshold, confidence)
     allowed = bounds.trade_off(lambda at: accounting.delta_of([event], at), rates.upper_false_positives)
-    mu = bounds.gaussian_mu(rates.upper_false_positives, rates.upper_false_negatives)
+    mu = _shown_mu(rates)
     return TrainerAudit(
         claimed_epsilon=epsilon,
         delta=delta,
@@ -213,16 +213,6 @@ def _likelihood_ratio(observed: float, event: GaussianEvent) -> float:
     return float(np.logaddexp(np.log1p(-q) if q < 1 else -np.inf, np.log(q) + (observed - 0.5) / variance))
 
 
-def _best_threshold(
-    inside: np.ndarray[Any, np.dtype[np.float64]],
-    outside: np.ndarray[Any, np.dtype[np.float64]],
-    confidence: float,
-) -> float:
-    """Return the threshold that shows most on runs set aside for choosing it."""
-    candidates = np.quantile(np.concatenate([inside, outside]), np.linspace(0.02, 0.98, 97))
-
-    def shown(threshold: float) -> float:
-        rates = bounds.error_rates(inside, outside, threshold, confidence)
-        return bounds.gaussian_mu(rates.upper_false_positives, rates.upper_false_negatives)
-
-    return float(max(candidates, key=shown))
+def _shown_mu(rates: bounds.ErrorRates) -> float:
+    """Return μ of the Gaussian trade-off at the rates' upper bounds."""
+    return bounds.gaussian_mu(rates.upper_false_positives, rates.upper_false_negatives)

@@ -73,6 +73,24 @@ def error_rates(
     )
 
 
+def best_threshold(
+    inside: np.ndarray[Any, np.dtype[np.float64]],
+    outside: np.ndarray[Any, np.dtype[np.float64]],
+    shown: Callable[[ErrorRates], float],
+    confidence: float = 0.95,
+) -> float:
+    """Return the threshold that shows most on scores set aside for choosing it.
+
+    Args:
+        inside: Scores of runs with the canary, ``(n,)``.
+        outside: Scores of runs without it, ``(m,)``.
+        shown: What error rates show; the more the better.
+        confidence: Of the rates' upper bounds.
+    """
+    candidates = np.unique(np.quantile(np.concatenate([inside, outside]), np.linspace(0.005, 0.995, 199)))
+    return float(max(candidates, key=lambda at: shown(error_rates(inside, outside, float(at), confidence))))
+
+
 def epsilon_from_rates(false_positives: float, false_negatives: float, delta: float) -> float:
     """Return the smallest ε of an (ε, δ)-DP mechanism that allows these rates (Kairouz, Oh, Viswanath 2015).
 

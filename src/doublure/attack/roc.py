@@ -158,15 +158,12 @@ def shown_epsilon(inside: Floats, outside: Floats, delta: float, rng: np.random.
     if min(len(half) for pair in halves for half in pair) < 2:
         return 0.0
     (choose_in, judge_in), (choose_out, judge_out) = halves
-    both = np.concatenate([choose_in, choose_out])
-    candidates = np.unique(np.quantile(both, np.linspace(0.005, 0.995, 199)))
 
-    def shown(threshold: float, members: Floats, others: Floats) -> float:
-        rates = bounds.error_rates(members, others, threshold)
+    def shown(rates: bounds.ErrorRates) -> float:
         return bounds.epsilon_from_rates(rates.upper_false_positives, rates.upper_false_negatives, delta)
 
-    chosen = float(max(candidates, key=lambda threshold: shown(float(threshold), choose_in, choose_out)))
-    return shown(chosen, judge_in, judge_out)
+    chosen = bounds.best_threshold(choose_in, choose_out, shown)
+    return shown(bounds.error_rates(judge_in, judge_out, chosen))
 
 
 def _threshold(outside: Floats, share: float) -> float:

@@ -1,0 +1,252 @@
+"""Pairs of worlds that differ in one record, and what a reader sees in what a fit makes of them.
+
+Each case is a tiny data set with and without one record, the canary, and a method made so quick that it can be fitted
+thousands of times. Of each fit two readers take a few numbers. The one of the *generator* holds what is released. The
+one of the *kept state* holds all that the noise was added to: noisy tables and sums, the critic after its last step,
+the moments of its optimiser; the same guarantee covers it, and nothing that is released can show more. Both know the
+data but for the canary, the plan, and the public seed. Where the likelihood ratio is known (noisy counts and sums) the
+reader computes it; else the numbers are what a linear rule can be taught on.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+import doublure as db
+from doublure.auditing.methods import WORLDS
+from doublure.methods.base import encoder_for
+from doublure.methods.latent_moments import moment_vectors
+from doublure.methods.latent_teaching import inversion_of, public_networks
+from doublure.methods.mean_embedding import COUNTED, embedding
+from doublure.methods.statistics_settings import counting_accesses
+from doublure.networks.mixture import MixtureGenerator
+from doublure.private.accounting import GaussianEvent
+from doublure.schema import Schema
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # where the other benchmarks are
+from attacks import public_rows
+
+State: TypeAlias = Mapping[str, Tensor]
+Numbers: TypeAlias = list[float]
+COMMON, LIKE_THE_CANARY = 600, 30
+COUNTS: dict[str, Any] = {"components": 4, "fit_steps": 30, "bins": 2}
+STAGE: dict[str, Any] = {"critic_share": 0.4, "critic_steps": 2}
+GAN: dict[str, Any] = {
+    "steps": 2, "lot_size": 4, "width": 4, "depth": 0, "critic_depth": 0, "generator_batch": 16, "checkpoints": 1,
+    "critic_optimizer": "sgd", "critic_lr": 1.0, "gradient_penalty": 0.0, "max_grad_norm": 1.0,
+}  # fmt: skip
+IMAGES: dict[str, Any] = {
+    "features": 32, "batch": 10, "channels": [4], "hidden": 4, "fit_steps": 4, "critic_channels": [4], "critic_lot": 4,
+    "labeller_steps": 2, "view_images": 100, "view_width": 10, "tries": 2, "labeller_share": 0.3,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One method in two worlds.
+
+    Attributes:
+        method: Its name.
+        kind: Of data.
+        schema: What is public.
+        data: Whether the canary is there, to what is fitted.
+        settings: Of the method.
+        kept: What the reader of the kept state takes.
+        generator: What the reader of the generator takes.
+        fits: Fits a world.
+    """
+
+    method: str
+    kind: str
+    schema: Schema
+    data: Callable[[bool], Any]
+    settings: Mapping[str, Any]
+    kept: Callable[[db.Synthesizer, State], Numbers]
+    generator: Callable[[db.Synthesizer], Numbers]
+    fits: int
+
+    def plan(self, epsilon: float, delta: float) -> db.Plan:
+        """Return what is fitted."""
+        return db.plan(self.schema, method=self.method, epsilon=epsilon, delta=delta, **self.settings)
+
+    def read(self, syn: db.Synthesizer, kept: State) -> dict[str, Numbers]:
+        """Return what each reader takes of a fit."""
+        return {"kept": self.kept(syn, kept), "generator": self.generator(syn)}
+
+
+def cases(public: Path) -> dict[str, Case]:
+    """Return all cases, the cheapest first.
+
+    Args:
+        public: The folder of ``latentgan``'s public generator; it is made if it is not there.
+    """
+    if not public.is_dir():
+        public_rows(public)
+    many, few = _rows(COMMON, LIKE_THE_CANARY), _rows(2, 2)
+    counted: dict[str, Any] = {"kind": "table", "schema": _schema(COMMON + LIKE_THE_CANARY), "data": many}
+    tiny: dict[str, Any] = {"kind": "table", "schema": WORLDS["table"].schema}
+    latent = {"public": str(public), "inversion_steps": 1}
+    pictures, moments = _Pictures(), _Moments()
+    return {
+        "statistics": Case(
+            method="statistics", settings=COUNTS, fits=3000, **counted, kept=lambda syn, kept: [counts(syn.plan, kept)],
+            generator=lambda syn: shares(syn.generator),
+        ),
+        "dpgan": Case(
+            method="dpgan", settings=GAN | {"noise_width": 2}, fits=3000, **tiny, data=few,
+            kept=lambda syn, kept: numbers(kept["critic"]), generator=lambda syn: weights(syn.generator),
+        ),
+        "latentgan, mixture": Case(
+            method="latentgan", settings=latent, **tiny, data=_rows(4, 0), kept=moments, fits=2000,
+            generator=lambda syn: _mixture(syn.generator),
+        ),
+        "latentgan, critic": Case(
+            method="latentgan", settings=latent | GAN | {"teacher": "critic"}, **tiny, data=few, fits=2000,
+            kept=lambda syn, kept: numbers(kept["latents/critic"]), generator=lambda syn: weights(syn.generator.latent),
+        ),
+        "guided": Case(
+            method="guided", settings=COUNTS | STAGE | {"critic_depth": 0, "critic_lot": COMMON}, **counted, fits=2000,
+            kept=lambda syn, kept: [counts(syn.plan, kept, "statistics/"), *_critic(kept)],
+            generator=lambda syn: shares(syn.generator),
+        ),
+        "guided, images": Case(
+            method="guided", kind="images", schema=WORLDS["images"].schema, settings=STAGE | IMAGES, data=_images,
+            kept=pictures.kept, generator=pictures.generator, fits=1200,
+        ),
+    }  # fmt: skip
+
+
+# -- what is fitted ----------------------------------------------------------------------------------------------------
+
+
+def _schema(units: int) -> Schema:
+    return Schema.from_plain(WORLDS["table"].schema.to_plain() | {"units": units})
+
+
+def _rows(no: int, yes: int) -> Callable[[bool], pd.DataFrame]:
+    """Return rows that say no, or yes, three times; the canary says yes."""
+    return lambda canary: pd.DataFrame({name: np.arange(no + yes + canary) >= no for name in "abc"})
+
+
+def _images(canary: bool) -> dict[str, Any]:
+    made = WORLDS["images"].world(canary)
+    return {"images": made.images, "labels": np.asarray(made.labels)}
+
+
+# -- what is read ------------------------------------------------------------------------------------------------------
+
+
+def numbers(tensor: Tensor) -> Numbers:
+    """Return a tensor's numbers."""
+    return [float(value) for value in tensor.detach().flatten()]
+
+
+def weights(network: Any) -> Numbers:
+    """Return all that a network has learned."""
+    return [value for part in network.parameters() for value in numbers(part)]
+
+
+def counts(plan: db.Plan, kept: State, stage: str = "") -> float:
+    """Return the log-likelihood ratio of noisy tables, up to a constant: the canary is in the last cell of each.
+
+    Under discrete Gaussian noise of scale s one count more in a cell is worth its noisy count over s².
+    """
+    total = 0.0
+    for name, access in zip(("single", "pair"), counting_accesses(plan.training), strict=True):
+        cells = [table.flatten()[-1] for key, table in kept.items() if key.startswith(f"{stage}{name}_")]
+        total += sum(map(float, cells)) / access.event.scale**2  # type: ignore[union-attr]
+    return total
+
+
+def shares(generator: MixtureGenerator) -> Numbers:
+    """Return how likely a mixture makes each column, each pair and all three say yes."""
+    yes = generator.probabilities()[:, 1::2]
+    together = torch.stack([yes[:, 0] * yes[:, 1], yes[:, 0] * yes[:, 2], yes[:, 1] * yes[:, 2], yes.prod(1)], dim=1)
+    return numbers(torch.softmax(generator.log_weights, 0) @ torch.cat([yes, together], dim=1))
+
+
+def _critic(kept: State) -> Numbers:
+    """Return a linear critic, and the running mean of its noisy gradients."""
+    return numbers(kept["critic/critic"]) + numbers(kept["critic/critic_optimizer.0.exp_avg"])
+
+
+def _mixture(generator: Any) -> Numbers:
+    """Return a latents' mixture's mean and covariance: so few records are not split, and all components are alike."""
+    means, factors = generator.latent.means[:1], generator.latent.factors[:1]
+    return numbers(means) + numbers(factors @ factors.transpose(1, 2))
+
+
+class _Moments:
+    """The log-likelihood ratio of noisy sums of latents' moments, up to a constant."""
+
+    def __call__(self, syn: db.Synthesizer, kept: State) -> Numbers:
+        """Return it: a sum's length along the canary's vector, over the noise's variance, release by release."""
+        total = 0.0
+        for name, access in zip(("classes", "cells"), syn.plan.training, strict=True):
+            event = access.event
+            if not isinstance(event, GaussianEvent):
+                raise TypeError("moments are noised by Gaussian noise")
+            total += float(kept[f"latents/{name}"].sum(0) @ self._vector(syn)) / event.noise_multiplier**2
+        return [total]
+
+    def _vector(self, syn: db.Synthesizer) -> Tensor:
+        if not hasattr(self, "_made"):
+            settings: Any = syn.plan.settings
+            encoder = encoder_for(syn.schema, settings)
+            body, _ = encoder.split(encoder.expand(encoder.compact(_rows(0, 1)(False))))
+            generator, proposer, _ = public_networks(encoder, settings)
+            self._made = moment_vectors(inversion_of(encoder, settings, generator, proposer)(body))[0]
+        return self._made
+
+
+class _Pictures:
+    """What is read of ``guided`` on images: the embedding, the critic's gradients, the labeller's margin."""
+
+    @cached_property
+    def bodies(self) -> Tensor:
+        """The canary and one of the others ``(2, C, H, W)``."""
+        from doublure.encode.image import ImageEncoder
+
+        made = WORLDS["images"].world(True)
+        encoder = ImageEncoder(WORLDS["images"].schema.resolve({}))
+        return encoder.split(encoder.expand(encoder.compact(made.take(np.array([4, 0])))))[0]
+
+    def kept(self, syn: db.Synthesizer, kept: State) -> Numbers:
+        """Return how far each stage's noisy sums point where the canary points."""
+        settings: Any = syn.plan.settings
+        encoder = encoder_for(syn.schema, settings)
+        seen = embedding(encoder, settings)(self.bodies)[0]
+        there = torch.cat([seen * np.sqrt(1 - COUNTED**2), torch.tensor([COUNTED])])
+        found = [float(kept["statistics/embedding"][1] @ there)]
+        network = settings.adversarial().critic(encoder, torch.Generator().manual_seed(0))
+        torch.nn.utils.vector_to_parameters(kept["critic/critic"], network.parameters())
+        steps = kept["critic/critic_optimizer.0.exp_avg"]
+        labels = torch.eye(2).flip(0)
+        drawn = syn.generator.generator(torch.zeros(1, settings.image_noise), labels[:1]).detach()
+        for body, label in zip((*self.bodies, drawn[0]), (*labels, labels[0]), strict=True):
+            score = network(body[None], label[None]).sum()
+            slope = torch.cat([part.flatten() for part in torch.autograd.grad(score, list(network.parameters()))])
+            found.append(float(steps @ slope / slope.norm()))
+        return [*found, *self._margins(syn)]
+
+    def generator(self, syn: db.Synthesizer) -> Numbers:
+        """Return the labeller's margins, and how bright images of each label are."""
+        generator: Any = syn.generator.generator
+        width = syn.plan.settings.image_noise  # type: ignore[attr-defined]
+        noise = torch.randn(64, width, generator=torch.Generator().manual_seed(0))
+        bright = [float(generator(noise, torch.eye(2)[[label] * 64]).detach().mean()) for label in (0, 1)]
+        return [*self._margins(syn), *bright]
+
+    def _margins(self, syn: db.Synthesizer) -> Numbers:
+        scores = syn.generator.labeller(self.bodies).detach()
+        return numbers(scores[:, 1] - scores[:, 0])
