@@ -13,10 +13,11 @@ import torch
 from safetensors import safe_open
 
 from doublure import fitting
-from doublure.errors import Interrupted, NotAsPriced, RunFolderError, SettingError
-from doublure.methods import adversarial, kept_state, marginals, private_teacher
+from doublure.errors import Interrupted, LostRun, NotAsPriced, RunFolderError, SettingError
+from doublure.ledger import Reservation
+from doublure.methods import adversarial, marginals, private_teacher
 from doublure.methods.adversarial import Adversaries
-from doublure.methods.kept_tables import KeptTables
+from doublure.methods.kept_state import KeptReleases
 from doublure.private import noise, sampling, whole_noise
 from doublure.private.clipping import Constant
 from doublure.private.gradients import CriticLoss
@@ -562,7 +563,7 @@ def test_a_lost_release_is_not_drawn_again(lab, monkeypatch, counting_plan, tmp_
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (KeptTables, "released", ("job.mechanism.taken(access)", "False")),
+        (KeptReleases, "drawn", ("job.mechanism.taken(access) > before", "False")),
         (fitting._Run, "__init__", ("taken=reservation.authorised", "taken=0")),
     ],
     ids=["not refused", "not remembered"],
@@ -606,10 +607,16 @@ def check_a_stopped_release_is_drawn_once(lab, patch, plan, folder):
                 inner.setattr(owner, attribute, new)
             lab.fit(lab.people(), plan, folder / name, real=True, **more)
 
+    def killed(*given, **named):
+        raise Killed
+
     with pytest.raises(Interrupted):
         fit("before", drawn, (counts.Counts, "answer", stopped), resume=False)
     assert not draws
     stopped_state = kept.read_bytes()
+    for end, raised in ((stopped, Interrupted), (killed, Killed)):  # before it could be taken up
+        with pytest.raises(raised):
+            fit("before", drawn, (fitting, "encoded_records", end))
     with pytest.raises(Killed):
         fit("before", drawn, (RunFolder, "save", dies))
     lab.refusal(RunFolderError, lambda: fit("before", drawn))
@@ -626,22 +633,27 @@ def test_a_stopped_release_is_drawn_once(lab, monkeypatch, counting_plan, tmp_pa
     check_a_stopped_release_is_drawn_once(lab, monkeypatch, counting_plan, tmp_path)
 
 
-ANY_SESSION = ("session == list(job.resumed_from.encode())", "True")
+UNWRITTEN = ("self._append('noise', what=mark)", "pass")
 
 
 @pytest.mark.parametrize(
-    ("name", "edits"),
+    ("owner", "name", "edits"),
     [
-        ("undrawn_taken_up", (("job.checkpoints.save(at, kept)", "pass"), ANY_SESSION)),
-        ("undrawn_taken_up", (ANY_SESSION,)),
-        ("undrawn_is_kept", (("job.mechanism.taken(access) == before", "True"),)),
+        (Reservation, "take_up_undrawn", (UNWRITTEN,)),
+        (KeptReleases, "drawn", (("job.mechanism.taken(access) == before", "True"),)),
     ],
-    ids=["a mark that stays", "a mark of another session", "a mark after the noise"],
+    ids=["a mark that is not written down", "a mark after the noise"],
 )
-def test_a_stopped_release_that_is_drawn_again_is_caught(lab, monkeypatch, counting_plan, tmp_path, name, edits):
-    lab.plant(kept_state, name, *edits)
+def test_a_stopped_release_that_is_drawn_again_is_caught(lab, monkeypatch, counting_plan, tmp_path, owner, name, edits):
+    lab.plant(owner, name, *edits)
     lab.plant(Mechanism, "not_drawn", ("max(taken, self.executed.draws(access))", "taken"))  # each holds alone
     with lab.caught():
+        check_a_stopped_release_is_drawn_once(lab, monkeypatch, counting_plan, tmp_path)
+
+
+def test_a_stopped_release_that_is_needlessly_lost_is_caught(lab, monkeypatch, counting_plan, tmp_path):
+    lab.plant(Reservation, "take_up_undrawn", ("self._run.sessions[:-1]", "self._run.sessions[-2:-1]"))
+    with pytest.raises(LostRun):
         check_a_stopped_release_is_drawn_once(lab, monkeypatch, counting_plan, tmp_path)
 
 
@@ -695,8 +707,8 @@ def test_kept_releases_are_taken_up(lab, monkeypatch, counting_plan, tmp_path, c
 
 @pytest.mark.parametrize("cut", [1, 2, "fit"])
 def test_kept_releases_that_are_drawn_again_are_caught(lab, monkeypatch, counting_plan, tmp_path, cut):
-    found = "not all(each in self._kept for each in names)"
-    lab.plant(KeptTables, "released", (found, "True"), ("job.mechanism.taken(access)", "False"))
+    found = "not all((name in self.tensors for name in names))"
+    lab.plant(KeptReleases, "drawn", (found, "True"), ("job.mechanism.taken(access) > before", "False"))
     lab.plant(fitting._Run, "__init__", ("taken=reservation.authorised", "taken=0"))
     with pytest.raises((AssertionError, NotAsPriced)):
         check_kept_releases_are_taken_up(lab, monkeypatch, counting_plan, tmp_path, cut)

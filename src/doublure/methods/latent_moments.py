@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from doublure.encode.latent import LatentEncoder
-from doublure.methods import kept_state
 from doublure.methods.base import Job
+from doublure.methods.kept_state import KeptReleases
 from doublure.methods.latent_settings import LatentSettings
 from doublure.methods.noisy_sums import NoisySums
 from doublure.networks.latent_mixture import class_of
@@ -49,20 +49,18 @@ def mixture_from(job: Job, settings: LatentSettings, sums: NoisySums) -> nn.Modu
         raise TypeError("a mixture is of latents")
     mixture = settings.mixture(shapes).to(job.device)
     kinds, width, last = math.prod(shapes.condition_sizes), settings.latent, sums.releases
-    kept = kept_state.undrawn_taken_up(job)
+    kept = KeptReleases(job, sums.accesses)
     job.progress.stage("sum up the latents' moments", last)
 
     def release(name: str, classes: int, number: Factors) -> Tensor:
         """Return the sums ``(classes, 1 + d + d²)``, from the kept state if they were made before."""
-        if name not in kept:
-            if sums.taken > _RELEASES.index(name):
-                raise kept_state.lost_release("moments were summed up")
-            job.check_stop()
-            with kept_state.undrawn_is_kept(job, sums.next, kept, sums.taken):
-                kept[name] = sums.release(number, shape=(classes, 1 + width + width**2))
-            job.checkpoints.save(sums.taken, kept)
-        job.progress.at(sums.taken)
-        return kept[name].to(job.device)
+        place = 1 + _RELEASES.index(name)
+        shape = (classes, 1 + width + width**2)
+        (total,) = kept.drawn(
+            place, [name], lambda: [sums.release(number, shape=shape)], doing="moments were summed up"
+        )
+        job.progress.at(place)
+        return total.to(job.device)
 
     def by_class(latents: Tensor, condition: Tensor | None) -> tuple[Tensor, Tensor]:
         of = class_of(condition, shapes.condition_sizes, len(latents)).to(latents.device)

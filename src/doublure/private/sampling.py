@@ -76,8 +76,8 @@ class PoissonSampler(_Sampler):
 class FixedSizeSampler(_Sampler):
     """Draws lots of exactly ``size`` units without replacement.
 
-    For accountants of fixed-size lots and *replace-one* neighbours only, where the number of units is public; with
-    add/remove neighbours and Poisson accounting its lots are a known way to claim too little ε.
+    For the looks of the Bayesian accountant, whose statement is about an average and not about neighbours. Lots of one
+    size priced as Poisson lots are a known way to claim too little ε, and the mechanism refuses them.
 
     Args:
         population: Number of units.
