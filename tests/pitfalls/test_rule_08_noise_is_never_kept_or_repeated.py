@@ -18,7 +18,7 @@ from doublure.ledger import Reservation
 from doublure.methods import adversarial, marginals, private_teacher
 from doublure.methods.adversarial import Adversaries
 from doublure.methods.kept_state import KeptReleases
-from doublure.private import noise, sampling, whole_noise
+from doublure.private import entropy, noise, whole_noise
 from doublure.private.clipping import Constant
 from doublure.private.gradients import CriticLoss
 from doublure.private.mechanism import Mechanism
@@ -136,17 +136,11 @@ KEY = "secrets.randbits(128)"
 
 @pytest.mark.parametrize("key", ["secrets.randbits(32)", f"{KEY} % 2**32", f"{KEY} >> 64", "7"])
 @pytest.mark.parametrize(
-    ("what", "owner", "name"),
-    [
-        ("noise", noise.OsKeyedNoise, "normal"),
-        ("paired rows", noise, "_freshly_keyed"),
-        ("mixing numbers", noise, "_freshly_keyed"),
-        ("lots", sampling, "_fresh_generator"),
-        ("lots of one size", sampling, "_fresh_generator"),
-    ],
+    "what",
+    DRAWN,
 )
-def test_a_short_key_is_caught(lab, monkeypatch, what, owner, name, key):
-    lab.plant(owner, name, (KEY, key))
+def test_a_short_key_is_caught(lab, monkeypatch, what, key):
+    lab.plant(entropy, "freshly_keyed", (KEY, key))
     with lab.caught():
         check_every_key_is_long_and_all_of_it_counts(monkeypatch, DRAWN[what])
 
@@ -185,7 +179,7 @@ WORDS = "os.urandom(8 * size)"
 @pytest.mark.parametrize("words", ["os.urandom(8) * size", "os.urandom(4 * size) * 2", f"bytes(len({WORDS}))"])
 @pytest.mark.parametrize("what", HARDENED)
 def test_a_short_stream_is_caught(lab, monkeypatch, what, words):
-    lab.plant(noise, "_system_words", (WORDS, words))
+    lab.plant(entropy, "system_words", (WORDS, words))
     with lab.caught():
         check_every_number_has_a_word_of_its_own(monkeypatch, HARDENED[what])
 
@@ -294,10 +288,10 @@ WEAK_STREAMS = {
     "mixing numbers, public": (
         CriticGradients, "_mix", (MIXED, f"return torch.rand(size, generator={STREAM}(self.step))")
     ),
-    "a short key": (noise, "_freshly_keyed", ("secrets.randbits(128)", "secrets.randbits(64)")),
-    "a key from elsewhere": (noise, "_freshly_keyed", ("secrets.randbits(128)", "secrets.randbits(128) % 2**32")),
+    "a short key": (entropy, "freshly_keyed", ("secrets.randbits(128)", "secrets.randbits(64)")),
+    "a key from elsewhere": (entropy, "freshly_keyed", ("secrets.randbits(128)", "secrets.randbits(128) % 2**32")),
     "one key a run": (
-        noise, "_freshly_keyed", ("secrets.randbits(128)", "globals().setdefault('_KEY', secrets.randbits(128))")
+        entropy, "freshly_keyed", ("secrets.randbits(128)", "globals().setdefault('_KEY', secrets.randbits(128))")
     ),
 }  # fmt: skip
 
@@ -305,8 +299,8 @@ WEAK_STREAMS = {
 @pytest.mark.parametrize("mutant", WEAK_STREAMS)
 def test_a_weak_or_public_stream_beside_private_records_is_caught(lab, monkeypatch, mutant):
     owner, name, edit = WEAK_STREAMS[mutant]
-    monkeypatch.setattr(noise, "_KEY", None, raising=False)
-    monkeypatch.delattr(noise, "_KEY")
+    monkeypatch.setattr(entropy, "_KEY", None, raising=False)
+    monkeypatch.delattr(entropy, "_KEY")
     lab.plant(owner, name, edit)
     with lab.caught():
         check_what_meets_private_records_is_secret(lab, monkeypatch)
@@ -411,29 +405,31 @@ def test_no_key_and_no_state_is_kept(lab, monkeypatch, declared_plan, tmp_path):
     check_no_key_and_no_state_is_kept(lab, monkeypatch, declared_plan, tmp_path)
 
 
+OF = "int.from_bytes(g.bit_generator.state['state']['key'].tobytes(), 'little')"
 COUNTS = "{'iterations': torch.tensor([self.iterations]), 'pace': self.pace.state()}"
 
 
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (noise, "_freshly_keyed", ("secrets.randbits(128)", "(k := secrets.randbits(128), _KEYS.append(k))[0]")),
+        (entropy, "freshly_keyed", ("secrets.randbits(128)", "(k := secrets.randbits(128), _KEYS.append(k))[0]")),
         (Adversaries, "state", (COUNTS, f"{COUNTS[:-1]}, 'rng': self._random._stream.get_state()}}")),
         (Adversaries, "state", (COUNTS, f"{COUNTS[:-1]}, 'critic_optimizer.s': torch.ones(9, dtype=torch.uint8)}}")),
-        (OsKeyedNoise, "normal", ("secrets.randbits(128)", "(k := secrets.randbits(128), _KEYS.append(k))[0]")),
+        (OsKeyedNoise, "normal", ("freshly_keyed()", f"(g := freshly_keyed(), entropy._KEYS.append({OF}))[0]")),
     ],
     ids=["key in log.jsonl", "state kept", "bytes under another name", "key in run.json"],
 )  # fmt: skip
 def test_a_key_or_a_state_that_is_kept_is_caught(lab, monkeypatch, declared_plan, tmp_path, owner, name, edit):
     if owner is not Adversaries:
-        monkeypatch.setattr(noise, "_KEYS", [], raising=False)
+        monkeypatch.setattr(entropy, "_KEYS", [], raising=False)
+        monkeypatch.setattr(noise, "entropy", entropy, raising=False)
         save = fitting._Run._save
 
         def leaking(run, *arguments):
-            if owner is noise:
-                run._folder.log({"mixing": noise._KEYS[-1]})
+            if owner is entropy:
+                run._folder.log({"mixing": entropy._KEYS[-1]})
             else:
-                run._folder.update_run(noise=[str(key) for key in noise._KEYS])
+                run._folder.update_run(noise=[str(key) for key in entropy._KEYS])
             return save(run, *arguments)
 
         monkeypatch.setattr(fitting._Run, "_save", leaking)

@@ -8,13 +8,13 @@ were drawn, and how many, is private: it is what amplifies the guarantee.
 
 from __future__ import annotations
 
-import secrets
 from typing import ClassVar, Literal, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from doublure.errors import SettingError
+from doublure.private.entropy import freshly_keyed
 
 Lot = npt.NDArray[np.int64]
 
@@ -66,7 +66,7 @@ class PoissonSampler(_Sampler):
 
     def lot(self) -> Lot:
         """Return the units of one lot ``(k,)``, ascending, k from 0 to n."""
-        generator = _fresh_generator()
+        generator = freshly_keyed()
         return _choose(generator, self._population, int(generator.binomial(self._population, self.sample_rate)))
 
     def __repr__(self) -> str:
@@ -98,14 +98,10 @@ class FixedSizeSampler(_Sampler):
 
     def lot(self) -> Lot:
         """Return the units of one lot ``(size,)``, ascending."""
-        return _choose(_fresh_generator(), self._population, self.size)
+        return _choose(freshly_keyed(), self._population, self.size)
 
     def __repr__(self) -> str:
         return f"FixedSizeSampler(size={self.size})"
-
-
-def _fresh_generator() -> np.random.Generator:
-    return np.random.Generator(np.random.Philox(key=secrets.randbits(128)))
 
 
 def _choose(generator: np.random.Generator, population: int, size: int) -> Lot:
