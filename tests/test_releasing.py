@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import get_args
@@ -59,6 +60,29 @@ def rows_of(path):
 
 def write_card(bundle, card):
     (bundle / "card.json").write_text(json.dumps(card))
+
+
+# -- what paid for it -------------------------------------------------------------------
+
+
+def test_a_run_whose_charge_was_cut_off_the_ledger_is_neither_released_nor_gone_on_with(small, tmp_path, monkeypatch):
+    """By hand, after the run: its owner, told to remove the line only if no run was begun for it, removes it."""
+    run, path = small.copies(tmp_path)
+    start = path.read_bytes().index(b'{"body":{"charge"')
+    os.truncate(path, start + 20)
+    sampled = []
+    monkeypatch.setattr(releasing, "write_sample", lambda *given, **named: sampled.append(given))
+    for length in (start + 20, start):
+        os.truncate(path, length)
+        with pytest.raises(LedgerError, match="is not a reservation of this ledger"):
+            db.release(db.load(run), tmp_path / "bundle", n=20, ledger=path)
+    assert sampled == []
+    assert not (tmp_path / "bundle").exists()
+    assert db.Ledger.open(path).spent.epsilon == 0  # which is why the line's owner is asked first
+    state = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(state | {"status": "interrupted"}))
+    with pytest.raises(LedgerError, match="is not a reservation of this ledger"):
+        db.fit(small.frame(), small.plan, ledger=path, out=run, resume=True)
 
 
 # -- what is in it ----------------------------------------------------------------------

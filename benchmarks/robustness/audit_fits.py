@@ -40,10 +40,10 @@ from numpy.typing import NDArray
 
 import doublure as db
 from doublure.attack import bounds
-from doublure.figures import delong
+from doublure.intervals import delong
 from doublure.private import accounting, whole_noise
 from doublure.private.noise import Drawn, OsKeyedNoise
-from doublure.run_folder import RunFolder
+from doublure.run.folder import RunFolder
 from results import MEASURED, OUT, add, finished
 
 Floats: TypeAlias = NDArray[np.float64]

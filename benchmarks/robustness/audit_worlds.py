@@ -23,12 +23,12 @@ import torch
 from torch import Tensor
 
 import doublure as db
-from doublure.auditing.methods import WORLDS
-from doublure.methods.base import encoder_for
-from doublure.methods.latent_moments import moment_vectors
-from doublure.methods.latent_teaching import inversion_of, public_networks
-from doublure.methods.mean_embedding import COUNTED, embedding
-from doublure.methods.statistics_settings import counting_accesses
+from doublure.auditing.worst_case import WORLDS
+from doublure.methods.latentgan.moments import moment_vectors
+from doublure.methods.latentgan.training import inversion_of, public_networks
+from doublure.methods.method import encoder_for
+from doublure.methods.statistics.images.mean_embedding import COUNTED, embedding
+from doublure.methods.statistics.settings import counting_accesses
 from doublure.networks.mixture import MixtureGenerator
 from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema

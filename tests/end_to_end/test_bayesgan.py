@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import doublure as db
+from doublure.errors import CeilingPassed, LedgerError
+from doublure.ledger.store import Store
 
 TEXT = "doublure: 1\nkind: images\nunits: 120\nimages: {shape: [8, 8, 1]}\n"
 TEXT += "label: {values: [a, b, c], shares: {learn: 0.2}}\n"
@@ -92,6 +95,50 @@ def test_above_the_ceiling_it_ends_with_4_and_keeps_the_worst_case(world, run, d
     )
     assert code == 2
     assert "finished" in said["error"]["message"]
+
+
+def test_above_the_ceiling_nothing_is_released_under_it(world):
+    """Not in memory either, where the claim is one field of an object: the ledger knows what the run ended as."""
+    plan = db.plan(
+        db.Schema.load(world / "s.yaml"), method="bayesgan", epsilon=0.9, delta=DELTA, noise_multiplier=0.5,
+        labeller_noise=5.0, **TINY,
+    )  # fmt: skip
+    with pytest.raises(CeilingPassed) as caught:
+        db.fit(world / "d.npz", plan, ledger=world / "l")
+    better = replace(caught.value.understudy, guarantee=plan.guarantee)
+    better.save(world / "better")
+    for made in (better, db.load(world / "better")):
+        with pytest.raises(LedgerError, match="ended as dp and cannot be released as bayesian-dp"):
+            db.release(made, world / "bundle", n=20)
+    assert not (world / "bundle").exists()
+    card = db.release(caught.value.understudy, world / "bundle", n=20)
+    assert card["guarantee"]["kind"] == "dp"
+    assert db.Ledger.open(world / "l").verify().releases == 1
+
+
+def test_a_run_that_was_cut_off_when_it_had_found_so_does_not_find_otherwise(world, monkeypatch):
+    plan = db.plan(
+        db.Schema.load(world / "s.yaml"), method="bayesgan", epsilon=0.9, delta=DELTA, noise_multiplier=0.5,
+        labeller_noise=5.0, **TINY,
+    )  # fmt: skip
+
+    class Killed(BaseException):
+        pass
+
+    def dies(store, kind, body, **named):
+        if kind == "close":
+            raise Killed
+        return append(store, kind, body, **named)
+
+    append = Store.append
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "append", dies)
+        with pytest.raises(Killed):
+            db.fit(world / "d.npz", plan, ledger=world / "l", out=world / "run")
+    monkeypatch.setattr("doublure.methods.bayesgan.claim.claimed", lambda plan, _: (plan.guarantee, 0.1))
+    with pytest.raises(CeilingPassed):
+        db.fit(world / "d.npz", plan, ledger=world / "l", out=world / "run", resume=True)
+    assert db.load(world / "run").guarantee.kind == "dp"
 
 
 def test_a_run_that_ended_between_ledger_and_folder_still_says_4(world, run, monkeypatch):

@@ -179,6 +179,36 @@ def test_a_mark_is_written_once_in_a_session(ledger, make_plan):
     assert sum(record.kind == "noise" for record in ledger.entries) == 2
 
 
+def test_what_a_session_did_not_draw_is_taken_up_once(ledger, path, make_plan):
+    first = ledger.reserve(make_plan())
+    first.advance(1)
+    second = ledger.resume(first.id, first.session)
+    third = ledger.resume(first.id, second.session)  # the second was stopped before it could take it up
+    for session in (third.session, "another run's", ""):
+        assert not third.take_up_undrawn(session)
+    assert third.drawn == ()
+    assert third.take_up_undrawn(first.session)
+    assert not third.take_up_undrawn(first.session)
+    assert third.take_up_undrawn(second.session)
+    with pytest.raises(LedgerError, match="resumed elsewhere"):
+        second.take_up_undrawn(first.session)
+    fourth = Ledger.open(path).resume(first.id, third.session)
+    assert not fourth.take_up_undrawn(first.session)  # whatever state was put back from a copy
+    assert fourth.take_up_undrawn(third.session)
+
+
+def test_a_mark_that_was_cut_short_may_have_taken_up_anything(ledger, path, make_plan):
+    first = ledger.reserve(make_plan())
+    first.advance(1)
+    second = ledger.resume(first.id, first.session)
+    before = path.stat().st_size
+    assert second.take_up_undrawn(first.session)
+    os.truncate(path, before + path.read_bytes()[before:].index(b'"what"'))
+    third = Ledger.open(path).resume(first.id, second.session)
+    assert not third.take_up_undrawn(first.session)
+    assert not third.take_up_undrawn(second.session)
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -297,6 +327,31 @@ def test_a_release_must_fit_its_run(ledger, make_plan, change, what):
     reservation = ledger.reserve(make_plan())
     with pytest.raises(LedgerError, match=what):
         ledger.record_release(**({"run": reservation.id, "files": {"a": HASH}, "guarantee_kind": "dp"} | change))
+
+
+def test_a_run_that_ends_with_less_is_released_as_no_more(ledger, path, make_plan):
+    reservation = ledger.reserve(make_plan(kind="bayesian-dp"))
+    reservation.advance(5)
+    reservation.close("done", steps=5, claimed="dp")
+    again = Ledger.open(path)
+    assert [record.kind for record in again.entries] == ["open", "reserve", "advance", "noise", "close"]
+    for check in (again.refuse_release, lambda *asked: again.record_release(asked[0], {"data.csv": HASH}, asked[1])):
+        with pytest.raises(LedgerError, match="ended as dp"):
+            check(reservation.id, "bayesian-dp")
+    for kind in ("dp", "none"):
+        again.refuse_release(reservation.id, kind)
+        again.record_release(reservation.id, {"data.csv": HASH}, kind)
+    assert Ledger.open(path).verify().releases == 2
+    assert Ledger.open(path).spent.epsilon == 0.5
+
+
+@pytest.mark.parametrize(("kind", "claimed"), [("dp", "bayesian-dp"), ("empirical", "dp"), ("none", "empirical")])
+def test_no_run_ends_with_more_than_was_reserved(ledger, make_plan, kind, claimed):
+    reservation = ledger.reserve(make_plan(kind=kind))
+    with pytest.raises(LedgerError, match="cannot claim"):
+        reservation.close("done", steps=0, claimed=claimed)
+    reservation.close("done", steps=0, claimed=kind)
+    assert [record.kind for record in ledger.entries] == ["open", "reserve", "close"]
 
 
 def test_a_run_that_cost_nothing_releases_nothing(ledger, make_plan):

@@ -254,6 +254,10 @@ class Memory(Forgetful):
     def save_schema(self, schema: Schema) -> None:
         self.trace.public["schema"] = schema.to_yaml()
 
+    def take_up_undrawn(self, session: str) -> bool:
+        del session
+        return False  # nothing is resumed
+
     def noise_drawn(self, what: str) -> None:
         self.trace.public["drawn"].append(what)
 

@@ -12,9 +12,10 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from doublure.errors import Interrupted, NotAsPriced, RunFolderError, SettingError
+from doublure.errors import Interrupted, LostRun, NotAsPriced, RunFolderError, SettingError
+from doublure.ledger import Reservation
 from doublure.methods.statistics.tables import marginals
-from doublure.private import noise, sampling, whole_noise
+from doublure.private import entropy, noise, whole_noise
 from doublure.private.clipping import Constant
 from doublure.private.gradients import CriticLoss
 from doublure.private.mechanism import Mechanism
@@ -24,11 +25,10 @@ from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.sampling import FixedSizeSampler, PoissonSampler
 from doublure.run import fitting
 from doublure.run.folder import RunFolder
-from doublure.training import checkpoints as kept_state
 from doublure.training import gan_loop as adversarial
 from doublure.training import private_critic as private_teacher
+from doublure.training.checkpoints import KeptReleases
 from doublure.training.gan_loop import Adversaries
-from doublure.training.kept_tables import KeptTables
 
 KEPT = ("generator.", "average.", "critic_optimizer.", "generator_optimizer.")
 
@@ -138,17 +138,11 @@ KEY = "secrets.randbits(128)"
 
 @pytest.mark.parametrize("key", ["secrets.randbits(32)", f"{KEY} % 2**32", f"{KEY} >> 64", "7"])
 @pytest.mark.parametrize(
-    ("what", "owner", "name"),
-    [
-        ("noise", noise.OsKeyedNoise, "normal"),
-        ("paired rows", noise, "_freshly_keyed"),
-        ("mixing numbers", noise, "_freshly_keyed"),
-        ("lots", sampling, "_fresh_generator"),
-        ("lots of one size", sampling, "_fresh_generator"),
-    ],
+    "what",
+    DRAWN,
 )
-def test_a_short_key_is_caught(lab, monkeypatch, what, owner, name, key):
-    lab.plant(owner, name, (KEY, key))
+def test_a_short_key_is_caught(lab, monkeypatch, what, key):
+    lab.plant(entropy, "freshly_keyed", (KEY, key))
     with lab.caught():
         check_every_key_is_long_and_all_of_it_counts(monkeypatch, DRAWN[what])
 
@@ -187,7 +181,7 @@ WORDS = "os.urandom(8 * size)"
 @pytest.mark.parametrize("words", ["os.urandom(8) * size", "os.urandom(4 * size) * 2", f"bytes(len({WORDS}))"])
 @pytest.mark.parametrize("what", HARDENED)
 def test_a_short_stream_is_caught(lab, monkeypatch, what, words):
-    lab.plant(noise, "_system_words", (WORDS, words))
+    lab.plant(entropy, "system_words", (WORDS, words))
     with lab.caught():
         check_every_number_has_a_word_of_its_own(monkeypatch, HARDENED[what])
 
@@ -296,10 +290,10 @@ WEAK_STREAMS = {
     "mixing numbers, public": (
         CriticGradients, "_mix", (MIXED, f"return torch.rand(size, generator={STREAM}(self.step))")
     ),
-    "a short key": (noise, "_freshly_keyed", ("secrets.randbits(128)", "secrets.randbits(64)")),
-    "a key from elsewhere": (noise, "_freshly_keyed", ("secrets.randbits(128)", "secrets.randbits(128) % 2**32")),
+    "a short key": (entropy, "freshly_keyed", ("secrets.randbits(128)", "secrets.randbits(64)")),
+    "a key from elsewhere": (entropy, "freshly_keyed", ("secrets.randbits(128)", "secrets.randbits(128) % 2**32")),
     "one key a run": (
-        noise, "_freshly_keyed", ("secrets.randbits(128)", "globals().setdefault('_KEY', secrets.randbits(128))")
+        entropy, "freshly_keyed", ("secrets.randbits(128)", "globals().setdefault('_KEY', secrets.randbits(128))")
     ),
 }  # fmt: skip
 
@@ -307,8 +301,8 @@ WEAK_STREAMS = {
 @pytest.mark.parametrize("mutant", WEAK_STREAMS)
 def test_a_weak_or_public_stream_beside_private_records_is_caught(lab, monkeypatch, mutant):
     owner, name, edit = WEAK_STREAMS[mutant]
-    monkeypatch.setattr(noise, "_KEY", None, raising=False)
-    monkeypatch.delattr(noise, "_KEY")
+    monkeypatch.setattr(entropy, "_KEY", None, raising=False)
+    monkeypatch.delattr(entropy, "_KEY")
     lab.plant(owner, name, edit)
     with lab.caught():
         check_what_meets_private_records_is_secret(lab, monkeypatch)
@@ -413,29 +407,31 @@ def test_no_key_and_no_state_is_kept(lab, monkeypatch, declared_plan, tmp_path):
     check_no_key_and_no_state_is_kept(lab, monkeypatch, declared_plan, tmp_path)
 
 
+OF = "int.from_bytes(g.bit_generator.state['state']['key'].tobytes(), 'little')"
 COUNTS = "{'iterations': torch.tensor([self.iterations]), 'pace': self.pace.state()}"
 
 
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (noise, "_freshly_keyed", ("secrets.randbits(128)", "(k := secrets.randbits(128), _KEYS.append(k))[0]")),
+        (entropy, "freshly_keyed", ("secrets.randbits(128)", "(k := secrets.randbits(128), _KEYS.append(k))[0]")),
         (Adversaries, "state", (COUNTS, f"{COUNTS[:-1]}, 'rng': self._random._stream.get_state()}}")),
         (Adversaries, "state", (COUNTS, f"{COUNTS[:-1]}, 'critic_optimizer.s': torch.ones(9, dtype=torch.uint8)}}")),
-        (OsKeyedNoise, "normal", ("secrets.randbits(128)", "(k := secrets.randbits(128), _KEYS.append(k))[0]")),
+        (OsKeyedNoise, "normal", ("freshly_keyed()", f"(g := freshly_keyed(), entropy._KEYS.append({OF}))[0]")),
     ],
     ids=["key in log.jsonl", "state kept", "bytes under another name", "key in run.json"],
 )  # fmt: skip
 def test_a_key_or_a_state_that_is_kept_is_caught(lab, monkeypatch, declared_plan, tmp_path, owner, name, edit):
     if owner is not Adversaries:
-        monkeypatch.setattr(noise, "_KEYS", [], raising=False)
+        monkeypatch.setattr(entropy, "_KEYS", [], raising=False)
+        monkeypatch.setattr(noise, "entropy", entropy, raising=False)
         save = fitting._Run._save
 
         def leaking(run, *arguments):
-            if owner is noise:
-                run._folder.log({"mixing": noise._KEYS[-1]})
+            if owner is entropy:
+                run._folder.log({"mixing": entropy._KEYS[-1]})
             else:
-                run._folder.update_run(noise=[str(key) for key in noise._KEYS])
+                run._folder.update_run(noise=[str(key) for key in entropy._KEYS])
             return save(run, *arguments)
 
         monkeypatch.setattr(fitting._Run, "_save", leaking)
@@ -565,7 +561,7 @@ def test_a_lost_release_is_not_drawn_again(lab, monkeypatch, counting_plan, tmp_
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (KeptTables, "released", ("job.mechanism.taken(access)", "False")),
+        (KeptReleases, "drawn", ("job.mechanism.taken(access) > before", "False")),
         (fitting._Run, "__init__", ("taken=reservation.authorised", "taken=0")),
     ],
     ids=["not refused", "not remembered"],
@@ -609,10 +605,16 @@ def check_a_stopped_release_is_drawn_once(lab, patch, plan, folder):
                 inner.setattr(owner, attribute, new)
             lab.fit(lab.people(), plan, folder / name, real=True, **more)
 
+    def killed(*given, **named):
+        raise Killed
+
     with pytest.raises(Interrupted):
         fit("before", drawn, (counts.Counts, "answer", stopped), resume=False)
     assert not draws
     stopped_state = kept.read_bytes()
+    for end, raised in ((stopped, Interrupted), (killed, Killed)):  # before it could be taken up
+        with pytest.raises(raised):
+            fit("before", drawn, (fitting, "encoded_records", end))
     with pytest.raises(Killed):
         fit("before", drawn, (RunFolder, "save", dies))
     lab.refusal(RunFolderError, lambda: fit("before", drawn))
@@ -629,22 +631,27 @@ def test_a_stopped_release_is_drawn_once(lab, monkeypatch, counting_plan, tmp_pa
     check_a_stopped_release_is_drawn_once(lab, monkeypatch, counting_plan, tmp_path)
 
 
-ANY_SESSION = ("session == list(job.resumed_from.encode())", "True")
+UNWRITTEN = ("self._append('noise', what=mark)", "pass")
 
 
 @pytest.mark.parametrize(
-    ("name", "edits"),
+    ("owner", "name", "edits"),
     [
-        ("undrawn_taken_up", (("job.checkpoints.save(at, kept)", "pass"), ANY_SESSION)),
-        ("undrawn_taken_up", (ANY_SESSION,)),
-        ("undrawn_is_kept", (("job.mechanism.taken(access) == before", "True"),)),
+        (Reservation, "take_up_undrawn", (UNWRITTEN,)),
+        (KeptReleases, "drawn", (("job.mechanism.taken(access) == before", "True"),)),
     ],
-    ids=["a mark that stays", "a mark of another session", "a mark after the noise"],
+    ids=["a mark that is not written down", "a mark after the noise"],
 )
-def test_a_stopped_release_that_is_drawn_again_is_caught(lab, monkeypatch, counting_plan, tmp_path, name, edits):
-    lab.plant(kept_state, name, *edits)
+def test_a_stopped_release_that_is_drawn_again_is_caught(lab, monkeypatch, counting_plan, tmp_path, owner, name, edits):
+    lab.plant(owner, name, *edits)
     lab.plant(Mechanism, "not_drawn", ("max(taken, self.executed.draws(access))", "taken"))  # each holds alone
     with lab.caught():
+        check_a_stopped_release_is_drawn_once(lab, monkeypatch, counting_plan, tmp_path)
+
+
+def test_a_stopped_release_that_is_needlessly_lost_is_caught(lab, monkeypatch, counting_plan, tmp_path):
+    lab.plant(Reservation, "take_up_undrawn", ("self._run.sessions[:-1]", "self._run.sessions[-2:-1]"))
+    with pytest.raises(LostRun):
         check_a_stopped_release_is_drawn_once(lab, monkeypatch, counting_plan, tmp_path)
 
 
@@ -698,8 +705,8 @@ def test_kept_releases_are_taken_up(lab, monkeypatch, counting_plan, tmp_path, c
 
 @pytest.mark.parametrize("cut", [1, 2, "fit"])
 def test_kept_releases_that_are_drawn_again_are_caught(lab, monkeypatch, counting_plan, tmp_path, cut):
-    found = "not all(each in self._kept for each in names)"
-    lab.plant(KeptTables, "released", (found, "True"), ("job.mechanism.taken(access)", "False"))
+    found = "not all((name in self.tensors for name in names))"
+    lab.plant(KeptReleases, "drawn", (found, "True"), ("job.mechanism.taken(access) > before", "False"))
     lab.plant(fitting._Run, "__init__", ("taken=reservation.authorised", "taken=0"))
     with pytest.raises((AssertionError, NotAsPriced)):
         check_kept_releases_are_taken_up(lab, monkeypatch, counting_plan, tmp_path, cut)

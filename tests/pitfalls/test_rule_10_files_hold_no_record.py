@@ -223,7 +223,7 @@ BARE = "counts.split(counts.answer(job.records, sample_rate=1.0).total)"
         (KeptTables, "released",
          (TAKEN, f"{TAKEN}\n        self._job.log({{'counts': [t.tolist() for t in {BARE}]}})")),
         (KeptTables, "released",
-         (TAKEN, f"{TAKEN}\n        self._kept['rows'] = torch.tensor([sum({BARE}[0].ravel())])")),
+         (TAKEN, f"{TAKEN}\n        self._kept.tensors['rows'] = torch.tensor([sum({BARE}[0].ravel())])")),
         (marginals, "taught", ("round(fitted.misfit, 4)", "job.records.n_units")),
     ],
     ids=["exact tables kept", "exact tables logged", "a total kept", "rows logged"],

@@ -175,6 +175,20 @@ def test_a_statistic_is_seen_in_whatever_is_applied(kind, seed):
     check_statistics_are_seen(kind, seed)
 
 
+@pytest.mark.parametrize("batch", [None, 2, 3, 9])
+def test_rows_that_meet_by_less_than_values_show_are_refused(batch):
+    """What values are compared by has a tolerance; a derivative has none."""
+
+    def function(x, condition):
+        return x + 1e-7 * x.mean(0)
+
+    refuse_by_values = package._refuse_values
+    rows = torch.rand((batch or 4, 4), generator=torch.Generator().manual_seed(0))
+    refuse_by_values(function, rows, None, "what", alone=False)
+    with pytest.raises(SettingError, match="changes with another record's input"):
+        refuse_meeting_rows(function, torch.zeros(0, 4), None, field="what", batch=batch)
+
+
 def test_a_network_whose_conditions_meet_is_refused():
     class Beside(nn.Module):
         def __init__(self, kind: str) -> None:

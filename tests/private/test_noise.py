@@ -4,6 +4,7 @@ import copy
 import itertools
 import os
 import pickle
+import secrets
 import subprocess
 import sys
 
@@ -14,6 +15,7 @@ from planting import plant
 from scipy import stats
 
 from doublure.errors import SettingError
+from doublure.private import entropy
 from doublure.private import noise as module
 from doublure.private.noise import (
     ChaCha20Draws,
@@ -255,7 +257,7 @@ def check_keys_are_long(patch):
         for draw in drawn_by(kind):
             for given in (0, 1 << 127, 1 << 64, 1):
                 with patch.context() as inner:
-                    inner.setattr(module.secrets, "randbits", lambda bits, given=given: given % (1 << bits))
+                    inner.setattr(secrets, "randbits", lambda bits, given=given: given % (1 << bits))
                     drawn.append(draw())
         assert len(set(drawn)) == len(drawn)
 
@@ -268,7 +270,7 @@ def check_each_number_has_bits_of_its_own(patch):
 
             def drawn(given, draw=draw):
                 with patch.context() as inner:
-                    inner.setattr(module.os, "urandom", lambda size: (given % (1 << 8 * size)).to_bytes(size, "little"))
+                    inner.setattr(os, "urandom", lambda size: (given % (1 << 8 * size)).to_bytes(size, "little"))
                     return np.frombuffer(draw(), dtype=np.float32)
 
             plain = drawn(0)
@@ -290,14 +292,14 @@ def test_each_number_has_bits_of_its_own(monkeypatch):
     ids=["one word for all", "half the words"],
 )
 def test_bits_that_are_used_twice_or_left_out_are_caught(monkeypatch, edit):
-    plant(monkeypatch, module, "_system_words", edit)
+    plant(monkeypatch, entropy, "system_words", edit)
     with pytest.raises(AssertionError):
         check_each_number_has_bits_of_its_own(monkeypatch)
 
 
 def test_the_hardened_source_draws_from_the_operating_system_alone(monkeypatch):
     asked, urandom = [], os.urandom
-    monkeypatch.setattr(module.os, "urandom", lambda size: asked.append(size) or urandom(size))
+    monkeypatch.setattr(os, "urandom", lambda size: asked.append(size) or urandom(size))
     monkeypatch.setattr(module, "_CHUNK", 3)
     ChaCha20Noise().normal(7, 1.0)
     made = ChaCha20Draws()
@@ -321,9 +323,9 @@ def test_short_keys_are_caught(monkeypatch):
             return torch.rand(size, generator=self.stream()).numpy()
 
         def stream(self):
-            return torch.Generator().manual_seed(module.secrets.randbits(128) % 2**63)
+            return torch.Generator().manual_seed(secrets.randbits(128) % 2**63)
 
-    monkeypatch.setattr(module, "_freshly_keyed", Short)
+    monkeypatch.setattr(module, "freshly_keyed", Short)
     with pytest.raises(AssertionError):
         check_keys_are_long(monkeypatch)
 

@@ -225,6 +225,33 @@ def test_what_was_mapped_is_taken_up_where_it_stopped():
     assert torch.equal(one[0], other[0])
 
 
+def test_rows_are_tried_for_meeting_where_something_is_left_to_compute():
+    rows, calls = 1.0 + torch.arange(20.0 * (LEFT + RIGHT)).reshape(20, -1) / 100, []
+
+    class Kept:
+        def __init__(self, ready):
+            self.ready = ready
+
+        def load(self, shape):
+            return self.ready[: shape[0]]
+
+        def save(self, found, batches, *, last):
+            self.ready = found.clone()
+
+    def mapped(rows, function, ready):
+        kept = Kept(ready)
+        return records(rows).mapped(function, RIGHT, rows=4, apart=True, halfway=kept), kept.ready
+
+    whole, ready = mapped(rows, lambda body: body * 2, torch.zeros(0, RIGHT))
+    again, _ = mapped(rows, lambda body: calls.append(1) or centred(body), ready)  # computed before, and tried then
+    assert not calls
+    (one,), (other,) = whole.expanded(100), again.expanded(100)
+    assert torch.equal(one[0], other[0])
+    for some, left in ((rows, ready[:-1]), (rows[:0], ready[:0])):  # nobody's absence is told by a refusal either
+        with pytest.raises(SettingError, match="not independent"):
+            mapped(some, centred, left)
+
+
 @pytest.mark.parametrize("apart", [True, False])
 def test_mapped_records_may_be_none(apart):
     mapped = records([]).mapped(lambda body: body, RIGHT, rows=3, apart=apart)

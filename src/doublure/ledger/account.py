@@ -23,9 +23,12 @@ from doublure.ledger.shapes import NO_NOISE, check_shape
 from doublure.ledger.torn import lines, understood
 
 FORMAT = 1
+CLAIM = "the claim: "
+"""Begins the mark of what a run claims, where it ends with less than it was reserved as."""
+
 _FINAL = frozenset({"done", NO_NOISE})
-# A run may be released under what it was reserved as, or under less: bayesgan above its ceiling is plain dp.
-_RELEASABLE = {
+# A run may be released under what it claims, or under less: bayesgan above its ceiling claims plain dp.
+RELEASABLE: Mapping[str, tuple[str, ...]] = {
     "dp": ("dp", "none"),
     "bayesian-dp": ("bayesian-dp", "dp", "none"),
     "empirical": ("empirical", "none"),
@@ -67,6 +70,12 @@ class Run:
     def kind(self) -> str:
         """The kind of guarantee it was reserved under."""
         return str(self.plan["kind"])
+
+    @property
+    def claimed(self) -> str:
+        """The kind that it claims: as it was reserved, or what was marked at its end."""
+        marks = [what.removeprefix(CLAIM) for what in self.drawn if what.startswith(CLAIM)]
+        return marks[-1] if marks else self.kind
 
     @property
     def noise_drawn(self) -> bool:
@@ -186,18 +195,25 @@ class Account:
         )
 
     def _release(self, record: Record) -> None:
-        run, kind = self.find(record.body["id"]), record.body["kind"]
+        self.refuse_release(record.body["id"], record.body["kind"])
+        self.releases = (*self.releases, record)
+
+    def refuse_release(self, name: str, kind: str) -> None:
+        """Refuse what may not be released: of a run that is not here or drew nothing, or as more than it claims.
+
+        Raises:
+            LedgerError: Naming which.
+        """
+        run = self.find(name)
         if run.status == NO_NOISE:
             raise LedgerError(
                 'was closed as "no-noise-drawn" and cost nothing, so nothing of it may be released',
                 field=run.run_id,
                 remedy="run the plan again",
             )
-        if kind not in _RELEASABLE[run.kind]:
-            raise LedgerError(
-                f"was reserved as {run.kind} and cannot be released as {kind}", field=run.run_id, remedy="reserve it so"
-            )
-        self.releases = (*self.releases, record)
+        if kind not in RELEASABLE.get(run.claimed, ()):
+            said = f"was reserved as {run.kind}" if run.claimed == run.kind else f"ended as {printable(run.claimed)}"
+            raise LedgerError(f"{said} and cannot be released as {kind}", field=run.run_id, remedy="reserve it so")
 
     def _refusal(self, charge: Amount) -> BudgetRefused:
         passed = "epsilon" if self.spent.epsilon + charge.epsilon > self.cap.epsilon else "delta"

@@ -239,13 +239,25 @@ class Ledger:
         record, account = self._store.append("resume", body, before=lambda record: promise(record.body["session"]))
         return Reservation(self._store, account.find(record.body["id"]))
 
+    def refuse_release(self, run: str, guarantee_kind: str) -> None:
+        """Refuse beforehand what :meth:`record_release` would.
+
+        Args:
+            run: The id of the reservation or run.
+            guarantee_kind: The kind it is to be released under.
+
+        Raises:
+            LedgerError: The run is unknown, drew nothing, or cannot be released under this kind.
+        """
+        self._store.view().account.refuse_release(run, guarantee_kind)
+
     def record_release(self, run: str, files: Mapping[str, str], guarantee_kind: str) -> Entry:
         """Record that a bundle was released.
 
         Args:
             run: The id of the reservation or run it was made from.
             files: SHA-256 by file name in the bundle.
-            guarantee_kind: The kind it is released under: as reserved, or weaker.
+            guarantee_kind: The kind it is released under: as it claims, or weaker.
 
         Returns:
             What the release card carries.

@@ -7,9 +7,10 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from doublure.errors import LedgerError
-from doublure.ledger.account import Account, Run
+from doublure.ledger.account import CLAIM, RELEASABLE, Account, Run
 from doublure.ledger.amounts import Budget
 from doublure.ledger.store import Store
+from doublure.ledger.torn import SOMETHING
 
 Status = Literal["done", "no-noise-drawn", "aborted", "interrupted"]
 
@@ -75,6 +76,11 @@ class Reservation:
         return self._run.drawn
 
     @property
+    def claimed(self) -> str:
+        """The kind that it claims: as it was reserved, or the weaker one that was marked at its end."""
+        return self._run.claimed
+
+    @property
     def status(self) -> str:
         """How it was closed, or "open"."""
         return self._run.status
@@ -96,6 +102,24 @@ class Reservation:
             self._append("noise", what=what)
             self._marked.add(what)
 
+    def take_up_undrawn(self, session: str) -> bool:
+        """Mark durably, once, that noise is drawn now for which an earlier session had leave, and was stopped in time.
+
+        Args:
+            session: The one that was stopped before it drew.
+
+        Returns:
+            Whether it may be drawn: not where that was marked before, or a mark was cut short and may have been this.
+
+        Raises:
+            LedgerError: The run is closed or resumed elsewhere, or the mark is not durable: draw nothing.
+        """
+        mark = f"what was not drawn in session {session}"
+        if session not in self._run.sessions[:-1] or {mark, SOMETHING} & {*self.drawn}:
+            return False
+        self._append("noise", what=mark)
+        return True
+
     def advance(self, through_step: int) -> None:
         """Authorise noisy steps up to and including `through_step`, durably, before they are drawn.
 
@@ -108,7 +132,9 @@ class Reservation:
         """
         self._append("advance", through_step=through_step)
 
-    def close(self, status: Status, steps: int | None, artefact_sha256: str | None = None) -> None:
+    def close(
+        self, status: Status, steps: int | None, artefact_sha256: str | None = None, *, claimed: str | None = None
+    ) -> None:
         """Record the end of the run, or of this session of it.
 
         Args:
@@ -116,10 +142,18 @@ class Reservation:
                 "done", "aborted" and "interrupted" keep it. The last two can be resumed.
             steps: Noisy steps taken, at most `.authorised` (for kinds without ε: at most `.steps`), or None.
             artefact_sha256: SHA-256 of the generator file.
+            claimed: The kind that it ends with. Where that is less than was reserved, it is marked first, as something
+                that was learned, and nothing of the run is released as more. (It is a mark, and no key of its own, so
+                that every doublure reads it.)
 
         Raises:
-            LedgerError: The status is not possible, or the run is closed or resumed elsewhere.
+            LedgerError: The status or the claim is not possible, or the run is closed or resumed elsewhere.
         """
+        if claimed is not None and claimed != self.claimed:
+            if claimed not in RELEASABLE.get(self.claimed, ()):
+                remedy = "claim no more than that"
+                raise LedgerError(f"cannot claim {claimed}, being {self.claimed}", field=self.run_id, remedy=remedy)
+            self.noise_drawn(f"{CLAIM}{claimed}")
         self._append("close", status=status, steps=steps, artefact_sha256=artefact_sha256)
 
     def _append(self, kind: str, **values: Any) -> None:

@@ -228,7 +228,8 @@ class Job:
         check_stop: Goes on, or raises Interrupted where a signal has come; called where nothing drawn would be lost.
         taken: Noisy steps already spent by an interrupted run.
         session: Names the reservation's session, in ASCII; every resumption begins another one.
-        resumed_from: The session that was resumed, where one was.
+        take_up_undrawn: Whether an earlier session's word that it was stopped before its noise may be counted on; that
+            it was is then written down, and it never may again.
         sample_rate: Of lots that protect no one; a private lot's is its event's.
         checkpoints: Where state is kept.
         workspace: Where private numbers are kept until the run is finished.
@@ -251,7 +252,7 @@ class Job:
     checkpoints: Checkpoints
     taken: int = 0
     session: str = ""
-    resumed_from: str | None = None
+    take_up_undrawn: Callable[[str], bool] = lambda _: False
     sample_rate: float = 1.0
     workspace: Workspace = field(default_factory=Forgetful)
     progress: Progress = field(default_factory=Silent)

@@ -102,8 +102,7 @@ def refuse_meeting_rows(
         return torch.rand((rows, *like.shape[1:]), generator=source).to(like)
 
     records, conditions = made_up(body), None if condition is None else made_up(condition)
-    if batch is None:
-        _refuse_derivatives(function, records, conditions, field)
+    _refuse_derivatives(function, records, conditions, field)
     _refuse_values(function, records, conditions, field, alone=batch is None)
 
 
@@ -135,7 +134,8 @@ def _refuse_derivatives(function: Applied, records: Tensor, condition: Tensor | 
     inputs = [x.clone().requires_grad_() for x in (records, condition) if x is not None]
     with torch.enable_grad():
         outputs = _outputs(function, inputs[0], inputs[1] if len(inputs) > 1 else None, field)
-        for row in range(len(records)):
+        # Of a whole batch the first and the last: each row is a walk back through all that was computed.
+        for row in range(len(records)) if len(records) <= _ROWS else (0, len(records) - 1):
             if not outputs.requires_grad:
                 return
             found = torch.autograd.grad(outputs[row].sum(), inputs, retain_graph=True, allow_unused=True)

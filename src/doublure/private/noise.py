@@ -19,17 +19,13 @@ two where a slope is taken) is secret too: who knew it could undo the pairing th
 from :class:`OsKeyedDraws` or :class:`ChaCha20Draws`, never from ``torch.Generator``, whose CPU stream keeps 32 bits of
 its seed however many it is given, so that trying them all would give the draws of a whole run away.
 
-The real sources hold **no state**: each draw takes a fresh key of 128 bits from the operating system, or all of its
-bits, and forgets them. So there is nothing to seed, save, copy or replay, and processes after a fork, ranks and resumed
-runs cannot share a stream (design §5, rule 8). Float32 noise does not hide the holes of floating-point numbers (Mironov
-2012): where it is drawn, the guarantee's sentence excludes them.
+The real sources hold **no state** (:mod:`doublure.private.entropy`). Float32 noise does not hide the holes of
+floating-point numbers (Mironov 2012): where it is drawn, the guarantee's sentence excludes them.
 """
 
 from __future__ import annotations
 
 import math
-import os
-import secrets
 from collections.abc import Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, NoReturn, Protocol
@@ -38,6 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from doublure.errors import SettingError
+from doublure.private.entropy import freshly_keyed, system_words
 from doublure.private.rounded_normals import rounded_normals
 
 if TYPE_CHECKING:
@@ -111,8 +108,7 @@ class OsKeyedNoise(_Unsaved):
         Raises:
             SettingError: ``std`` is not a positive number that float32 can carry.
         """
-        generator = np.random.Generator(np.random.Philox(key=secrets.randbits(128)))
-        return _scaled(generator.standard_normal(size, dtype=np.float32), std)
+        return _scaled(freshly_keyed().standard_normal(size, dtype=np.float32), std)
 
     def whole(self, size: int, std: float, unit: float) -> Drawn:
         """Return ``size`` independent draws of N(0, std²), rounded to whole steps of ``unit``, int64 ``(size,)``.
@@ -161,13 +157,13 @@ class OsKeyedDraws(_Unsaved):
         """Return independent draws of N(0, 1), float32 ``(rows, width)``."""
         import torch
 
-        return torch.from_numpy(_freshly_keyed().standard_normal((rows, width), dtype=np.float32))
+        return torch.from_numpy(freshly_keyed().standard_normal((rows, width), dtype=np.float32))
 
     def uniform(self, size: int) -> torch.Tensor:
         """Return independent draws from [0, 1), float32 ``(size,)``."""
         import torch
 
-        return torch.from_numpy(_freshly_keyed().random(size, dtype=np.float32))
+        return torch.from_numpy(freshly_keyed().random(size, dtype=np.float32))
 
 
 class ChaCha20Draws(_Unsaved):
@@ -189,7 +185,7 @@ class ChaCha20Draws(_Unsaved):
         uniform = np.empty(size, dtype=np.float32)
         for start in range(0, size, _CHUNK):
             part = uniform[start : start + _CHUNK]
-            part[:] = (_system_words(part.size) >> np.uint64(40)) * 2.0**-24
+            part[:] = (system_words(part.size) >> np.uint64(40)) * 2.0**-24
         return torch.from_numpy(uniform)
 
 
@@ -285,22 +281,13 @@ def _in_steps(size: int, std: float, unit: float) -> Drawn:
     return Drawn(rounded_normals(size, scale), scale * unit)
 
 
-def _freshly_keyed() -> np.random.Generator:
-    return np.random.Generator(np.random.Philox(key=secrets.randbits(128)))
-
-
-def _system_words(size: int) -> npt.NDArray[np.uint64]:
-    """Return 64-bit words of the operating system's stream."""
-    return np.frombuffer(os.urandom(8 * size), dtype="<u8")
-
-
 def _system_normals(size: int) -> npt.NDArray[np.float32]:
     from scipy.special import ndtri
 
     standard = np.empty(size, dtype=np.float32)
     for start in range(0, size, _CHUNK):
         part = standard[start : start + _CHUNK]
-        words = _system_words(part.size)
+        words = system_words(part.size)
         half = ndtri(((words >> np.uint64(12)) + 0.5) * 2.0**-53)
         part[:] = np.where(words & np.uint64(1), half, -half)
     return standard

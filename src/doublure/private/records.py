@@ -183,8 +183,8 @@ class PrivateRecords:
         """Return the same records with a body that is computed once, kept as float16.
 
         Args:
-            function: Bodies ``(B, D…)`` to ``(B, width)``, row by row (which is checked on made-up ones), with nothing
-                learned from private records but what has been released.
+            function: Bodies ``(B, D…)`` to ``(B, width)``, row by row (which is checked on made-up ones, unless an
+                earlier session has computed all), with nothing learned from private records but what was released.
             width: Of the new bodies.
             rows: How many records are handled at a time.
             apart: Whether what a record comes to may not depend on others by its last digit either, as where a long
@@ -202,9 +202,6 @@ class PrivateRecords:
         from doublure.private.independence import refuse_meeting_rows
 
         nobody, conditions = self.nobody
-        refuse_meeting_rows(
-            lambda body, _: function(body), nobody, None, field="function", batch=rows if apart else None
-        )
         beside = 0 if conditions is None else conditions.shape[1]
         batches = self._placed(rows) if apart else self._in_order(rows)
         found = np.empty((len(batches.first), width), dtype=np.float16)
@@ -212,6 +209,9 @@ class PrivateRecords:
         done = 0 if ready is None else len(ready)
         if ready is not None:
             found[:done] = ready.numpy()
+        if done < len(found) or not len(found):  # where there is nobody too, so that a refusal tells nothing of them
+            whole = rows if apart else None
+            refuse_meeting_rows(lambda body, _: function(body), nobody, None, field="function", batch=whole)
         labels = np.empty((len(found), beside), dtype=np.float16)
         for number, end in enumerate(batches.ends):
             batch = slice(batches.ends[number - 1] if number else 0, end)

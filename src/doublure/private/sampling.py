@@ -8,13 +8,13 @@ were drawn, and how many, is private: it is what amplifies the guarantee.
 
 from __future__ import annotations
 
-import secrets
 from typing import ClassVar, Literal, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from doublure.errors import SettingError
+from doublure.private.entropy import freshly_keyed
 
 Lot = npt.NDArray[np.int64]
 
@@ -66,7 +66,7 @@ class PoissonSampler(_Sampler):
 
     def lot(self) -> Lot:
         """Return the units of one lot ``(k,)``, ascending, k from 0 to n."""
-        generator = _fresh_generator()
+        generator = freshly_keyed()
         return _choose(generator, self._population, int(generator.binomial(self._population, self.sample_rate)))
 
     def __repr__(self) -> str:
@@ -76,8 +76,8 @@ class PoissonSampler(_Sampler):
 class FixedSizeSampler(_Sampler):
     """Draws lots of exactly ``size`` units without replacement.
 
-    For accountants of fixed-size lots and *replace-one* neighbours only, where the number of units is public; with
-    add/remove neighbours and Poisson accounting its lots are a known way to claim too little ε.
+    For the looks of the Bayesian accountant, whose statement is about an average and not about neighbours. Lots of one
+    size priced as Poisson lots are a known way to claim too little ε, and the mechanism refuses them.
 
     Args:
         population: Number of units.
@@ -98,14 +98,10 @@ class FixedSizeSampler(_Sampler):
 
     def lot(self) -> Lot:
         """Return the units of one lot ``(size,)``, ascending."""
-        return _choose(_fresh_generator(), self._population, self.size)
+        return _choose(freshly_keyed(), self._population, self.size)
 
     def __repr__(self) -> str:
         return f"FixedSizeSampler(size={self.size})"
-
-
-def _fresh_generator() -> np.random.Generator:
-    return np.random.Generator(np.random.Philox(key=secrets.randbits(128)))
 
 
 def _choose(generator: np.random.Generator, population: int, size: int) -> Lot:

@@ -144,11 +144,11 @@ def _check_arguments(
 
 
 def _ledger_of(syn: Synthesizer, ledger: Ledger | str | Path | None) -> tuple[Ledger, str]:
-    """Return the ledger and the reservation that paid, once it is sure that it paid for this plan.
+    """Return the ledger and the reservation that paid, once it is sure that it paid for this plan and this claim.
 
     Raises:
         RunFolderError: The run names no entry, or the ledger's entry is of another plan.
-        LedgerError: The ledger is not found.
+        LedgerError: The ledger is not found, does not know the run, or knows that it claims less.
     """
     kept = syn.run.get("ledger")
     if not isinstance(kept, dict) or not isinstance(kept.get("reservation"), str):
@@ -165,6 +165,7 @@ def _ledger_of(syn: Synthesizer, ledger: Ledger | str | Path | None) -> tuple[Le
     for record in mine:
         if record.kind == "reserve" and canonical(record.body["plan"]) != canonical(facts(syn.plan)):
             raise RunFolderError("is not the plan that the ledger paid for", field="plan.json", remedy=_EDITED)
+    book.refuse_release(kept["reservation"], syn.guarantee.kind)
     return book, kept["reservation"]
 
 

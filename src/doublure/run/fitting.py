@@ -10,8 +10,8 @@ killed                               what is left
 before the reservation               a folder that was only planned; nothing is charged
 between it and ``run.json``          the same folder, and the full charge: that nothing was drawn cannot be shown
 while facts are learned              the full charge; not resumable, because a fact's price covers one draw
-while tables are counted             resumable if a signal stopped it before their noise was drawn; after a kill, not:
-                                     whether it was drawn cannot be shown
+while a release is made              resumable if a signal stopped it before its noise was drawn, once, whatever stops
+                                     the sessions in between; after a kill, not: whether it was drawn cannot be shown
 while training                       resumable: fresh noise, from the last kept state; what was authorised counts
 between the ledger's end and the     resumable: the run is found to be finished
 folder's
@@ -238,7 +238,6 @@ class _Run:
         reservation: Reservation,
         seed: int,
         executed: Executed | None = None,
-        resumed_from: str | None = None,
         *,
         tells_what_ran: bool = True,
     ) -> None:
@@ -246,7 +245,6 @@ class _Run:
         self._plan = plan
         self._reservation = reservation
         self._seed = seed
-        self._resumed_from = resumed_from
         self._stop = StopSignal()
         self._mechanism = Mechanism(
             _accesses(plan),
@@ -295,10 +293,10 @@ class _Run:
         if not all(isinstance(session, str) for session in known) or not isinstance(seed, int):
             raise RunFolderError("run.json is damaged", field=path, remedy="fit into a new folder")
         executed = _executed(folder, begun)
-        reservation, ended = _take_up(ledger, folder, known, begun)
+        reservation = _take_up(ledger, folder, known, begun)
         folder.sweep()
         # the plan in the folder, with its estimates
-        run = cls(folder, begun, reservation, seed, executed, ended, tells_what_ran=executed is not None)
+        run = cls(folder, begun, reservation, seed, executed, tells_what_ran=executed is not None)
         run._note(status="resumed", ledger=ledger)
         return run
 
@@ -414,7 +412,7 @@ class _Run:
             workspace=self._folder,
             taken=self._reservation.authorised,
             session=self._reservation.session,
-            resumed_from=self._resumed_from,
+            take_up_undrawn=self._reservation.take_up_undrawn,
             progress=progress,
             seed=self._seed,
             device=device,
@@ -436,7 +434,7 @@ class _Run:
         claim = self._claim()
         sha256 = self._folder.save_generator(generator, schema, plan, claim)
         self._folder.save_guarantee(claim)
-        self._reservation.close("done", steps=self._reservation.authorised, artefact_sha256=sha256)
+        self._reservation.close("done", steps=self._reservation.authorised, artefact_sha256=sha256, claimed=claim.kind)
         self._folder.update_run(status="done", generator_sha256=sha256)
         return self._folder.synthesizer()
 
@@ -456,6 +454,8 @@ class _Run:
         from doublure.methods.bayesgan.claim import claimed
 
         guarantee, found = claimed(plan, self._estimate)
+        if self._reservation.claimed != plan.guarantee.kind:  # an earlier session found so, and was cut off
+            guarantee = plan.guarantee.worst_case
         said = {"epsilon_mu": found if math.isfinite(found) else None, "delta_mu": plan.delta, "ceiling": plan.epsilon}
         self._folder.save_estimate(
             {"computed_on": "private gradients: do not publish", "claimed": guarantee.kind} | said
@@ -515,10 +515,8 @@ class _Run:
         return Interrupted(f"stopped; {said}", field=self._folder.path, remedy="go on with --resume")
 
 
-def _take_up(ledger: Ledger, folder: RunFolder, known: list[str], plan: Plan) -> tuple[Reservation, str]:
+def _take_up(ledger: Ledger, folder: RunFolder, known: list[str], plan: Plan) -> Reservation:
     """Resume with the session that the ledger holds: the folder's last one, or one that it had just been promised.
-
-    Returns the reservation, and that session, which is over now.
 
     A crash between the folder's record and the ledger's, or the other way round, leaves a folder that knows both.
     """
@@ -529,7 +527,7 @@ def _take_up(ledger: Ledger, folder: RunFolder, known: list[str], plan: Plan) ->
             folder.update_run(ledger={**kept, "session": session, "next_sessions": [fresh]})
 
         try:
-            return ledger.resume(kept["reservation"], session, plan=plan, promise=promise), session
+            return ledger.resume(kept["reservation"], session, plan=plan, promise=promise)
         except LedgerError as error:
             refusal = refusal or error
     raise refusal or LedgerError("knows no session", field=kept["reservation"], remedy="fit into a new folder")

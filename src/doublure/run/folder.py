@@ -220,7 +220,10 @@ class RunFolder:
     @property
     def fault(self) -> str | None:
         """What is known to be wrong with the claim of a run that an earlier version made."""
-        return known_fault(self.run.get("doublure_version"), self._json("plan.json"))
+        return self._fault_of(self._json("plan.json"))
+
+    def _fault_of(self, written: dict[str, Any]) -> str | None:
+        return known_fault(self.run.get("doublure_version"), written)
 
     @property
     def plan(self) -> Plan:
@@ -231,7 +234,7 @@ class RunFolder:
             RunFolderError: It is of another doublure, whose settings were others: that one still reads it.
         """
         written = self._json("plan.json")
-        if (fault := self.fault) is not None:
+        if (fault := self._fault_of(written)) is not None:
             warnings.warn(f"{self.path}: {fault}; {REMEDY}", PrivacyWarning, stacklevel=2)
         try:
             return Plan.from_json(written, reprice=False)

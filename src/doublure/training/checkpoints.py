@@ -1,8 +1,8 @@
-"""Networks and optimisers as named tensors, for the state that a run keeps, and back."""
+"""The state that a run keeps: networks and optimisers as named tensors, and back; releases, each drawn once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -10,12 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from doublure.errors import Interrupted, LostRun, RunFolderError
+from doublure.private.executed import steps_of
 
 if TYPE_CHECKING:
     from doublure.access import Access
     from doublure.methods.method import Job
 
-_UNDRAWN = "undrawn"
+_UNDRAWN = "undrawn_release"
 
 
 def written(modules: Mapping[str, nn.Module], optimizers: Mapping[str, torch.optim.Optimizer]) -> dict[str, Tensor]:
@@ -60,43 +61,73 @@ def taken_up() -> Iterator[None]:
         ) from None
 
 
-def undrawn_taken_up(job: Job) -> dict[str, Tensor]:
-    """Return a job's kept state; a release that was stopped before its noise was drawn may be drawn after all.
+class KeptReleases:
+    """A stage's noisy releases, each kept as soon as it is drawn: what is lost cannot be drawn again.
 
-    The mark that says so is gone from disk before the mechanism is told. It holds for the session right after the one
-    that wrote it: one that was put back from a copy says nothing about what has been drawn since.
-    """
-    kept = dict(job.checkpoints.load() or {})
-    mark = kept.pop(_UNDRAWN, None)
-    if mark is not None:
-        place, taken, at, *session = (int(number) for number in mark)
-        job.checkpoints.save(at, kept)
-        if job.resumed_from is not None and session == list(job.resumed_from.encode()):
-            job.mechanism.not_drawn(job.accesses[place], taken)
-    return kept
-
-
-@contextmanager
-def undrawn_is_kept(job: Job, access: Access, kept: Mapping[str, Tensor], at: int) -> Iterator[None]:
-    """Keep a mark where a signal stops a release before its noise is drawn.
+    A release that a signal stops before its noise is drawn leaves a mark, which names the session that was stopped. A
+    later session may draw it after all, once: that the mark was taken up stands in the ledger before the mechanism is
+    told, so that a state which was put back from a copy draws nothing.
 
     Args:
         job: The stage.
-        access: What pays for the release.
-        kept: The stage's state before it.
-        at: The stage's step before it.
+        accesses: What pays for its releases, in order.
+
+    Attributes:
+        tensors: What is kept, by name.
     """
-    before = job.mechanism.taken(access)
-    try:
-        yield
-    except (Interrupted, KeyboardInterrupt):
-        if job.mechanism.taken(access) == before:
-            mark = torch.tensor([job.accesses.index(access), before, at, *job.session.encode()])
-            job.checkpoints.save(at, {**kept, _UNDRAWN: mark})
-        raise
+
+    def __init__(self, job: Job, accesses: Sequence[Access]) -> None:
+        self._job = job
+        self._paid_by = [access for access in accesses for _ in range(steps_of(access))]
+        self.tensors = dict(job.checkpoints.load() or {})
+        self._mark = self.tensors.pop(_UNDRAWN, None)
+
+    def drawn(
+        self, number: int, names: Sequence[str], draw: Callable[[], Sequence[Tensor]], *, doing: str
+    ) -> list[Tensor]:
+        """Return what a release has drawn: as it is kept, or drawn now, and kept.
+
+        Args:
+            number: Which release of the stage it is, from 1.
+            names: Under which its tensors are kept.
+            draw: Asks the mechanism, once.
+            doing: What was done when it was lost, in words.
+
+        Raises:
+            LostRun: The release was paid for and lost.
+        """
+        job, access = self._job, self._paid_by[number - 1]
+        before = self._paid_by[: number - 1].count(access)
+        if not all(name in self.tensors for name in names):
+            place = [job.accesses.index(access), before]
+            spent, stopped = job.mechanism.taken(access) > before, self._stopped_at(place)
+            if spent and stopped is None:
+                raise _lost_release(doing)
+            job.check_stop()
+            try:
+                if spent and stopped is not None:
+                    if not job.take_up_undrawn(stopped):
+                        raise _lost_release(doing)
+                    job.mechanism.not_drawn(access, before)
+                found = draw()
+            except (Interrupted, KeyboardInterrupt):
+                if job.mechanism.taken(access) == before:
+                    mark = torch.tensor([*place, *job.session.encode()])
+                    job.checkpoints.save(number - 1, {**self.tensors, _UNDRAWN: mark})
+                raise
+            self.tensors |= dict(zip(names, found, strict=True))
+            job.checkpoints.save(number, self.tensors)
+        return [self.tensors[name] for name in names]
+
+    def _stopped_at(self, place: list[int]) -> str | None:
+        """Return the session that was stopped before the noise of the release at this place, if a mark says so."""
+        if self._mark is None or self._mark[:2].tolist() != place:
+            return None
+        with taken_up():
+            return bytes(self._mark[2:].tolist()).decode("ascii")
 
 
-def lost_release(doing: str) -> LostRun:
+def _lost_release(doing: str) -> LostRun:
     """Return the refusal to go on where a release was paid for and lost: it cannot be drawn again."""
     return LostRun(
         f"was cut off while {doing}, and their price covers one draw",

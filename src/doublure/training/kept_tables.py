@@ -12,7 +12,7 @@ import torch
 from doublure.methods.method import Job
 from doublure.methods.statistics.settings import counting_accesses
 from doublure.private.queries.counts import Counts, Table
-from doublure.training import checkpoints as kept_state
+from doublure.training.checkpoints import KeptReleases
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -26,8 +26,8 @@ class KeptTables:
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        self._kept = kept_state.undrawn_taken_up(job)
         self._accesses = counting_accesses(job.accesses)
+        self._kept = KeptReleases(job, self._accesses)
 
     def released(self, name: str, number: int, wanted: Sequence[Table]) -> list[Floats]:
         """Make a release, or take up the one that an interrupted run has kept.
@@ -38,18 +38,16 @@ class KeptTables:
             wanted: What to count.
 
         Raises:
-            RunFolderError: The release was paid for and lost.
+            LostRun: The release was paid for and lost.
         """
         job, access = self._job, self._accesses[number - 1]
+        counts = Counts(tables=wanted, max_records=job.encoder.schema.unit.max_records)
+
+        def draw() -> list[torch.Tensor]:
+            counted = counts.split(job.mechanism.release(counts, access, job.records))
+            return [torch.from_numpy(table) for table in counted]
+
         names = [f"{name}_{place}" for place in range(len(wanted))]
-        if not all(each in self._kept for each in names):
-            if job.mechanism.taken(access):
-                raise kept_state.lost_release("tables were counted")
-            counts = Counts(tables=wanted, max_records=job.encoder.schema.unit.max_records)
-            job.check_stop()
-            with kept_state.undrawn_is_kept(job, access, self._kept, number - 1):
-                counted = counts.split(job.mechanism.release(counts, access, job.records))
-            self._kept |= {each: torch.from_numpy(table) for each, table in zip(names, counted, strict=True)}
-            job.checkpoints.save(number, self._kept)
+        kept = self._kept.drawn(number, names, draw, doing="tables were counted")
         job.progress.at(number)
-        return [self._kept[each].numpy().astype(np.float64) for each in names]
+        return [table.numpy().astype(np.float64) for table in kept]

@@ -23,12 +23,15 @@ class NoisySums:
     Args:
         job: The run, or its stage.
         accesses: Of the plan.
+
+    Attributes:
+        accesses: The same.
     """
 
     def __init__(self, job: Job, accesses: Sequence[Access]) -> None:
         self._mechanism: Mechanism = job.mechanism
         self._releases = [access for access in accesses for _ in range(steps_of(access))]
-        self._accesses = accesses
+        self.accesses = accesses
         self._max_records = job.encoder.schema.unit.max_records
         self._records = job.records
 
@@ -40,7 +43,7 @@ class NoisySums:
     @property
     def taken(self) -> int:
         """How many have been made, lost ones included."""
-        return sum(self._mechanism.taken(access) for access in self._accesses)
+        return sum(self._mechanism.taken(access) for access in self.accesses)
 
     @property
     def next(self) -> Access:

@@ -23,7 +23,7 @@ from doublure.methods.latentgan.settings import LatentSettings
 from doublure.methods.method import Job
 from doublure.networks.latent_mixture import class_of
 from doublure.private.queries.sums import Factors
-from doublure.training import checkpoints as kept_state
+from doublure.training.checkpoints import KeptReleases
 from doublure.training.noisy_sums import NoisySums
 
 COUNTED = 0.3
@@ -49,20 +49,18 @@ def mixture_from(job: Job, settings: LatentSettings, sums: NoisySums) -> nn.Modu
         raise TypeError("a mixture is of latents")
     mixture = settings.mixture(shapes).to(job.device)
     kinds, width, last = math.prod(shapes.condition_sizes), settings.latent, sums.releases
-    kept = kept_state.undrawn_taken_up(job)
+    kept = KeptReleases(job, sums.accesses)
     job.progress.stage("sum up the latents' moments", last)
 
     def release(name: str, classes: int, number: Factors) -> Tensor:
         """Return the sums ``(classes, 1 + d + d²)``, from the kept state if they were made before."""
-        if name not in kept:
-            if sums.taken > _RELEASES.index(name):
-                raise kept_state.lost_release("moments were summed up")
-            job.check_stop()
-            with kept_state.undrawn_is_kept(job, sums.next, kept, sums.taken):
-                kept[name] = sums.release(number, shape=(classes, 1 + width + width**2))
-            job.checkpoints.save(sums.taken, kept)
-        job.progress.at(sums.taken)
-        return kept[name].to(job.device)
+        place = 1 + _RELEASES.index(name)
+        shape = (classes, 1 + width + width**2)
+        (total,) = kept.drawn(
+            place, [name], lambda: [sums.release(number, shape=shape)], doing="moments were summed up"
+        )
+        job.progress.at(place)
+        return total.to(job.device)
 
     def by_class(latents: Tensor, condition: Tensor | None) -> tuple[Tensor, Tensor]:
         of = class_of(condition, shapes.condition_sizes, len(latents)).to(latents.device)

@@ -20,7 +20,7 @@ from doublure.methods.method import Job
 from doublure.networks.scattering import Scattering
 from doublure.networks.sizes import paths, places
 from doublure.private.queries.votes import LabelVotes
-from doublure.training import checkpoints as kept_state
+from doublure.training.checkpoints import KeptReleases
 
 _KEPT = "labels"
 
@@ -36,18 +36,13 @@ def voted(job: Job, access: Access, groups: int) -> Job:
         groups: How many groups of look-alikes vote.
 
     Raises:
-        RunFolderError: The run was cut off between the vote and the first state that was kept.
+        LostRun: The run was cut off between the vote and its keeping.
     """
     records = job.records.by_body()
     vote = job.stage("votes", after=0)
-    state = vote.checkpoints.load() or {}
-    if _KEPT in state:
-        labels = state[_KEPT]
-    elif job.taken:
-        raise kept_state.lost_release("labels were voted on")
-    else:
-        labels = _vote(vote, access, groups)
-        vote.checkpoints.save(1, {_KEPT: labels})
+    (labels,) = KeptReleases(vote, [access]).drawn(
+        1, [_KEPT], lambda: [_vote(vote, access, groups)], doing="labels were voted on"
+    )
     conditions = torch.eye(job.encoder.condition_width)[labels.long()]
     return replace(job.stage("critic", after=1), records=records.with_conditions(conditions))
 
@@ -64,5 +59,4 @@ def _vote(job: Job, access: Access, groups: int) -> Tensor:
         see=lambda images: features(images).flatten(1).cpu(),
         width=channels * paths(1) * places(shape),
     )
-    job.check_stop()
     return votes.winners(job.mechanism.release(votes, access, job.records))

@@ -113,7 +113,6 @@ def group_epsilon_of(
     *,
     size: int,
     accountant: Accountant = "pld",
-    relation: Relation = "add-remove",
 ) -> float:
     """Return the ε, at the given δ, for a group of ``size`` units that change together.
 
@@ -128,11 +127,11 @@ def group_epsilon_of(
         [0.27, 0.58, 1.25]
     """
     require_whole(size, "size", least=1)
-    single = epsilon_of(events, delta, accountant=accountant, relation=relation)
-    ready = counted(events, accountant, relation)
+    single = epsilon_of(events, delta, accountant=accountant)
+    ready = counted(events, accountant, "add-remove")
     if size == 1 or not ready:
         return group_privacy(single, delta, size)[0]
-    curve = RenyiCurve(ready, relation) if accountant == "rdp" else LossDistribution(ready, relation)
+    curve = RenyiCurve(ready, "add-remove") if accountant == "rdp" else LossDistribution(ready, "add-remove")
     for step in range(1001):
         one = single * (1.0 + step / 100.0)
         group_epsilon, group_delta = group_privacy(one, curve.delta(one), size)

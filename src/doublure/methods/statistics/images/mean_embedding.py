@@ -139,25 +139,25 @@ def taught_by(
         build: Makes the untaught generator, the same each time.
     """
     features = features.to(job.device)
-    kept = kept_state.undrawn_taken_up(job)
     job.progress.stage("average the records' features", 1)
-    if RELEASED not in kept:
-        if sums.taken:
-            raise kept_state.lost_release("features were averaged")
-        job.check_stop()
-        with kept_state.undrawn_is_kept(job, sums.next, kept, 0):
-            kept[RELEASED] = _released(sums, features, job.encoder.condition_width)
-        job.checkpoints.save(sums.taken, kept)
+    releases = kept_state.KeptReleases(job, sums.accesses)
+    (total,) = releases.drawn(
+        1,
+        [RELEASED],
+        lambda: [_released(sums, features, job.encoder.condition_width)],
+        doing="features were averaged",
+    )
+    kept = releases.tensors
     job.progress.at(1)
     with kept_state.taken_up():
-        lesson = Teaching(job, settings, features, target(kept[RELEASED], sums.deviations[0]), build)
+        lesson = Teaching(job, settings, features, target(total, sums.deviations[0]), build)
         if "fit_step" in kept:
             lesson.restore(kept)
     job.progress.stage("teach the generator", settings.fit_steps)
     begun = lesson.done
 
     def keep() -> None:
-        job.checkpoints.save(sums.taken, {RELEASED: kept[RELEASED], **lesson.state()})
+        job.checkpoints.save(sums.taken, {RELEASED: total, **lesson.state()})
 
     while lesson.done < settings.fit_steps:
         try:
