@@ -20,6 +20,7 @@ from doublure._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from doublure import attack, datasets, errors, evaluate, private
+    from doublure.drafting.draft import draft
     from doublure.guarantee import Guarantee
     from doublure.ledger import Ledger
     from doublure.planning import Plan, plan
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Schema": "doublure.schema",
+    "draft": "doublure.drafting.draft",
     "plan": "doublure.planning",
     "Plan": "doublure.planning",
     "fit": "doublure.run.fitting",
@@ -50,6 +52,7 @@ __all__ = [
     "Synthesizer",
     "attack",
     "datasets",
+    "draft",
     "errors",
     "evaluate",
     "fit",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from doublure.data.tables.opening import open_table
-from doublure.drafting.draft import check
+from doublure.drafting.check import check
 from doublure.schema import Schema
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -22,7 +22,7 @@ from safetensors import safe_open
 import doublure as db
 from doublure.access import Access
 from doublure.data.images import open_images
-from doublure.data.images.opening import ImageSource
+from doublure.data.images.sources import ImageSource
 from doublure.errors import (
     BudgetRefused,
     CeilingPassed,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from doublure.drafting.draft import Check, check
+from doublure.drafting.check import Check, check
 from doublure.errors import DataError, SchemaError
 from doublure.schema import Schema
 from doublure.support import yaml12 as yaml_text

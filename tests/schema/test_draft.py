@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import doublure as db
 from doublure.drafting.codebook import read_codebook
 from doublure.drafting.draft import draft, drafted
 from doublure.errors import DataError, DoublureError, InputError, SchemaError
@@ -210,5 +211,5 @@ def test_hostile_descriptions_stay_comments(tmp_path: Path) -> None:
     assert "\u202e" not in made.to_yaml()
 
 
-def test_schema_offers_the_draft() -> None:
-    assert Schema.draft(FRAME) == draft(FRAME)
+def test_the_draft_is_a_public_function() -> None:
+    assert db.draft(FRAME) == drafted(FRAME).schema

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from doublure.drafting.draft import check, drafted
+from doublure.drafting.check import check
+from doublure.drafting.draft import drafted
 from doublure.errors import SchemaError
 from doublure.schema import ResolvedSchema, Schema
 from doublure.schema.images import ImageSchema

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from doublure.drafting.draft import check, drafted
+from doublure.drafting.check import check
+from doublure.drafting.draft import drafted
 from doublure.errors import SchemaError
 from doublure.schema import ResolvedSchema, Schema
 from doublure.schema.series import SeriesSchema

@@ -12,6 +12,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from doublure.data.images.opening import open_images
+from doublure.data.series.opening import open_series
+from doublure.data.series.sources import series_schema
+from doublure.data.tables.opening import open_table
 from doublure.errors import DataError, printable
 from doublure.schema.columns import Column, IdColumn
 from doublure.schema.fact_states import Learn
@@ -204,8 +208,6 @@ def _part_of(path: str) -> tuple[str, str]:
 
 
 def _header(schema: Schema, data: str | Path | pd.DataFrame) -> Iterator[Finding]:
-    from doublure.data.tables.opening import open_table
-
     names = Counter(open_table(data).columns)
     extra = [name for name in names if name not in schema.columns]
     guesses = 0
@@ -223,8 +225,6 @@ def _header(schema: Schema, data: str | Path | pd.DataFrame) -> Iterator[Finding
 
 
 def _container(schema: Schema, data: Any) -> Iterator[Finding]:
-    from doublure.data.images import open_images
-
     source = open_images(data)
     if "images.shape" not in schema.undeclared:
         try:
@@ -246,8 +246,6 @@ def _container(schema: Schema, data: Any) -> Iterator[Finding]:
 
 
 def _series_header(schema: Schema, data: Any) -> Iterator[Finding]:
-    from doublure.data.series.opening import open_series, series_schema
-
     source, described = open_series(data), series_schema(schema)
     if not {"series.length", "series.step"} & set(schema.undeclared):
         try:

@@ -12,22 +12,24 @@ import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from doublure.drafting.check import Check as Check
-from doublure.drafting.check import Finding as Finding
-from doublure.drafting.check import check as check
+from doublure.data.images.opening import open_images
+from doublure.data.opening import Given, kind_of
+from doublure.data.series.arrays import ArraySource
+from doublure.data.series.opening import open_series
+from doublure.data.series.rows import RowSource
+from doublure.data.tables.opening import open_table
 from doublure.drafting.codebook import Entry, read_codebook
+from doublure.drafting.storage_types import storage_types
 from doublure.errors import SchemaError, printable
 from doublure.schema.fact_states import UNDECLARED
 from doublure.schema.images import ImageSchema
+from doublure.schema.kinds import KINDS
 from doublure.schema.scalars import check_name
 from doublure.schema.schema import Schema
 from doublure.schema.series import SeriesSchema
 from doublure.support import yaml12 as yaml_text
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _WIDTH = 116
 _MOST_UNKNOWN = 20
@@ -137,13 +139,16 @@ class Draft:
         return [*(f"# {line}" for line in textwrap.wrap(text, _WIDTH, break_on_hyphens=False)), ""]
 
 
-def draft(data: str | Path | pd.DataFrame, codebook: str | Path | None = None, kind: str | None = None) -> Schema:
+def draft(data: Given, codebook: str | Path | None = None, kind: str | None = None) -> Schema:
     """Draft a schema from a table's column names and storage types.
 
     Args:
-        data: A path to CSV or Parquet, or a DataFrame; for images, a path to NPZ, IDX, Parquet or a folder.
+        data: A path to CSV or Parquet, or a DataFrame; for images, a path to NPZ, IDX, Parquet or a folder, or arrays.
         codebook: A CSV file with public facts; see :mod:`doublure.drafting.codebook`.
         kind: Of which kind the data is; told by its form if left out, which cannot tell series.
+
+    Returns:
+        A schema in which most facts are undeclared.
 
     Raises:
         DataError: The data cannot be read, or a name stands twice in its header.
@@ -152,13 +157,8 @@ def draft(data: str | Path | pd.DataFrame, codebook: str | Path | None = None, k
     return drafted(data, codebook, kind).schema
 
 
-def drafted(data: str | Path | pd.DataFrame, codebook: str | Path | None = None, kind: str | None = None) -> Draft:
+def drafted(data: Given, codebook: str | Path | None = None, kind: str | None = None) -> Draft:
     """Draft a schema, with the comments that its file gets; see :func:`draft`."""
-    from doublure.data.opening import kind_of
-    from doublure.data.tables.opening import open_table
-    from doublure.drafting.storage_types import storage_types
-    from doublure.schema.kinds import KINDS
-
     kind = kind or kind_of(data)
     if kind not in KINDS:
         raise SchemaError("is not known", field="kind", remedy=f"use one of: {', '.join(KINDS)}")
@@ -167,7 +167,7 @@ def drafted(data: str | Path | pd.DataFrame, codebook: str | Path | None = None,
             raise SchemaError("describes columns of a table", field="codebook", remedy=f"leave it out for {kind}")
         return _drafted_images(data) if kind == "images" else _drafted_series(data)
     entries = {} if codebook is None else read_codebook(codebook)
-    source = open_table(data)
+    source = open_table(data)  # type: ignore[arg-type]  # which refuses arrays itself
     for name in source.columns:
         try:
             check_name(name)
@@ -184,8 +184,6 @@ def drafted(data: str | Path | pd.DataFrame, codebook: str | Path | None = None,
 
 
 def _drafted_images(data: Any) -> Draft:
-    from doublure.data.images import open_images
-
     source = open_images(data)
     plain: dict[str, Any] = {"doublure": 1, "kind": "images", "images": {}}
     if source.shape is not None:
@@ -198,17 +196,13 @@ def _drafted_images(data: Any) -> Draft:
 
 def _drafted_series(data: Any) -> Draft:
     """Draft from a table of readings, or from arrays: moments, numbers and texts have their places."""
-    from doublure.data.series.arrays import ArraySource
-    from doublure.data.series.opening import open_series
-
     source = open_series(data)
     lengths: set[int] = set()
+    columns: dict[str, str] = {}
     if isinstance(source, ArraySource):
         columns, lengths = source.storage()
-    else:
-        from doublure.drafting.storage_types import storage_types
-
-        columns = dict(storage_types(source.table))  # type: ignore[attr-defined]
+    elif isinstance(source, RowSource):
+        columns |= storage_types(source.table)
     moments = [name for name, storage in columns.items() if storage in ("date", "datetime")]
     plain: dict[str, Any] = {"doublure": 1, "kind": "series", "series": {}, "channels": {}, "attributes": {}}
     if moments:

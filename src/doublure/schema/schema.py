@@ -12,10 +12,12 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
 
-from pydantic import Field, StrictStr, ValidationError, model_validator
+from pydantic import Field, StrictStr, TypeAdapter, ValidationError, model_validator
 
 from doublure.errors import SchemaError, printable
 from doublure.schema.columns import Column, Value, label
@@ -130,27 +132,20 @@ class Schema(Frozen):
     @classmethod
     def _model(cls, kind: object) -> type[Self]:
         """Return the class that reads this kind: :class:`Schema`'s or :class:`ResolvedSchema`'s own for it."""
-        from doublure.schema import kinds
-
-        return cast("type[Self]", kinds.model(kind, resolved=issubclass(cls, ResolvedSchema)))
+        found = _MODELS.get(kind) if isinstance(kind, str) else None
+        # What is no kind at all is refused by a table's own model, which says what may stand there.
+        return cast("type[Self]", (found or _MODELS["table"])[issubclass(cls, ResolvedSchema)])
 
     @classmethod
     def _check_keys(cls, data: Mapping[str, Any]) -> None:
         """Refuse keys that YAML reads as something else than their author meant."""
 
     @classmethod
-    def draft(cls, data: Any, codebook: str | Path | None = None, kind: str | None = None) -> Schema:
-        """Draft a schema from a table's column names and storage types; see :mod:`doublure.drafting.draft`."""
-        from doublure.drafting.draft import draft
-
-        return draft(data, codebook, kind)
-
-    @classmethod
     def json_schema(cls) -> dict[str, Any]:
         """Return the JSON Schema of the file format, for editors that complete and check YAML."""
-        from doublure.schema import kinds
-
-        return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_any_of(kinds.json_schema())}
+        models: Any = reduce(or_, (model for model, _ in _MODELS.values()))
+        found = TypeAdapter(Annotated[models, Field(discriminator="kind")]).json_schema()
+        return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_any_of(found)}
 
     def to_plain(self) -> dict[str, Any]:
         """Return the schema as JSON and YAML can hold it; defaults that say nothing are left out."""
@@ -283,6 +278,20 @@ class ResolvedSchema(Schema):
         return self
 
 
+_MODELS: dict[str, tuple[type[Schema], type[ResolvedSchema]]] = {}
+
+
+def register(kind: str, schema: type[Schema], resolved: type[ResolvedSchema]) -> None:
+    """Let :class:`Schema` read a kind of data; :mod:`doublure.schema.kinds` registers all of them.
+
+    Args:
+        kind: What stands under ``kind`` in its files.
+        schema: Its model.
+        resolved: The same with every fact known.
+    """
+    _MODELS[kind] = (schema, resolved)
+
+
 def domain_of(schema: Schema, name: str) -> tuple[Value, ...]:
     """Return the values of a discrete column, or an empty tuple."""
     return tuple(getattr(schema.columns[name], "domain", ()))
@@ -295,4 +304,4 @@ def _any_of(schema: Any) -> Any:
     return [_any_of(item) for item in schema] if isinstance(schema, list) else schema
 
 
-__all__ = ["Question", "ResolvedSchema", "Schema", "Unit", "domain_of", "label"]
+__all__ = ["Question", "ResolvedSchema", "Schema", "Unit", "domain_of", "label", "register"]

@@ -20,6 +20,7 @@ from doublure.schema.columns import (
 )
 from doublure.schema.constraints import Constraint
 from doublure.schema.fact_states import UNDECLARED, Frozen, Learn, Undeclared, blank_is_undeclared, plain
+from doublure.schema.resolving import agree
 from doublure.schema.scalars import Zone, check_name, label, whole
 from doublure.schema.schema import ResolvedSchema, Schema, Unit
 from doublure.support import yaml12 as yaml_text
@@ -269,8 +270,6 @@ class SeriesSchema(Schema):
         A series that a noisy answer says has no missing step where the gaps are kept stays as it is: the encoder reads
         such a step as the lower bound, as a table's.
         """
-        from doublure.schema.resolving import agree
-
         return agree(self.columns, (), learned, self.path_of)
 
 

@@ -392,5 +392,5 @@ def test_what_is_there_stands_in_memory_and_not_what_might_be(tmp_path):
 
 
 def test_more_values_than_memory_holds_are_refused(world, monkeypatch):
-    monkeypatch.setattr("doublure.data.series.opening.LARGEST", 100)
+    monkeypatch.setattr("doublure.data.series.sources.LARGEST", 100)
     assert "32 GB" in world.refusal(world.readings(), world.schema())

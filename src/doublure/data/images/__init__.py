@@ -1,6 +1,7 @@
 """LOAD: images from NPZ, IDX, folders, Parquet or arrays, read under a schema; and writing artificial ones."""
 
-from doublure.data.images.opening import ImageSource, open_images
+from doublure.data.images.opening import open_images
 from doublure.data.images.records import Images, ImageSet
+from doublure.data.images.sources import ImageSource
 
 __all__ = ["ImageSet", "ImageSource", "Images", "open_images"]

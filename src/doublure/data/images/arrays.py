@@ -13,9 +13,9 @@ from typing import IO, Any, NamedTuple, cast
 
 import numpy as np
 
-from doublure.data.images.opening import LABEL_NAMES, PIXEL_NAMES, ImageSource, other_length
 from doublure.data.images.pictures import Reader
 from doublure.data.images.records import Pixels
+from doublure.data.images.sources import LABEL_NAMES, PIXEL_NAMES, ImageSource, other_length
 from doublure.data.npz import DAMAGED, Header, array, headers, in_memory, read_header, refuse_fields, refuse_objects
 from doublure.data.splits import beside, labels_among, named, only, several
 from doublure.errors import DataError

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from doublure.data.images.opening import LABEL_NAMES, PIXEL_NAMES, ImageSource
 from doublure.data.images.pictures import LARGEST_FILE, Reader
 from doublure.data.images.records import Pixels
+from doublure.data.images.sources import LABEL_NAMES, PIXEL_NAMES, ImageSource
 from doublure.data.splits import labels_among, named, only
 from doublure.errors import DataError
 from doublure.schema.columns import label

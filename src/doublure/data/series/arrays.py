@@ -26,8 +26,8 @@ from doublure.data import npz
 from doublure.data.npz import Header
 from doublure.data.series.clock import Whole
 from doublure.data.series.in_memory import held, moments_column, readable
-from doublure.data.series.opening import Cut, SeriesSource
 from doublure.data.series.records import Values
+from doublure.data.series.sources import Cut, SeriesSource
 from doublure.data.splits import beside, named, only, several
 from doublure.data.tables import cells
 from doublure.errors import DataError

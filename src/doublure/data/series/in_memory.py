@@ -16,7 +16,7 @@ from doublure.schema.series import SeriesSchema
 
 
 class Held:
-    """Series that are whole in memory; see :class:`doublure.data.series.opening.Cut`.
+    """Series that are whole in memory; see :class:`doublure.data.series.sources.Cut`.
 
     Args:
         values: ``(N, length, channels)``.

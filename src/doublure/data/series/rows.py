@@ -21,8 +21,8 @@ import pandas as pd
 from doublure.data.series import clock
 from doublure.data.series.clock import Flags, Whole
 from doublure.data.series.in_memory import changes_of, complete, held, moments_column, readable
-from doublure.data.series.opening import Cut, SeriesSource
 from doublure.data.series.records import Values
+from doublure.data.series.sources import Cut, SeriesSource
 from doublure.data.tables import cells
 from doublure.data.tables.opening import TableSource
 from doublure.errors import DataError
@@ -178,7 +178,7 @@ class Readings:
 
 
 class _CutRows:
-    """Series cut out of readings; see :class:`doublure.data.series.opening.Cut`."""
+    """Series cut out of readings; see :class:`doublure.data.series.sources.Cut`."""
 
     def __init__(self, readings: Readings, attributes: pd.DataFrame, unit: pd.Series[Any] | None) -> None:
         self.attributes, self.unit, self.changed = attributes, unit, readings.changed

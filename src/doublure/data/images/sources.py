@@ -1,0 +1,196 @@
+"""A set of images before it is read: what its container says, and how its images come out under a schema.
+
+Two passes never mix: a container is opened by its headers and names alone (before anything is reserved),
+:meth:`ImageSource.load` reads the images. What comes out is ``(N, H, W, C)`` uint8 and a label of the schema's list; at
+most ``max_records`` images of each unit.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from doublure.data.images.pictures import Reader
+from doublure.data.images.records import Images, ImageSet, Pixels
+from doublure.data.npz import LARGEST, damaged
+from doublure.data.tables import cells
+from doublure.errors import DataError
+from doublure.schema.columns import label
+from doublure.schema.images import LABEL, ImageSchema
+from doublure.schema.schema import Schema
+
+PIXEL_NAMES = ("images", "image", "img", "x")
+LABEL_NAMES = ("labels", "label", "class", "y")
+_BYTES = np.dtype(np.uint8)
+
+
+class ImageSource(ABC):
+    """A set of images whose container has been checked and whose images have not been read.
+
+    Attributes:
+        name: The container's name, for errors.
+        count: How many images it has. Private.
+        shape: Their common shape ``(H, W, C)``, where the container says it.
+        stored: The type of their numbers; pictures have bytes.
+        labelled: Whether it has labels.
+        to_label: What would give it labels, where it has none.
+    """
+
+    to_label = f"name them {' or '.join(LABEL_NAMES)}"
+
+    def __init__(
+        self,
+        name: str,
+        count: int,
+        *,
+        shape: tuple[int, int, int] | None = None,
+        stored: np.dtype[Any] = _BYTES,
+        labelled: bool,
+    ) -> None:
+        self.name = name
+        self.count = count
+        self.shape = shape
+        self.stored = stored
+        self.labelled = labelled
+
+    @property
+    def usual_range(self) -> tuple[int, int]:
+        """The numbers that usually stand for black and full intensity in arrays of this type."""
+        if self.stored.kind in "bf":
+            return 0, 1
+        deep = self.stored.kind == "u" and self.stored.itemsize == 2
+        return (0, 65_535) if deep else (0, 255)
+
+    # -- what each container does --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def blocks(self, reader: Reader) -> Iterator[Pixels]:
+        """Yield the images in order, ``(B, H, W, C)`` uint8, a block at a time."""
+
+    @abstractmethod
+    def labels(self, known: Collection[str] = ()) -> Any:
+        """Return the raw labels, ``(N,)``.
+
+        Args:
+            known: The texts of the schema's labels, for containers in which a label has more than one spelling.
+        """
+
+    def ids(self, name: str) -> Any:
+        """Return the ids of the images' units, ``(N,)``.
+
+        Raises:
+            DataError: The container has none of this name.
+        """
+        raise DataError("names no units", field=self.name, remedy="use NPZ or Parquet, or unit: {id: null}")
+
+    def check_more(self, schema: ImageSchema) -> None:  # noqa: B027 (most containers have nothing to compare)
+        """Compare what is particular to this container with the schema."""
+
+    # -- what all do ---------------------------------------------------------------------------------------------
+
+    def check(self, schema: Schema) -> None:
+        """Compare the container with the schema.
+
+        Raises:
+            DataError: It has no labels, or images of another shape and the schema's rule is to refuse them.
+        """
+        schema = image_schema(schema)
+        if schema.label is not None and not self.labelled:
+            remedy = f"{self.to_label}, or take label out of the schema"
+            raise DataError("has no labels", field=self.name, remedy=remedy)
+        if self.shape is not None and self.shape != schema.shape and schema.images.on_mismatch == "refuse":
+            found, wanted = ("x".join(map(str, shape)) for shape in (self.shape, schema.shape))
+            remedy = "mend the schema's shape, or declare on_mismatch: resize"
+            raise DataError(f"holds images of {found}, and the schema's are {wanted}", field=self.name, remedy=remedy)
+        if self.count * int(np.prod(schema.shape)) > LARGEST:
+            raise DataError("holds more than 32 GB of pixels", field=self.name, remedy="give a part of it")
+        self.check_more(schema)
+
+    def load(self, schema: Schema, *, at_least: int = 2) -> ImageSet:
+        """Read the images.
+
+        Args:
+            schema: Their shape, labels and units.
+            at_least: Fewer images than this are refused.
+
+        Raises:
+            DataError: An image breaks the schema's rule, or a label is not in its list; there are too few.
+        """
+        schema = image_schema(schema)
+        self.check(schema)
+        if self.count < at_least:
+            remedy = "give the set that the schema describes"
+            raise DataError(f"has fewer than {at_least} images", field=self.name, remedy=remedy)
+        pixels, kept = self._pixels(schema)
+        labels = ids = None
+        if schema.label is not None:
+            given = self._column(self.labels([label(value) for value in schema.label.domain]), LABEL)
+            if schema.misfit == "refuse" and given.isna().any():
+                remedy = "give each image a label, or leave out those without"
+                raise DataError("some images have none", field=LABEL, remedy=remedy)
+            labels = cells.canonical(given, schema.label, LABEL, schema.misfit)
+        if schema.unit.id is not None:
+            given = self._column(self.ids(schema.unit.id), schema.unit.id)
+            ids = cells.unit_ids(given, schema.unit.id, misfit=schema.misfit)
+            kept &= ids.notna().to_numpy()
+        return _bounded(Images(images=pixels, labels=labels), np.flatnonzero(kept), ids, schema.unit.max_records)
+
+    def _pixels(self, schema: ImageSchema) -> tuple[Pixels, np.ndarray[Any, np.dtype[np.bool_]]]:
+        """Return all images, and which of them the schema's rule takes."""
+        reader = Reader(schema.images, schema.shape)
+        try:
+            pixels = np.empty((self.count, *schema.shape), dtype=np.uint8)
+        except MemoryError:
+            remedy = "give a part of it, or check that the file is whole"
+            raise DataError(
+                "says that it holds more images than fit in memory", field=self.name, remedy=remedy
+            ) from None
+        done = 0
+        for block in self.blocks(reader):
+            if done + len(block) > self.count:
+                raise self.damaged()
+            pixels[done : done + len(block)] = block
+            done += len(block)
+        if done != self.count:
+            raise self.damaged()
+        if schema.misfit == "refuse":
+            reader.faults.refuse(self.name)
+        kept = np.ones(len(pixels), dtype=np.bool_)
+        kept[reader.faults.rows] = False
+        return pixels, kept
+
+    def _column(self, raw: Any, name: str) -> pd.Series[Any]:
+        column = cells.raw_column(np.asarray(raw))
+        if len(column) != self.count:
+            raise other_length(name)
+        return column
+
+    def damaged(self) -> DataError:
+        """Return the refusal of a container that does not hold what its header says."""
+        return damaged(self.name)
+
+
+def other_length(name: str) -> DataError:
+    """Return the refusal of labels or ids that are not as many as the images."""
+    return DataError("has another length than the images", field=name, remedy="give each image one")
+
+
+def image_schema(schema: Schema) -> ImageSchema:
+    """Return the schema, once it is sure that it describes images."""
+    if not isinstance(schema, ImageSchema):
+        raise DataError("holds images, and the schema does not describe images", field="data", remedy="mend either")
+    return schema
+
+
+def _bounded(
+    images: Images, rows: np.ndarray[Any, np.dtype[np.intp]], ids: pd.Series[Any] | None, max_records: int
+) -> ImageSet:
+    """Keep of these images the first ``max_records`` of each unit, in the container's order."""
+    codes, units = (np.arange(len(rows)), rows) if ids is None else pd.factorize(ids.iloc[rows])
+    first = (pd.Series(codes).groupby(codes).cumcount() < max_records).to_numpy()
+    kept = images if first.sum() == len(images) else images.take(rows[first])
+    return ImageSet(content=kept, unit=codes[first].astype(np.int64, copy=False), n_units=len(units))

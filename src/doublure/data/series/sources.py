@@ -1,0 +1,162 @@
+"""A set of time series before it is read: how series are found in a container, and which of them stay.
+
+As with tables and images, two passes never mix: :meth:`SeriesSource.check` looks at headers alone (before anything is
+reserved), :meth:`SeriesSource.load` reads the readings. What comes out is ``(N, length, channels)`` float64, attributes
+in canonical form, and at most ``max_records`` series of each unit.
+
+No rule looks at more than one series, except the bounding by unit: of a unit with more, ``max_records`` are drawn at
+random, from the operating system's entropy, because the first in time would be the winter's. Nothing of the draw is
+kept: a run that is resumed draws anew, and evaluations look at all series.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from doublure.data.npz import LARGEST
+from doublure.data.series.clock import Flags, Whole
+from doublure.data.series.records import Series, SeriesSet, Values
+from doublure.errors import DataError
+from doublure.schema.schema import Schema
+from doublure.schema.series import SeriesSchema
+
+_BLOCK_NUMBERS = 2_000_000
+
+
+class Cut(Protocol):
+    """Series in a container, found and not yet read out.
+
+    Attributes:
+        attributes: ``(N, …)`` in canonical form.
+        unit: The label of each series' unit, ``(N,)``; None where every series is its own.
+        changed: ``(N,)``, whether clocks change within the series.
+    """
+
+    attributes: pd.DataFrame
+    unit: pd.Series[Any] | None
+    changed: Flags
+
+    def block(self, first: int, last: int) -> Values:
+        """Return the values ``(last - first, length, channels)`` of neighbouring series, NaN for gaps."""
+
+
+class SeriesSource(ABC):
+    """A set of series whose container has been looked at and whose readings have not been read.
+
+    Attributes:
+        name: The container's name, for errors.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @abstractmethod
+    def check_header(self, schema: SeriesSchema) -> None:
+        """Compare the container's header with the schema; raises DataError."""
+
+    @abstractmethod
+    def cut(self, schema: SeriesSchema) -> Cut:
+        """Find the series; raises DataError."""
+
+    @property
+    def names(self) -> list[str]:
+        """The columns or arrays that there are."""
+        return []
+
+    def check(self, schema: Schema) -> None:
+        """Compare the container with the schema.
+
+        Raises:
+            DataError: A channel, an attribute or what tells series apart is not there.
+        """
+        self.check_header(series_schema(schema))
+
+    def load(self, schema: Schema, *, at_least: int = 2) -> SeriesSet:
+        """Read the series.
+
+        Args:
+            schema: Their windows, channels, attributes and units.
+            at_least: Fewer series than this are refused.
+
+        Raises:
+            DataError: A reading or a gap breaks the schema's rules; there are too few series.
+        """
+        schema = series_schema(schema)
+        self.check_header(schema)
+        cut = self.cut(schema)
+        rows = np.flatnonzero(self._whole(cut, schema))
+        if len(rows) < at_least:
+            remedy = "give the set that the schema describes; gaps: drop leaves out every series with a gap"
+            raise DataError(f"has fewer than {at_least} series", field=self.name, remedy=remedy)
+        unit: Whole = np.arange(len(rows), dtype=np.int64)
+        n_units, found = len(rows), len(rows)
+        if cut.unit is not None:
+            codes, labels = pd.factorize(cut.unit.iloc[rows])
+            chosen = at_most(codes, schema.unit.max_records)
+            rows, unit, n_units = rows[chosen], codes[chosen].astype(np.int64, copy=False), len(labels)
+        values = np.empty((self._held(len(rows), schema), schema.length, len(schema.channels)))
+        for first, last in _blocks(len(cut.attributes), schema):
+            inside = slice(*np.searchsorted(rows, (first, last)))
+            if inside.stop > inside.start:
+                values[inside] = cut.block(first, last)[rows[inside] - first]
+        content = Series(
+            values=values,
+            channels=tuple(schema.channels),
+            attributes=cut.attributes.iloc[rows].reset_index(drop=True),
+        )
+        return SeriesSet(content=content, unit=unit, n_units=n_units, repeatable=len(rows) == found)
+
+    def _held(self, rows: int, schema: SeriesSchema) -> int:
+        if rows * schema.length * len(schema.channels) * 8 > LARGEST:
+            raise DataError("holds more than 32 GB of values", field=self.name, remedy="give a part of it")
+        return rows
+
+    def _whole(self, cut: Cut, schema: SeriesSchema) -> Flags:
+        """Return which series stay: those with a reading that the rules for gaps and clock changes do not leave out.
+
+        A gap that is to be refused leaves its series out where misfits are coerced.
+        """
+        kept = np.ones(len(cut.attributes), dtype=np.bool_)
+        rule = schema.series.gaps
+        for first, last in _blocks(len(kept), schema):
+            lacking = np.isnan(cut.block(first, last))
+            gaps: Flags = np.asarray(lacking.any(axis=1))
+            there: Flags = np.asarray(~lacking.all(axis=(1, 2)))
+            if schema.series.clock_changes == "drop":
+                there &= ~cut.changed[first:last]
+            for number, (name, channel) in enumerate(schema.channels.items()):
+                if not (rule == "refuse" or (rule == "missing" and channel.missing is False)):
+                    continue
+                if schema.misfit == "refuse" and gaps[there, number].any():
+                    said = f"gaps: {rule}" if rule == "refuse" else "missing: false"
+                    remedy = "declare gaps: drop, or gaps: missing and missing: true, or fill them by a public rule"
+                    raise DataError(f"has steps without a value, and the schema says {said}", field=name, remedy=remedy)
+                there &= ~gaps[:, number]
+            kept[first:last] = there & ~gaps.any(axis=1) if rule == "drop" else there
+        return kept
+
+
+def _blocks(count: int, schema: SeriesSchema) -> Iterator[tuple[int, int]]:
+    """Yield the first and last of neighbouring series that are handled together."""
+    size = max(1, _BLOCK_NUMBERS // (schema.length * len(schema.channels)))
+    for first in range(0, count, size):
+        yield first, min(count, first + size)
+
+
+def at_most(codes: Whole, max_records: int) -> Whole:
+    """Return the places of at most ``max_records`` series of each unit, drawn at random, in their order."""
+    order = np.random.default_rng().permutation(len(codes))  # 128 bits of the operating system's entropy
+    rank = pd.Series(codes[order]).groupby(codes[order]).cumcount().to_numpy()
+    return np.sort(order[rank < max_records])
+
+
+def series_schema(schema: Schema) -> SeriesSchema:
+    """Return the schema, once it is sure that it describes series."""
+    if not isinstance(schema, SeriesSchema):
+        raise DataError("holds series, and the schema does not describe series", field="data", remedy="mend either")
+    return schema
