@@ -17,8 +17,8 @@ from doublure.guarantee import Guarantee
 from doublure.ledger import Ledger
 from doublure.ledger.chain import canonical
 from doublure.releasing.repricing import TOLERANCE, epsilon_of
-from doublure.run.folder import sha256_of
 from doublure.support import files
+from doublure.support.tensors import sha256_of
 
 VERSION = 1
 CARD = "card.json"

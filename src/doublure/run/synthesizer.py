@@ -157,7 +157,15 @@ class Synthesizer:
         """Write a run folder that :func:`doublure.load` reads."""
         from doublure.run.folder import RunFolder
 
-        RunFolder.export(Path(path), self)
+        RunFolder.export(
+            Path(path),
+            plan=self.plan,
+            schema=self.schema,
+            guarantee=self.guarantee,
+            generator=self.generator,
+            run=self.run,
+            executed=self.executed,
+        )
 
     def stating(self, estimate: Estimate | None) -> Synthesizer:
         """Return the same understudy with an estimate of its expected privacy loss in its guarantee.
