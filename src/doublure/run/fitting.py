@@ -33,7 +33,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -422,7 +421,7 @@ class _Run:
             seed=self._seed,
             device=device,
             log=self._folder.log,
-            delta_mu=plan.delta if plan.guarantee.kind == "bayesian-dp" else None,
+            delta_mu=plan.guarantee.delta_mu,
             measured=self._measure,
         )
         generator = methods.method(plan.method).train(job)
@@ -453,16 +452,10 @@ class _Run:
 
     def _claim(self) -> Guarantee:
         """Return what may be claimed: what was planned, or what has been measured since."""
-        plan = self._plan
-        if plan.guarantee.kind != "bayesian-dp":
-            return plan.guarantee
-        from doublure.methods.bayesgan.claim import claimed
-
-        guarantee, found = claimed(plan, self._estimate)
-        said = {"epsilon_mu": found if math.isfinite(found) else None, "delta_mu": plan.delta, "ceiling": plan.epsilon}
-        self._folder.save_estimate(
-            {"computed_on": "private gradients: do not publish", "claimed": guarantee.kind} | said
-        )
+        plan, method = self._plan, methods.method(self._plan.method)
+        guarantee, figures = method.final_claim(plan.guarantee, plan.settings, plan.touches, self._estimate)
+        if figures is not None:
+            self._folder.save_estimate(figures)
         return guarantee
 
     # -- spending ------------------------------------------------------------------------------------------------

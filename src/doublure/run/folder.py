@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 from doublure._version import __version__
 from doublure.advisories import REMEDY, known_fault
 from doublure.errors import InputError, PrivacyWarning, RunFolderError, printable
-from doublure.guarantee import Guarantee
+from doublure.guarantee import Guarantee, may_state_what_was_measured
 from doublure.planning import Plan
 from doublure.schema import ResolvedSchema
 from doublure.support import files
@@ -234,7 +234,7 @@ class RunFolder:
             return Plan.from_json(written, reprice=False)
         except InputError:
             claim = written.get("guarantee")
-            if isinstance(claim, dict) and claim.get("kind") == "bayesian-dp":
+            if isinstance(claim, dict) and may_state_what_was_measured(claim):
                 message = "states a Bayesian claim that this doublure does not make"
                 remedy = "plan again, and fit anew; do not release it with an older one, which states the measured ε_μ"
                 raise RunFolderError(message, field=self.path, remedy=remedy) from None
