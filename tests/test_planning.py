@@ -11,11 +11,10 @@ import pytest
 from noisy_facts import noisy_bounds
 
 import doublure as db
+from doublure.access import events
 from doublure.data.tables import opening as tables
 from doublure.errors import DoublureError, InputError, SchemaError, SettingError
-from doublure.planning import machine
-from doublure.planning import planner as plans
-from doublure.planning.budget import events
+from doublure.planning import contents, machine
 from doublure.private import accounting
 
 KEYS = {
@@ -430,7 +429,7 @@ def test_a_missing_file_is_refused(tmp_path):
 def test_a_plan_cannot_be_changed(small):
     with pytest.raises(AttributeError):
         small.plan.epsilon = 0.1
-    assert plans.VERSION == 1
+    assert contents.VERSION == 1
 
 
 # -- what a machine can hold -------------------------------------------------------------------------------------------

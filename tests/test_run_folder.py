@@ -12,8 +12,9 @@ from safetensors.torch import load_file, save_file
 
 import doublure as db
 from doublure.errors import DoublureError, InputError, RunFolderError
-from doublure.run.folder import RunFolder, read_tensors
+from doublure.run.folder import RunFolder
 from doublure.support import files
+from doublure.support.tensors import read_tensors
 
 FILES = {
     "run.json", "plan.json", "schema.yaml", "guarantee.json", "generator.safetensors", "log.jsonl", "executed.json",

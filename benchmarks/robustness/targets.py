@@ -27,6 +27,7 @@ from doublure.public import Provenance, PublicFolder
 from doublure.releasing import labelling as annotating
 from doublure.releasing.bundle import verify
 from doublure.run.folder import RunFolder
+from doublure.run.loading import synthesizer_of
 from doublure.schema import Schema
 
 SENTINEL = "Qv9Sentinel"
@@ -242,7 +243,7 @@ def _attacked(folder: Path) -> object:
     """Read a run as who attacks it does: the understudy, and the state that its training kept."""
     kept = RunFolder.open(folder)
     rows = open_data(frame(), "table").load(Schema.parse(TABLE).resolve({})).content
-    critic = Inside(kept.synthesizer(), kept.load()).critic
+    critic = Inside(synthesizer_of(kept), kept.load()).critic
     return kept.kept_step, critic and critic(rows)
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from doublure.planning import Plan, plan
     from doublure.releasing.bundle import release
     from doublure.run.fitting import fit
-    from doublure.run.folder import load
+    from doublure.run.loading import load
     from doublure.run.synthesizer import Synthesizer
     from doublure.schema import Schema
 
@@ -36,7 +36,7 @@ _HOMES = {
     "plan": "doublure.planning",
     "Plan": "doublure.planning",
     "fit": "doublure.run.fitting",
-    "load": "doublure.run.folder",
+    "load": "doublure.run.loading",
     "Synthesizer": "doublure.run.synthesizer",
     "Ledger": "doublure.ledger",
     "Guarantee": "doublure.guarantee",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,3 +46,8 @@ class Access:
         """Read what :meth:`to_json` wrote."""
         event = None if data["event"] is None else event_from_json(data["event"])
         return cls(purpose=data["purpose"], event=event, epsilon=data["epsilon"], delta=data["delta"])
+
+
+def events(accesses: Iterable[Access]) -> list[Event]:
+    """Return what the accountant composes."""
+    return [access.event for access in accesses if access.event is not None]

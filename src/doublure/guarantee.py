@@ -234,6 +234,11 @@ class Guarantee(BaseModel):
         return guarantee
 
 
+def may_state_what_was_measured(written: Mapping[str, Any]) -> bool:
+    """Whether a claim that cannot be read may be one that 0.1.0 made: ε_μ as it was measured, and no ceiling."""
+    return written.get("kind") == "bayesian-dp"
+
+
 def _with_estimate(fields: dict[str, Any]) -> dict[str, Any]:
     """Return the fields with what :meth:`Guarantee.to_json` wrote among the assumptions back in its place."""
     written = fields.get("assumptions")

@@ -14,6 +14,7 @@ from doublure.auditing.white_box import Inside
 from doublure.methods.latentgan.training import inversion_of, public_networks
 from doublure.methods.method import encoder_for
 from doublure.run.folder import RunFolder
+from doublure.run.loading import synthesizer_of
 from doublure.run.synthesizer import Synthesizer
 from doublure.training.gan_loop import Adversaries
 
@@ -82,7 +83,7 @@ def test_scores_are_those_of_the_critic_that_was_taught(case, tmp_path, monkeypa
     book = db.Ledger.create(tmp_path / "l", dataset="x", epsilon=9.0, delta=1e-3)
     db.fit(records(text), plan, ledger=book, out=tmp_path / "run", seed=1)
     folder = RunFolder.open(tmp_path / "run")
-    syn = folder.synthesizer()
+    syn = synthesizer_of(folder)
     content = db.evaluate.understudy.load_both(syn.schema, records(text), None)[0].content
     encoder = encoder_for(syn.schema, plan.settings)
     (adversaries,) = taught
@@ -107,7 +108,7 @@ def test_the_critic_of_latents_is_asked_through_the_public_generator(letters, tm
     book = db.Ledger.create(tmp_path / "l", dataset="x", epsilon=9.0, delta=1e-3)
     db.fit(letters.private, plan, ledger=book, out=tmp_path / "run", seed=1)
     folder = RunFolder.open(tmp_path / "run")
-    syn = folder.synthesizer()
+    syn = synthesizer_of(folder)
     content = db.evaluate.understudy.load_both(syn.schema, letters.private, None)[0].content.take(np.arange(20))
     encoder = encoder_for(syn.schema, plan.settings)
     body, condition = encoder.split(encoder.expand(encoder.compact(content)))

@@ -16,6 +16,7 @@ from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
 from doublure.errors import DataError, RunFolderError, SettingError
 from doublure.run.folder import RunFolder
+from doublure.run.loading import synthesizer_of
 from doublure.run.synthesizer import Synthesizer
 
 
@@ -65,7 +66,7 @@ def test_the_kept_critic_is_the_one_that_was_trained(small):
     import torch
 
     folder = RunFolder.open(small.run)
-    syn, kept = folder.synthesizer(), folder.load()
+    syn, kept = synthesizer_of(folder), folder.load()
     critic = Inside(syn, kept).critic
     first = critic(small.frame(20))
     shifted = {name: value + (name == "critic") for name, value in kept.items()}

@@ -20,8 +20,8 @@ from doublure.cli import main
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
 from doublure.report import files as report_files
-from doublure.run import fitting
-from doublure.run import folder as run_folder
+from doublure.run import fitting, loading
+from doublure.run.folder import RunFolder
 from doublure.support import files
 
 SECRET = "Sentinelle"
@@ -449,7 +449,7 @@ def test_an_interrupt_is_exit_130(doublure, small, monkeypatch):
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(run_folder, "load", stopped)
+    monkeypatch.setattr(loading, "load", stopped)
     said = doublure("sample", small.run, "-n", 5, "-o", "rows.csv")
     assert said.code == 130
     assert "stopped by the user" in said.err
@@ -463,7 +463,7 @@ def test_a_defect_shows_where_and_not_what(doublure, small, monkeypatch):
         raise RuntimeError(SECRET)
 
     monkeypatch.delenv("DOUBLURE_DEBUG", raising=False)
-    monkeypatch.setattr(run_folder, "load", broken)
+    monkeypatch.setattr(loading, "load", broken)
     said = doublure("sample", small.run, "-n", 5, "-o", "rows.csv")
     assert said.code == 1
     assert "a defect of doublure: RuntimeError at sample.py:" in said.line
@@ -531,7 +531,7 @@ def test_a_disk_that_is_full_before_noise_costs_nothing(doublure, world, monkeyp
 
 
 def test_a_disk_that_fills_up_while_training_keeps_the_charge_and_the_run(doublure, world, small, monkeypatch):
-    save = run_folder.RunFolder.save
+    save = RunFolder.save
     taken = []
 
     def fills_up(self, step, tensors):
@@ -540,7 +540,7 @@ def test_a_disk_that_fills_up_while_training_keeps_the_charge_and_the_run(doublu
             raise files.Unwritable(self.path, OSError(errno.ENOSPC, "No space left on device"))
         save(self, step, tensors)
 
-    monkeypatch.setattr(run_folder.RunFolder, "save", fills_up)
+    monkeypatch.setattr(RunFolder, "save", fills_up)
     assert "no space left" in doublure(*world.fit()).line
     monkeypatch.undo()
     assert db.Ledger.open(world.ledger).spent.epsilon == small.epsilon

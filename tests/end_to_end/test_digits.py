@@ -15,7 +15,8 @@ from doublure.errors import RunFolderError, SettingError
 from doublure.methods.statistics.images import mean_embedding
 from doublure.methods.statistics.images.mean_embedding import RELEASED, Teaching
 from doublure.private.noise import OsKeyedNoise
-from doublure.run.folder import RunFolder, read_tensors
+from doublure.run.folder import RunFolder
+from doublure.support.tensors import read_tensors
 
 UNITS, STEPS = 1797, 5
 TEXT = f"""

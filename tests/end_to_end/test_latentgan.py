@@ -18,7 +18,8 @@ from doublure.methods.latentgan import training as latent_teaching
 from doublure.private import independence
 from doublure.private.inversion import Inversion
 from doublure.private.noise import OsKeyedNoise
-from doublure.run.folder import RunFolder, read_tensors
+from doublure.run.folder import RunFolder
+from doublure.support.tensors import read_tensors
 
 LABELLER = {"labeller_share": 0.5, "labeller_steps": 3, "view_images": 100, "view_width": 10, "tries": 2}
 

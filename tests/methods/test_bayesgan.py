@@ -15,8 +15,7 @@ from doublure.errors import Interrupted, RunFolderError, SchemaError, SettingErr
 from doublure.methods import registry as table
 from doublure.methods.bayesgan import training as bayesian_teaching
 from doublure.methods.bayesgan.method import ImageBayesganSettings
-from doublure.methods.bayesgan.settings import bayesian
-from doublure.methods.dpgan.method import DpganSettings, ImageDpganSettings
+from doublure.methods.dpgan.method import ImageDpganSettings
 from doublure.methods.method import Job, settings_of
 from doublure.networks.labelled import LabelledGenerator
 from doublure.networks.sizes import seed_sides
@@ -139,8 +138,8 @@ def test_what_it_touches(digits):
         METHOD.accesses(schema, ImageDpganSettings(), 1.0)
     with pytest.raises(TypeError, match="another method's"):
         table.method("dpgan").accesses(schema, own, 1.0)
-    with pytest.raises(TypeError, match="needs its settings"):
-        bayesian(DpganSettings())
+    with pytest.raises(TypeError, match="another method's"):
+        METHOD.fixed_noise(ImageDpganSettings())
 
 
 # -- how it trains -----------------------------------------------------------------------------------------------------

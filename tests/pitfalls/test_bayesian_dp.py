@@ -379,8 +379,8 @@ def test_an_outlier_does_not_move_the_claim(tmp_path):
     check_an_outlier_does_not_move_the_claim(tmp_path)
 
 
-KEPT = "made.guarantee if kept else made.guarantee.worst_case"
-AS_MEASURED = KEPT.replace("guarantee if", "guarantee.model_copy(update={'epsilon_mu': rounded_up(found, 3)}) if")
+KEPT = "planned if kept else planned.worst_case"
+AS_MEASURED = KEPT.replace("planned if", "planned.model_copy(update={'epsilon_mu': rounded_up(found, 3)}) if")
 
 
 @pytest.mark.parametrize("trusting", [False, True], ids=["refused", "believed"])
@@ -489,7 +489,7 @@ def test_the_estimate_stays_inside(usual, tmp_path, monkeypatch):
     [
         (bayesian, "claimed", (KEPT, AS_MEASURED)),
         (bayesian, "guarantee", ("(*worst.assumptions, *BAYESIAN_ASSUMPTIONS)", "worst.assumptions")),
-        (fitting._Run, "_claim", ("return guarantee", "self._folder.update_run(found=found)\n    return guarantee")),
+        (fitting._Run, "_claim", ("return guarantee", "self._folder.update_run(found=figures)\n    return guarantee")),
         (RunFolder, "save_estimate", ("mode=384", "mode=420")),
     ],
     ids=["claimed", "not said what it is computed from", "in run.json", "for others to read"],
@@ -620,7 +620,7 @@ def test_the_ceiling_is_kept(lab, tmp_path):
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (bayesian, "claimed", ("found <= (made.epsilon or 0.0) * (1 + _ROUNDING)", "True")),
+        (bayesian, "claimed", ("found <= (planned.epsilon_mu or 0.0) * (1 + _ROUNDING)", "True")),
         (fitting, "_under_the_ceiling", ("syn.guarantee.kind == syn.plan.guarantee.kind", "True")),
     ],
     ids=["claimed all the same", "passed over in silence"],

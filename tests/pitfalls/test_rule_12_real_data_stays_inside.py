@@ -19,8 +19,7 @@ from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
 from doublure.releasing import bundle as releasing
 from doublure.report.files import write_private
-from doublure.run import fitting
-from doublure.run.folder import RunFolder
+from doublure.run import fitting, loading
 from doublure.training import gan_loop as adversarial
 
 SOURCE = Path(db.__file__).parent
@@ -111,14 +110,15 @@ def test_nothing_reads_internal(lab, declared_plan, tmp_path):
     check_nothing_reads_internal(lab, declared_plan, tmp_path)
 
 
-LOADED = "generator = self.load_generator(schema, plan)"
+LOADED = "generator = _generator(folder, schema, plan)"
+LOOKS = "__import__('doublure').support.tensors.sha256_of(folder.internal / 'checkpoint.safetensors')"
 PAGE = "from doublure.report import card_page"
 
 
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (RunFolder, "synthesizer", (LOADED, f"{LOADED}\n    read_tensors(self.internal / 'checkpoint.safetensors')")),
+        (loading, "synthesizer_of", (LOADED, f"{LOADED}\n    {LOOKS}")),
         (releasing, "_write_card", (PAGE, f"{PAGE}\n    card['limits'] = [str([*folder.parent.glob('run/int*/*')])]")),
         (releasing, "_write_card", (PAGE, f"{PAGE}\n    (folder / 'report.html').write_text('accuracy 0.93')")),
     ],
@@ -150,7 +150,7 @@ def check_reports_are_written_inside(patch, folder):
             write_private(Path(figures), "{}")
 
     with patch.context() as inner:
-        inner.setattr("doublure.run.folder.load", lambda path: SimpleNamespace())
+        inner.setattr("doublure.run.loading.load", lambda path: SimpleNamespace())
         inner.setattr("doublure.evaluate.report", lambda *arguments, **named: Report())
         before = os.umask(0)
         try:

@@ -15,7 +15,7 @@ import pytest
 
 import doublure as db
 from doublure.data.images import open_images
-from doublure.data.images import sources as image_sources
+from doublure.data.images import opening as image_sources
 from doublure.data.series import open_series
 from doublure.data.series import rows as series_rows
 from doublure.data.tables import cells

@@ -33,6 +33,16 @@ def plan(schema: db.Schema = UNLABELLED, **changes: Any) -> db.Plan:
     return db.plan(schema, method="bayesgan", **(given | changes))
 
 
+def forecast(made: db.Plan, share: float) -> float:
+    """Return ε_μ if every distance were this share of the largest."""
+    return bayesian.forecast(made.settings, made.touches, delta=made.delta, share=share)
+
+
+def claimed(made: db.Plan, accountant: BayesianAccountant | None) -> tuple[db.Guarantee, float]:
+    """Return what a run of the plan may claim, and the ε_μ that decided it."""
+    return bayesian.claimed(made.guarantee, made.settings, made.touches, accountant)
+
+
 @pytest.fixture(scope="module")
 def plain() -> db.Plan:
     return plan()
@@ -61,8 +71,8 @@ def fed(made: db.Plan, share: float, *, spread: float = 0.0) -> BayesianAccounta
 def test_sigma_follows_from_the_ceiling_so_that_it_cannot_be_passed(plain: db.Plan, labelled: db.Plan) -> None:
     for made in (plain, labelled, plan(BOUGHT)):
         assert made.settings.noise_multiplier == made.noise_multiplier
-        assert 1.999 < bayesian.forecast(made, 1.0) <= 2.0
-        found, figure = bayesian.claimed(made, fed(made, 1.0))
+        assert 1.999 < forecast(made, 1.0) <= 2.0
+        found, figure = claimed(made, fed(made, 1.0))
         assert found.kind == "bayesian-dp"
         assert 1.999 < figure <= 2.0
         assert found.epsilon_mu <= 2.0
@@ -71,9 +81,9 @@ def test_sigma_follows_from_the_ceiling_so_that_it_cannot_be_passed(plain: db.Pl
 def test_a_guess_of_shorter_distances_takes_less_noise_and_may_be_wrong(plain: db.Plan) -> None:
     guessed = plan(expected_distance=0.5)
     assert guessed.noise_multiplier < 0.7 * plain.noise_multiplier
-    assert 1.999 < bayesian.forecast(guessed, 0.5) <= 2.0 < bayesian.forecast(guessed, 1.0)
-    assert bayesian.claimed(guessed, fed(guessed, 0.45, spread=0.2))[0].kind == "bayesian-dp"
-    found, figure = bayesian.claimed(guessed, fed(guessed, 0.9, spread=0.1))
+    assert 1.999 < forecast(guessed, 0.5) <= 2.0 < forecast(guessed, 1.0)
+    assert claimed(guessed, fed(guessed, 0.45, spread=0.2))[0].kind == "bayesian-dp"
+    found, figure = claimed(guessed, fed(guessed, 0.9, spread=0.1))
     assert (found.kind, found) == ("dp", guessed.guarantee.worst_case)
     assert figure > 2.0
 
@@ -91,7 +101,7 @@ def test_a_sigma_that_is_given_stays(plain: db.Plan) -> None:
     rest = plan(IMAGES, labeller_noise=200.0)
     assert rest.settings.labeller_noise == 200.0
     assert rest.noise_multiplier < plan(IMAGES).noise_multiplier
-    assert bayesian.forecast(rest, 1.0) <= 2.0
+    assert forecast(rest, 1.0) <= 2.0
 
 
 def test_the_annotators_share_is_its_share_of_the_cost(labelled: db.Plan) -> None:
@@ -142,10 +152,10 @@ def test_facts_are_composed_into_both_figures() -> None:
         IMAGES, noise_multiplier=5.0, labeller_noise=70.0
     )  # fmt: skip
     assert with_facts.worst_case[0] > without.worst_case[0]
-    assert bayesian.forecast(with_facts, 0.5) > bayesian.forecast(without, 0.5)
+    assert forecast(with_facts, 0.5) > forecast(without, 0.5)
     assert (
-        bayesian.claimed(with_facts, fed(with_facts, 0.5, spread=0.1))[1]
-        > bayesian.claimed(without, fed(without, 0.5, spread=0.1))[1] + 0.01
+        claimed(with_facts, fed(with_facts, 0.5, spread=0.1))[1]
+        > claimed(without, fed(without, 0.5, spread=0.1))[1] + 0.01
     )
 
 
@@ -170,7 +180,7 @@ def test_a_batch_that_is_clipped_is_charged_for_twice_its_bound() -> None:
 def test_whatever_was_measured_below_the_ceiling_the_plans_claim_is_made(labelled: db.Plan, share: float) -> None:
     accountant = fed(labelled, share, spread=0.5)
     alone = accountant.epsilon(DELTA)
-    found, figure = bayesian.claimed(labelled, accountant)
+    found, figure = claimed(labelled, accountant)
     assert alone < figure < 2.0  # the annotator is in it
     assert found == labelled.guarantee
     assert found.epsilon_mu == 2.0
@@ -191,15 +201,15 @@ def test_it_is_what_equation_9_gives_for_both_parts(labelled: db.Plan) -> None:
     annotator = 60 * orders * (orders + 1) / 2 / own.labeller_noise**2
     left = math.log(DELTA * (1 - own.gamma_share))
     expected = np.min((np.array(critic) + annotator - left) / orders)
-    assert bayesian.claimed(labelled, accountant)[1] == pytest.approx(expected, rel=1e-6)
-    assert bayesian.forecast(labelled, 0.4) == pytest.approx(expected, rel=1e-6)
+    assert claimed(labelled, accountant)[1] == pytest.approx(expected, rel=1e-6)
+    assert forecast(labelled, 0.4) == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_run_that_was_not_measured_to_its_end_claims_its_worst_case(plain: db.Plan) -> None:
     short = BayesianAccountant(plain.settings.orders, plain.settings.steps, max_distance=1.0, gamma=1e-20)
     short.step([0.1, 0.2, 0.3], plain.noise_multiplier, plain.sample_rate)
     for accountant in (None, short):
-        found, figure = bayesian.claimed(plain, accountant)
+        found, figure = claimed(plain, accountant)
         assert (found.kind, figure) == ("dp", math.inf)
         assert (found.epsilon, found.delta) == plain.worst_case
 
@@ -235,7 +245,7 @@ def test_it_says_what_is_known_beforehand_and_what_is_not(labelled: db.Plan) -> 
     assert f"worst case: ε = {epsilon:g}, δ = {delta:g}" in told
     assert "Known beforehand: σ, q, T and the worst case; ε_μ is at most 2; under the ceiling: yes" in told
     assert "Not known beforehand: how long gradient distances are" in told
-    assert f"{db.guarantee.figure(bayesian.forecast(labelled, 0.5))} (0.5)" in told
+    assert f"{db.guarantee.figure(forecast(labelled, 0.5))} (0.5)" in told
     assert "The confidence of ε_μ is spent over all orders (union bound); it stays internal" in told
     assert "Claim if the ε_μ that is measured is at most the ceiling: (ε_μ ≤ 2, δ_μ=1e-10)-Bayesian DP" in told
     assert f"Claim if it is not: (ε={epsilon:g}, δ={delta:g})-differentially private" in told

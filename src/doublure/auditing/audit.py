@@ -15,6 +15,7 @@ from doublure.errors import SettingError
 from doublure.evaluate.evaluation import about, load_both
 from doublure.measures.tables.evaluation import versions
 from doublure.run.folder import RunFolder
+from doublure.run.loading import synthesizer_of
 from doublure.run.synthesizer import Synthesizer
 from doublure.support.progress import Progress, Silent
 
@@ -51,7 +52,7 @@ def audit(
         syn, kept = run, None
     else:
         folder = RunFolder.open(Path(run))
-        syn, kept = folder.synthesizer(), folder.load()
+        syn, kept = synthesizer_of(folder), folder.load()
     world = world_around(syn, real, holdout, inside=Inside(syn, kept), seed=seed, shadows=shadows, progress=listener)
     found = table.run(world, wanted)
     return AttackReport(about=about(syn), claim=world.claim, attacks=found, seed=seed, versions=versions())

@@ -78,8 +78,8 @@ class Inside:
 
     def noise(self, n: int, rng: np.random.Generator) -> Floats:
         """Return ``(n, Z)`` noise as the generator takes it."""
-        width = getattr(self._settings, "sample_noise", getattr(self._settings, "noise_width", 1))
-        return rng.standard_normal((n, width))
+        plan = self._syn.plan
+        return rng.standard_normal((n, methods.method(plan.method).sample_noise(plan.settings)))
 
     def generated(self, noise: Floats, conditions: Any) -> Floats:
         """Return ``(N, D)`` bodies."""
@@ -213,7 +213,7 @@ def refitting(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> Refit
                 check_stop=lambda: None,
                 checkpoints=memory,
                 seed=seed,
-                delta_mu=plan.delta if plan.guarantee.kind == "bayesian-dp" else None,
+                delta_mu=plan.guarantee.delta_mu,
             )
         )
         return Again(

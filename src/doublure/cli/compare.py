@@ -30,7 +30,7 @@ def compare(
     """Put runs of our own side by side. Internal: computed on real data."""
     from doublure import evaluate as measures
     from doublure.report import check_places
-    from doublure.run.folder import load
+    from doublure.run.loading import load
 
     names = [str(run) for run in runs]
     if len(set(names)) < len(names):

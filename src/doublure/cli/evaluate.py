@@ -41,8 +41,9 @@ def evaluate(
     from doublure.guarantee import figure
     from doublure.measures.images.feature_extractors import asked_for
     from doublure.report import check_places
-    from doublure.run.fitting import use_threads
-    from doublure.run.folder import RunFolder, load
+    from doublure.run.folder import RunFolder
+    from doublure.run.loading import load
+    from doublure.support.devices import use_threads
 
     syn = load(run)
     if claim:

@@ -35,8 +35,8 @@ def inspect(
     """Look for signs of a broken pipeline in artificial images alone. No real record is read."""
     from doublure import evaluate as measures
     from doublure.report import check_places
-    from doublure.run.fitting import use_threads
-    from doublure.run.folder import load
+    from doublure.run.loading import load
+    from doublure.support.devices import use_threads
 
     places = [os.path.realpath(place) for place in (run, *(against or []))]
     if len(set(places)) < len(places):

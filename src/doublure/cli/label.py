@@ -43,7 +43,7 @@ def out(
 ) -> Outcome:
     """Write artificial images, and a labels.csv to fill in."""
     from doublure.releasing.labelling import hand_out
-    from doublure.run.folder import load
+    from doublure.run.loading import load
     from doublure.support.files import check_output
 
     check_output(folder)
@@ -84,7 +84,7 @@ def curve(
     """Say how far so many labels get a student on real images, beside as many real ones. Internal."""
     from doublure.measures.images.label_curve import label_curve, student_named
     from doublure.releasing.labelling import read_back
-    from doublure.run.fitting import use_threads
+    from doublure.support.devices import use_threads
 
     who = student_named(student)
     if threads is not None:
@@ -110,8 +110,8 @@ def public(
     """Write artificial images, labelled by a classifier that is taught on labelled public images."""
     from doublure.data.images.writing import check_ending
     from doublure.releasing.labelling import by_classifier
-    from doublure.run.fitting import use_threads
-    from doublure.run.folder import load
+    from doublure.run.loading import load
+    from doublure.support.devices import use_threads
     from doublure.support.files import check_output
 
     check_output(out)

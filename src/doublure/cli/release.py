@@ -35,7 +35,7 @@ def release(
 ) -> Outcome:
     """Write a bundle to publish: data, card and dictionary."""
     from doublure.releasing.bundle import release as write
-    from doublure.run.folder import load
+    from doublure.run.loading import load
     from doublure.schema.kinds import RECORDS
 
     wanted = [form.strip() for word in formats or () for form in word.split(",") if form.strip()]

@@ -32,7 +32,7 @@ def sample(
 ) -> Outcome:
     """Make artificial records; it costs nothing."""
     from doublure.releasing.writing import write_sample
-    from doublure.run.folder import load
+    from doublure.run.loading import load
     from doublure.schema.kinds import RECORDS
     from doublure.support.files import check_output
 

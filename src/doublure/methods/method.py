@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from doublure.access import Access
 from doublure.errors import SettingError
-from doublure.guarantee import Kind
+from doublure.guarantee import Guarantee, Kind
 from doublure.private.noise import SourceName
 from doublure.schema import ResolvedSchema, Schema
 from doublure.support.progress import Progress, Silent
@@ -338,6 +338,8 @@ class StageCheckpoints:
 class Method(Protocol):
     """One way to train a generator.
 
+    What has a default is right for a method whose noise the plan calibrates, and which claims what was planned.
+
     Attributes:
         name: As it is asked for.
         kinds: The kinds of data that it takes.
@@ -370,6 +372,115 @@ class Method(Protocol):
 
     def train(self, job: Job) -> nn.Module:
         """Train and return the generator to release."""
+
+    # -- figures of the settings ---------------------------------------------------------------------------------
+
+    def sample_noise(self, settings: MethodSettings) -> int:
+        """Return how many standard normal numbers a sample takes for a record."""
+        return 1
+
+    def max_grad_norm(self, settings: MethodSettings) -> float | None:
+        """Return C, where one bound clips all gradients."""
+        return None
+
+    def noise_source(self, settings: MethodSettings) -> str:
+        """Return what a claim names as the source of its noise, where that is not exact by itself."""
+        return settings.stream
+
+    def estimation(self, settings: MethodSettings) -> Estimation | None:
+        """Return how the expected loss is estimated afterwards, if it is."""
+        return None
+
+    # -- noise and claim -----------------------------------------------------------------------------------------
+
+    def decide_noise(
+        self, schema: Schema, settings: MethodSettings, learned: tuple[Access, ...], *, epsilon: float, delta: float
+    ) -> MethodSettings:
+        """Return the settings with the noise decided that they fix, and the plan does not calibrate.
+
+        Args:
+            schema: The public facts.
+            settings: Settled.
+            learned: The accesses that buy facts.
+            epsilon: The total that was asked for, or the ceiling on ε_μ.
+            delta: The total δ, or δ_μ.
+
+        Raises:
+            SettingError: No noise is enough.
+        """
+        return settings
+
+    def fixed_noise(self, settings: MethodSettings) -> FixedNoise | None:
+        """Return the noise that the settings fix; None: the plan calibrates it to the ε that was asked for."""
+        return None
+
+    def planned_claim(
+        self, composed: Guarantee, settings: MethodSettings, *, epsilon: float, delta: float
+    ) -> Guarantee:
+        """Return what a plan claims.
+
+        Args:
+            composed: The (ε, δ) that everything composes to, of kind dp.
+            settings: With all noise decided.
+            epsilon: What was asked for.
+            delta: What was asked for.
+        """
+        return composed
+
+    def forecast(self, planned: Guarantee, settings: MethodSettings, touches: tuple[Access, ...]) -> tuple[str, ...]:
+        """Return what a plan says, line by line, of figures that are measured afterwards."""
+        return ()
+
+    def final_claim(
+        self,
+        planned: Guarantee,
+        settings: MethodSettings,
+        touches: tuple[Access, ...],
+        measured: BayesianAccountant | None,
+    ) -> tuple[Guarantee, dict[str, Any] | None]:
+        """Return what a finished run claims, and the figures that decided it, which stay internal; None: nothing did.
+
+        Args:
+            planned: The plan's claim.
+            settings: The plan's.
+            touches: All accesses of the plan.
+            measured: What the training has handed to :attr:`Job.measured`, if it has.
+        """
+        return planned, None
+
+    def may_claim(self, stated: Guarantee, planned: Guarantee, settings: MethodSettings) -> bool:
+        """Whether a run can end with a claim other than the planned one, as far as the plan can tell."""
+        return stated == planned
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedNoise:
+    """Noise that settings fix.
+
+    Attributes:
+        multiplier: σ.
+        delta: The δ at which the composition's ε follows from it.
+    """
+
+    multiplier: float
+    delta: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimation:
+    """How an expected privacy loss is estimated, fixed before any record is read.
+
+    Attributes:
+        pairs: N, from how many real records; γ is 1/(N + 1).
+        features: In what distances are measured.
+        artificial: On how many synthetic records.
+        seed: Fixes which records these are.
+    """
+
+    pairs: int
+    features: str
+    artificial: int
+    seed: int
 
 
 def settings_of(method: Method, kind: str, given: dict[str, Any]) -> MethodSettings:

@@ -1,5 +1,6 @@
 """What a run will do and cost, before any record is read."""
 
-from doublure.planning.planner import Plan, plan
+from doublure.planning.plan import Plan
+from doublure.planning.planner import plan
 
 __all__ = ["Plan", "plan"]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Real
 
-from doublure.access import Access
+from doublure.access import Access, events
 from doublure.errors import SchemaError, SettingError
 from doublure.guarantee import figure
 from doublure.methods.method import Method, refuse_loose_delta
@@ -122,11 +121,6 @@ def learned_facts(schema: Schema, discovery_delta: float) -> tuple[Access, ...]:
         purpose = _PURPOSES[question.fact].format(column=question.column)
         accesses.append(Access(purpose=purpose, event=event, epsilon=question.epsilon, delta=delta, path=question.path))
     return tuple(accesses)
-
-
-def events(accesses: Iterable[Access]) -> list[Event]:
-    """Return what the accountant composes."""
-    return [access.event for access in accesses if access.event is not None]
 
 
 def refuse_used_up(learned: tuple[Access, ...], epsilon: float, delta: float, accountant: str) -> None:

@@ -10,12 +10,10 @@ from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
 
 if TYPE_CHECKING:
     from doublure.access import Access
-    from doublure.planning.planner import Plan
-
-_SHARES = (0.75, 0.5, 0.25, 0.1)
+    from doublure.planning.contents import PlanContents
 
 
-def explain(made: Plan) -> str:
+def explain(made: PlanContents) -> str:
     """Return a plan in words and figures."""
     lines = [f"Method {made.method}: {table.METHODS[made.method]}"]
     unit = made.unit
@@ -34,7 +32,7 @@ def explain(made: Plan) -> str:
     said = made.guarantee
     lines += [f"  {who}: {what}" for who, what in beside(said.kind, said.model_dump())]
     lines += _noise(made)
-    lines += _known_and_not(made)
+    lines += table.method(made.method).forecast(said, made.settings, made.touches)
     time = _duration(made.seconds_estimate)
     lines.append(f"A fit needs about {made.memory_bytes / 1e9:.1f} GB, and {time} of one core of this machine")
     settings = ", ".join(f"{key}={value}" for key, value in made.settings.shown().items() if value is not None)
@@ -45,7 +43,7 @@ def explain(made: Plan) -> str:
     return "\n".join(lines)
 
 
-def _budget(made: Plan) -> str:
+def _budget(made: PlanContents) -> str:
     if made.epsilon is None:
         return f"No budget: {'nothing is protected' if made.guarantee.kind == 'none' else 'no ε is claimed'}"
     if made.worst_case is None:
@@ -57,24 +55,7 @@ def _budget(made: Plan) -> str:
     )
 
 
-def _known_and_not(made: Plan) -> list[str]:
-    """Return what a Bayesian claim will come to, as far as that is known before a record is read."""
-    if made.worst_case is None:
-        return []
-    from doublure.methods.bayesgan.claim import forecast
-
-    most = forecast(made, 1.0)
-    fixed = "yes" if most <= (made.epsilon or 0.0) * (1 + 1e-9) else "not for sure"
-    guesses = ", ".join(f"{figure(forecast(made, share))} ({share:g})" for share in _SHARES)
-    return [
-        f"Known beforehand: σ, q, T and the worst case; ε_μ is at most {figure(most)}; under the ceiling: {fixed}",
-        "Not known beforehand: how long gradient distances are, and so ε_μ. It would be, if each were this share of "
-        f"the longest there can be: {guesses}",
-        "The confidence of ε_μ is spent over all orders (union bound); it stays internal, its ceiling is claimed",
-    ]
-
-
-def _claims(made: Plan) -> list[str]:
+def _claims(made: PlanContents) -> list[str]:
     if made.worst_case is None:
         return [f"Claim: {made.guarantee.sentence}"]
     return [
@@ -94,7 +75,7 @@ def _figures(epsilon: float, delta: float | None) -> str:
     return f"ε = {figure(epsilon):<9} δ = {figure(delta)}" if delta else f"ε = {figure(epsilon)}"
 
 
-def _noise(made: Plan) -> list[str]:
+def _noise(made: PlanContents) -> list[str]:
     """Return how loud the noise is, as far as it applies: σ, C, q and T, or the counts' standard deviation."""
     found = []
     alone = sum(isinstance(access.event, GaussianEvent) for access in made.touches) == 1

@@ -8,14 +8,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, get_args
 
+from doublure.access import events
 from doublure.errors import InputError, SettingError
 from doublure.guarantee import FLOATING, Guarantee
 from doublure.methods import choice
 from doublure.methods import registry as table
-from doublure.methods.bayesgan.claim import noise_of
 from doublure.methods.method import settings_of
-from doublure.planning.budget import Budget, events
-from doublure.planning.planner import VERSION, Plan, assemble, with_prices
+from doublure.planning.assembling import assemble, with_prices
+from doublure.planning.budget import Budget
+from doublure.planning.contents import VERSION, PlanContents
 from doublure.private import accounting
 from doublure.private.noise import SourceName
 from doublure.schema import Schema
@@ -24,8 +25,8 @@ _PRICE_TOLERANCE = 0.01
 _LARGEST_ESTIMATE = 1e18
 
 
-def read(data: Mapping[str, Any], name: str, *, reprice: bool) -> Plan:
-    """Return the plan of a JSON object; see :meth:`doublure.planning.Plan.from_json`.
+def read(data: Mapping[str, Any], name: str, *, reprice: bool) -> PlanContents:
+    """Return the contents of a JSON object; see :meth:`doublure.planning.Plan.from_json`.
 
     Raises:
         InputError: It is no plan, of another version, or says something that does not follow from its settings.
@@ -46,7 +47,7 @@ def _edited(name: str, key: str) -> InputError:
     return InputError("does not follow from the plan's settings", field=f"{name} {key}", remedy="make the plan again")
 
 
-def _reassembled(data: Mapping[str, Any], name: str) -> Plan:
+def _reassembled(data: Mapping[str, Any], name: str) -> PlanContents:
     """Build the plan that the file's settings give, with the prices and estimates that the file says."""
     try:
         schema = Schema.from_plain(data["schema"])
@@ -54,8 +55,9 @@ def _reassembled(data: Mapping[str, Any], name: str) -> Plan:
         settings = chosen.settle(schema, settings_of(chosen, schema.kind, dict(data["settings"])))
         budget = Budget.of(chosen, schema, data["epsilon"], data["delta"])
         _check_accountant(data["accountant"], budget)
-        worst = float(data["guarantee"]["epsilon"]) if chosen.guarantee == "bayesian-dp" else None
-        noise = data["noise_multiplier"] if worst is None else noise_of(settings)
+        fixed = chosen.fixed_noise(settings)
+        noise = data["noise_multiplier"] if fixed is None else fixed.multiplier
+        worst = None if fixed is None else (float(data["guarantee"]["epsilon"]), fixed.delta)
         made = assemble(chosen, schema, settings, budget, data["accountant"], noise, worst)
         prices = [access["epsilon"] for access in data["touches"]]
         touches = tuple(replace(access, epsilon=price) for access, price in zip(made.touches, prices, strict=True))
@@ -87,7 +89,7 @@ def _check_accountant(accountant: object, budget: Budget) -> None:
         raise SettingError("is not an accountant", field="accountant", remedy="make the plan again")
 
 
-def _recheck(made: Plan, name: str) -> None:
+def _recheck(made: PlanContents, name: str) -> None:
     """Compose the accesses again: a price may differ in its last digits between machines, the total may not pass."""
     fresh = with_prices(made)
     for written, priced in zip(made.touches, fresh.touches, strict=True):

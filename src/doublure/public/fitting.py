@@ -17,9 +17,9 @@ from doublure.private.noise import source
 from doublure.public.facts import Provenance, PublicFacts, made_of
 from doublure.public.folder import PublicFolder, PublicWeights, read_weights
 from doublure.public.settings import PublicSettings, read, settled
-from doublure.run.fitting import check_device, use_threads
 from doublure.schema import ResolvedSchema, Schema
 from doublure.support import seeding
+from doublure.support.devices import check_device, use_threads
 from doublure.support.progress import Progress, Silent
 from doublure.support.stopping import StopSignal
 

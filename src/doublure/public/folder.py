@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from doublure.errors import InputError, RunFolderError, SettingError, escaped
 from doublure.public.facts import VERSION, PublicFacts, parsed
 from doublure.public.settings import read as read_settings
-from doublure.run.folder import all_finite, read_tensors, sha256_of
 from doublure.support import files
+from doublure.support.tensors import all_finite, read_tensors, sha256_of
 
 if TYPE_CHECKING:
     from torch import Tensor

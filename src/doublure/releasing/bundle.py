@@ -27,7 +27,6 @@ from doublure.ledger.request import facts
 from doublure.private.executed import Executed, as_priced
 from doublure.releasing.verifying import CARD, VERSION, claims_sha256, verify
 from doublure.releasing.writing import FORMS, write_sample
-from doublure.run.folder import sha256_of
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema import ResolvedSchema
 from doublure.schema.columns import label
@@ -36,6 +35,7 @@ from doublure.schema.kinds import RECORDS
 from doublure.schema.series import SeriesSchema
 from doublure.support import files, seeding
 from doublure.support.progress import Progress
+from doublure.support.tensors import sha256_of
 
 _PAGE, _DICTIONARY = "card.html", "dictionary.json"
 _REVIEW_YEARS = 2

@@ -13,12 +13,12 @@ from typing import Any
 
 from doublure.advisories import REMEDY, known_fault
 from doublure.errors import GateFailed, InputError, LedgerError, RunFolderError
-from doublure.guarantee import Guarantee
+from doublure.guarantee import Guarantee, may_state_what_was_measured
 from doublure.ledger import Ledger
 from doublure.ledger.chain import canonical
 from doublure.releasing.repricing import TOLERANCE, epsilon_of
-from doublure.run.folder import sha256_of
 from doublure.support import files
+from doublure.support.tensors import sha256_of
 
 VERSION = 1
 CARD = "card.json"
@@ -114,7 +114,7 @@ def _checked_claim(card: dict[str, Any]) -> Guarantee:
     try:
         guarantee = Guarantee.from_json(written)
     except RunFolderError:
-        measured = written.get("kind") == "bayesian-dp"
+        measured = may_state_what_was_measured(written)
         old = ", or states ε_μ as it was measured, as an older doublure did" if measured else ""
         raise _failed(f"does not hold together{old}", "card guarantee") from None
     if card.get("watermark") != guarantee.watermark:

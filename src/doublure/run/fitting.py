@@ -33,7 +33,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -63,11 +62,14 @@ from doublure.private import facts
 from doublure.private.executed import Executed
 from doublure.private.mechanism import Mechanism
 from doublure.private.noise import source
-from doublure.run.folder import RunFolder, all_finite
+from doublure.run.folder import RunFolder
+from doublure.run.loading import synthesizer_of
 from doublure.schema import ResolvedSchema
 from doublure.support import seeding
+from doublure.support.devices import check_device, use_threads
 from doublure.support.progress import Progress, Silent
 from doublure.support.stopping import StopSignal
+from doublure.support.tensors import all_finite
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -207,7 +209,7 @@ def _finished(folder: RunFolder, ledger: Ledger) -> Synthesizer | None:
         if record.kind == "close" and record.body["id"] == reservation and record.body["status"] == "done":
             folder.sweep()
             folder.update_run(status="done", generator_sha256=record.body["artefact_sha256"])
-            return folder.synthesizer()
+            return synthesizer_of(folder)
     return None
 
 
@@ -417,7 +419,7 @@ class _Run:
             seed=self._seed,
             device=device,
             log=self._folder.log,
-            delta_mu=plan.delta if plan.guarantee.kind == "bayesian-dp" else None,
+            delta_mu=plan.guarantee.delta_mu,
             measured=self._measure,
         )
         generator = methods.method(plan.method).train(job)
@@ -436,7 +438,7 @@ class _Run:
         self._folder.save_guarantee(claim)
         self._reservation.close("done", steps=self._reservation.authorised, artefact_sha256=sha256, claimed=claim.kind)
         self._folder.update_run(status="done", generator_sha256=sha256)
-        return self._folder.synthesizer()
+        return synthesizer_of(self._folder)
 
     def _write_what_ran(self) -> None:
         """Write down what ran; not where the word of an earlier session is gone, as then nobody knows."""
@@ -448,18 +450,12 @@ class _Run:
 
     def _claim(self) -> Guarantee:
         """Return what may be claimed: what was planned, or what has been measured since."""
-        plan = self._plan
-        if plan.guarantee.kind != "bayesian-dp":
-            return plan.guarantee
-        from doublure.methods.bayesgan.claim import claimed
-
-        guarantee, found = claimed(plan, self._estimate)
+        plan, method = self._plan, methods.method(self._plan.method)
+        guarantee, figures = method.final_claim(plan.guarantee, plan.settings, plan.touches, self._estimate)
         if self._reservation.claimed != plan.guarantee.kind:  # an earlier session found so, and was cut off
             guarantee = plan.guarantee.worst_case
-        said = {"epsilon_mu": found if math.isfinite(found) else None, "delta_mu": plan.delta, "ceiling": plan.epsilon}
-        self._folder.save_estimate(
-            {"computed_on": "private gradients: do not publish", "claimed": guarantee.kind} | said
-        )
+        if figures is not None:
+            self._folder.save_estimate({**figures, "claimed": guarantee.kind})
         return guarantee
 
     # -- spending ------------------------------------------------------------------------------------------------
@@ -561,32 +557,3 @@ def _executed(folder: RunFolder, plan: Plan) -> Executed | None:
 def _machine(plan: Plan) -> dict[str, Any]:
     """The figures of a plan that differ between machines and bind nobody."""
     return {"seconds_estimate": plan.seconds_estimate, "memory_bytes": plan.memory_bytes}
-
-
-def check_device(device: str) -> None:
-    """Refuse a device that torch does not have here.
-
-    Raises:
-        SettingError: Naming the remedy.
-    """
-    if device == "cpu":
-        return
-    import torch
-
-    try:
-        torch.zeros(1, device=device).item()
-    except (RuntimeError, AssertionError, NotImplementedError):
-        raise SettingError(f"torch has no {device!r} here", field="device", remedy="use cpu; see doctor") from None
-
-
-def use_threads(threads: int) -> None:
-    """Let torch use so many CPU threads.
-
-    Raises:
-        SettingError: It is not at least one.
-    """
-    import torch
-
-    if threads < 1:
-        raise SettingError("must be at least 1", field="threads", remedy="leave it out")
-    torch.set_num_threads(threads)

@@ -31,27 +31,24 @@ from typing import TYPE_CHECKING, Any
 from doublure._version import __version__
 from doublure.advisories import REMEDY, known_fault
 from doublure.errors import InputError, PrivacyWarning, RunFolderError, printable
-from doublure.guarantee import Guarantee
-from doublure.methods import registry as table
-from doublure.methods.method import encoder_for
+from doublure.guarantee import Guarantee, may_state_what_was_measured
 from doublure.planning import Plan
 from doublure.schema import ResolvedSchema
 from doublure.support import files
+from doublure.support.tensors import damaged, read_tensors, sha256_of
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from doublure.run.synthesizer import Synthesizer
-
 VERSION = 1
 _EXECUTED = "executed.json"
-_LARGEST_WEIGHTS = 20_000_000_000
+GENERATOR = "generator.safetensors"
 _FILES = (
     "run.json",
     "plan.json",
     "schema.yaml",
     "guarantee.json",
-    "generator.safetensors",
+    GENERATOR,
     "log.jsonl",
     "executed.json",
 )
@@ -137,7 +134,7 @@ class RunFolder:
         try:
             file = path.open("rb+")
         except OSError:
-            raise _damaged(path) from None
+            raise damaged(path) from None
         with file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -148,7 +145,7 @@ class RunFolder:
             except OSError:
                 pass  # no locks here
             if not path.exists() or not os.path.samestat(os.fstat(file.fileno()), path.stat()):
-                raise _damaged(path)  # removed between the two
+                raise damaged(path)  # removed between the two
             try:
                 yield self
             finally:
@@ -240,7 +237,7 @@ class RunFolder:
             return Plan.from_json(written, reprice=False)
         except InputError:
             claim = written.get("guarantee")
-            if isinstance(claim, dict) and claim.get("kind") == "bayesian-dp":
+            if isinstance(claim, dict) and may_state_what_was_measured(claim):
                 message = "states a Bayesian claim that this doublure does not make"
                 remedy = "plan again, and fit anew; do not release it with an older one, which states the measured ε_μ"
                 raise RunFolderError(message, field=self.path, remedy=remedy) from None
@@ -309,31 +306,26 @@ class RunFolder:
         metadata = {"doublure": __version__, "watermark": guarantee.watermark, **_described(schema, plan, guarantee)}
         tensors = {name: value.detach().cpu().contiguous() for name, value in generator.state_dict().items()}
         content = save(tensors, metadata)
-        files.write_atomic(self.path / "generator.safetensors", lambda file: file.write(content))
+        files.write_atomic(self.path / GENERATOR, lambda file: file.write(content))
         return hashlib.sha256(content).hexdigest()
 
-    def load_generator(self, schema: ResolvedSchema, plan: Plan) -> nn.Module:
-        """Read the weights into a generator of the shape that the plan gives.
+    def load_weights(self, schema: ResolvedSchema, plan: Plan) -> dict[str, Tensor]:
+        """Return the generator's weights.
 
         Raises:
-            RunFolderError: The file is missing, damaged, of another shape, or not the one that ``run.json``, the schema
-                and the plan beside it belong to.
+            RunFolderError: The file is missing, damaged, or not the one that ``run.json``, the schema and the plan
+                beside it belong to.
         """
-        path = self.path / "generator.safetensors"
+        path = self.path / GENERATOR
         metadata, tensors = read_tensors(path)
         if sha256_of(path) != self.run.get("generator_sha256"):
-            raise _damaged(path)
+            raise damaged(path)
         for name, written in _described(schema, plan, self.guarantee).items():
             if metadata.get(name) != written:
                 raise RunFolderError(
                     f"was made with another {name}", field=_short(path), remedy="the run folder was edited"
                 )
-        generator = table.method(plan.method).build(encoder_for(schema, plan.settings), plan.settings, seed=0)
-        try:
-            generator.load_state_dict(tensors)
-        except RuntimeError:
-            raise _damaged(path) from None
-        return generator.eval()
+        return tensors
 
     # -- checkpoints (methods.base.Checkpoints) --------------------------------------------------------------------
 
@@ -358,7 +350,7 @@ class RunFolder:
             return None
         step = read_tensors(path)[0].get("step", "")
         if not (step.isascii() and step.isdigit()):
-            raise _damaged(path)
+            raise damaged(path)
         return int(step)
 
     def refuse_other_records(self, fingerprint: str) -> None:
@@ -431,49 +423,32 @@ class RunFolder:
         except OSError as error:
             raise files.Unwritable(self.path / "log.jsonl", error) from None
 
-    # -- whole synthesizers --------------------------------------------------------------------------------------
+    # -- whole runs ----------------------------------------------------------------------------------------------
 
     @classmethod
-    def export(cls, path: Path, syn: Synthesizer) -> None:
-        """Write a fitted synthesizer as a run folder, whole or not at all."""
-        folder = cls.create(path, syn.plan)
+    def export(
+        cls,
+        path: Path,
+        *,
+        plan: Plan,
+        schema: ResolvedSchema,
+        guarantee: Guarantee,
+        generator: nn.Module,
+        run: Mapping[str, Any],
+        executed: list[dict[str, Any]] | None,
+    ) -> None:
+        """Write a finished run as a folder, whole or not at all."""
+        folder = cls.create(path, plan)
         try:
-            folder.save_schema(syn.schema)
-            folder.save_guarantee(syn.guarantee)
-            if syn.executed is not None:
-                folder.save_executed(syn.executed)
-            sha256 = folder.save_generator(syn.generator, syn.schema, syn.plan, syn.guarantee)
-            folder.write_run({**syn.run, "status": "done", "generator_sha256": sha256})
+            folder.save_schema(schema)
+            folder.save_guarantee(guarantee)
+            if executed is not None:
+                folder.save_executed(executed)
+            sha256 = folder.save_generator(generator, schema, plan, guarantee)
+            folder.write_run({**run, "status": "done", "generator_sha256": sha256})
         except BaseException:
             folder.discard()
             raise
-
-    def synthesizer(self) -> Synthesizer:
-        """Read a finished run.
-
-        Raises:
-            RunFolderError: The run is not finished, or a file is damaged.
-        """
-        from doublure.run.synthesizer import Synthesizer
-
-        run = self.run
-        schema = self.schema
-        if run.get("status") != "done":
-            raise RunFolderError("is not finished", field=self.path, remedy="go on with doublure fit --resume")
-        if schema is None:
-            raise _damaged(self.path / "schema.yaml")
-        plan, guarantee = self.plan, self.guarantee
-        if not plan.may_claim(guarantee):
-            raise RunFolderError(
-                "is not what the plan gives",
-                field=_short(self.path / "guarantee.json"),
-                remedy="the run folder was edited",
-            )
-        generator = self.load_generator(schema, plan)
-        facts = {key: value for key, value in run.items() if key not in ("version", "status")}
-        return Synthesizer(
-            schema=schema, plan=plan, guarantee=guarantee, generator=generator, run=facts, executed=self.executed
-        )
 
     def _json(self, name: str, shape: type = dict) -> Any:
         try:
@@ -484,62 +459,12 @@ class RunFolder:
             ) from None
 
 
-def load(path: str | Path) -> Synthesizer:
-    """Read a finished run folder.
-
-    Raises:
-        RunFolderError: There is none, it is not finished, or it is damaged.
-    """
-    return RunFolder.open(Path(path)).synthesizer()
-
-
-def read_tensors(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """Read a safetensors file, metadata and tensors; nothing in it is executed.
-
-    Raises:
-        RunFolderError: It is missing or damaged.
-    """
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        if not path.is_file() or path.stat().st_size > _LARGEST_WEIGHTS:  # a pipe would be waited for
-            raise _damaged(path)
-        with safe_open(path, framework="pt") as file:
-            return dict(file.metadata() or {}), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (OSError, SafetensorError, ValueError, KeyError, AttributeError, RuntimeError):
-        raise _damaged(path) from None
-
-
-def all_finite(tensors: Mapping[str, Tensor]) -> bool:
-    """Return whether none of them holds a number that is not finite."""
-    return all(bool(value.isfinite().all()) for value in tensors.values())
-
-
-def sha256_of(path: Path) -> str:
-    """Return a file's SHA-256.
-
-    Raises:
-        RunFolderError: It cannot be read.
-    """
-    try:
-        if not path.is_file():  # a pipe would be waited for
-            raise _damaged(path)
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
-        raise _damaged(path) from None
-
-
 def _described(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> dict[str, str]:
     """Return the schema and the plan as the generator's file carries them; the claim, where the plan has two."""
     documents = {"schema": schema.to_plain(), "plan": plan.to_json()}
     if plan.worst_case is not None:
         documents["guarantee"] = guarantee.to_json()
     return {name: json.dumps(document, ensure_ascii=False) for name, document in documents.items()}
-
-
-def _damaged(path: Path) -> RunFolderError:
-    return RunFolderError("is missing or damaged", field=_short(path), remedy="fit again, or go on with --resume")
 
 
 def _short(path: Path) -> str:

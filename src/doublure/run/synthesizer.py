@@ -14,6 +14,8 @@ import pandas as pd
 
 from doublure.errors import SettingError, printable
 from doublure.guarantee import Guarantee
+from doublure.methods import registry as methods
+from doublure.methods.method import Estimation
 from doublure.planning import Plan
 from doublure.run import conditions as asking
 from doublure.schema import ResolvedSchema
@@ -144,12 +146,10 @@ class Synthesizer:
         Raises:
             SettingError: The fit depended on a setting, there is none of that name, or a value is out of range.
         """
-        from doublure.methods import registry as table
-
         if not settings:
             return self
         plan = replace(self.plan, settings=self.plan.settings.sampling_with(settings))
-        generator = table.method(plan.method).build(self._encoder, plan.settings, seed=0)
+        generator = methods.method(plan.method).build(self._encoder, plan.settings, seed=0)
         generator.load_state_dict(self.generator.state_dict())
         return replace(self, plan=plan, generator=generator.eval())
 
@@ -157,7 +157,15 @@ class Synthesizer:
         """Write a run folder that :func:`doublure.load` reads."""
         from doublure.run.folder import RunFolder
 
-        RunFolder.export(Path(path), self)
+        RunFolder.export(
+            Path(path),
+            plan=self.plan,
+            schema=self.schema,
+            guarantee=self.guarantee,
+            generator=self.generator,
+            run=self.run,
+            executed=self.executed,
+        )
 
     def stating(self, estimate: Estimate | None) -> Synthesizer:
         """Return the same understudy with an estimate of its expected privacy loss in its guarantee.
@@ -175,11 +183,14 @@ class Synthesizer:
         if estimate is None:
             remedy = "see the report for why"
             raise SettingError("there is no estimate to state", field="claim", remedy=remedy)
-        own: Any = self.plan.settings
-        planned = (own.estimate_pairs, own.estimate_features, own.estimate_artificial, own.estimate_seed)
-        if planned != (estimate.pairs, estimate.features, estimate.artificial, estimate.seed):
-            remedy = "estimate it from {} pairs in the features {} on {} artificial records, with seed {}".format(
-                *planned
+        planned = methods.method(self.plan.method).estimation(self.plan.settings)
+        made = Estimation(
+            pairs=estimate.pairs, features=estimate.features, artificial=estimate.artificial, seed=estimate.seed
+        )
+        if planned is not None and planned != made:
+            remedy = (
+                f"estimate it from {planned.pairs} pairs in the features {planned.features} on {planned.artificial} "
+                f"artificial records, with seed {planned.seed}"
             )
             raise SettingError("was made otherwise than the plan says", field="estimate", remedy=remedy)
         stated = self.guarantee.estimated(mu=estimate.mu, gamma=estimate.gamma, basis=estimate.basis)
@@ -222,8 +233,7 @@ class Synthesizer:
 
         encoder = self._encoder
         source = torch.Generator().manual_seed(int(rng.integers(2**62)))
-        settings = self.plan.settings
-        width = getattr(settings, "sample_noise", getattr(settings, "noise_width", 1))
+        width = methods.method(self.plan.method).sample_noise(self.plan.settings)
         condition = encoder.draw_conditions(size, rng, fixed) if encoder.condition_width else None
         self.generator.eval()
         with torch.inference_mode():

@@ -21,9 +21,9 @@ from doublure.encode.columns import Discrete, Floats
 from doublure.errors import SettingError
 from doublure.measures.classification import Labels
 from doublure.measures.images.classifiers import seen_by, sight
-from doublure.run.folder import sha256_of
 from doublure.schema import Schema
 from doublure.schema.images import ImageSchema
+from doublure.support.tensors import sha256_of
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -15,22 +15,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from doublure.access import Access
+from doublure.access import Access, events
 from doublure.errors import SettingError
-from doublure.guarantee import BAYESIAN_ASSUMPTIONS, CHOICE_OF_KIND, Guarantee, rounded_up
-from doublure.methods.bayesgan.settings import BayesianSettings, bayesian
-from doublure.methods.method import Method, MethodSettings
-from doublure.planning.budget import Budget, events, learned_facts
+from doublure.guarantee import BAYESIAN_ASSUMPTIONS, CHOICE_OF_KIND, Guarantee, figure, rounded_up
+from doublure.methods.bayesgan.settings import BayesianSettings
+from doublure.methods.method import FixedNoise
 from doublure.private import accounting
-from doublure.schema import Schema
+from doublure.private.accounting import GaussianEvent
 
 if TYPE_CHECKING:
-    from doublure.planning.planner import Plan
     from doublure.private.bayesian import BayesianAccountant
 
 _SIGMAS = (1e-4, 1e7)
 _TURNS = 60
 _ROUNDING = 1e-9
+_SHARES = (0.75, 0.5, 0.25, 0.1)
 
 
 @dataclass(frozen=True)
@@ -60,23 +59,30 @@ class _Known:
 # -- beforehand ------------------------------------------------------------------------------------------------------
 
 
-def with_noise(chosen: Method, schema: Schema, settings: MethodSettings, budget: Budget) -> BayesianSettings:
+def with_noise(
+    own: BayesianSettings, learned: Sequence[Access], *, rate: float, ceiling: float, delta: float
+) -> BayesianSettings:
     """Return the settings with every σ decided: those that were not given follow from the ceiling on ε_μ.
 
     At one λ, the one at which the critic needs least noise, full-batch steps spend their share of what the ceiling
     allows, and the critic's steps the rest, if every distance is as long as it is expected to be.
 
+    Args:
+        own: The settings.
+        learned: The accesses that buy facts.
+        rate: q of the critic's lots.
+        ceiling: On ε_μ.
+        delta: δ_μ.
+
     Raises:
         SettingError: The ceiling is lower than anything can be shown to be.
     """
-    own = bayesian(settings)
     if own.noise_multiplier is not None and (own.full_batch_noise is not None or not own.full_batches):
         return own
-    rate = chosen.sample_rate(schema, own) or 1.0
-    known = _Known.of(learned_facts(schema, budget.discovery_delta), own, budget.delta or 0.0)
+    known = _Known.of(learned, own, delta)
     found = []
     for order, cost in zip(own.orders, known.costs, strict=True):
-        allowed = order * (budget.epsilon or 0.0) + math.log(known.left) - cost
+        allowed = order * ceiling + math.log(known.left) - cost
         full = own.full_batch_noise
         if own.full_batches and full is None and allowed > 0:
             full = math.sqrt(own.full_batches * order * (order + 1) / 2 / (own.full_batch_share * allowed))
@@ -88,7 +94,7 @@ def with_noise(chosen: Method, schema: Schema, settings: MethodSettings, budget:
     if not found:
         least = known.epsilon(own.orders, [0.0] * len(own.orders))
         raise SettingError(
-            f"{budget.epsilon:g} is less than can be shown at this delta with these orders",
+            f"{ceiling:g} is less than can be shown at this delta with these orders",
             field="epsilon",
             remedy=f"raise it well above {least:.2g}, or name larger orders",
         )
@@ -121,48 +127,59 @@ def _rounded(sigma: float) -> float:
     return rounded_up(min(sigma, _SIGMAS[1]), 6)
 
 
-def forecast(made: Plan, share: float) -> float:
+def forecast(own: BayesianSettings, touches: Sequence[Access], *, delta: float, share: float) -> float:
     """Return ε_μ if every gradient distance were this share of the largest; with 1, what it cannot pass."""
-    own, rate = bayesian(made.settings), made.sample_rate or 1.0
-    known = _Known.of([access for access in made.touches if not access.estimated], own, made.delta or 0.0)
-    sigma = own.noise_multiplier or 1.0
+    known = _Known.of([access for access in touches if not access.estimated], own, delta)
+    sigma, rate = own.noise_multiplier or 1.0, _critic(touches).sample_rate
     steps = [(own.steps or 1) * _moment(own, order, rate, sigma, share) for order in own.orders]
     return known.epsilon(own.orders, steps)
 
 
-def noise_of(settings: MethodSettings) -> float:
-    """Return σ, once it is decided.
+def _critic(touches: Sequence[Access]) -> GaussianEvent:
+    """Return the steps that sampled distances price."""
+    for access in touches:
+        if access.estimated and isinstance(access.event, GaussianEvent):
+            return access.event
+    raise ValueError("no access is priced by sampled distances")
+
+
+def known_and_not(own: BayesianSettings, planned: Guarantee, touches: Sequence[Access]) -> tuple[str, ...]:
+    """Return what the claim will come to, in words, as far as that is known before a record is read."""
+
+    def at(share: float) -> float:
+        return forecast(own, touches, delta=planned.delta_mu or 0.0, share=share)
+
+    most = at(1.0)
+    fixed = "yes" if most <= (planned.epsilon_mu or 0.0) * (1 + _ROUNDING) else "not for sure"
+    guesses = ", ".join(f"{figure(at(share))} ({share:g})" for share in _SHARES)
+    return (
+        f"Known beforehand: σ, q, T and the worst case; ε_μ is at most {figure(most)}; under the ceiling: {fixed}",
+        "Not known beforehand: how long gradient distances are, and so ε_μ. It would be, if each were this share of "
+        f"the longest there can be: {guesses}",
+        "The confidence of ε_μ is spent over all orders (union bound); it stays internal, its ceiling is claimed",
+    )
+
+
+def fixed_noise(own: BayesianSettings) -> FixedNoise:
+    """Return σ, once it is decided, and δ of the worst case.
 
     Raises:
-        ValueError: It is not.
+        ValueError: σ is not decided.
     """
-    noise = bayesian(settings).noise_multiplier
-    if noise is None:
+    if own.noise_multiplier is None:
         raise ValueError("σ is not decided")
-    return noise
+    return FixedNoise(multiplier=own.noise_multiplier, delta=own.worst_case_delta or 0.0)
 
 
-def delta_of(settings: MethodSettings) -> float:
-    """Return δ of the worst case."""
-    return bayesian(settings).worst_case_delta or 0.0
-
-
-def worst_case(touches: Sequence[Access], settings: MethodSettings, accountant: str) -> float:
-    """Return ε of everything a run touches, whoever a record is from; rounded up to what is printed."""
-    found = accounting.epsilon_of(events(touches), delta_of(settings), accountant=accountant)  # type: ignore[arg-type]
-    return rounded_up(found, 4)
-
-
-def guarantee(worst: Guarantee, settings: MethodSettings, budget: Budget) -> Guarantee:
+def guarantee(worst: Guarantee, own: BayesianSettings, *, ceiling: float, delta: float) -> Guarantee:
     """Return the claim of a run that keeps its ceiling: the ceiling, beside a worst case of kind dp."""
-    own = bayesian(settings)
     return Guarantee.model_validate(
         worst.model_dump()
         | {
             "kind": "bayesian-dp",
-            "epsilon_mu": budget.epsilon,
-            "delta_mu": budget.delta,
-            "gamma": float(f"{own.gamma_share * (budget.delta or 0.0):.6g}"),
+            "epsilon_mu": ceiling,
+            "delta_mu": delta,
+            "gamma": float(f"{own.gamma_share * delta:.6g}"),
             "assumptions": (*worst.assumptions, *BAYESIAN_ASSUMPTIONS),
             "excluded": (*worst.excluded, CHOICE_OF_KIND),
             "distances": own.distances,
@@ -174,26 +191,29 @@ def guarantee(worst: Guarantee, settings: MethodSettings, budget: Budget) -> Gua
 # -- afterwards ------------------------------------------------------------------------------------------------------
 
 
-def claimed(made: Plan, accountant: BayesianAccountant | None) -> tuple[Guarantee, float]:
+def claimed(
+    planned: Guarantee, own: BayesianSettings, touches: Sequence[Access], accountant: BayesianAccountant | None
+) -> tuple[Guarantee, float]:
     """Return what may be claimed once the distances are known, and the ε_μ that decided it, which is internal.
 
     Args:
-        made: The plan.
+        planned: The plan's claim.
+        own: The plan's settings.
+        touches: All accesses of the plan.
         accountant: Fed with all T steps of the critic; None where none was.
 
     Returns:
         The guarantee: the plan's if the estimate is at most its ceiling, else the worst case of kind dp.
     """
-    own = bayesian(made.settings)
     if accountant is None or accountant.steps_taken < (own.steps or 1):
-        return made.guarantee.worst_case, math.inf
-    others = events([access for access in made.touches if not access.estimated])
+        return planned.worst_case, math.inf
+    others = events([access for access in touches if not access.estimated])
     costs, set_aside = accounting.log_moments(others, accountant.orders)
     together = copy.deepcopy(accountant)
     together.add(costs)
     try:
-        found = together.epsilon((made.delta or 0.0) - set_aside)
+        found = together.epsilon((planned.delta_mu or 0.0) - set_aside)
     except SettingError:  # facts and confidence bounds have used up all of δ_μ
-        return made.guarantee.worst_case, math.inf
-    kept = found <= (made.epsilon or 0.0) * (1 + _ROUNDING)
-    return (made.guarantee if kept else made.guarantee.worst_case), found
+        return planned.worst_case, math.inf
+    kept = found <= (planned.epsilon_mu or 0.0) * (1 + _ROUNDING)
+    return (planned if kept else planned.worst_case), found

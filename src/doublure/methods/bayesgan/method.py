@@ -16,6 +16,7 @@ would say nothing else, and would add a chance of failure.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -24,10 +25,11 @@ from pydantic import Field
 
 from doublure.access import Access
 from doublure.errors import SchemaError, SettingError
-from doublure.guarantee import Kind
+from doublure.guarantee import Guarantee, Kind
+from doublure.methods.bayesgan import claim
 from doublure.methods.bayesgan.settings import EPOCHS, OWN, BayesianSettings, _Sigma
 from doublure.methods.dpgan.method import Dpgan, ImageDpganSettings
-from doublure.methods.method import Job, LearningRate, MethodSettings, Work
+from doublure.methods.method import FixedNoise, Job, LearningRate, MethodSettings, Work
 from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
 from doublure.schema.images import LABEL, ImageSchema
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from doublure.encode.encoder import Encoder
+    from doublure.private.bayesian import BayesianAccountant
 
 _PAPER: dict[str, Any] = {
     "loss": "wgan", "weight_clip": 0.01, "n_critic": 5, "lot_size": 64, EPOCHS: 400,
@@ -170,6 +173,53 @@ class Bayesgan(Dpgan):
         if own.full_batches and classes and schema.public_units // classes < _FEW_IMAGES:
             found = (*found, f"some {schema.public_units // classes} images a label are few for an annotator")
         return found
+
+    def sample_noise(self, settings: MethodSettings) -> int:
+        """Return how many numbers of noise a sample takes for a record, an annotator's tries among them."""
+        own = _own(settings)
+        return own.sample_noise if isinstance(own, ImageBayesganSettings) else own.noise_width
+
+    def decide_noise(
+        self, schema: Schema, settings: MethodSettings, learned: tuple[Access, ...], *, epsilon: float, delta: float
+    ) -> MethodSettings:
+        """Decide every σ that was not given, from the ceiling on ε_μ."""
+        rate = self.sample_rate(schema, settings)
+        return claim.with_noise(_own(settings), learned, rate=rate, ceiling=epsilon, delta=delta)
+
+    def fixed_noise(self, settings: MethodSettings) -> FixedNoise:
+        """Return σ, and δ of the worst case."""
+        return claim.fixed_noise(_own(settings))
+
+    def planned_claim(
+        self, composed: Guarantee, settings: MethodSettings, *, epsilon: float, delta: float
+    ) -> Guarantee:
+        """Return the ceiling, beside the worst case."""
+        return claim.guarantee(composed, _own(settings), ceiling=epsilon, delta=delta)
+
+    def forecast(self, planned: Guarantee, settings: MethodSettings, touches: tuple[Access, ...]) -> tuple[str, ...]:
+        """Say what of ε_μ is known beforehand, and what it would be for distances of some lengths."""
+        return claim.known_and_not(_own(settings), planned, touches)
+
+    def final_claim(
+        self,
+        planned: Guarantee,
+        settings: MethodSettings,
+        touches: tuple[Access, ...],
+        measured: BayesianAccountant | None,
+    ) -> tuple[Guarantee, dict[str, Any]]:
+        """Return the ceiling where the ε_μ that was measured keeps it, else the worst case; and that ε_μ, internal."""
+        stated, found = claim.claimed(planned, _own(settings), touches, measured)
+        return stated, {
+            "computed_on": "private gradients: do not publish",
+            "claimed": stated.kind,
+            "epsilon_mu": found if math.isfinite(found) else None,
+            "delta_mu": planned.delta_mu,
+            "ceiling": planned.epsilon_mu,
+        }
+
+    def may_claim(self, stated: Guarantee, planned: Guarantee, settings: MethodSettings) -> bool:
+        """Whether it is the plan's claim, or the worst case that is left where its ceiling was passed."""
+        return stated in (planned, planned.worst_case)
 
     def build(self, encoder: Encoder, settings: MethodSettings, seed: int) -> nn.Module:
         """Return an untrained generator, with its annotator."""

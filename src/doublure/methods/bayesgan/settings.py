@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import Field, field_validator, model_validator
 
-from doublure.methods.method import MethodSettings, refuse_loose_delta
+from doublure.methods.method import refuse_loose_delta
 from doublure.schema import Schema
 from doublure.training.private_gan_settings import PrivateSettings
 
@@ -124,10 +124,3 @@ class BayesianSettings(PrivateSettings):
         else:
             update["worst_case_delta"] = 10.0 ** math.floor(math.log10(0.1 / max(2, schema.public_units)))
         return type(self).model_validate(own.model_dump() | update)
-
-
-def bayesian(settings: MethodSettings) -> BayesianSettings:
-    """Return settings as those of a run that the Bayesian accountant prices."""
-    if not isinstance(settings, BayesianSettings):
-        raise TypeError("a method that claims Bayesian DP needs its settings")
-    return settings

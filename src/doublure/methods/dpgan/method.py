@@ -14,7 +14,7 @@ from pydantic import Field
 
 from doublure.access import Access
 from doublure.guarantee import Kind
-from doublure.methods.method import Job, LearningRate, MethodSettings, Work
+from doublure.methods.method import Job, LearningRate, Method, MethodSettings, Work
 from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
 from doublure.training.gan_settings import TableAdversarialSettings
@@ -64,7 +64,7 @@ _SIZES: dict[str, Any] = {
 }
 
 
-class Dpgan:
+class Dpgan(Method):
     """Clipped, noised critic gradients; see the module."""
 
     name: ClassVar[str] = "dpgan"
@@ -104,6 +104,14 @@ class Dpgan:
         if schema.public_units < _FEW_UNITS:
             return (f"{schema.public_units} units are few for a private GAN; expect rough marginals",)
         return ()
+
+    def sample_noise(self, settings: MethodSettings) -> int:
+        """Return how many numbers of noise a sample takes for a record."""
+        return self._own(settings).noise_width
+
+    def max_grad_norm(self, settings: MethodSettings) -> float:
+        """Return C, the bound on a unit's gradient."""
+        return self._own(settings).max_grad_norm
 
     def build(self, encoder: Encoder, settings: MethodSettings, seed: int) -> nn.Module:
         """Return an untrained generator."""

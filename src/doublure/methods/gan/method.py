@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from doublure.access import Access
 from doublure.guarantee import Kind
-from doublure.methods.method import Job, MethodSettings, Work
+from doublure.methods.method import Job, Method, MethodSettings, Work
 from doublure.schema import Schema
 from doublure.training.gan_settings import AdversarialSettings, TableAdversarialSettings
 from doublure.training.image_gan_settings import ImageAdversarialSettings, refuse_unsteered
@@ -34,7 +34,7 @@ class SeriesGanSettings(SeriesAdversarialSettings):
     """The settings of ``gan`` on time series."""
 
 
-class Gan:
+class Gan(Method):
     """A GAN that promises nothing; see the module.
 
     Attributes:
@@ -76,6 +76,10 @@ class Gan:
     def warnings(self, schema: Schema, settings: MethodSettings) -> tuple[str, ...]:
         """Say what is missing."""
         return ("gan has no privacy guarantee: its understudy is for comparison and must not be published",)
+
+    def sample_noise(self, settings: MethodSettings) -> int:
+        """Return how many numbers of noise a sample takes for a record."""
+        return _own(settings).noise_width
 
     def build(self, encoder: Encoder, settings: MethodSettings, seed: int) -> nn.Module:
         """Return an untrained generator."""

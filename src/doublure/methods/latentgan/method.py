@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from doublure.access import Access
 from doublure.guarantee import Kind
 from doublure.methods.latentgan.settings import ImageLatentSettings, LatentSettings, TableLatentSettings
-from doublure.methods.method import Job, MethodSettings, Work
+from doublure.methods.method import Job, Method, MethodSettings, Work
 from doublure.schema import Schema
 from doublure.training.image_gan_settings import refuse_unsteered
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _FEW_UNITS = 2_000
 
 
-class Latentgan:
+class Latentgan(Method):
     """Inversion, then a private GAN of latents; see the module."""
 
     name: ClassVar[str] = "latentgan"
@@ -68,6 +68,15 @@ class Latentgan:
         if schema.public_units < _FEW_UNITS:
             found.append(f"{schema.public_units} units are few for a private GAN; expect rough shapes")
         return tuple(found)
+
+    def sample_noise(self, settings: MethodSettings) -> int:
+        """Return how many numbers of noise a sample takes for a record."""
+        own = _own(settings)
+        return own.sample_noise if isinstance(own, ImageLatentSettings) else own.noise_width
+
+    def max_grad_norm(self, settings: MethodSettings) -> float:
+        """Return C, the bound on a unit's gradient."""
+        return _own(settings).max_grad_norm
 
     def build(self, encoder: Encoder, settings: MethodSettings, seed: int) -> nn.Module:
         """Return an untaught generator with both networks; the public folder is not needed."""

@@ -18,9 +18,9 @@ from pydantic import Field, model_validator
 
 from doublure.access import Access
 from doublure.errors import SchemaError, SettingError
-from doublure.guarantee import LARGE_EPSILON, Kind, figure, odds_factor
+from doublure.guarantee import LARGE_EPSILON, Guarantee, Kind, figure, odds_factor
 from doublure.methods.gan.method import Gan, GanSettings, ImageGanSettings
-from doublure.methods.method import Job, LearningRate, MethodSettings, Work, refuse_loose_delta
+from doublure.methods.method import Estimation, Job, LearningRate, MethodSettings, Work, refuse_loose_delta
 from doublure.networks.sizes import paths, places, scattering_work
 from doublure.private import accounting
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent, Relation
@@ -226,6 +226,22 @@ class Noisecritic(Gan):
             few = f"{groups} groups vote, one label each, and there are {labels}"
             found.append(f"{few}: some will be lost; give at least {labels} label_groups")
         return tuple(found)
+
+    def estimation(self, settings: MethodSettings) -> Estimation:
+        """Return how the expected loss is estimated."""
+        if not isinstance(settings, (NoisecriticSettings, ImageNoisecriticSettings)):
+            raise TypeError("noisecritic was given another method's settings")
+        return Estimation(
+            pairs=settings.estimate_pairs or 0,
+            features=settings.estimate_features or "",
+            artificial=settings.estimate_artificial,
+            seed=settings.estimate_seed,
+        )
+
+    def may_claim(self, stated: Guarantee, planned: Guarantee, settings: MethodSettings) -> bool:
+        """Whether it is the plan's claim, with or without a μ; γ follows from the plan's pairs."""
+        gamma = None if stated.mu is None else 1 / (self.estimation(settings).pairs + 1)
+        return stated.unestimated == planned and stated.gamma == gamma
 
     def train(self, job: Job) -> nn.Module:
         """Train the critic on plain gradients, after the vote if labels are voted on."""

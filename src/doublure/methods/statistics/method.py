@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from doublure.access import Access
 from doublure.guarantee import Kind
-from doublure.methods.method import Job, MethodSettings, Work
+from doublure.methods.method import Job, Method, MethodSettings, Work
 from doublure.methods.statistics.images.method import ImageStatisticsSettings
 from doublure.methods.statistics.series.method import SeriesStatisticsSettings
 from doublure.methods.statistics.settings import StatisticsSettings
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
 
 
-class Statistics:
+class Statistics(Method):
     """Noisy statistics teach a generator; see the module."""
 
     name: ClassVar[str] = "statistics"
@@ -56,6 +56,20 @@ class Statistics:
     def warnings(self, schema: Schema, settings: MethodSettings) -> tuple[str, ...]:
         """Say when there are too few units for statistics to be seen through noise."""
         return _own(settings).warnings(schema)
+
+    def sample_noise(self, settings: MethodSettings) -> int:
+        """Return how many numbers of noise a sample takes for a record."""
+        own = _own(settings)
+        if isinstance(own, (ImageStatisticsSettings, SeriesStatisticsSettings)):
+            return own.noise_width
+        return super().sample_noise(settings)
+
+    def noise_source(self, settings: MethodSettings) -> str:
+        """Return what counts are noised from, where there are counts."""
+        own = _own(settings)
+        if isinstance(own, (TableStatisticsSettings, SeriesStatisticsSettings)):
+            return own.noise_source
+        return super().noise_source(settings)
 
     def build(self, encoder: Encoder, settings: MethodSettings, seed: int) -> nn.Module:
         """Return an untaught generator."""
