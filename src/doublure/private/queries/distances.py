@@ -10,9 +10,8 @@ a step whose distances were lost       counts as if all its distances were the l
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +19,8 @@ from numpy.typing import NDArray
 from doublure.errors import SettingError
 from doublure.private.bayesian import FEWEST_DISTANCES, BayesianAccountant, Bound
 from doublure.private.clipping import clipped_norms, moved_together
-from doublure.private.sampling import FixedSizeSampler, PoissonSampler
-
-if TYPE_CHECKING:
-    from doublure.private.queries.lot_gradients import CriticGradients
-    from doublure.private.records import PrivateRecords
+from doublure.private.gradients import LotGradients
+from doublure.private.sampling import FixedSizeSampler, Lot, PoissonSampler
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,23 +92,42 @@ class MeasuredDistances:
         """Go on from a kept state."""
         self._accountant.take_up(state)
 
-    def measure(self, query: CriticGradients, records: PrivateRecords, sample_rate: float) -> None:
-        """Sample this step's distances and charge them, before its lot is drawn."""
-        accountant, asked = self.accountant(query.step, sample_rate), self._settings
-        bound = query.settings.bound(query.step)
-        if query.settings.together:
-            found = [self._apart(query, records, sample_rate, bound) for _ in range(asked.count)]
+    def measure(
+        self,
+        gradients: Callable[[Lot], LotGradients],
+        *,
+        n_units: int,
+        sample_rate: float,
+        step: int,
+        bound: float,
+        joint: float | None,
+    ) -> None:
+        """Sample a step's distances and charge them, before its lot is drawn.
+
+        Args:
+            gradients: Of some units.
+            n_units: How many units there are.
+            sample_rate: q.
+            step: Counted from 0.
+            bound: C_t.
+            joint: n, where the lot's mean is clipped as a whole.
+        """
+        accountant, asked = self.accountant(step, sample_rate), self._settings
+        if joint is not None:
+            found = [_apart(gradients, n_units, sample_rate, bound, joint) for _ in range(asked.count)]
         else:
-            drawn = FixedSizeSampler(records.n_units, min(asked.count, records.n_units)).lot()
-            found = (clipped_norms(query.gradients(records, drawn), max_grad_norm=bound) / bound).tolist()
+            drawn = FixedSizeSampler(n_units, min(asked.count, n_units)).lot()
+            found = (clipped_norms(gradients(drawn), max_grad_norm=bound) / bound).tolist()
         found += [1.0] * (asked.count - len(found))
         accountant.step(found, self._noise_multiplier, sample_rate)
 
-    def _apart(self, query: CriticGradients, records: PrivateRecords, sample_rate: float, bound: float) -> float:
-        """Return how far apart a fresh lot's clipped mean is with and without one unit, over 2 C."""
-        chosen = FixedSizeSampler(records.n_units, min(1, records.n_units)).lot()
-        others = np.setdiff1d(PoissonSampler(records.n_units, sample_rate).lot(), chosen)
-        without, alone = (query.gradients(records, units) for units in (others, chosen))
-        joint = query.settings.expected_units
-        moved = moved_together(without, alone, max_grad_norm=bound, together=joint)
-        return moved / (2 * bound * joint) if len(chosen) else 1.0
+
+def _apart(
+    gradients: Callable[[Lot], LotGradients], n_units: int, sample_rate: float, bound: float, joint: float
+) -> float:
+    """Return how far apart a fresh lot's clipped mean is with and without one unit, over 2 C."""
+    chosen = FixedSizeSampler(n_units, min(1, n_units)).lot()
+    others = np.setdiff1d(PoissonSampler(n_units, sample_rate).lot(), chosen)
+    without, alone = gradients(others), gradients(chosen)
+    moved = moved_together(without, alone, max_grad_norm=bound, together=joint)
+    return moved / (2 * bound * joint) if len(chosen) else 1.0

@@ -157,7 +157,14 @@ class CriticGradients:
     def answer(self, records: PrivateRecords, *, sample_rate: float) -> Answer:
         """Return the sum of a fresh lot's clipped gradients ``(P,)`` float32, in ``critic.parameters()`` order."""
         if self._distances is not None:
-            self._distances.measure(self, records, sample_rate)
+            self._distances.measure(
+                lambda units: self.gradients(records, units),
+                n_units=records.n_units,
+                sample_rate=sample_rate,
+                step=self.step,
+                bound=self.settings.bound(self.step),
+                joint=self.settings.joint,
+            )
         sampler = PoissonSampler(records.n_units, sample_rate)
         clipped = clipped_sum(
             self.gradients(records, sampler.lot()),
