@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 WARM = (
     "doublure", "doublure.cli.main", "doublure.cli.fit", "doublure.fitting", "doublure.ledger", "doublure.data.tables",
     "doublure.encode.table", "doublure.methods.dpgan", "doublure.methods.adversarial", "doublure.private.accounting",
-    "doublure.private.facts", "doublure.private.mechanism", "doublure.private.noise", "doublure.private.statistics",
+    "doublure.noisy_counts", "doublure.private.facts", "doublure.private.mechanism", "doublure.private.noise",
     "doublure.synthesizer", "opendp.measurements", "opendp.transformations", "pyarrow.csv", "pyarrow.parquet",
     "safetensors.torch", "torch._dynamo", "torch.func",
 )  # fmt: skip

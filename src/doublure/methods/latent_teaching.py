@@ -15,8 +15,8 @@ from doublure.methods.base import Counting, Job
 from doublure.methods.latent_settings import ImageLatentSettings, LatentSettings
 from doublure.methods.noisy_sums import NoisySums
 from doublure.networks.detail import Detail
+from doublure.networks.inversion import Inversion, InversionSettings
 from doublure.networks.latent import PublicNetworks, ThroughPublic
-from doublure.private.inversion import Inversion, InversionSettings
 from doublure.public.folder import PublicFolder
 
 if TYPE_CHECKING:
