@@ -55,7 +55,7 @@ from doublure.encode.encoder import Encoder
 from doublure.methods.latentgan import training as latent_teaching
 from doublure.methods.latentgan.settings import LatentSettings
 from doublure.methods.method import Job, encoded_records, encoder_for
-from doublure.private.inversion import Inversion
+from doublure.networks.inversion import Inversion
 from doublure.private.records import PrivateRecords
 from latent_tasks import TASKS, Task
 from results import OUT, Case, measure

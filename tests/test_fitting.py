@@ -310,8 +310,8 @@ def test_a_ledger_that_cannot_be_written_ends_the_run_before_noise(small, book, 
 def test_learned_bounds_are_always_bounds(small, bought, monkeypatch):
     """However few the records and however loud the noise, an answer that was paid for can be used."""
     from doublure.data.tables.opening import open_table
+    from doublure.noisy_counts import Grid
     from doublure.private.mechanism import Mechanism
-    from doublure.private.statistics import Grid
 
     table = open_table(small.frame()).load(small.bought)
     question = next(question for question in small.bought.questions if question.fact == "bounds")

@@ -31,10 +31,9 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 WARM = (
     "doublure", "doublure.cli.main", "doublure.cli.fit", "doublure.run.fitting", "doublure.ledger",
     "doublure.data.tables.opening", "doublure.encode.table", "doublure.methods.dpgan.method",
-    "doublure.training.gan_loop", "doublure.private.accounting", "doublure.private.facts",
-    "doublure.private.mechanism", "doublure.private.noise", "doublure.private.statistics", "doublure.run.synthesizer",
-    "opendp.measurements", "opendp.transformations", "pyarrow.csv", "pyarrow.parquet", "safetensors.torch",
-    "torch._dynamo", "torch.func",
+    "doublure.training.gan_loop", "doublure.private.accounting", "doublure.noisy_counts", "doublure.private.facts",
+    "doublure.private.mechanism", "doublure.private.noise", "doublure.run.synthesizer", "opendp.measurements",
+    "opendp.transformations", "pyarrow.csv", "pyarrow.parquet", "safetensors.torch", "torch._dynamo", "torch.func",
 )  # fmt: skip
 TURNS = {"mkdir", "file", "half-record", "record", "draw", "learn", "learned"}
 

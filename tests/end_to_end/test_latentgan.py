@@ -15,8 +15,8 @@ import doublure as db
 from doublure import public
 from doublure.errors import DataError, Interrupted, RunFolderError, SettingError
 from doublure.methods.latentgan import training as latent_teaching
+from doublure.networks.inversion import Inversion
 from doublure.private import independence
-from doublure.private.inversion import Inversion
 from doublure.private.noise import OsKeyedNoise
 from doublure.run.folder import RunFolder
 from doublure.support.tensors import read_tensors

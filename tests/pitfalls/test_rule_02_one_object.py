@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from replay_noise import ReplayNoise
 from scipy import stats
 from torch import nn
 
@@ -26,7 +27,7 @@ from doublure.private import clipping, mechanism
 from doublure.private.accounting import GaussianEvent
 from doublure.private.clipping import Constant
 from doublure.private.gradients import CriticLoss
-from doublure.private.noise import Drawn, OsKeyedNoise, ReplayNoise
+from doublure.private.noise import Drawn, OsKeyedNoise
 from doublure.private.queries import query
 from doublure.private.queries.counts import Counts
 from doublure.private.records import PrivateRecords
@@ -51,13 +52,12 @@ PARTS = {
     "gradients": {"CriticLoss", "Records"},
     "clipping": {"Constant", "Geometric", "Schedule"},
     "records": {"PrivateRecords"},
-    "inversion": {"Inversion", "InversionSettings"},
     "noise": {"source", "secret_draws", "Draws", "SourceName", "NoiseSource"},
     "facts": {"learn"},
     "whole_noise": set(),
-    "statistics": {"Grid"},  # for arithmetic on public numbers: nobody outside lets it count
+    "checks": {"require_priced"},
 }
-IN_USE = {"noise": {"source", "secret_draws", "Draws"}, "facts": {"learn"}, "statistics": set()}
+IN_USE = {"noise": {"source", "secret_draws", "Draws"}, "facts": {"learn"}}
 
 
 def breaches(text):
@@ -77,7 +77,7 @@ def breaches(text):
             found += [alias.name for alias in node.names if alias.name.startswith("doublure.private.")]
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Attribute) and node.attr == "counted":
-            found.append("Grid.counted")
+            found.append("Fact.counted")
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
             part = modules[node.value.id]
             allowed = IN_USE.get(part, PARTS.get(part))
@@ -99,11 +99,11 @@ def test_code_outside_the_core_takes_whole_steps_and_no_parts():
     [
         "from doublure.private.clipping import clipped_sum",
         "from doublure.private.sampling import FixedSizeSampler",
-        "from doublure.private.noise import ReplayNoise",
-        "from doublure.private.statistics import shares",
+        "from doublure.private.noise import OsKeyedNoise",
+        "from doublure.private.queries.facts import counted_on",
         "from doublure.private import noise\nx = noise.OsKeyedNoise()",
-        "from doublure.private import statistics\nstatistics.Grid.of_points([1, 2])",
-        "from doublure.private.statistics import Grid\nGrid.of_points([1, 2]).counted(values)",
+        "from doublure.private.checks import require_number",
+        "query.counted(records)",
         "from doublure.private.queries.facts import query_of",
         "from doublure.private.gradients import batch_gradient",
         "import doublure.private.clipping as c",
@@ -114,6 +114,24 @@ def test_code_outside_the_core_takes_whole_steps_and_no_parts():
 )
 def test_a_part_taken_out_is_caught(planted):
     assert breaches(planted)
+
+
+def test_what_reads_noisy_counts_is_given_no_others():
+    """It stands outside the core, and asks for nothing in it but a refusal; a query hands it what a mechanism gave."""
+    users = {path.name for path in SOURCE.rglob("*.py") if "noisy_counts import" in path.read_text()}
+    assert users == {"facts.py", "loudness.py"}
+    asked = {
+        node.module
+        for node in ast.walk(ast.parse((SOURCE / "noisy_counts.py").read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("doublure")
+    }
+    assert asked == {"doublure.errors", "doublure.private.checks"}
+    facts = ast.parse((SOURCE / "private" / "queries" / "facts.py").read_text())
+    for node in ast.walk(facts):
+        if isinstance(node, ast.FunctionDef):
+            calls = ast.unparse(node)
+            if "noisy_counts." in calls or ".bounds(" in calls:
+                assert node.name == "read"
 
 
 def opening_calls(text):

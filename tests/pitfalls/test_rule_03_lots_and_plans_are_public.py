@@ -12,6 +12,7 @@ from itertools import pairwise, repeat
 import numpy as np
 import pytest
 import torch
+from replay_noise import ReplayNoise
 from scipy import stats
 
 from doublure.errors import NotAsPriced, SettingError
@@ -22,7 +23,6 @@ from doublure.private import accounting, facts, mechanism
 from doublure.private.clipping import Constant
 from doublure.private.critic_steps import CriticSteps
 from doublure.private.gradients import CriticLoss
-from doublure.private.noise import ReplayNoise
 from doublure.private.queries import lot_gradients
 from doublure.private.records import PrivateRecords
 from doublure.private.sampling import FixedSizeSampler

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from critic_steps import critic_steps
+from replay_noise import ReplayNoise
 from torch import nn
 from torch.func import functional_call
 
@@ -17,7 +18,6 @@ from doublure.encode.table import Block
 from doublure.methods.dpgan.method import DpganSettings
 from doublure.private.clipping import Constant
 from doublure.private.gradients import CriticLoss, Records, batch_gradient
-from doublure.private.noise import ReplayNoise
 from doublure.private.queries import lot_gradients
 from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.records import PrivateRecords

@@ -6,12 +6,12 @@ import math
 
 import pytest
 import torch
+from replay_noise import ReplayNoise
 from torch import nn
 
 from doublure.private import clipping, mechanism
 from doublure.private.clipping import Constant, Geometric
 from doublure.private.gradients import CriticLoss
-from doublure.private.noise import ReplayNoise
 from doublure.private.queries import lot_gradients
 
 C, STEPS = 0.5, 4

@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 import torch
+from replay_noise import ReplayNoise
 from torch import nn
 
 from doublure.errors import SettingError
@@ -13,7 +14,6 @@ from doublure.networks.mlp import MlpGenerator
 from doublure.private.clipping import Constant
 from doublure.private.gradients import CriticLoss
 from doublure.private.independence import refuse_cross_record
-from doublure.private.noise import ReplayNoise
 from doublure.private.queries import lot_gradients
 from doublure.training import gan_loop as adversarial
 from doublure.training import private_critic as private_teacher

@@ -13,8 +13,8 @@ from paying import paid
 from doublure.errors import SettingError
 from doublure.methods.latentgan import training as latent_teaching
 from doublure.methods.method import Counting, Job, encoded_records, encoder_for
+from doublure.networks.inversion import Inversion
 from doublure.private import independence
-from doublure.private.inversion import Inversion
 from doublure.private.records import PrivateRecords
 from doublure.schema import Schema
 

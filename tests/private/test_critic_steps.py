@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from critic_steps import Critic, critic_steps, people
+from replay_noise import ReplayNoise
 from torch import Tensor, nn
 
 from doublure.access import Access
@@ -15,7 +16,7 @@ from doublure.private.clipping import Constant, Geometric
 from doublure.private.critic_steps import CriticSteps
 from doublure.private.gradients import CriticLoss, Records, per_record_reference
 from doublure.private.mechanism import Mechanism
-from doublure.private.noise import Drawn, OsKeyedNoise, ReplayNoise
+from doublure.private.noise import Drawn, OsKeyedNoise
 from doublure.private.queries.lot_gradients import CriticSettings, unpaired
 from doublure.private.records import PrivateRecords
 

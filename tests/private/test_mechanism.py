@@ -13,6 +13,7 @@ import pytest
 import torch
 from critic_steps import critic_steps
 from planting import plant
+from replay_noise import ReplayNoise
 from scipy import stats
 from torch import nn
 
@@ -31,7 +32,7 @@ from doublure.private.clipping import Constant
 from doublure.private.executed import Executed, as_priced
 from doublure.private.gradients import CriticLoss
 from doublure.private.mechanism import Mechanism
-from doublure.private.noise import ChaCha20Noise, Drawn, OsKeyedNoise, ReplayNoise
+from doublure.private.noise import ChaCha20Noise, Drawn, OsKeyedNoise
 from doublure.private.queries.counts import Axis, Counts
 from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.queries.query import Answer, Sensitivity

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from planting import plant
+from replay_noise import ReplayNoise
 from scipy import stats
 
 from doublure.errors import SettingError
@@ -23,7 +24,6 @@ from doublure.private.noise import (
     Drawn,
     OsKeyedDraws,
     OsKeyedNoise,
-    ReplayNoise,
     require_std,
     secret_draws,
     source,

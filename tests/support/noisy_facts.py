@@ -8,8 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from doublure.private import statistics, whole_noise
-from doublure.private.statistics import Grid
+from doublure import noisy_counts
+from doublure.noisy_counts import Grid
+from doublure.private import whole_noise
+from doublure.private.queries.facts import counted_on
 
 
 def noisy(counts: npt.ArrayLike, *, epsilon: float, max_records: int) -> Any:
@@ -22,14 +24,14 @@ def noisy_count(units: int, *, epsilon: float) -> int:
 
 def any_missing(flags: npt.ArrayLike, *, epsilon: float, max_records: int, beta: float = 0.01) -> bool:
     found = noisy([np.count_nonzero(np.asarray(flags, dtype=bool))], epsilon=epsilon, max_records=max_records)
-    return statistics.is_seen(int(found[0]), epsilon=epsilon, max_records=max_records, beta=beta)
+    return noisy_counts.is_seen(int(found[0]), epsilon=epsilon, max_records=max_records, beta=beta)
 
 
 def noisy_bounds(
     values: npt.ArrayLike, *, epsilon: float, max_records: int, candidates: npt.ArrayLike | None = None, **decades: Any
 ) -> tuple[float, float]:
     grid = Grid.of_decades(**decades) if candidates is None else Grid.of_points(candidates)
-    found = noisy(grid.counted(values), epsilon=epsilon, max_records=max_records)
+    found = noisy(counted_on(np.asarray(values, dtype=np.float64), grid), epsilon=epsilon, max_records=max_records)
     return grid.bounds(found, epsilon=epsilon, max_records=max_records)
 
 
@@ -44,4 +46,4 @@ def noisy_shares(codes: npt.ArrayLike, size: int, *, epsilon: float, max_records
     kept = np.asarray(codes, dtype=np.int64)
     counts = np.bincount(kept[(kept >= 0) & (kept < size)], minlength=size)
     found = noisy(counts, epsilon=epsilon, max_records=max_records)
-    return statistics.shares(found, epsilon=epsilon, max_records=max_records)
+    return noisy_counts.shares(found, epsilon=epsilon, max_records=max_records)

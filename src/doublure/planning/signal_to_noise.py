@@ -12,8 +12,8 @@ import math
 
 from doublure.access import Access
 from doublure.errors import printable
+from doublure.noisy_counts import Grid
 from doublure.private.accounting import DiscreteGaussianEvent, Event, GaussianEvent
-from doublure.private.statistics import Grid
 from doublure.schema import Schema
 from doublure.schema.columns import IntegerColumn, RealColumn
 

@@ -7,6 +7,7 @@ import math
 from doublure.errors import SettingError
 
 _MOST_STEPS = 10**9
+_LEAST_EPSILON = 1e-6  # below it the noise swamps a billion records, and scales begin to overflow
 
 
 def require_number(
@@ -41,6 +42,18 @@ def require_whole(value: object, field: str, *, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST_STEPS:
         raise SettingError("must be a whole number", field=field, remedy=f"give {least} to {_MOST_STEPS}")
     return value
+
+
+def require_priced(epsilon: float, max_records: int) -> None:
+    """Refuse an ε or a bound on a unit's records that no noise could be made for.
+
+    Raises:
+        SettingError: Naming it.
+    """
+    if not _LEAST_EPSILON <= epsilon < math.inf:
+        raise SettingError(f"must be at least {_LEAST_EPSILON:g} and finite", field="epsilon", remedy="spend more")
+    if max_records < 1:
+        raise SettingError("must be at least 1", field="max_records", remedy="bound each unit's records")
 
 
 def require_choice(value: object, field: str, known: tuple[str, ...]) -> None:

@@ -6,7 +6,6 @@ source                  stream                      use
 :class:`OsKeyedNoise`   Philox4x64-10               the default: fast, statistically sound, not a cryptographic stream
 :class:`ChaCha20Noise`  the operating system's own  hardened: an outsider cannot predict it from what he has seen of it
                         (ChaCha20 on Linux)
-:class:`ReplayNoise`    what a test hands in        tests only; no setting can name it
 ======================  ==========================  ==================================================================
 
 Sums in whole numbers get whole noise, which is exact and the same from either real source: all its bits are the
@@ -26,7 +25,6 @@ floating-point numbers (Mironov 2012): where it is drawn, the guarantee's senten
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, NoReturn, Protocol
 
@@ -187,47 +185,6 @@ class ChaCha20Draws(_Unsaved):
             part = uniform[start : start + _CHUNK]
             part[:] = (system_words(part.size) >> np.uint64(40)) * 2.0**-24
         return torch.from_numpy(uniform)
-
-
-class ReplayNoise:
-    """Plays back standard normal draws, one a call, times ``std``; **for tests**: it hides nothing.
-
-    Args:
-        draws: Arrays of the sizes that will be asked for, each used once; ``itertools.repeat`` of one for ever.
-
-    Attributes:
-        asked: The ``(size, std)`` of each call so far.
-    """
-
-    name: ClassVar[str] = "replay"
-    for_tests: ClassVar[bool] = True
-
-    def __init__(self, draws: Iterable[npt.ArrayLike]) -> None:
-        self._draws = iter(draws)
-        self.asked: list[tuple[int, float]] = []
-
-    def normal(self, size: int, std: float) -> Drawn:
-        """Return the next draw times ``std``.
-
-        Raises:
-            ValueError: No draw is left, or the next has another size.
-        """
-        return Drawn(self._next(size, std).astype(np.float32) * np.float32(std), std)
-
-    def whole(self, size: int, std: float, unit: float) -> Drawn:
-        """Return the next draw times ``std``, rounded to whole steps of ``unit``.
-
-        Raises:
-            ValueError: No draw is left, or the next has another size.
-        """
-        return Drawn(np.rint(self._next(size, std) * (std / unit)).astype(np.int64), std)
-
-    def _next(self, size: int, asked: float) -> npt.NDArray[np.float64]:
-        self.asked.append((size, asked))
-        draw = next(self._draws, None)
-        if draw is None or np.shape(draw) != (size,):
-            raise ValueError("no draw is left to replay" if draw is None else "the next draw has another size")
-        return np.asarray(draw, dtype=np.float64)
 
 
 def source(name: SourceName) -> NoiseSource:

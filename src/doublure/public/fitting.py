@@ -197,7 +197,7 @@ def _refuse_unfit_to_invert(
     generator: nn.Module, width: int, proposer: nn.Module | None, shape: tuple[int, ...]
 ) -> None:
     """Refuse networks in which rows meet, or which overflow, before anything is planned with them."""
-    from doublure.private.inversion import Inversion, InversionSettings
+    from doublure.networks.inversion import Inversion, InversionSettings
 
     Inversion(generator, width, InversionSettings(steps=1, restarts=1, rate=0.1), proposer=proposer, shape=shape)
 

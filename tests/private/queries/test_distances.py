@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from critic_steps import UNITS, Critic, critic_steps, people
+from replay_noise import ReplayNoise
 from torch import Tensor, nn
 
 from doublure.errors import SettingError
@@ -16,7 +17,7 @@ from doublure.private.bayesian import BayesianAccountant, log_moment
 from doublure.private.clipping import Constant, Geometric, clipped_norms, clipped_sum, moved_together
 from doublure.private.critic_steps import CriticSteps
 from doublure.private.gradients import CriticLoss, RecordGradients, Records, per_record_reference
-from doublure.private.noise import OsKeyedNoise, ReplayNoise
+from doublure.private.noise import OsKeyedNoise
 from doublure.private.queries.distances import Distances
 from doublure.private.queries.lot_gradients import unpaired
 from doublure.private.records import PrivateRecords

@@ -14,13 +14,13 @@ import torch
 from critic_steps import critic_steps
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from replay_noise import ReplayNoise
 from torch import Tensor, nn
 
 from doublure.errors import NotAsPriced, SettingError
 from doublure.private import clipping
 from doublure.private.clipping import Geometric
 from doublure.private.gradients import CriticLoss, RecordGradients
-from doublure.private.noise import ReplayNoise
 from doublure.private.queries import lot_gradients as module
 from doublure.private.queries.lot_gradients import CriticGradients, CriticSettings
 from doublure.private.records import PrivateRecords

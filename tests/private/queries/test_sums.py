@@ -12,6 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planting import plant
+from replay_noise import ReplayNoise
 from scipy import stats
 
 from doublure.access import Access
@@ -19,7 +20,7 @@ from doublure.errors import LedgerError, NotAsPriced, SettingError
 from doublure.private import noise as noises
 from doublure.private.accounting import GaussianEvent
 from doublure.private.mechanism import Mechanism
-from doublure.private.noise import ChaCha20Noise, Drawn, OsKeyedNoise, ReplayNoise
+from doublure.private.noise import ChaCha20Noise, Drawn, OsKeyedNoise
 from doublure.private.queries import sums as module
 from doublure.private.queries.sums import BoundedSums
 from doublure.private.records import PrivateRecords

@@ -1,7 +1,7 @@
 """``latentgan``: private records are learned as latents of a public generator (Chen et al. 2021, DPMI).
 
 A generator G_p of public data comes from elsewhere (``doublure public fit``). Each private record is inverted by itself
-to a latent (:mod:`doublure.private.inversion`), which is a function of that record and of public numbers alone; a
+to a latent (:mod:`doublure.networks.inversion`), which is a function of that record and of public numbers alone; a
 private GAN then learns the latents, in few dimensions, with labels and conditions part of the record; and what is
 released is G_p(G_ds(z)). The guarantee is that of the private GAN's noisy steps, for the private records, given a
 generator that is truly public.

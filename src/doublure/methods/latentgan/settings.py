@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _BYTES = 4
 _PASSES = 12
-_INVERTED, _SUMMED = 256, 2_000  # records at a time: private.inversion, private.queries.sums
+_INVERTED, _SUMMED = 256, 2_000  # records at a time: networks.inversion, private.queries.sums
 _STEPS_PROPOSED, _STEPS_ALONE, _RESTARTS_ALONE = 20, 200, 2
 _GUESSED_CLASSES = 10
 _LONG_AVERAGE = 0.99

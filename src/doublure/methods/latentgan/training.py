@@ -14,8 +14,8 @@ from doublure.errors import RunFolderError
 from doublure.methods.latentgan.settings import ImageLatentSettings, LatentSettings
 from doublure.methods.method import Counting, Job
 from doublure.networks.detail import Detail
+from doublure.networks.inversion import Inversion, InversionSettings
 from doublure.networks.latent import PublicNetworks, ThroughPublic
-from doublure.private.inversion import Inversion, InversionSettings
 from doublure.public.folder import PublicFolder
 from doublure.training.noisy_sums import NoisySums
 

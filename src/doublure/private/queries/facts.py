@@ -26,10 +26,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from doublure import noisy_counts
 from doublure.data.opening import Loaded
-from doublure.private import statistics
+from doublure.noisy_counts import Grid
 from doublure.private.queries.query import Answer, Sensitivity, require_everyone, require_records
-from doublure.private.statistics import Grid
 from doublure.schema import Question, Schema
 from doublure.schema.columns import Column, DateColumn, DatetimeColumn, IntegerColumn, RealColumn, label
 from doublure.schema.scalars import EXACT
@@ -114,7 +114,7 @@ class Missing(_Cells):
 
     def read(self, noisy: IntArray) -> bool:
         """Return whether there are any."""
-        return statistics.is_seen(int(noisy[0]), epsilon=self.question.epsilon, max_records=self.moved)
+        return noisy_counts.is_seen(int(noisy[0]), epsilon=self.question.epsilon, max_records=self.moved)
 
 
 class Categories(_Cells):
@@ -154,8 +154,8 @@ class Bounds(_Cells):
         cells = self.cells(records).dropna()
         if isinstance(self.column, (DateColumn, DatetimeColumn)):
             moments = cells.to_numpy().astype(f"datetime64[{_tick(self.column)}]").astype(np.int64)
-            return self.grid.counted(moments.astype(np.float64))
-        return self.grid.counted(cells.to_numpy(dtype=np.float64))
+            return counted_on(moments.astype(np.float64), self.grid)
+        return counted_on(cells.to_numpy(dtype=np.float64), self.grid)
 
     def read(self, noisy: IntArray) -> tuple[Any, Any]:
         """Return both ends, in the column's own type."""
@@ -190,8 +190,17 @@ class Shares(_Cells):
 
     def read(self, noisy: IntArray) -> dict[str, float]:
         """Return a share for each value."""
-        found = statistics.shares(noisy, epsilon=self.question.epsilon, max_records=self.moved)
+        found = noisy_counts.shares(noisy, epsilon=self.question.epsilon, max_records=self.moved)
         return {label(value): float(share) for value, share in zip(self.domain, found, strict=True)}
+
+
+def counted_on(values: npt.NDArray[np.float64], grid: Grid) -> IntArray:
+    """Return how many values fall in each cell of a grid ``(cells,)``: NaN in none, what is beyond it at its end."""
+    points = grid.points
+    clamped = np.clip(values[~np.isnan(values)], points[0], points[-1])
+    right = np.searchsorted(points, clamped)  # points[right - 1] < value <= points[right]
+    cell = 2 * right - (points[right] != clamped)
+    return np.bincount(cell, minlength=grid.cells)
 
 
 def query_of(question: Question, schema: Schema, learned: Mapping[str, Any]) -> Fact:

@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from noisy_facts import any_missing, noisy, noisy_bounds, noisy_shares
 from scipy import stats
 
+from doublure import noisy_counts
 from doublure.errors import SettingError
-from doublure.private import statistics, whole_noise
+from doublure.noisy_counts import Grid
+from doublure.private import whole_noise
 from doublure.private.noise import Drawn
-from doublure.private.statistics import Grid
+from doublure.private.queries.facts import counted_on
 
 ALPHA = 1e-6
 SIZE = 24_000
@@ -39,7 +41,7 @@ def distance(one, two):
 @settings(max_examples=300, deadline=None)
 def test_one_unit_moves_the_cells_by_its_records(kept, unit, integer):
     grid = Grid.of_decades(integer=integer)
-    before, after = (grid.counted(np.array(values)) for values in (kept, kept + unit))
+    before, after = (counted_on(np.array(values), grid) for values in (kept, kept + unit))
     assert before.shape == after.shape == (grid.cells,)
     assert distance(before, after) == np.count_nonzero(~np.isnan(np.array(unit, dtype=float)))
     assert after.sum() == np.count_nonzero(~np.isnan(np.array(kept + unit, dtype=float)))
@@ -47,18 +49,18 @@ def test_one_unit_moves_the_cells_by_its_records(kept, unit, integer):
 
 def test_the_cells_partition():
     grid = Grid.of_points([5.0, 0.0, 1.0])
-    cells = [np.flatnonzero(grid.counted([v]))[0] for v in (-9, 0, 0.5, 1, 3, 5, 9, math.inf)]
+    cells = [np.flatnonzero(counted_on(np.array([float(v)]), grid))[0] for v in (-9, 0, 0.5, 1, 3, 5, 9, math.inf)]
     assert cells == [0, 0, 1, 2, 3, 4, 4, 4]
 
 
 @pytest.mark.parametrize(("epsilon", "max_records", "beta"), [(0.5, 1, 0.01), (0.05, 1, 0.2), (0.5, 7, 0.05)])
 def test_the_detection_limit_is_the_least(epsilon, max_records, beta):
-    limit = statistics.detection_limit(epsilon=epsilon, max_records=max_records, beta=beta)
+    limit = noisy_counts.detection_limit(epsilon=epsilon, max_records=max_records, beta=beta)
     a = math.exp(-epsilon / max_records)
     at = (1 - a) / (1 + a) * a**limit  # P(X = limit)
     beyond = (1 - a) / (1 + a) * sum(a**x for x in range(limit + 1, limit + math.ceil(60 / -math.log(a))))
     assert beyond <= beta < beyond + at
-    cells = statistics.detection_limit(epsilon=epsilon, max_records=max_records, beta=beta, cells=1000)
+    cells = noisy_counts.detection_limit(epsilon=epsilon, max_records=max_records, beta=beta, cells=1000)
     assert cells == pytest.approx(limit + math.log(1000) * max_records / epsilon, abs=1)
 
 
@@ -162,7 +164,7 @@ THIN = np.concatenate([np.zeros(1000), np.random.default_rng(5).lognormal(5, 3, 
 def test_a_tail_that_no_cell_shows_is_not_cut_off():
     """Half of these records lie in some thirty cells, none of which is seen at this price."""
     grid = Grid.of_decades(precision=2)
-    assert np.sort(grid.counted(THIN))[-2] < grid.limit(epsilon=0.1, max_records=1)
+    assert np.sort(counted_on(np.asarray(THIN, dtype=float), grid))[-2] < grid.limit(epsilon=0.1, max_records=1)
     for values, mirrored in ((THIN, False), (-THIN, True)):
         ends = median_of_five(lambda v=values: noisy_bounds(v, epsilon=0.1, max_records=1, precision=2))
         lower, upper = (-ends[1], -ends[0]) if mirrored else ends
@@ -186,7 +188,7 @@ def test_noise_alone_moves_no_bound_far():
 def test_sums_of_empty_cells_stay_below_their_limit(epsilon, max_records, cells):
     sums = noisy(np.zeros(5_000 * cells, dtype=np.int64), epsilon=epsilon, max_records=max_records)
     sums = sums.reshape(-1, cells).sum(axis=1)
-    (limit,) = statistics._limit_of_sums(np.array([cells]), epsilon=epsilon, max_records=max_records, beta=0.01)
+    (limit,) = noisy_counts._limit_of_sums(np.array([cells]), epsilon=epsilon, max_records=max_records, beta=0.01)
     assert stats.binomtest(int((sums > limit).sum()), 5_000, 0.01, alternative="greater").pvalue > ALPHA
     assert (sums > limit / 2).mean() > 0.01  # and it is no wild guess
 
@@ -216,7 +218,7 @@ def test_shares_of_nothing_are_even(codes):
 @settings(max_examples=200, deadline=None)
 def test_the_projection_is_the_nearest_point_of_the_simplex(point):
     point = np.array(point)
-    projected = statistics.onto_simplex(point)
+    projected = noisy_counts.onto_simplex(point)
     assert projected.min() >= 0
     assert projected.sum() == pytest.approx(1)
     towards = np.eye(len(point)) - projected  # no corner lies on the point's side of it
@@ -224,11 +226,11 @@ def test_the_projection_is_the_nearest_point_of_the_simplex(point):
 
 
 def test_reading_changes_no_count():
-    noisy_counts = np.array([70, 25, -2, 12, 3])
-    before = noisy_counts.copy()
-    statistics.shares(noisy_counts, epsilon=1.0, max_records=1)
-    Grid.of_points([0, 1, 2]).bounds(noisy_counts, epsilon=1.0, max_records=1)
-    np.testing.assert_array_equal(noisy_counts, before)
+    found = np.array([70, 25, -2, 12, 3])
+    before = found.copy()
+    noisy_counts.shares(found, epsilon=1.0, max_records=1)
+    Grid.of_points([0, 1, 2]).bounds(found, epsilon=1.0, max_records=1)
+    np.testing.assert_array_equal(found, before)
 
 
 # --- settings ---------------------------------------------------------------------------------------------------------
@@ -237,8 +239,8 @@ RELEASES = [
     lambda **kw: noisy_bounds([1.0], **{"epsilon": 1.0, "max_records": 1, **kw}),
     lambda **kw: any_missing([True], **{"epsilon": 1.0, "max_records": 1, **kw}),
     lambda **kw: noisy_shares([0], 2, **{"epsilon": 1.0, "max_records": 1, **kw}),
-    lambda **kw: statistics.require_priced(**{"epsilon": 1.0, "max_records": 1, **kw}),
-    lambda **kw: statistics.is_seen(3, **{"epsilon": 1.0, "max_records": 1, **kw}),
+    lambda **kw: noisy_counts.require_priced(**{"epsilon": 1.0, "max_records": 1, **kw}),
+    lambda **kw: noisy_counts.is_seen(3, **{"epsilon": 1.0, "max_records": 1, **kw}),
     lambda **kw: Grid.of_decades().limit(**{"epsilon": 1.0, "max_records": 1, **kw}),
     lambda **kw: Grid.of_points([0, 1]).bounds(np.zeros(3), **{"epsilon": 1.0, "max_records": 1, **kw}),
 ]
@@ -267,10 +269,10 @@ def test_other_bad_settings_are_refused(release, field):
 
 
 def test_grids_are_symmetric_and_round():
-    assert [x for x in statistics._grid(True, None, 20) if x >= 0] == [0, 1, 2, 5, 10, 20, 50, 100, 200, 500]
-    assert 0.07 not in statistics._grid(False, 1, None)
-    assert min(x for x in statistics._grid(False, 3, None) if x > 0) == 0.001
+    assert [x for x in noisy_counts._grid(True, None, 20) if x >= 0] == [0, 1, 2, 5, 10, 20, 50, 100, 200, 500]
+    assert 0.07 not in noisy_counts._grid(False, 1, None)
+    assert min(x for x in noisy_counts._grid(False, 3, None) if x > 0) == 0.001
     for integer, precision, magnitude in itertools.product((True, False), (None, 0, 12), (None, 1e-9, 1.0, 1e9)):
-        grid = statistics._grid(integer, precision, magnitude)
+        grid = noisy_counts._grid(integer, precision, magnitude)
         assert (np.diff(grid) > 0).all()
         np.testing.assert_array_equal(grid, -grid[::-1])

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from doublure.errors import SettingError
-from doublure.private.inversion import Inversion, InversionSettings, refuse_meeting
+from doublure.networks.inversion import Inversion, InversionSettings, refuse_meeting
 
 WIDTH, PIXELS = 4, 9
 PATIENT = InversionSettings(steps=300, restarts=2, rate=0.2, batch=16)

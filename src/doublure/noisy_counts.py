@@ -1,8 +1,9 @@
 """What noisy counts say: bounds, shares, missingness. Arithmetic on public numbers, after the noise.
 
 The counts are queries (:mod:`doublure.private.queries.facts`), their noise is the mechanism's, and whatever is read off
-them here is post-processing and free. What is counted is a histogram wherever one will do. One record then moves one
-cell by one, so that *both* ends of a column's bounds are read off the same noisy cells for a single ε.
+them here is post-processing and free: nothing in this file is ever given a record or an exact count. What is counted is
+a histogram wherever one will do. One record then moves one cell by one, so that *both* ends of a column's bounds are
+read off the same noisy cells for a single ε.
 """
 
 from __future__ import annotations
@@ -15,29 +16,17 @@ import numpy as np
 import numpy.typing as npt
 
 from doublure.errors import SettingError
+from doublure.private.checks import require_priced
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
-_LEAST_EPSILON = 1e-6  # below it the noise swamps a billion records, and scales begin to overflow
 _FALSE_BOUND = 1e-4  # chance that noise alone moves a bound; such a bound is absurd, so it has to be rare
 _FALSE_STEP = 0.01  # chance, at most, that noise alone moves a bound to the next candidate
 _CLAMPED_SHARE = 0.01  # share of the records beyond a bound that is not worth a wider one
 _EXPONENTS = (-12, 18)  # decades searched when nothing is known; a wide search is cheap (logarithmic)
 _EXPONENTS_NEAR = (-6, 1)  # decades searched around a declared magnitude
 _SHARE_FLOOR = 1e-3  # share of probability spread evenly, so that no declared category becomes impossible
-
-
-def require_priced(epsilon: float, max_records: int) -> None:
-    """Refuse an ε or a bound on a unit's records that no noise could be made for.
-
-    Raises:
-        SettingError: Naming it.
-    """
-    if not _LEAST_EPSILON <= epsilon < math.inf:
-        raise SettingError(f"must be at least {_LEAST_EPSILON:g} and finite", field="epsilon", remedy="spend more")
-    if max_records < 1:
-        raise SettingError("must be at least 1", field="max_records", remedy="bound each unit's records")
 
 
 def detection_limit(*, epsilon: float, max_records: int, beta: float, cells: int = 1) -> int:
@@ -122,10 +111,6 @@ class Grid:
         """How many cells there are."""
         return 2 * self.points.size - 1
 
-    def counted(self, values: npt.ArrayLike) -> IntArray:
-        """Return how many values fall in each cell ``(cells,)``: NaN in none, what is beyond the grid at its end."""
-        return _cells(np.asarray(values, dtype=np.float64), self.points)
-
     def limit(self, *, epsilon: float, max_records: int) -> int:
         """Return the noisy count that a cell needs at least to be seen: a public number."""
         return detection_limit(epsilon=epsilon, max_records=max_records, beta=_FALSE_BOUND, cells=self.cells)
@@ -152,7 +137,7 @@ class Grid:
         ===================================  =====================================================================
 
         Args:
-            noisy: Counts of :meth:`counted`, with noise.
+            noisy: ``(cells,)`` how many values fall in each cell, with noise.
             epsilon: The ε spent, on both ends together.
             max_records: Most records of one unit.
 
@@ -229,18 +214,10 @@ def _checked_grid(candidates: npt.ArrayLike) -> FloatArray:
     return grid
 
 
-def _cells(values: FloatArray, grid: FloatArray) -> IntArray:
-    """Count values in the cells {g₀}, (g₀, g₁), {g₁}, …, ``(2·grid.size − 1,)``; those beyond the grid are clamped."""
-    clamped = np.clip(values[~np.isnan(values)], grid[0], grid[-1])
-    right = np.searchsorted(grid, clamped)  # grid[right - 1] < value <= grid[right]
-    cell = 2 * right - (grid[right] != clamped)
-    return np.bincount(cell, minlength=2 * grid.size - 1)
-
-
 def _widened(noisy: IntArray, end: int, grid: FloatArray, epsilon: float, max_records: int) -> int:
     """Return the place of the first candidate from ``end`` on beyond which too little is left to be seen or to matter.
 
-    Cells are those of :func:`_cells`: 2·i is the candidate i, the next one the gap above it.
+    Cells are those of :class:`Grid`: 2·i is the candidate i, the next one the gap above it.
 
     One candidate at a time, the cells beyond are added up: the next one, two, four, … of them. A sum counts where it
     passes a hundredth of the records and what the noise of so many cells explains (:func:`_limit_of_sums`). Noise moves
