@@ -221,8 +221,8 @@ def _widened(noisy: IntArray, end: int, grid: FloatArray, epsilon: float, max_re
 
     One candidate at a time, the cells beyond are added up: the next one, two, four, … of them. A sum counts where it
     passes a hundredth of the records and what the noise of so many cells explains (:func:`_limit_of_sums`). Noise moves
-    a bound on by mistake in one of a hundred columns at most, to the next candidate; past zero in one of ten thousand,
-    for a column that may be negative is binned otherwise.
+    a bound on by mistake in one of a hundred columns at most, and then as far as the noise stands that did it; past
+    zero in one of ten thousand, for a column that may be negative is binned otherwise.
     """
     least = _CLAMPED_SHARE * float(noisy.sum())
     while end + 1 < grid.size:
