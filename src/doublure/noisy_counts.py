@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from doublure.errors import SettingError
-from doublure.private.checks import require_priced
+from doublure.support.checks import require_priced
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]

@@ -102,7 +102,7 @@ def test_code_outside_the_core_takes_whole_steps_and_no_parts():
         "from doublure.private.noise import OsKeyedNoise",
         "from doublure.private.queries.facts import counted_on",
         "from doublure.private import noise\nx = noise.OsKeyedNoise()",
-        "from doublure.private.checks import require_number",
+        "from doublure.support.checks import require_number",
         "query.counted(records)",
         "from doublure.private.queries.facts import query_of",
         "from doublure.private.gradients import batch_gradient",
@@ -125,7 +125,7 @@ def test_what_reads_noisy_counts_is_given_no_others():
         for node in ast.walk(ast.parse((SOURCE / "noisy_counts.py").read_text()))
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("doublure")
     }
-    assert asked == {"doublure.errors", "doublure.private.checks"}
+    assert asked == {"doublure.errors", "doublure.support.checks"}
     facts = ast.parse((SOURCE / "private" / "queries" / "facts.py").read_text())
     for node in ast.walk(facts):
         if isinstance(node, ast.FunctionDef):

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from doublure.errors import SettingError
-from doublure.private.checks import require_priced
 from doublure.private.noise import Drawn
+from doublure.support.checks import require_priced
 
 IntArray = npt.NDArray[np.int64]
 

@@ -9,7 +9,7 @@ from doublure.errors import SettingError
 from doublure.private.accounting.composition import Accountant, cost_of, counted
 from doublure.private.accounting.curves import Relation, RenyiCurve
 from doublure.private.accounting.events import Event, GaussianEvent
-from doublure.private.checks import require_number
+from doublure.support.checks import require_number
 
 _LEAST_NOISE = 1e-2  # calibration does not look below or above these noise multipliers
 _MOST_NOISE = 1e8

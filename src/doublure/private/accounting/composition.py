@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from doublure.errors import BeyondPld, SettingError
 from doublure.private.accounting.curves import Counted, LossDistribution, Relation, RenyiCurve, sum_of_deltas
 from doublure.private.accounting.events import DiscreteGaussianEvent, Event, GaussianEvent
-from doublure.private.checks import require_choice, require_number, require_whole
+from doublure.support.checks import require_choice, require_number, require_whole
 
 Accountant = Literal["pld", "rdp"]
 

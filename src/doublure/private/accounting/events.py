@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from doublure.errors import SettingError
-from doublure.private.checks import require_choice, require_number, require_whole
+from doublure.support.checks import require_choice, require_number, require_whole
 
 Sampling = Literal["poisson", "without-replacement"]
 

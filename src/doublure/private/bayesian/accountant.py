@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from doublure.errors import PrivacyWarning, SettingError
 from doublure.private.bayesian.moments import bernstein_log_mean, log_moment, student_t_log_mean
-from doublure.private.checks import require_number, require_whole
+from doublure.support.checks import require_number, require_whole
 
 Bound = Literal["student-t", "bernstein"]
 DEFAULT_ORDERS = (1, 2, 4, 8, 16, 32)

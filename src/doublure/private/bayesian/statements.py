@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from doublure.private.checks import require_number, require_whole
+from doublure.support.checks import require_number, require_whole
 
 
 def group_privacy(epsilon: float, delta: float, size: int) -> tuple[float, float]:
