@@ -55,7 +55,6 @@ PARTS = {
     "noise": {"source", "secret_draws", "Draws", "SourceName", "NoiseSource"},
     "facts": {"learn"},
     "whole_noise": set(),
-    "checks": {"require_priced"},
 }
 IN_USE = {"noise": {"source", "secret_draws", "Draws"}, "facts": {"learn"}}
 
@@ -102,7 +101,6 @@ def test_code_outside_the_core_takes_whole_steps_and_no_parts():
         "from doublure.private.noise import OsKeyedNoise",
         "from doublure.private.queries.facts import counted_on",
         "from doublure.private import noise\nx = noise.OsKeyedNoise()",
-        "from doublure.support.checks import require_number",
         "query.counted(records)",
         "from doublure.private.queries.facts import query_of",
         "from doublure.private.gradients import batch_gradient",
@@ -119,7 +117,7 @@ def test_a_part_taken_out_is_caught(planted):
 def test_what_reads_noisy_counts_is_given_no_others():
     """It stands outside the core, and asks for nothing in it but a refusal; a query hands it what a mechanism gave."""
     users = {path.name for path in SOURCE.rglob("*.py") if "noisy_counts import" in path.read_text()}
-    assert users == {"facts.py", "loudness.py"}
+    assert users == {"facts.py", "signal_to_noise.py"}
     asked = {
         node.module
         for node in ast.walk(ast.parse((SOURCE / "noisy_counts.py").read_text()))
