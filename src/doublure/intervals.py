@@ -12,8 +12,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from doublure.encode.grids import Floats
-
 Interval: TypeAlias = tuple[float, float]
 
 LEVEL = 0.95
@@ -76,7 +74,9 @@ def paired_difference(only_first: int, only_second: int, n: int, *, level: float
     return max(-1.0, difference - half), min(1.0, difference + half)
 
 
-def delong(positive: np.ndarray[Any, np.dtype[np.bool_]], scores: Floats) -> tuple[float | None, Interval | None]:
+def delong(
+    positive: np.ndarray[Any, np.dtype[np.bool_]], scores: np.ndarray[Any, np.dtype[np.float64]]
+) -> tuple[float | None, Interval | None]:
     """Return the area under the ROC curve of scores, and DeLong's interval at 95 %; null where there is none.
 
     Where one side's scores all lie above the other's, DeLong's has no width. The open end is then the area at which as
