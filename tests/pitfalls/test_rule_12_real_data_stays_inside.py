@@ -112,7 +112,7 @@ def test_nothing_reads_internal(lab, declared_plan, tmp_path):
 
 
 LOADED = "generator = self.load_generator(schema, plan)"
-PAGE = "from doublure.report import card_page"
+PAGE = "from doublure.releasing.card import card_page"
 
 
 @pytest.mark.parametrize(
@@ -181,12 +181,13 @@ INSIDE = tuple(
     f"doublure.{name}"
     for name in (
         "evaluate",
+        "measures",
         "attack",
         "auditing",
-        "data.tables",
-        "data.cells",
+        "data.tables.opening",
+        "data.tables.cells",
         "private.records",
-        "fitting",
+        "run.fitting",
         "report.build",
         "report.files",
     )
@@ -225,7 +226,7 @@ def test_what_releases_knows_nothing_of_real_data(name):
         "from doublure import evaluate",
         "from doublure.data.tables.opening import open_table",
         "import doublure.attack.membership",
-        "from doublure.report.files import write_internal",
+        "from doublure.report.files import write_page",
     ],
 )
 def test_a_release_that_could_is_caught(planted):
