@@ -194,7 +194,7 @@ def digits(noise: float | None, steps: int, seed: int) -> dict[str, Any]:
     (x, y), (test, truth) = images_of("mnist", "train"), images_of("mnist", "test")
     taught, own = {"images": x[:20_000], "labels": y[:20_000]}, (x[40_000:50_000], y[40_000:50_000])
     schema = images_schema(20_000, 28, range(10))
-    private = db.evaluate.understudy.load_both(schema.resolve({}), taught, None)[0].content
+    private = db.evaluate.evaluation.load_both(schema.resolve({}), taught, None)[0].content
     if noise is None:
         return inverted_digits(private.take(slice(10_000)), schema, (test, truth), own, seed)
     with tempfile.TemporaryDirectory() as folder:

@@ -51,13 +51,13 @@ from doublure.data.images import Images
 from doublure.measures.expected_loss import Rule, of_understudy
 from doublure.measures.images.classifiers import STUDENTS, Student, learning_curve, predict
 from doublure.measures.images.feature_extractors import NAMES
-from doublure.measures.tuning import tune
 from doublure.schema import Schema
 from fits import kept
 from lines import Lines, draw
 from peers import dp_merf
 from real_images import train_and_test
 from results import FIGURES, Case, finished, mean_and_range, measure, spread
+from tuning import tune
 
 SCHEMA = Path(__file__).resolve().parents[1] / "examples" / "schemas" / "mnist.schema.yaml"
 DELTA = 1e-5

@@ -29,7 +29,7 @@ from doublure.cli.options import settings
 from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
 from doublure.evaluate import Inspection, inspect
 from doublure.measures.images.alterations import altered
-from doublure.measures.tables.verdict import p_value, percent, span
+from doublure.results import p_value, percent, span
 from fits import kept
 from images import DELTA, schema_of
 from real_images import images_of

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 import doublure
 
@@ -40,6 +43,30 @@ def test_each_package_and_each_attack_is_imported_alone():
     attacks = [f"doublure.attack.{path.stem}" for path in (SOURCE / "attack").glob("[a-z]*.py")]
     assert {"doublure", "doublure.attack", "doublure.evaluate", "doublure.report"} <= set(PACKAGES)
     assert alone([*PACKAGES, *attacks]) == {}
+
+
+ABOVE = {
+    "measures": {"attack", "report", "evaluate", "auditing", "releasing"},
+    "attack": {"report", "evaluate", "auditing", "releasing"},
+    "report": {"evaluate", "auditing", "releasing"},
+    "evaluate": {"auditing", "releasing"},
+    "auditing": {"releasing"},
+}
+
+
+@pytest.mark.parametrize("folder", ABOVE)
+def test_what_measures_and_shows_knows_nothing_of_who_asks(folder):
+    """Imports inside functions and for types alone count too."""
+    named = set()
+    for path in (SOURCE / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                named |= {f"{node.module}.{alias.name}" for alias in node.names}
+            elif isinstance(node, ast.Import):
+                named |= {alias.name for alias in node.names}
+    folders = {name.split(".")[1] for name in named if name.startswith("doublure.")}
+    assert folder in folders
+    assert not folders & ABOVE[folder]
 
 
 def test_attacks_rest_on_figures_and_not_on_evaluations():

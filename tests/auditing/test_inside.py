@@ -84,7 +84,7 @@ def test_scores_are_those_of_the_critic_that_was_taught(case, tmp_path, monkeypa
     db.fit(records(text), plan, ledger=book, out=tmp_path / "run", seed=1)
     folder = RunFolder.open(tmp_path / "run")
     syn = synthesizer_of(folder)
-    content = db.evaluate.understudy.load_both(syn.schema, records(text), None)[0].content
+    content = db.evaluate.evaluation.load_both(syn.schema, records(text), None)[0].content
     encoder = encoder_for(syn.schema, plan.settings)
     (adversaries,) = taught
     if method == "noisecritic":
@@ -109,7 +109,7 @@ def test_the_critic_of_latents_is_asked_through_the_public_generator(letters, tm
     db.fit(letters.private, plan, ledger=book, out=tmp_path / "run", seed=1)
     folder = RunFolder.open(tmp_path / "run")
     syn = synthesizer_of(folder)
-    content = db.evaluate.understudy.load_both(syn.schema, letters.private, None)[0].content.take(np.arange(20))
+    content = db.evaluate.evaluation.load_both(syn.schema, letters.private, None)[0].content.take(np.arange(20))
     encoder = encoder_for(syn.schema, plan.settings)
     body, condition = encoder.split(encoder.expand(encoder.compact(content)))
     latents = inversion_of(encoder, plan.settings, *public_networks(encoder, plan.settings)[:2])(body)

@@ -581,7 +581,7 @@ def test_a_page_without_its_figures_is_not_left(doublure, small, tmp_path, monke
     def full(report):
         raise files.Unwritable(tmp_path / "page.html", OSError(errno.ENOSPC, "No space left on device"))
 
-    monkeypatch.setattr(report_files, "internal_page", full)
+    monkeypatch.setattr(report_files, "page_of", full)
     (tmp_path / "data").mkdir()
     said = doublure("evaluate", small.run, "--real", small.csv(tmp_path / "data"), "-o", tmp_path / "page.html")
     assert said.code == 2

@@ -11,12 +11,12 @@ import pytest
 from PIL import Image
 
 from doublure.data.images import Images
-from doublure.evaluate.evaluation import ImageReport
+from doublure.evaluate import ImageReport
 from doublure.measures.images import classifiers as students
 from doublure.measures.images import feature_extractors as extractors
 from doublure.measures.images.distribution_metrics import frechet_distance
 from doublure.measures.images.evaluation import class_means, evaluate_images
-from doublure.report import internal_page
+from doublure.report import page_of
 from doublure.schema import Schema
 
 TEXT = "doublure: 1\nkind: images\nunits: 90\nimages: {shape: [8, 8, 1]}\nlabel: {values: [left, right, both]}\n"
@@ -241,7 +241,7 @@ def test_the_figures_hold_no_image_and_the_page_marks_the_real_ones(evaluation, 
     assert "sheet" not in figures
     assert json.loads(figures)["images"]["internal"]
     assert "do not publish" in repr(report)
-    page = internal_page(report)
+    page = page_of(report)
     assert page.count("data:image/png;base64,") == 3
     assert "private: do not publish" in page
     assert page.count("computed on real data: do not publish") >= 3

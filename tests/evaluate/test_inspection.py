@@ -20,8 +20,8 @@ from doublure.measures.images import alterations
 from doublure.measures.images import fault_tests as suspicions
 from doublure.measures.images.alterations import ALTERATIONS, alterations_of, altered
 from doublure.measures.images.fault_tests import Inspected, holm, p_beyond
-from doublure.measures.tables.verdict import p_value, percent
-from doublure.report import inspection_page
+from doublure.report import page_of
+from doublure.results import p_value, percent
 from doublure.schema import Schema
 
 TEXT = "doublure: 1\nkind: images\nunits: 900\nimages: {shape: [12, 12, 1]}\nlabel: {values: [F, L, T]}\n"
@@ -185,7 +185,7 @@ def test_a_run_too_rough_to_be_held_against_flags_nobody(schema):
     assert found.found == ()
     assert all(entry.p is None and entry.reference is not None for entry in found.suspicions)
     assert found.verdict.headline.startswith("The run held against is too rough: 6")
-    assert "Nothing was tested. Look at both sheets, or hold the run against several" in inspection_page(found)
+    assert "Nothing was tested. Look at both sheets, or hold the run against several" in page_of(found)
 
 
 def own_way(turn):
@@ -295,7 +295,7 @@ def test_what_cannot_be_told_is_said_to_be(schema):
     (warning,) = found.verdict.warnings
     assert warning.startswith("Right runs differ too much to tell whether this is usual: ")
     assert "% look upside down" in warning
-    html = inspection_page(found)
+    html = page_of(found)
     assert "cannot be told" in html
     assert "usual: up to 100.0" in html
     assert "usual: from " in html
@@ -331,7 +331,7 @@ def test_of_several_right_runs_the_worst_is_the_measure_and_all_are_shown(schema
     assert entries["unlike"].references[0] == pytest.approx(0.01)  # of its own images, one in a hundred is unusual
     assert entries["unlike"].references[1] > 0.3
     assert len(found.against) == 3
-    html = inspection_page(found)
+    html = page_of(found)
     assert html.count("data:image/png") == 4
     assert "Held against (1, which taught)" in html
     assert f"<small>usual: up to {percent(entries['negative'].usual)}</small>" in html
@@ -383,7 +383,7 @@ def test_a_class_without_images_is_said_to_be(schema, right):
 
 
 def test_the_page_says_what_may_be_claimed_and_shows_both(turned):
-    html = inspection_page(turned)
+    html = page_of(turned)
     assert html.count("data:image/png") == 2
     assert "claim of dp" in html
     assert "stands out" in html
@@ -392,7 +392,7 @@ def test_the_page_says_what_may_be_claimed_and_shows_both(turned):
     for kind in ("empirical", "none"):
         unlike = turned.about.model_copy(update={"guarantee_kind": kind})
         for update in ({"about": unlike}, {"against": (unlike,)}):
-            loud = inspection_page(turned.model_copy(update=update))
+            loud = page_of(turned.model_copy(update=update))
             assert "No privacy guarantee. Do not publish." in loud
 
 

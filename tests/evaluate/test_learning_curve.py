@@ -10,11 +10,11 @@ from doublure.data.images import Images
 from doublure.measures.images.classifiers import BATCH, EPOCHS, LEAST_STEPS, learning_curve, predict
 
 
-def shades(n: int, seed: int) -> tuple[Images, np.ndarray]:
+def shades(n: int, seed: int, noise: float = 60) -> tuple[Images, np.ndarray]:
     """Return dark and bright images, hard to tell from a few."""
     rng = np.random.default_rng(seed)
     classes = rng.integers(0, 2, n)
-    pixels = rng.normal(115 + 25 * classes[:, None, None, None], 60, (n, 6, 6, 1))
+    pixels = rng.normal(115 + 25 * classes[:, None, None, None], noise, (n, 6, 6, 1))
     return Images(images=np.clip(pixels, 0, 255).astype(np.uint8)), classes
 
 
@@ -47,3 +47,11 @@ def test_few_images_are_looked_at_more_often(monkeypatch: pytest.MonkeyPatch) ->
         steps.append(0)
     ends = np.cumsum(steps)[np.array(steps) == 0]
     assert np.diff(ends, prepend=0).tolist() == [LEAST_STEPS, LEAST_STEPS, EPOCHS * (3000 // BATCH)]
+
+
+def test_the_residual_student_learns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("doublure.measures.images.classifiers.EPOCHS", 3)
+    (lesson, classes), (test, truth) = shades(256, 6, noise=10), shades(60, 7, noise=10)
+    chances = predict("resnet", lesson, classes, test, 2, seed=0)
+    assert chances.shape == (60, 2)
+    assert (chances.argmax(1) == truth).mean() > 0.8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from doublure.measures.tables.verdict import p_value, span
+from doublure.results import p_value, span
 
 
 @pytest.mark.parametrize(

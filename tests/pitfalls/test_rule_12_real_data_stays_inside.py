@@ -112,7 +112,7 @@ def test_nothing_reads_internal(lab, declared_plan, tmp_path):
 
 LOADED = "generator = _generator(folder, schema, plan)"
 LOOKS = "__import__('doublure').support.tensors.sha256_of(folder.internal / 'checkpoint.safetensors')"
-PAGE = "from doublure.report import card_page"
+PAGE = "from doublure.releasing.card import card_page"
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_what_releases_knows_nothing_of_real_data(name):
         "from doublure import evaluate",
         "from doublure.data.tables.opening import open_table",
         "import doublure.attack.membership",
-        "from doublure.report.files import write_internal",
+        "from doublure.report.files import write_page",
     ],
 )
 def test_a_release_that_could_is_caught(planted):

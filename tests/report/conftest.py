@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from doublure.evaluate import Report, evaluate_table
-from doublure.evaluate.evaluation import About
+from doublure.results import About
 from doublure.schema import Schema
 
 HOSTILE = '<script>alert("x")</script>'

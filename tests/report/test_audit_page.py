@@ -8,7 +8,7 @@ import pytest
 from doublure.attack.results import AttackResult, Claim, Picture, Rate, Story
 from doublure.attack.roc import roc
 from doublure.auditing.attack_report import AttackReport
-from doublure.report import internal_page
+from doublure.report import page_of
 from doublure.report.audit import sections_of
 
 HOSTILE = '<script>alert("x")</script>'
@@ -39,7 +39,7 @@ def report():
 
 
 def test_the_page_is_marked_and_whole(report, parse):
-    html = internal_page(report)
+    html = page_of(report)
     page = parse(html)
     assert "script" not in page.tags
     assert "INTERNAL" in page.text

@@ -1,7 +1,7 @@
 import pytest
 
 from doublure.guarantee import CHOICE_OF_KIND
-from doublure.report import card_page
+from doublure.releasing.card import card_page
 
 CHOSEN = "Which claim was made depends on the private data and is not accounted for."
 REFUSAL = "No privacy guarantee. Do not publish."

@@ -10,7 +10,7 @@ import pytest
 from doublure.errors import InputError
 from doublure.evaluate.comparison import UNLIKE, Comparison, Contender
 from doublure.measures.scores import Score
-from doublure.report import internal_page, write_internal
+from doublure.report import page_of, write_page
 
 
 def score(value, **changes):
@@ -31,7 +31,7 @@ def comparison(*contenders, kept_aside=True, **named):
 
 
 def test_everybody_is_on_it_with_claim_figures_and_comparisons():
-    html = internal_page(comparison(contender("one", 0.8), contender("two", 0.7)))
+    html = page_of(comparison(contender("one", 0.8), contender("two", 0.7)))
     for words in ("claim of one", "claim of two", "INTERNAL", "independent columns", "Two-way TV distance"):
         assert words in html
     assert html.count("claim of ") == 2
@@ -40,7 +40,7 @@ def test_everybody_is_on_it_with_claim_figures_and_comparisons():
 
 
 def test_dots_of_one_figure_share_a_scale():
-    html = internal_page(comparison(contender("one", 0.8), contender("two", 0.6)))
+    html = page_of(comparison(contender("one", 0.8), contender("two", 0.6)))
     places = [float(part.split("%")[0]) for part in html.split('dot artificial" style="left:')[1:3]]
     assert places[0] > places[1]
     reals = {part.split("%")[0] for part in html.split('dot real" style="left:')[1:3]}
@@ -54,30 +54,30 @@ def test_claims_that_differ_are_said_to():
     for changes in ({"epsilon": 2.0}, {"delta": 1e-6}, none, {"unit": "visit"}, {"max_records": 9}):
         unlike = comparison(contender("one"), contender("two", **changes))
         assert unlike.warnings == (UNLIKE,)
-        assert UNLIKE[:30] in internal_page(unlike)
+        assert UNLIKE[:30] in page_of(unlike)
         assert f"! {UNLIKE}" in str(unlike)
 
 
 def test_rows_that_the_fits_have_seen_are_said_to_be():
     seen = comparison(contender("one"), kept_aside=False)
     assert len(seen.warnings) == 1
-    assert seen.warnings[0][:20] in internal_page(seen)
-    assert "kept aside" in internal_page(comparison(contender("one")))
+    assert seen.warnings[0][:20] in page_of(seen)
+    assert "kept aside" in page_of(comparison(contender("one")))
 
 
 def test_images_are_called_images():
-    html = internal_page(comparison(contender("one"), records="images", least="class means"))
+    html = page_of(comparison(contender("one"), records="images", least="class means"))
     assert "class means" in html
     assert "independent columns" not in html
 
 
 def test_what_is_not_known_is_no_error():
     unknown = contender("one", scores=(score(0.5, baseline=None, real=None), score(None)))
-    assert "–" in internal_page(comparison(unknown))
+    assert "–" in page_of(comparison(unknown))
 
 
 def test_names_are_escaped_and_nothing_is_loaded():
-    html = internal_page(comparison(contender("<script>alert(1)</script>", guarantee="<b>x</b>\u202e")))
+    html = page_of(comparison(contender("<script>alert(1)</script>", guarantee="<b>x</b>\u202e")))
     assert "<script" not in html
     assert "<b>x" not in html
     assert "\u202e" not in html
@@ -87,12 +87,12 @@ def test_names_are_escaped_and_nothing_is_loaded():
 def test_page_and_figures_are_private_and_replaced(tmp_path):
     page, figures = tmp_path / "which.html", tmp_path / "which.json"
     for value in (0.8, 0.7):
-        write_internal(comparison(contender("one", value)), page, figures)
+        write_page(comparison(contender("one", value)), page, figures)
     assert json.loads(figures.read_text())["contenders"][0]["scores"][0]["value"] == 0.7
     assert [stat.S_IMODE(path.stat().st_mode) for path in (page, figures)] == [0o600, 0o600]
     figures.write_text("{}")
     with pytest.raises(InputError, match="already exists"):
-        write_internal(comparison(contender("one")), page, figures)
+        write_page(comparison(contender("one")), page, figures)
 
 
 def test_a_figure_that_one_run_lacks_is_a_dash_in_either_order():
@@ -100,18 +100,18 @@ def test_a_figure_that_one_run_lacks_is_a_dash_in_either_order():
     lacking = contender("lacking", scores=(distance,))
     for contenders in ((contender("full"), lacking), (lacking, contender("full"))):
         found = comparison(*contenders)
-        html = internal_page(found)
+        html = page_of(found)
         assert html.count("not asked of this run") == 1
         assert html.count('class="scale"') == 3
         assert html.count("Not asked of lacking, and left as a dash: accuracy.") == 1
         assert "All were asked the same" not in html
         row = next(line for line in str(found).splitlines() if line.startswith("lacking"))
         assert row.split()[-2:] == ["–", "0.200"]
-    assert "All were asked the same" in internal_page(comparison(contender("one"), contender("two")))
+    assert "All were asked the same" in page_of(comparison(contender("one"), contender("two")))
 
 
 def test_each_run_keeps_yardsticks_of_its_own():
-    html = internal_page(comparison(contender("one"), contender("two", scores=(score(0.8, real=0.7),))))
+    html = page_of(comparison(contender("one"), contender("two", scores=(score(0.8, real=0.7),))))
     assert "real rows 90.0\u00a0%" in html
     assert "real rows 70.0\u00a0%" in html
     assert "yardsticks" in html
@@ -122,7 +122,7 @@ def test_yardsticks_that_differ_by_chance_are_one_and_not_called_the_same():
     found = comparison(contender("one"), contender("two", scores=(score(0.8, real=0.901), contender("two").scores[1])))
     assert found.differences == ()
     assert not found.asked_the_same
-    html = internal_page(found)
+    html = page_of(found)
     assert "All were asked the same" not in html
     assert html.count('class="beside"') == 4
 
@@ -135,6 +135,6 @@ def test_classifiers_of_one_key_are_told_by_their_names():
 
 def test_runs_are_titled_by_method_and_epsilon():
     none = contender("none", method="gan", kind="none", epsilon=None, delta=None)
-    html = internal_page(comparison(contender("one"), none))
+    html = page_of(comparison(contender("one"), none))
     assert "statistics, ε = 1<small>one</small>" in html
     assert "gan<small>none</small>" in html

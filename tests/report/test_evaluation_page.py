@@ -2,13 +2,14 @@ import re
 
 import pytest
 
-from doublure.report import internal_page, write_internal
-from doublure.report.build import context
+from doublure.evaluate import Report
+from doublure.report import page_of, write_page
+from doublure.report.build import table_context
 
 
 @pytest.fixture(scope="module")
 def html(hostile_report):
-    return internal_page(hostile_report)
+    return page_of(hostile_report)
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +81,7 @@ def test_the_verdict_and_the_guarantee_stand_first(hostile_report, page):
 
 
 def test_the_baseline_stands_beside_every_figure(hostile_report):
-    shown = context(hostile_report)
+    shown = table_context(hostile_report)
     cells = [card["cell"] for card in shown["cards"]]
     cells += [cell for metric in shown["utility"]["metrics"] for _, cell in metric["rows"]]
     cells += [group["cell"] for group in shown["groups"]["rows"]]
@@ -97,11 +98,11 @@ def test_only_groups_that_stand_out_are_marked(hostile_report, html):
 
 
 def test_the_same_evaluation_gives_the_same_bytes(hostile_report, html):
-    assert internal_page(hostile_report) == html
+    assert page_of(hostile_report) == html
 
 
 def test_a_bare_table_has_a_page_too(hostile_report, parse):
-    html = internal_page(hostile_report.table)
+    html = page_of(Report(table=hostile_report.table))
     assert "Evaluation of a table" in parse(html).text
     assert "No privacy guarantee. Do not publish." not in html
 
@@ -110,13 +111,13 @@ def test_the_page_of_a_table_without_target(hostile_report, parse):
     plain = hostile_report.table.model_copy(
         update={"utility": None, "groups": None, "utility_skipped": "The schema names no target."}
     )
-    text = parse(internal_page(plain)).text
+    text = parse(page_of(Report(table=plain))).text
     assert "The schema names no target." in text
     assert "Who is served badly?" not in text
 
 
 def test_written_files_are_private_and_whole(tmp_path, hostile_report, html):
-    write_internal(hostile_report, tmp_path / "page.html", tmp_path / "page.json")
+    write_page(hostile_report, tmp_path / "page.html", tmp_path / "page.json")
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == html
     assert (tmp_path / "page.json").read_text(encoding="utf-8") == hostile_report.to_json() + "\n"
     assert {path.name for path in tmp_path.iterdir()} == {"page.html", "page.json"}

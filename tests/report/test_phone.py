@@ -11,7 +11,8 @@ from importlib.resources import files
 
 import pytest
 
-from doublure.report import card_page, internal_page
+from doublure.releasing.card import card_page
+from doublure.report import page_of
 
 WIDTH = 400
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -43,7 +44,7 @@ def measured(tmp_path):
 
 
 def test_an_evaluation_does_not_scroll_sideways(hostile_report, measured):
-    assert measured(internal_page(hostile_report))["width"] <= WIDTH
+    assert measured(page_of(hostile_report))["width"] <= WIDTH
 
 
 def test_a_card_shows_what_each_access_cost(card, measured):
@@ -62,7 +63,7 @@ def test_what_is_unseen_in_a_table_scrolls_with_the_table():
 
 
 def test_scroll_regions_are_told_apart(hostile_report, card, parse):
-    for page in (parse(internal_page(hostile_report)), parse(card_page(card))):
+    for page in (parse(page_of(hostile_report)), parse(card_page(card))):
         names = page.attribute("div", "aria-label")
         assert len(names) == len(set(names)) > 1
         assert "Table" not in names

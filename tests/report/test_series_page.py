@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from doublure.data.series import Series
-from doublure.evaluate.evaluation import SeriesReport
+from doublure.evaluate import SeriesReport
 from doublure.measures.series import evaluate_series
 from doublure.measures.series import plot_data as drawings
-from doublure.report import internal_page
+from doublure.report import page_of
 from doublure.schema import Schema
 
 HOSTILE, BIDI = '<script>alert("x")</script>', "safe\u202egnp.exe"
@@ -41,7 +41,7 @@ def found():
 
 @pytest.fixture(scope="module")
 def html(found):
-    return internal_page(SeriesReport(series=found))
+    return page_of(SeriesReport(series=found))
 
 
 def test_nothing_hostile_becomes_markup(html, parse):

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import ClassVar, Literal
 
 from doublure.attack.results import ABSENCE, SHOWN, AttackResult, Claim
-from doublure.evaluate.evaluation import Inside
-from doublure.measures.tables.evaluation import INTERNAL
-from doublure.measures.tables.verdict import Verdict
+from doublure.report.files import Saved
+from doublure.results import INTERNAL, InternalReport, Verdict
 
 
-class AttackReport(Inside):
+class AttackReport(InternalReport, Saved):
     """Attacks on one run, or on a method. Computed on real data: internal.
 
     Attributes:
@@ -20,6 +19,8 @@ class AttackReport(Inside):
         seed: What fixed every random choice.
         versions: What the figures were made with.
     """
+
+    page: ClassVar[Literal["audit"]] = "audit"
 
     version: Literal[1] = 1
     internal: str = INTERNAL

@@ -13,7 +13,7 @@ from doublure.auditing.white_box import Inside, refitting
 from doublure.data.opening import Given
 from doublure.errors import SettingError
 from doublure.evaluate.evaluation import about, load_both
-from doublure.measures.tables.evaluation import versions
+from doublure.results import versions
 from doublure.run.folder import RunFolder
 from doublure.run.loading import synthesizer_of
 from doublure.run.synthesizer import Synthesizer

@@ -23,8 +23,8 @@ from doublure.data.images import Images
 from doublure.data.series import Series
 from doublure.encode.columns import Floats
 from doublure.errors import SettingError
-from doublure.measures.tables.evaluation import versions
 from doublure.planning import plan as planned
+from doublure.results import versions
 from doublure.schema import Schema
 from doublure.support.progress import Progress
 

@@ -4,9 +4,11 @@ Every figure stands beside that of independent columns (the least to expect) and
 """
 
 from doublure.evaluate.comparison import Comparison, compare
-from doublure.evaluate.evaluation import ImageReport, Report, SeriesReport, about, report
+from doublure.evaluate.evaluation import about, report
 from doublure.evaluate.inspection import Inspection, inspect
+from doublure.evaluate.reports import ImageReport, Report, SeriesReport
 from doublure.measures import expected_loss, overlap
+from doublure.measures.evaluation import verdict
 from doublure.measures.images import classifiers as students
 from doublure.measures.images import feature_extractors as extractors
 from doublure.measures.images.evaluation import ImageEvaluation, evaluate_images
@@ -14,7 +16,7 @@ from doublure.measures.scores import Score
 from doublure.measures.series import SeriesEvaluation, evaluate_series
 from doublure.measures.tables import baseline, fidelity, utility
 from doublure.measures.tables.evaluation import TableEvaluation, evaluate_table
-from doublure.measures.tables.verdict import Verdict, verdict
+from doublure.results import Verdict
 
 __all__ = [
     "Comparison",

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from doublure.data.opening import Given
 from doublure.errors import SettingError
 from doublure.evaluate.evaluation import Understudy, report
 from doublure.guarantee import figure
 from doublure.intervals import Result
-from doublure.measures.holdout import SEEN
-from doublure.measures.scores import BY_CHANCE, Score
-from doublure.measures.tables.evaluation import INTERNAL
+from doublure.measures.holdout import seen_warning
+from doublure.measures.scores import Score, SideBySide
+from doublure.report.files import Saved
+from doublure.results import INTERNAL, Document
 from doublure.schema.kinds import RECORDS
 from doublure.support.progress import Progress
 
@@ -61,41 +60,7 @@ class Contender(Result):
         return self.kind, self.epsilon, self.delta, self.unit, self.max_records
 
 
-@dataclass(frozen=True, kw_only=True)
-class SideBySide:
-    """One figure of all contenders.
-
-    Attributes:
-        score: That of one contender who has it: what it means, and what it is held against.
-        scores: Each contender's, in their order; None for one that was not asked.
-    """
-
-    score: Score
-    scores: tuple[Score | None, ...]
-
-    @property
-    def same(self) -> bool:
-        """Whether everybody was asked, and is held against the same figures to the last digit."""
-        return None not in self.scores and all(len(figures) == 1 for figures in self._yardsticks)
-
-    @property
-    def one_scale(self) -> bool:
-        """Whether those who were asked are held against the same figures, but for chance.
-
-        Bounds that two runs have bought differ by their noise, and bins and figures with them.
-        """
-        unknown = any(None in figures and len(figures) > 1 for figures in self._yardsticks)
-        known = [[value for value in figures if value is not None] or [0.0] for figures in self._yardsticks]
-        return not unknown and max(max(figures) - min(figures) for figures in known) <= BY_CHANCE * self.score.width
-
-    @property
-    def _yardsticks(self) -> tuple[set[float | None], ...]:
-        """The figures of the least to expect, and those of real records."""
-        asked = [score for score in self.scores if score is not None]
-        return {score.baseline for score in asked}, {score.real for score in asked}
-
-
-class Comparison(Result):
+class Comparison(Document, Saved):
     """Understudies side by side. Computed on real data: internal.
 
     Attributes:
@@ -104,6 +69,8 @@ class Comparison(Result):
         kept_aside: Whether no fit has seen the records that test it.
         contenders: The understudies, in the order they were named.
     """
+
+    page: ClassVar[Literal["comparison"]] = "comparison"
 
     version: Literal[1] = 1
     internal: str = INTERNAL
@@ -115,7 +82,7 @@ class Comparison(Result):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader has to know before any figure."""
-        found = [] if self.kept_aside else [SEEN.replace("rows", self.records)]
+        found = seen_warning(self.kept_aside, self.records)
         if len({one.claim for one in self.contenders}) > 1:
             found.append(UNLIKE)
         return (*found, *self.differences)
@@ -152,20 +119,6 @@ class Comparison(Result):
                 f"{self.least} and real {self.records}."
             )
         return tuple(found)
-
-    def save(self, html: str | Path, json: str | Path | None = None) -> None:
-        """Write the page, and its figures as JSON if asked; both readable by the owner only.
-
-        Raises:
-            InputError: A file cannot be written.
-        """
-        from doublure.report import write_internal
-
-        write_internal(self, html, json)
-
-    def to_json(self) -> str:
-        """Return JSON text; what is not known is null."""
-        return self.model_dump_json(indent=1)
 
     def __str__(self) -> str:
         """Return a table for a terminal: a figure a column, with its interval where one is known."""

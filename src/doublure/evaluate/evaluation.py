@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import os
-from abc import abstractmethod
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,14 +14,13 @@ from doublure.attack.results import AttackResult, Claim, Claimed
 from doublure.data.opening import Given, Loaded, open_data
 from doublure.data.series import Series
 from doublure.errors import DataError, SettingError
-from doublure.intervals import Result
+from doublure.evaluate.reports import ImageReport, Report, SeriesReport
 from doublure.measures.expected_loss import ExpectedLoss, Rule, of_understudy
-from doublure.measures.images.evaluation import MOST_IMAGES, ImageEvaluation, evaluate_images
+from doublure.measures.images.evaluation import MOST_IMAGES, evaluate_images
 from doublure.measures.images.feature_extractors import Extractor, refuse_other_kinds
-from doublure.measures.scores import Score
-from doublure.measures.series import MOST_SERIES, SeriesEvaluation, evaluate_series
-from doublure.measures.tables.evaluation import INTERNAL, TableEvaluation, evaluate_table
-from doublure.measures.tables.verdict import Verdict, verdict
+from doublure.measures.series import MOST_SERIES, evaluate_series
+from doublure.measures.tables.evaluation import evaluate_table
+from doublure.results import About
 from doublure.schema import ResolvedSchema
 from doublure.schema.images import ImageSchema
 from doublure.schema.series import SeriesSchema
@@ -72,152 +70,6 @@ class Understudy(Protocol):
 
     def sample(self, n: int, *, seed: int | None = None) -> Any:
         """Return ``n`` artificial records."""
-
-
-class About(Result):
-    """Whose rows were evaluated, and what may be claimed about them."""
-
-    method: str
-    guarantee_kind: str
-    guarantee: str
-    unit: str
-    schema_sha256: str
-    created: str
-
-
-class Inside(Result):
-    """What is computed on real data and kept inside: a page, and its figures.
-
-    Attributes:
-        about: Whose records these are; null for some of unknown origin.
-    """
-
-    about: About | None = None
-
-    @property
-    @abstractmethod
-    def verdict(self) -> Verdict:
-        """The outcome in plain words."""
-
-    def to_json(self) -> str:
-        """Return JSON text; what is not known is null."""
-        return self.model_dump_json(indent=1)
-
-    def save(self, html: str | Path, json: str | Path | None = None) -> None:
-        """Write the page, and its figures as JSON if asked; both readable by the owner only.
-
-        Raises:
-            InputError: A file cannot be written.
-        """
-        from doublure.report import write_internal
-
-        write_internal(self, html, json)
-
-    @property
-    def further_lines(self) -> tuple[str, ...]:
-        """What is said after the verdict's lines."""
-        return ()
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({INTERNAL})"
-
-    def __str__(self) -> str:
-        said = self.verdict
-        warnings = (f"! {line}" for line in said.warnings)
-        return "\n".join([f"INTERNAL: {INTERNAL}", said.headline, *said.lines, *self.further_lines, *warnings])
-
-
-class Internal(Inside):
-    """An understudy's evaluation, whatever the kind of data. Computed on real data: internal.
-
-    Attributes:
-        expected_loss: The estimated privacy loss, where the guarantee is empirical or it was asked for.
-        expected_loss_skipped: Why there is none.
-        attacks: A look for copies, and an attack on membership, where records were kept aside.
-        attacks_skipped: Why there are none.
-    """
-
-    expected_loss: ExpectedLoss | None = None
-    expected_loss_skipped: str | None = None
-    attacks: tuple[AttackResult, ...] = ()
-    attacks_skipped: str | None = None
-
-    @property
-    @abstractmethod
-    def scores(self) -> tuple[Score, ...]:
-        """The headline figures."""
-
-    @property
-    def further_lines(self) -> tuple[str, ...]:
-        """The expected loss, and what attacks found."""
-        return (*self.loss_lines, *(found.sentence for found in self.attacks))
-
-    @property
-    def loss_lines(self) -> tuple[str, ...]:
-        """What is said about the expected loss; nothing where nobody asked."""
-        if self.expected_loss is not None:
-            return self.expected_loss.lines
-        return () if self.expected_loss_skipped is None else (f"No privacy loss: {self.expected_loss_skipped}.",)
-
-
-class Report(Internal):
-    """A table's evaluation. Computed on real data: internal.
-
-    Attributes:
-        table: Everything that was measured.
-    """
-
-    table: TableEvaluation
-
-    @property
-    def scores(self) -> tuple[Score, ...]:
-        """The headline figures."""
-        return self.table.scores
-
-    @property
-    def verdict(self) -> Verdict:
-        """The evaluation in plain words."""
-        return verdict(self.table)
-
-
-class ImageReport(Internal):
-    """The evaluation of a set of images. Computed on real data: internal.
-
-    Attributes:
-        images: Everything that was measured.
-    """
-
-    images: ImageEvaluation
-
-    @property
-    def scores(self) -> tuple[Score, ...]:
-        """The headline figures."""
-        return self.images.scores
-
-    @property
-    def verdict(self) -> Verdict:
-        """The evaluation in plain words."""
-        return self.images.verdict
-
-
-class SeriesReport(Internal):
-    """The evaluation of a set of time series. Computed on real data: internal.
-
-    Attributes:
-        series: Everything that was measured.
-    """
-
-    series: SeriesEvaluation
-
-    @property
-    def scores(self) -> tuple[Score, ...]:
-        """The headline figures."""
-        return self.series.scores
-
-    @property
-    def verdict(self) -> Verdict:
-        """The evaluation in plain words."""
-        return self.series.verdict
 
 
 def report(

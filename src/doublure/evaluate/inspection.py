@@ -15,18 +15,14 @@ Without any, nothing is tested either, and a share is pointed at once it surely 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
-import numpy as np
 from pydantic import Field
 
 from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
 from doublure.errors import SettingError, printable
-from doublure.evaluate.evaluation import About, Understudy, about
-from doublure.intervals import Result
-from doublure.measures.classification import Labels
+from doublure.evaluate.evaluation import Understudy, about
 from doublure.measures.images.fault_tests import (
     LABEL,
     LEVEL,
@@ -39,8 +35,9 @@ from doublure.measures.images.fault_tests import (
     suspicions,
 )
 from doublure.measures.images.feature_extractors import codes_of
-from doublure.measures.tables.evaluation import versions
-from doublure.measures.tables.verdict import Verdict, p_value, percent
+from doublure.measures.images.slices import Slice, slices
+from doublure.report.files import Saved
+from doublure.results import About, Document, Verdict, p_value, percent, versions
 from doublure.schema.images import ImageSchema
 from doublure.support.progress import Progress, Silent
 
@@ -50,25 +47,7 @@ LOOKED_AT = 2_000
 _A_ROW = 16
 
 
-class Slice(Result):
-    """The images of one class.
-
-    Attributes:
-        label: The class.
-        share: Of the inspected images, those with this label.
-        reference: The same of the runs held against.
-        brightness: Mean intensity, of full intensity.
-        reference_brightness: The same of the runs held against.
-    """
-
-    label: str
-    share: float
-    reference: float | None = None
-    brightness: float | None = None
-    reference_brightness: float | None = None
-
-
-class Inspection(Result):
+class Inspection(Document, Saved):
     """What was found in artificial images alone; no real record was read.
 
     Attributes:
@@ -80,6 +59,8 @@ class Inspection(Result):
         sheet: A contact sheet of the inspected images (PNG), for the page alone.
         reference_sheets: The same of each run held against.
     """
+
+    page: ClassVar[Literal["inspection"]] = "inspection"
 
     version: Literal[2] = 2
     about: About
@@ -140,20 +121,6 @@ class Inspection(Result):
         if untold:
             yield f"Right runs differ too much to tell whether this is usual: {untold}. More of them would tell."
 
-    def save(self, html: str | Path, json: str | Path | None = None) -> None:
-        """Write the page, and its figures as JSON if asked.
-
-        Raises:
-            InputError: A file cannot be written.
-        """
-        from doublure.report import write_inspection
-
-        write_inspection(self, html, json)
-
-    def to_json(self) -> str:
-        """Return JSON text; what is not known is null."""
-        return self.model_dump_json(indent=1)
-
     def __str__(self) -> str:
         said = self.verdict
         return "\n".join([said.headline, *said.lines, *(f"! {line}" for line in said.warnings)])
@@ -206,7 +173,7 @@ def inspect(
         images=images,
         seed=seed,
         suspicions=suspicions(sets, seed, listener),
-        slices=tuple(_slice(sets, code, label) for code, label in enumerate(sets.labels)),
+        slices=slices(sets),
         notes=_notes(len(right), len(lesson), labelled=schema.label is not None),
         versions=versions(),
         sheet=_sheet(inspected, schema, syn),
@@ -230,27 +197,6 @@ def _schema_of(syn: Understudy, right: Sequence[Understudy]) -> ImageSchema:
 def _classes(schema: ImageSchema) -> Sequence[object] | None:
     """Return the labels that there can be; how frequent they are may have been bought, and differs from fit to fit."""
     return None if schema.label is None else schema.label.domain
-
-
-def _slice(sets: Inspected, code: int, label: str) -> Slice:
-    share, brightness = _of_class([sets.inspected], code)
-    reference, reference_brightness = _of_class(sets.right, code)
-    return Slice(
-        label=label,
-        share=share or 0.0,
-        reference=reference,
-        brightness=brightness,
-        reference_brightness=reference_brightness,
-    )
-
-
-def _of_class(sets: Sequence[tuple[Images, Labels]], code: int) -> tuple[float | None, float | None]:
-    """Return the share of a class in some sets together, and how bright its images are."""
-    if not sets:
-        return None, None
-    which = np.concatenate([codes == code for _, codes in sets])
-    own = np.concatenate([images.images[codes == code] for images, codes in sets])
-    return float(which.mean()), float(own.mean() / 255) if len(own) else None
 
 
 def _sheet(images: Images, schema: ImageSchema, syn: Understudy) -> bytes:

@@ -39,7 +39,7 @@ from doublure.measures.divergence import Neighbourhood, Rows, divergence
 from doublure.measures.embedding import of_table
 from doublure.measures.images import feature_extractors as extractors
 from doublure.measures.tables.coding import Coder
-from doublure.measures.tables.evaluation import INTERNAL
+from doublure.results import INTERNAL
 from doublure.schema import ResolvedSchema
 from doublure.schema.images import ImageSchema
 

@@ -11,9 +11,6 @@ from doublure.errors import DataError
 from doublure.intervals import Result
 from doublure.measures.tables.counts import Whole
 
-SEEN = "The fit has seen these rows: no holdout was given, so the real rows that test it are a quarter of its own."
-"""What has to be said before any figure, where nothing was kept aside."""
-
 _HELD_BACK = 4
 
 
@@ -96,3 +93,23 @@ def held_back(unit: Whole, rng: np.random.Generator) -> np.ndarray[Any, np.dtype
         units = unit = np.arange(len(unit))
     chosen = rng.permutation(units)[: max(1, len(units) // _HELD_BACK)]
     return np.asarray(np.isin(unit, chosen), dtype=np.bool_)
+
+
+def seen_warning(kept_aside: bool, records: str = "rows") -> list[str]:
+    """Return what has to be said before any figure where nothing was kept aside; nothing otherwise."""
+    if kept_aside:
+        return []
+    return [
+        f"The fit has seen these {records}: no holdout was given, so the real {records} that test it are a quarter of "
+        "its own."
+    ]
+
+
+def seen_note(kept_aside: bool, records: str, quartered: str) -> list[str]:
+    """Return the same for whoever reads the notes: what was quartered, and what to do about it."""
+    if kept_aside:
+        return []
+    return [
+        f"No holdout was given. A fixed quarter of the {quartered} is used for testing and as the floor. The fit has "
+        f"seen these {records}; keep some aside before fitting for a test that it has not seen."
+    ]

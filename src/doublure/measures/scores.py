@@ -8,12 +8,17 @@ for: for distances, other real rows against the same real rows; for prediction, 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 from doublure.intervals import Interval, Result, wilson
+from doublure.results import percent, span
 
 BY_CHANCE = 0.005
 """Smaller differences, in shares of a score's range, are made of chance."""
+
+_AS_PERCENT = frozenset({"accuracy", "columns", "pairs", "wasserstein", "variation", "share", "recall", "precision"})
+_FINE = frozenset({"wasserstein", "pixel_mean", "pixel_spread"})
 
 
 class Score(Result):
@@ -86,3 +91,51 @@ def rate_score(key: str, name: str, hits: Mapping[str, int], n: int, meaning: st
         real=hits["real"] / n,
         meaning=meaning,
     )
+
+
+def figure(score: Score, value: float | None) -> str:
+    """Return one of a score's figures as its kind is usually written."""
+    if value is None:
+        return "–"
+    if score.key in _FINE:
+        return percent(value, digits=2)
+    return percent(value) if score.key in _AS_PERCENT else f"{value:.3f}"
+
+
+def interval(score: Score, ends: Interval | None) -> str:
+    """Return an interval as text, or nothing."""
+    return span(ends, shares=score.key in _AS_PERCENT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SideBySide:
+    """One figure of several sets of records.
+
+    Attributes:
+        score: That of one who has it: what it means, and what it is held against.
+        scores: Each one's, in their order; None for one that was not asked.
+    """
+
+    score: Score
+    scores: tuple[Score | None, ...]
+
+    @property
+    def same(self) -> bool:
+        """Whether everybody was asked, and is held against the same figures to the last digit."""
+        return None not in self.scores and all(len(figures) == 1 for figures in self._yardsticks)
+
+    @property
+    def one_scale(self) -> bool:
+        """Whether those who were asked are held against the same figures, but for chance.
+
+        Bounds that two runs have bought differ by their noise, and bins and figures with them.
+        """
+        unknown = any(None in figures and len(figures) > 1 for figures in self._yardsticks)
+        known = [[value for value in figures if value is not None] or [0.0] for figures in self._yardsticks]
+        return not unknown and max(max(figures) - min(figures) for figures in known) <= BY_CHANCE * self.score.width
+
+    @property
+    def _yardsticks(self) -> tuple[set[float | None], ...]:
+        """The figures of the least to expect, and those of real records."""
+        asked = [score for score in self.scores if score is not None]
+        return {score.baseline for score in asked}, {score.real for score in asked}

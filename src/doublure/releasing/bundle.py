@@ -285,7 +285,7 @@ def _card(
 
 def _write_card(folder: Path, card: dict[str, Any], sheet: bytes | None, records: str) -> None:
     """Write the page first, so that the card can list its hash."""
-    from doublure.report import card_page
+    from doublure.releasing.card import card_page
 
     page = card_page(card, sheet, records).encode()
     files.write_atomic(folder / _PAGE, lambda file: file.write(page))

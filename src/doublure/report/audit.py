@@ -7,10 +7,9 @@ from typing import Any
 
 from doublure.attack.results import AttackResult, Family, Rate
 from doublure.attack.roc import At
-from doublure.auditing.attack_report import AttackReport
-from doublure.evaluate.evaluation import Internal
-from doublure.measures.tables.verdict import percent, span
 from doublure.report import page
+from doublure.report.contents import Attacked, Evaluated
+from doublure.results import percent, span
 
 _TITLES: Mapping[Family, tuple[str, str]] = {
     "membership": (
@@ -45,7 +44,7 @@ _BOUNDED = (
 )
 
 
-def audit_context(report: AttackReport) -> dict[str, Any]:
+def audit_context(report: Attacked) -> dict[str, Any]:
     """Return what the template of an audit names."""
     made = [found for found in report.attacks if found.skipped is None]
     return {
@@ -63,7 +62,7 @@ def audit_context(report: AttackReport) -> dict[str, Any]:
     }
 
 
-def attacks_context(report: Internal) -> dict[str, Any]:
+def attacks_context(report: Evaluated) -> dict[str, Any]:
     """Return what an evaluation's page says of attacks."""
     return {
         "sections": sections_of(report.attacks),

@@ -1,4 +1,4 @@
-"""From an evaluation to what its page shows: no figure is computed here, only put into words and places."""
+"""From a result to what its page shows: no figure is computed here, only put into words and places."""
 
 from __future__ import annotations
 
@@ -8,20 +8,18 @@ from typing import Any
 
 from markupsafe import Markup
 
-from doublure.auditing.attack_report import AttackReport
-from doublure.evaluate.comparison import Comparison
-from doublure.evaluate.evaluation import ImageReport, Inside, Internal, Report, SeriesReport
-from doublure.measures.images.evaluation import ImageEvaluation
-from doublure.measures.scores import Score
-from doublure.measures.series import SeriesEvaluation
+from doublure.measures.evaluation import Evaluation
+from doublure.measures.scores import Score, figure, interval
 from doublure.measures.tables.distributions import Density, Frequencies
 from doublure.measures.tables.evaluation import TableEvaluation
 from doublure.measures.tables.fidelity import ColumnFidelity, PairFidelity
 from doublure.measures.tables.groups import Group
 from doublure.measures.tables.utility import ClassBalance, Classifier
-from doublure.measures.tables.verdict import figure, interval, percent, points, verdict
 from doublure.report import page
 from doublure.report.audit import attacks_context, audit_context
+from doublure.report.contents import Compared, Evaluated, EvaluatedImages, EvaluatedSeries, EvaluatedTable, Shown
+from doublure.report.inspection import inspection_context
+from doublure.results import percent, points
 
 MOST_DRAWN = 36
 """The most columns that are drawn, and the most whose densities are: the furthest from the real rows."""
@@ -45,22 +43,49 @@ class Cell:
     better: str
 
 
-def internal_page(report: Inside | TableEvaluation | Comparison) -> str:
-    """Return the HTML of the page of an evaluation, a comparison or an audit, marked internal."""
-    if isinstance(report, AttackReport):
-        return page.render("audit.html.j2", audit_context(report))
-    if isinstance(report, Comparison):
-        return page.render("comparison.html.j2", comparison_context(report))
-    if isinstance(report, ImageReport):
-        return page.render("images.html.j2", image_context(report))
-    if isinstance(report, SeriesReport):
-        return page.render("series.html.j2", series_context(report))
-    if not isinstance(report, (Internal, TableEvaluation)):
-        raise TypeError("no page shows this")
-    return page.render("evaluation.html.j2", context(report))
+def page_of(report: Shown) -> str:
+    """Return the HTML of the page that a result names."""
+    return page.render(f"{report.page}.html.j2", _context(report))
 
 
-def image_context(report: ImageReport) -> dict[str, Any]:
+def _context(report: Shown) -> dict[str, Any]:
+    """Return what the template of a result's page names."""
+    match report.page:
+        case "evaluation":
+            return table_context(report)
+        case "images":
+            return image_context(report)
+        case "series":
+            return series_context(report)
+        case "audit":
+            return audit_context(report)
+        case "comparison":
+            return comparison_context(report)
+        case "inspection":
+            return inspection_context(report)
+
+
+def table_context(report: EvaluatedTable) -> dict[str, Any]:
+    """Return what the template of a table names."""
+    table = report.table
+    least = ("independent columns", "independent columns")
+    return _context_of(report, table, table.scores, "rows", least) | {
+        "title": "How good is the understudy?",
+        "utility": _utility(table),
+        "utility_skipped": table.utility_skipped,
+        "groups": _groups(table),
+        "frequencies": _frequencies(table),
+        "densities": _densities(table),
+        "columns": _columns(table.fidelity.columns[:_MOST_LISTED]),
+        "columns_left_out": max(0, len(table.fidelity.columns) - _MOST_LISTED),
+        "pairs": _pairs(table.fidelity.pairs),
+        "n_pairs": table.fidelity.n_pairs,
+        "association": _association(table),
+        "many_columns": len(table.fidelity.association.columns) > _MOST_IN_A_SMALL_MAP,
+    }
+
+
+def image_context(report: EvaluatedImages) -> dict[str, Any]:
     """Return what the template of images names."""
     found = report.images
     cells = _cells([entry.accuracy for entry in found.students])
@@ -80,7 +105,7 @@ def image_context(report: ImageReport) -> dict[str, Any]:
     }
 
 
-def series_context(report: SeriesReport) -> dict[str, Any]:
+def series_context(report: EvaluatedSeries) -> dict[str, Any]:
     """Return what the template of series names."""
     from doublure.report.series import drawn
 
@@ -90,13 +115,13 @@ def series_context(report: SeriesReport) -> dict[str, Any]:
 
 
 def _context_of(
-    report: ImageReport | SeriesReport,
-    found: ImageEvaluation | SeriesEvaluation,
+    report: Evaluated,
+    found: Evaluation,
     shown: Sequence[Score],
     records: str,
     least: tuple[str, str],
 ) -> dict[str, Any]:
-    """Return what the pages of images and of series have in common.
+    """Return what the pages of evaluations have in common.
 
     Args:
         report: What is shown.
@@ -124,7 +149,7 @@ def _context_of(
     }
 
 
-def comparison_context(found: Comparison) -> dict[str, Any]:
+def comparison_context(found: Compared) -> dict[str, Any]:
     """Return what the template of a comparison names: a section a figure, in which a line is an understudy."""
     sections = []
     for entry in found.side_by_side:
@@ -151,43 +176,6 @@ def comparison_context(found: Comparison) -> dict[str, Any]:
         "records": found.records,
         "least": found.least,
     }
-
-
-def context(report: Internal | TableEvaluation) -> dict[str, Any]:
-    """Return what the template of a table names."""
-    table = report if isinstance(report, TableEvaluation) else _table_of(report)
-    said = verdict(table)
-    return {
-        "title": "How good is the understudy?",
-        "about": None if isinstance(report, TableEvaluation) else report.about,
-        "internal": table.internal,
-        "verdict": said,
-        "loss": () if isinstance(report, TableEvaluation) else report.loss_lines,
-        "attacks_found": None if isinstance(report, TableEvaluation) else attacks_context(report),
-        "cards": [_card(score) for score in table.scores],
-        "rows": {name: getattr(table.rows, key) for key, name in _NAMES.items()},
-        "kept_aside": table.rows.kept_aside,
-        "utility": _utility(table),
-        "utility_skipped": table.utility_skipped,
-        "groups": _groups(table),
-        "frequencies": _frequencies(table),
-        "densities": _densities(table),
-        "columns": _columns(table.fidelity.columns[:_MOST_LISTED]),
-        "columns_left_out": max(0, len(table.fidelity.columns) - _MOST_LISTED),
-        "pairs": _pairs(table.fidelity.pairs),
-        "n_pairs": table.fidelity.n_pairs,
-        "association": _association(table),
-        "many_columns": len(table.fidelity.association.columns) > _MOST_IN_A_SMALL_MAP,
-        "notes": table.notes,
-        "seed": table.seed,
-        "versions": table.versions,
-    }
-
-
-def _table_of(report: Internal) -> TableEvaluation:
-    if not isinstance(report, Report):
-        raise TypeError("no table was evaluated")
-    return report.table
 
 
 # -- scores ----------------------------------------------------------------------------------------------------------

@@ -1,45 +1,26 @@
-"""Writing internal pages: whole or not at all, and readable by their owner only."""
+"""Writing pages and their figures: whole or not at all, and readable by their owner only."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from doublure.auditing.attack_report import AttackReport
 from doublure.errors import InputError
-from doublure.evaluate.comparison import Comparison
-from doublure.evaluate.evaluation import Inside
-from doublure.evaluate.inspection import Inspection
-from doublure.measures.tables.evaluation import TableEvaluation
-from doublure.report.build import internal_page
-from doublure.report.inspection import inspection_page
+from doublure.report.build import page_of
+from doublure.report.contents import Page, Shown
 from doublure.support.files import Form, check_output, refuse_unwritable, write_atomic
 
 
-def write_internal(
-    report: Inside | TableEvaluation | Comparison, html: str | Path, json: str | Path | None = None
-) -> None:
-    """Write the page of an evaluation, a comparison or an audit, and its figures as JSON if a path is given.
+def write_page(report: Shown, html: str | Path, json: str | Path | None = None) -> None:
+    """Write the page of a report, and its figures as JSON if a path is given: both or neither.
 
-    Both hold figures computed on real data without noise: never publish them, never put them into a bundle.
-
-    Raises:
-        InputError: A file cannot be written there, would lie where it is published or kept, or would replace another.
-    """
-    _write(internal_page(report), report.to_json(), html, json, _form(report))
-
-
-def write_inspection(found: Inspection, html: str | Path, json: str | Path | None = None) -> None:
-    """Write the page of an inspection, and its figures as JSON if a path is given; no real record is in either.
+    Both may hold figures computed on real data without noise, as all but an inspection's do: never publish those,
+    never put them into a bundle.
 
     Raises:
         InputError: A file cannot be written there, would lie where it is published or kept, or would replace another.
     """
-    _write(inspection_page(found), found.to_json(), html, json, "inspection")
-
-
-def _write(page: str, figures: str, html: str | Path, json: str | Path | None, form: Form) -> None:
-    """Write both or neither."""
-    check_places(html, json, form=form)
+    page, figures = page_of(report), report.to_json()
+    check_places(html, json, form=_form(report.page))
     if json is not None:
         write_private(json, figures + "\n")
     try:
@@ -50,10 +31,15 @@ def _write(page: str, figures: str, html: str | Path, json: str | Path | None, f
         raise
 
 
-def _form(report: Inside | TableEvaluation | Comparison) -> Form:
-    if isinstance(report, AttackReport):
-        return "audit"
-    return "comparison" if isinstance(report, Comparison) else "figures"
+def _form(page: Page) -> Form:
+    """Return the form of the figures beside a page."""
+    return page if page == "audit" or page == "comparison" or page == "inspection" else "figures"
+
+
+class Saved:
+    """What has a page saves it by itself; it names the page."""
+
+    save = write_page
 
 
 def check_places(html: str | Path, json: str | Path | None = None, *reads: Path | None, form: Form = "figures") -> None:

@@ -5,23 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from doublure.evaluate.inspection import Inspection, Slice
 from doublure.measures.images.fault_tests import Suspicion
-from doublure.measures.tables.verdict import p_value, percent, span
+from doublure.measures.images.slices import Slice
 from doublure.report import page
+from doublure.report.contents import Inspected
+from doublure.results import p_value, percent, span
 
 _NO_GUARANTEE = "No privacy guarantee. Do not publish."
 _PROTECTED = frozenset({"dp", "bayesian-dp"})
 _SLICED = ("label", "unlike", "alike")
 
 
-def inspection_page(found: Inspection) -> str:
-    """Return the HTML of an inspection's page."""
-    return page.render("inspection.html.j2", context(found))
-
-
-def context(found: Inspection) -> dict[str, Any]:
-    """Return what the template names."""
+def inspection_context(found: Inspected) -> dict[str, Any]:
+    """Return what the template of an inspection names."""
     claims = [("inspected", found.about), *(("held against", each) for each in found.against)]
     listed = _listed(found.suspicions)
     return {

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from doublure.data.series import Series
-from doublure.evaluate.evaluation import SeriesReport, report
+from doublure.evaluate import SeriesReport, report
 from doublure.measures.series import classifiers as students
 from doublure.measures.series import evaluate_series, independent_steps
 from doublure.measures.series.statistics import autocorrelation
-from doublure.report import internal_page
+from doublure.report import page_of
 from doublure.schema import Schema
 
 
@@ -120,7 +120,7 @@ def test_what_is_all_missing_or_empty_is_a_result(schema, waves, few_rounds):
     found = evaluate_series(schema, nothing, waves(80, 2), waves(20, 3))
     assert by_key(found)["values"].value is None
     assert "–" in found.verdict.headline
-    assert internal_page(SeriesReport(series=found))
+    assert page_of(SeriesReport(series=found))
 
 
 def test_copies_are_warned_of(schema, waves):
@@ -157,7 +157,7 @@ def test_the_page_marks_what_it_holds_and_the_figures_are_plain(evaluation, tmp_
     figures = json.loads(made.to_json())
     assert figures["series"]["internal"]
     assert "do not publish" in repr(made)
-    page = internal_page(made)
+    page = page_of(made)
     # A profile, two values' profiles, three curves and three histograms for each channel; twelve pairs.
     assert page.count("<svg") == 2 * (1 + 2 + 3 + 3) + 12
     assert page.count("private: do not publish") == 1

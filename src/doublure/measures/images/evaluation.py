@@ -20,13 +20,13 @@ from doublure.errors import printable
 from doublure.intervals import Result
 from doublure.measures.classification import Labels
 from doublure.measures.divergence import nearest
-from doublure.measures.holdout import SEEN, Rows, sides
+from doublure.measures.evaluation import Evaluation
+from doublure.measures.holdout import seen_note, seen_warning, sides
 from doublure.measures.images.classifiers import EPOCHS, LEAST_STEPS, STUDENTS, USUAL, Student, predict, sight
 from doublure.measures.images.distribution_metrics import resemblance
 from doublure.measures.images.feature_extractors import STUDENT_OF_REAL, Extractor, codes_of, pixels
-from doublure.measures.scores import Score, distance_score, rate_score
-from doublure.measures.tables.evaluation import INTERNAL, versions
-from doublure.measures.tables.verdict import Verdict, interval, percent
+from doublure.measures.scores import Score, distance_score, interval, rate_score
+from doublure.results import Verdict, percent, versions
 from doublure.schema.images import ImageSchema
 from doublure.support.progress import Progress, Silent
 
@@ -55,8 +55,8 @@ class ClassShare(Result):
     share: Score
 
 
-class ImageEvaluation(Result):
-    """Everything that was measured. Computed on real data: internal.
+class ImageEvaluation(Evaluation):
+    """Everything that was measured of a set of images. Computed on real data: internal.
 
     Attributes:
         students: Train on artificial, test on real; empty where ``students_skipped`` says why.
@@ -70,18 +70,12 @@ class ImageEvaluation(Result):
         neighbours_sheet: Artificial images, and the real one nearest to each. Private.
     """
 
-    version: Literal[1] = 1
-    internal: str = INTERNAL
-    seed: int
-    rows: Rows
     students: tuple[StudentScore, ...]
     students_skipped: str | None
     classes: tuple[ClassShare, ...]
     pixels: tuple[Score, ...]
     resemblance: tuple[Score, ...] = ()
     taught: Mapping[Literal["synthetic", "real", "test"], int]
-    notes: tuple[str, ...]
-    versions: Mapping[str, str]
     artificial_sheet: bytes = Field(default=b"", exclude=True, repr=False)
     real_sheet: bytes = Field(default=b"", exclude=True, repr=False)
     neighbours_sheet: bytes = Field(default=b"", exclude=True, repr=False)
@@ -95,15 +89,6 @@ class ImageEvaluation(Result):
     def verdict(self) -> Verdict:
         """The evaluation in plain words."""
         return _verdict(self)
-
-    def to_json(self) -> str:
-        """Return JSON text; what is not known is null."""
-        return self.model_dump_json(indent=1)
-
-    def __repr__(self) -> str:
-        return f"ImageEvaluation({INTERNAL})"
-
-    __str__ = __repr__
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -330,22 +315,17 @@ def _neighbours(synthetic: Images, real: Images, schema: ImageSchema) -> bytes:
 
 
 def _notes(kept_aside: bool) -> tuple[str, ...]:
-    notes = [
+    return (
         f"Students learn for {EPOCHS} epochs of at most {MOST_IMAGES:,} images, and for {LEAST_STEPS} steps at least; "
         "what they are was fixed beforehand.",
         "Class means draws each pixel on its own around its class’s mean: right averages, no relations between pixels.",
-    ]
-    if not kept_aside:
-        notes.append(
-            "No holdout was given. A fixed quarter of the real images is used for testing and as the floor. The fit "
-            "has seen these images; keep some aside before fitting for a test that it has not seen."
-        )
-    return tuple(notes)
+        *seen_note(kept_aside, "images", "real images"),
+    )
 
 
 def _verdict(found: ImageEvaluation) -> Verdict:
     lines: list[str] = []
-    warnings = [] if found.rows.kept_aside else [SEEN.replace("rows", "images")]
+    warnings = seen_warning(found.rows.kept_aside, "images")
     if found.students:
         first = found.students[0]
         score = first.accuracy

@@ -12,8 +12,7 @@ from doublure.errors import DataError, SchemaError, SettingError
 from doublure.intervals import Interval, Result, wilson
 from doublure.measures.images.classifiers import STUDENTS, Student, learning_curve
 from doublure.measures.images.feature_extractors import codes_of
-from doublure.measures.tables.evaluation import INTERNAL
-from doublure.measures.tables.verdict import percent, span
+from doublure.results import INTERNAL, percent, span
 from doublure.schema.images import LABEL, ImageSchema
 from doublure.support.progress import Progress, Silent
 

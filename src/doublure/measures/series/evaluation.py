@@ -7,16 +7,15 @@ that learned from real ones. All of it is computed on real data: internal.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from pydantic import Field
 
 from doublure.data.series import Series
 from doublure.data.series.clock import clock_texts
-from doublure.intervals import Result
-from doublure.measures.holdout import Rows, sides
+from doublure.measures.evaluation import Evaluation
+from doublure.measures.holdout import seen_note, sides
 from doublure.measures.scores import Score
 from doublure.measures.series import plot_data as drawings
 from doublure.measures.series.classifiers import LAGS, MOST_TAUGHT, ROUNDS, student_scores
@@ -25,16 +24,15 @@ from doublure.measures.series.nearest_neighbours import MOST_SEARCHED, QUERIES, 
 from doublure.measures.series.plot_data import Curve, Histogram, Pair, Profile, ValueProfile
 from doublure.measures.series.statistics import look
 from doublure.measures.series.verdict import verdict
-from doublure.measures.tables.evaluation import INTERNAL, versions
-from doublure.measures.tables.verdict import Verdict
+from doublure.results import Verdict, versions
 from doublure.schema.series import SeriesSchema
 
 MOST_SERIES = 20_000
 """The most artificial series that are drawn unless asked otherwise."""
 
 
-class SeriesEvaluation(Result):
-    """Everything that was measured. Computed on real data: internal.
+class SeriesEvaluation(Evaluation):
+    """Everything that was measured of a set of series. Computed on real data: internal.
 
     Attributes:
         scores: The headline figures: distances, then students, then neighbours.
@@ -47,10 +45,6 @@ class SeriesEvaluation(Result):
         pairs: Artificial series beside the nearest real ones, for the page alone. Private.
     """
 
-    version: Literal[1] = 1
-    internal: str = INTERNAL
-    seed: int
-    rows: Rows
     scores: tuple[Score, ...]
     students_skipped: str | None
     clock: tuple[str, ...] | None
@@ -58,23 +52,12 @@ class SeriesEvaluation(Result):
     by_value: tuple[ValueProfile, ...]
     curves: tuple[Curve, ...]
     histograms: tuple[Histogram, ...]
-    notes: tuple[str, ...]
-    versions: Mapping[str, str]
     pairs: tuple[Pair, ...] = Field(default=(), exclude=True, repr=False)
 
     @property
     def verdict(self) -> Verdict:
         """The evaluation in plain words."""
         return verdict(self.scores, kept_aside=self.rows.kept_aside)
-
-    def to_json(self) -> str:
-        """Return JSON text; what is not known is null."""
-        return self.model_dump_json(indent=1)
-
-    def __repr__(self) -> str:
-        return f"SeriesEvaluation({INTERNAL})"
-
-    __str__ = __repr__
 
 
 def evaluate_series(
@@ -153,9 +136,4 @@ def _notes(kept_aside: bool, *, students: bool, nearest: bool) -> tuple[str, ...
             f"Nearest series: {QUERIES} of each set, looked up among at most {MOST_SEARCHED:,} real ones by dynamic "
             "time warping within a tenth of the length."
         )
-    if not kept_aside:
-        notes.append(
-            "No holdout was given. A fixed quarter of the units is used for testing and as the floor. The fit has seen "
-            "these series; keep some aside before fitting for a test that it has not seen."
-        )
-    return tuple(notes)
+    return (*notes, *seen_note(kept_aside, "series", "units"))

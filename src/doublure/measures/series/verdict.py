@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from doublure.measures.holdout import SEEN
+from doublure.measures.holdout import seen_warning
 from doublure.measures.scores import Score
 from doublure.measures.series.nearest_neighbours import TOO_NEAR
-from doublure.measures.tables.verdict import Verdict, percent
+from doublure.results import Verdict, percent
 
 _SLIGHT = 0.01
 _DISTANCES = {
@@ -59,7 +59,7 @@ def verdict(scores: Sequence[Score], *, kept_aside: bool) -> Verdict:
 
 
 def _warnings(found: dict[str, Score], kept_aside: bool) -> tuple[str, ...]:
-    said = [] if kept_aside else [SEEN.replace("rows", "series")]
+    said = seen_warning(kept_aside, "series")
     near = found.get("too_near")
     if near is not None and near.interval is not None and near.interval[0] > TOO_NEAR:
         said.append(

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import platform
-from collections.abc import Mapping
-from importlib import metadata
-from typing import Literal
-
 import numpy as np
 import pandas as pd
 
-from doublure._version import __version__
 from doublure.errors import DataError
-from doublure.intervals import Result
-from doublure.measures.holdout import Rows, sides
+from doublure.measures.evaluation import Evaluation
+from doublure.measures.holdout import seen_note, sides
 from doublure.measures.scores import Score
 from doublure.measures.tables.baseline import independent_columns
 from doublure.measures.tables.coding import BINS, Coded, Coder
@@ -23,46 +17,35 @@ from doublure.measures.tables.features import target_of
 from doublure.measures.tables.fidelity import Fidelity, Tables, compare
 from doublure.measures.tables.groups import Groups, by_group
 from doublure.measures.tables.utility import MOST_ROWS, Taught, Utility, prepare, teach
+from doublure.measures.tables.verdict import verdict
+from doublure.results import Verdict, versions
 from doublure.schema import ResolvedSchema
 
-INTERNAL = "computed on real data: do not publish"
 
-
-class TableEvaluation(Result):
-    """Everything that was measured. Computed on real data: internal.
+class TableEvaluation(Evaluation):
+    """Everything that was measured of a table. Computed on real data: internal.
 
     Attributes:
         utility: Train on artificial, test on real; null where ``utility_skipped`` says why.
         groups: Who is served badly; null together with ``utility``.
-        notes: What a reader has to know to read the figures right.
     """
 
-    version: Literal[1] = 1
-    internal: str = INTERNAL
-    seed: int
-    rows: Rows
     fidelity: Fidelity
     utility: Utility | None
     groups: Groups | None
     utility_skipped: str | None
     frequencies: tuple[Frequencies, ...]
     densities: tuple[Density, ...]
-    notes: tuple[str, ...]
-    versions: Mapping[str, str]
 
     @property
     def scores(self) -> tuple[Score, ...]:
         """The headline figures: prediction first, then distances."""
         return (*(self.utility.scores if self.utility else ()), *self.fidelity.scores)
 
-    def to_json(self) -> str:
-        """Return JSON text; what is not known is null."""
-        return self.model_dump_json(indent=1)
-
-    def __repr__(self) -> str:
-        return f"TableEvaluation({INTERNAL})"
-
-    __str__ = __repr__
+    @property
+    def verdict(self) -> Verdict:
+        """The evaluation in plain words."""
+        return verdict(self.scores, self.utility, self.groups, kept_aside=self.rows.kept_aside)
 
 
 def evaluate_table(
@@ -132,11 +115,7 @@ def _notes(coder: Coder, fidelity: Fidelity, utility: Utility | None, kept_aside
     notes = [
         f"Numbers are cut into at most {BINS} bins by the schema’s public bounds; a missing cell is a value of its own."
     ]
-    if not kept_aside:
-        notes.append(
-            "No holdout was given. A fixed quarter of the real rows is used for testing and as the floor. The fit has "
-            "seen these rows; keep rows aside before fitting for a test that it has not seen."
-        )
+    notes += seen_note(kept_aside, "rows", "real rows")
     if coder.schema.derived:
         notes.append("Columns that an equal constraint derives repeat another column and are left out.")
     if fidelity.sampled_columns is not None:
@@ -146,9 +125,3 @@ def _notes(coder: Coder, fidelity: Fidelity, utility: Utility | None, kept_aside
     if coder.schema.unit.id is not None:
         notes.append("Intervals treat rows as independent, although a unit may have several.")
     return tuple(notes)
-
-
-def versions() -> dict[str, str]:
-    """Return the versions that the figures were made with."""
-    found = {"doublure": __version__, "python": platform.python_version()}
-    return found | {name: metadata.version(name) for name in ("numpy", "pandas", "scikit-learn")}

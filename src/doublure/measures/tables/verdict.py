@@ -1,114 +1,46 @@
-"""The evaluation in plain words, and how its figures are written."""
+"""The evaluation of a table in plain words."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from doublure.errors import printable
-from doublure.intervals import Interval, Result
-from doublure.measures.holdout import SEEN
-from doublure.measures.scores import Score
-from doublure.measures.tables.evaluation import TableEvaluation
+from doublure.measures.holdout import seen_warning
+from doublure.measures.scores import Score, figure, interval
 from doublure.measures.tables.groups import Groups
 from doublure.measures.tables.utility import Utility
+from doublure.results import Verdict, percent
 
-_AS_PERCENT = frozenset({"accuracy", "columns", "pairs", "wasserstein", "variation", "share", "recall", "precision"})
-_FINE = frozenset({"wasserstein", "pixel_mean", "pixel_spread"})
 # Independent columns are nearly the real columns by construction, one at a time: they can be beaten only elsewhere.
 _CAN_BE_BEATEN = frozenset({"accuracy", "auc", "macro_f1", "pairs", "association"})
 _HARDLY = 0.01
 _SLIGHT = 0.005
 _NOWHERE = 0.02
-_TINY_P = 1e-15
 
 
-class Verdict(Result):
-    """What to tell somebody who reads no further.
+def verdict(found: Sequence[Score], utility: Utility | None, groups: Groups | None, *, kept_aside: bool) -> Verdict:
+    """Return what to tell somebody who reads no further.
 
-    Attributes:
-        headline: One sentence.
-        lines: The figures behind it.
-        warnings: What is wrong.
+    Args:
+        found: The scores of an evaluation.
+        utility: What was predicted, if anything was.
+        groups: Who is served badly, likewise.
+        kept_aside: Whether the fit has never seen the real rows that test it.
     """
-
-    headline: str
-    lines: tuple[str, ...]
-    warnings: tuple[str, ...]
-
-
-def percent(share: float | None, digits: int = 1) -> str:
-    r"""Return a share as a percentage; a dash where it is not known.
-
-    Example:
-        >>> percent(0.8516)
-        '85.2\xa0%'
-    """
-    return "–" if share is None else f"{100 * share:.{digits}f}\u00a0%"
-
-
-def points(share: float) -> str:
-    """Return a difference of shares in percentage points, with its sign.
-
-    Example:
-        >>> points(-0.054)
-        '−5.4'
-    """
-    return f"{100 * share:+.1f}".replace("-", "−")
-
-
-def figure(score: Score, value: float | None) -> str:
-    """Return one of a score's figures as its kind is usually written."""
-    if value is None:
-        return "–"
-    if score.key in _FINE:
-        return percent(value, digits=2)
-    return percent(value) if score.key in _AS_PERCENT else f"{value:.3f}"
-
-
-def interval(score: Score, ends: Interval | None) -> str:
-    """Return an interval as text, or nothing."""
-    return span(ends, shares=score.key in _AS_PERCENT)
-
-
-def span(ends: Interval | None, *, shares: bool = False) -> str:
-    r"""Return an interval as text, that of shares in percent; or nothing.
-
-    Example:
-        >>> span((0.0931, 0.12)), span((0.0931, 0.12), shares=True)
-        ('0.093 to 0.120', '9.3 to 12.0\xa0%')
-    """
-    if ends is None:
-        return ""
-    return f"{100 * ends[0]:.1f} to {100 * ends[1]:.1f}\u00a0%" if shares else f"{ends[0]:.3f} to {ends[1]:.3f}"
-
-
-def p_value(p: float, name: str = "") -> str:
-    """Return a p-value as text; after its name, if it has one.
-
-    Example:
-        >>> p_value(0.0213), p_value(2.4e-8), p_value(2.4e-8, "p"), p_value(1e-20, "p")
-        ('0.021', '2e-08', 'p = 2e-08', 'p < 1e-15')
-    """
-    if p < _TINY_P:  # a tail so far out is the normal distribution's and nobody's data's
-        return f"{name} < {_TINY_P:g}".lstrip()
-    said = f"{p:.0e}" if p < 0.001 else f"{p:.3f}"
-    return f"{name} = {said}" if name else said
-
-
-def verdict(evaluation: TableEvaluation) -> Verdict:
-    """Return the evaluation in plain words."""
-    scores = {score.key: score for score in evaluation.scores}
+    scores = {score.key: score for score in found}
     lines = []
-    if evaluation.utility is not None:
+    if utility is not None:
         headline, line = _prediction(scores)
         lines.append(line)
     else:
         headline = _frequencies(scores)
-    if evaluation.utility is not None:
+    if utility is not None:
         lines.append(_frequencies(scores))
     if "association" in scores:
         lines.append(_association(scores["association"]))
-    if evaluation.groups is not None:
-        lines.append(_served_worst(evaluation.groups))
-    return Verdict(headline=headline, lines=tuple(lines), warnings=_warnings(evaluation))
+    if groups is not None:
+        lines.append(_served_worst(groups))
+    return Verdict(headline=headline, lines=tuple(lines), warnings=_warnings(found, utility, kept_aside))
 
 
 def _prediction(scores: dict[str, Score]) -> tuple[str, str]:
@@ -178,17 +110,17 @@ def _served_worst(groups: Groups) -> str:
     )
 
 
-def _warnings(evaluation: TableEvaluation) -> tuple[str, ...]:
-    found = [] if evaluation.rows.kept_aside else [SEEN]
+def _warnings(scores: Sequence[Score], utility: Utility | None, kept_aside: bool) -> tuple[str, ...]:
+    found = seen_warning(kept_aside)
     beaten = [
         score.name.lower() if score.key != "auc" else "area under ROC"
-        for score in evaluation.scores
+        for score in scores
         if score.key in _CAN_BE_BEATEN and _beaten(score)
     ]
     if beaten:
         found.append(f"Independent columns, which know no relation at all, do better at: {'; '.join(beaten)}.")
-    if evaluation.utility is not None:
-        found += _lost_classes(evaluation.utility)
+    if utility is not None:
+        found += _lost_classes(utility)
     return tuple(found)
 
 

@@ -1,0 +1,109 @@
+"""What an evaluation of a run says: the figures of its kind of data, the expected loss, and what attacks found."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar, Literal
+
+from doublure.attack.results import AttackResult
+from doublure.measures.expected_loss import ExpectedLoss
+from doublure.measures.images.evaluation import ImageEvaluation
+from doublure.measures.scores import Score
+from doublure.measures.series import SeriesEvaluation
+from doublure.measures.tables.evaluation import TableEvaluation
+from doublure.report.files import Saved
+from doublure.results import InternalReport, Verdict
+
+
+class Internal(InternalReport, Saved):
+    """An understudy's evaluation, whatever the kind of data. Computed on real data: internal.
+
+    Attributes:
+        expected_loss: The estimated privacy loss, where the guarantee is empirical or it was asked for.
+        expected_loss_skipped: Why there is none.
+        attacks: A look for copies, and an attack on membership, where records were kept aside.
+        attacks_skipped: Why there are none.
+    """
+
+    expected_loss: ExpectedLoss | None = None
+    expected_loss_skipped: str | None = None
+    attacks: tuple[AttackResult, ...] = ()
+    attacks_skipped: str | None = None
+
+    @property
+    @abstractmethod
+    def measured(self) -> TableEvaluation | ImageEvaluation | SeriesEvaluation:
+        """Everything that was measured."""
+
+    @property
+    def scores(self) -> tuple[Score, ...]:
+        """The headline figures."""
+        return self.measured.scores
+
+    @property
+    def verdict(self) -> Verdict:
+        """The evaluation in plain words."""
+        return self.measured.verdict
+
+    @property
+    def further_lines(self) -> tuple[str, ...]:
+        """The expected loss, and what attacks found."""
+        return (*self.loss_lines, *(found.sentence for found in self.attacks))
+
+    @property
+    def loss_lines(self) -> tuple[str, ...]:
+        """What is said about the expected loss; nothing where nobody asked."""
+        if self.expected_loss is not None:
+            return self.expected_loss.lines
+        return () if self.expected_loss_skipped is None else (f"No privacy loss: {self.expected_loss_skipped}.",)
+
+
+class Report(Internal):
+    """A table's evaluation. Computed on real data: internal.
+
+    Attributes:
+        table: Everything that was measured.
+    """
+
+    page: ClassVar[Literal["evaluation"]] = "evaluation"
+
+    table: TableEvaluation
+
+    @property
+    def measured(self) -> TableEvaluation:
+        """Everything that was measured."""
+        return self.table
+
+
+class ImageReport(Internal):
+    """The evaluation of a set of images. Computed on real data: internal.
+
+    Attributes:
+        images: Everything that was measured.
+    """
+
+    page: ClassVar[Literal["images"]] = "images"
+
+    images: ImageEvaluation
+
+    @property
+    def measured(self) -> ImageEvaluation:
+        """Everything that was measured."""
+        return self.images
+
+
+class SeriesReport(Internal):
+    """The evaluation of a set of time series. Computed on real data: internal.
+
+    Attributes:
+        series: Everything that was measured.
+    """
+
+    page: ClassVar[Literal["series"]] = "series"
+
+    series: SeriesEvaluation
+
+    @property
+    def measured(self) -> SeriesEvaluation:
+        """Everything that was measured."""
+        return self.series

@@ -1,0 +1,131 @@
+"""What all internal results share: whose records they are of, the outcome in plain words, and how figures are written.
+
+An internal result is computed on real data. It says so in its JSON, where it is printed, and on its page.
+"""
+
+from __future__ import annotations
+
+import platform
+from abc import abstractmethod
+from importlib import metadata
+
+from doublure._version import __version__
+from doublure.intervals import Interval, Result
+
+INTERNAL = "computed on real data: do not publish"
+_TINY_P = 1e-15
+
+
+class About(Result):
+    """Whose records were evaluated, and what may be claimed about them."""
+
+    method: str
+    guarantee_kind: str
+    guarantee: str
+    unit: str
+    schema_sha256: str
+    created: str
+
+
+class Verdict(Result):
+    """What to tell somebody who reads no further.
+
+    Attributes:
+        headline: One sentence.
+        lines: The figures behind it.
+        warnings: What is wrong.
+    """
+
+    headline: str
+    lines: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+class Document(Result):
+    """A result that is written to a file of its own."""
+
+    def to_json(self) -> str:
+        """Return JSON text; what is not known is null."""
+        return self.model_dump_json(indent=1)
+
+
+class InternalReport(Document):
+    """What is computed on real data and kept inside: a page, and its figures.
+
+    Attributes:
+        about: Whose records these are; null for some of unknown origin.
+    """
+
+    about: About | None = None
+
+    @property
+    @abstractmethod
+    def verdict(self) -> Verdict:
+        """The outcome in plain words."""
+
+    @property
+    def further_lines(self) -> tuple[str, ...]:
+        """What is said after the verdict's lines."""
+        return ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({INTERNAL})"
+
+    def __str__(self) -> str:
+        said = self.verdict
+        warnings = (f"! {line}" for line in said.warnings)
+        return "\n".join([f"INTERNAL: {INTERNAL}", said.headline, *said.lines, *self.further_lines, *warnings])
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that figures are made with."""
+    found = {"doublure": __version__, "python": platform.python_version()}
+    return found | {name: metadata.version(name) for name in ("numpy", "pandas", "scikit-learn")}
+
+
+# -- figures in words ------------------------------------------------------------------------------------------------
+
+
+def percent(share: float | None, digits: int = 1) -> str:
+    r"""Return a share as a percentage; a dash where it is not known.
+
+    Example:
+        >>> percent(0.8516)
+        '85.2\xa0%'
+    """
+    return "–" if share is None else f"{100 * share:.{digits}f}\u00a0%"
+
+
+def points(share: float) -> str:
+    """Return a difference of shares in percentage points, with its sign.
+
+    Example:
+        >>> points(-0.054)
+        '−5.4'
+    """
+    return f"{100 * share:+.1f}".replace("-", "−")
+
+
+def span(ends: Interval | None, *, shares: bool = False) -> str:
+    r"""Return an interval as text, that of shares in percent; or nothing.
+
+    Example:
+        >>> span((0.0931, 0.12)), span((0.0931, 0.12), shares=True)
+        ('0.093 to 0.120', '9.3 to 12.0\xa0%')
+    """
+    if ends is None:
+        return ""
+    return f"{100 * ends[0]:.1f} to {100 * ends[1]:.1f}\u00a0%" if shares else f"{ends[0]:.3f} to {ends[1]:.3f}"
+
+
+def p_value(p: float, name: str = "") -> str:
+    """Return a p-value as text; after its name, if it has one.
+
+    Example:
+        >>> p_value(0.0213), p_value(2.4e-8), p_value(2.4e-8, "p"), p_value(1e-20, "p")
+        ('0.021', '2e-08', 'p = 2e-08', 'p < 1e-15')
+    """
+    if p < _TINY_P:  # a tail so far out is the normal distribution's and nobody's data's
+        return f"{name} < {_TINY_P:g}".lstrip()
+    said = f"{p:.0e}" if p < 0.001 else f"{p:.3f}"
+    return f"{name} = {said}" if name else said
