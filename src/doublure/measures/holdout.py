@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from doublure.errors import DataError
 from doublure.intervals import Result
-from doublure.measures.tables.counts import Whole
 
 _HELD_BACK = 4
 
@@ -63,7 +63,13 @@ class Sides(Generic[Kind]):
 
 
 def sides(
-    train: Kind, holdout: Kind | None, unit: Whole | None, rng: np.random.Generator, *, field: str, records: str
+    train: Kind,
+    holdout: Kind | None,
+    unit: npt.NDArray[np.integer[Any]] | None,
+    rng: np.random.Generator,
+    *,
+    field: str,
+    records: str,
 ) -> Sides[Kind]:
     """Return the real records on both sides: where there is no holdout, a quarter of the fitted ones takes its place.
 
@@ -86,7 +92,7 @@ def sides(
     return Sides(train=train.take(np.flatnonzero(~aside)), test=train.take(np.flatnonzero(aside)), kept_aside=False)
 
 
-def held_back(unit: Whole, rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def held_back(unit: npt.NDArray[np.integer[Any]], rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return which rows are set aside: those of a quarter of the units, and of one at least."""
     units = np.unique(unit)
     if len(units) < 2:
