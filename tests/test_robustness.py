@@ -297,6 +297,19 @@ def test_mutants_are_killed_survive_are_judged_and_run_once(mutate, toy):
     ]  # the other is not done
 
 
+def test_tests_that_search_for_examples_run_after_all_others(mutate, toy):
+    (toy.root / "tests/test_box.py").write_text(
+        "from hypothesis import given, strategies as st\nfrom toy.box import fits\n"
+        "@given(st.integers(2, 10))\ndef test_searched(n):\n    assert fits(n)\n"
+        "def test_plain():\n    assert fits(10) and not fits(11)\n"
+    )
+    mutants = {each.id: each for each in toy.mutants()}
+    with mutate.Copy(toy) as copy:
+        assert copy.learn(["tests/test_box.py"]) == []
+        assert copy.verdict(mutants[UNSEEN], ["tests/test_box.py"])["by"] == "tests/test_box.py::test_plain"
+        assert copy.verdict(mutants[TOO_LITTLE], ["tests/test_box.py"])["by"] == "tests/test_box.py::test_searched"
+
+
 def test_what_changed_runs_again(mutate, toy):
     project = toy
     chosen = {each.id: each for each in project.mutants()}

@@ -32,9 +32,13 @@ _IMPORTED = ("-W", "ignore::pytest.PytestAssertRewriteWarning")  # of what is im
 
 
 class _First:
-    """Remembers the first test that failed."""
+    """Runs tests that search for examples after all others, and remembers the first that failed."""
 
     by = ""
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Put the tests that take longest last."""
+        items.sort(key=lambda item: hasattr(getattr(item, "obj", None), "hypothesis"))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Look at a test's report."""
@@ -120,6 +124,10 @@ def _run(request: Mapping[str, Any], says: int) -> None:
         os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
         sys.dont_write_bytecode = True
     sys.path[:] = [source, *(path for path in sys.path if path != own)]
+    if hypothesis := sys.modules.get("hypothesis"):  # an example is enough, it need not be a small one
+        phases = [phase for phase in hypothesis.Phase if phase.name in ("explicit", "generate")]
+        hypothesis.settings.register_profile("mutants", phases=phases)
+        hypothesis.settings.load_profile("mutants")
     first = _First()
     options = [
         "-x",

@@ -270,6 +270,43 @@ def test_mixing_numbers_of_an_audit_can_be_repeated():
     assert torch.equal(one, torch.rand(9, generator=torch.Generator().manual_seed(4)))
 
 
+def test_what_a_lot_is_made_of_reaches_its_gradients(monkeypatch):
+    """Labels, partners, mixing numbers, whose records they are, and how many are looked at together."""
+    given = []
+    monkeypatch.setattr(RecordGradients, "lot", lambda engine, paired, **named: given.append((paired, named)))
+    rows = torch.arange(6.0 * (WIDTH + 2)).view(6, WIDTH + 2)
+    records = PrivateRecords(rows, np.repeat(np.arange(3), 2), 3, lambda body: (body[:, 2:], body[:, :2]))
+    query = CriticGradients(of(chunk_size=7), mixing=torch.Generator().manual_seed(4))
+    query.at(0, Critic(nn.SiLU()), lambda size, condition: -torch.ones(size, WIDTH) * condition[:, :1])
+    query.gradients(records, np.array([0, 2]))
+    ((paired, named),) = given
+    chosen = rows[[0, 1, 4, 5]]
+    assert torch.equal(paired.real, chosen[:, 2:])
+    assert torch.equal(paired.condition, chosen[:, :2])
+    assert torch.equal(paired.fake, -chosen[:, :1].expand(4, WIDTH))
+    assert torch.equal(paired.mix, torch.rand(4, generator=torch.Generator().manual_seed(4)))
+    assert (named["group"].tolist(), named["groups"], named["chunk_size"]) == ([0, 0, 1, 1], 2, 7)
+
+
+def test_an_answer_says_how_its_lot_was_drawn_and_clipped_and_is_measured_before(monkeypatch):
+    class Measured:
+        def measure(self, query, records, sample_rate):
+            acts.append(("measured", query.step, sample_rate))
+
+    acts: list[object] = []
+    lot = PoissonSampler.lot
+    monkeypatch.setattr(PoissonSampler, "lot", lambda sampler: acts.append("drawn") or lot(sampler))
+    monkeypatch.setattr(PoissonSampler, "sampling", "another")
+    records = PrivateRecords(torch.ones(4, WIDTH), np.arange(4), 4, lambda body: (body, None))
+    critic = Critic(nn.SiLU())
+    query = CriticGradients(of(together=True, paired=False), distances=Measured()).at(1, critic, module.unpaired)
+    answer = query.answer(records, sample_rate=0.5)
+    assert acts == [("measured", 1, 0.5), "drawn"]
+    assert (answer.sample_rate, answer.sampling) == (0.5, "another")
+    assert answer.sensitivity.l2 == query.sensitivity.l2 == pytest.approx(2 * 3.0 * 0.7 / 2)
+    assert answer.total.shape == (sum(parameter.numel() for parameter in critic.parameters()),)
+
+
 def test_a_query_without_a_critic_asks_nothing():
     records = PrivateRecords(torch.zeros(4, WIDTH), np.arange(4), 4, lambda body: (body, None))
     query = CriticGradients(of())
@@ -283,7 +320,11 @@ def test_a_source_that_is_given_governs_the_mixing_numbers():
     for source in ("os-keyed", "chacha20"):
         query = CriticGradients(of(), source=source)
         assert query._draws.name == source
-        one, other = query._mix(1000), query._mix(1000)
+        drawn = []
+        for _ in range(2):
+            torch.manual_seed(0)  # whose stream is no secret
+            drawn.append(query._mix(1000))
+        one, other = drawn
         assert not torch.equal(one, other)
         assert 0 <= float(torch.cat([one, other]).min()) < 0.02
         assert 0.98 < float(torch.cat([one, other]).max()) < 1
