@@ -316,7 +316,8 @@ class Lab:
         memory = Memory(trace, own.steps, taken)
         plan = SimpleNamespace(
             schema=facts_of, settings=own, method="dpgan",
-            guarantee=SimpleNamespace(kind="dp"), steps=own.steps, training=DPGAN.accesses(facts_of, own, 1.5),
+            guarantee=SimpleNamespace(kind="dp", delta_mu=None),
+            steps=own.steps, training=DPGAN.accesses(facts_of, own, 1.5),
             sample_rate=min(1.0, own.lot_size / facts_of.public_units),
             learned=learned_facts(facts_of, 0.01),
         )  # fmt: skip

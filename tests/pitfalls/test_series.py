@@ -107,7 +107,7 @@ class Stage:
         memory = self.Memory(trace, own.steps)
         plan = SimpleNamespace(
             schema=schema, settings=own, method="dpgan", steps=own.steps, training=METHOD.accesses(schema, own, 1.5),
-            guarantee=SimpleNamespace(kind="dp"),
+            guarantee=SimpleNamespace(kind="dp", delta_mu=None),
             sample_rate=own.lot_size / schema.public_units,
             learned=learned_facts(schema, 0.01),
         )  # fmt: skip
