@@ -44,6 +44,7 @@ from doublure.private.mechanism import Mechanism
 from doublure.private.noise import ChaCha20Noise, Drawn, OsKeyedNoise
 from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.sampling import PoissonSampler
+from doublure.releasing.verifying import verify
 from doublure.run import fitting
 from doublure.run.folder import RunFolder
 from doublure.support.progress import Silent
@@ -448,7 +449,7 @@ def test_a_run_that_stated_what_was_measured_is_not_read(usual, tmp_path):
         assert "1.23" not in str(refused.value)
     (tmp_path / "bundle" / "card.json").write_text(json.dumps(card | {"guarantee": old}))
     with pytest.raises(GateFailed, match="states ε_μ as it was measured") as refused:
-        db.releasing.verify(tmp_path / "bundle")
+        verify(tmp_path / "bundle")
     assert "1.23" not in str(refused.value)
 
 
@@ -601,7 +602,7 @@ def check_the_ceiling_is_kept(refusal, folder):
     assert card["guarantee"]["kind"] == "dp"
     assert "μ" not in card["guarantee"]["sentence"]
     assert ledger.entries[-1].body["kind"] == "dp"
-    assert db.releasing.verify(folder / "bundle", ledger=ledger)["ledger"]
+    assert verify(folder / "bundle", ledger=ledger)["ledger"]
     inside = json.loads((folder / "run" / "internal" / "estimate.json").read_text())
     assert (inside["claimed"], inside["ceiling"]) == ("dp", 0.2)
     assert inside["epsilon_mu"] > 0.2
