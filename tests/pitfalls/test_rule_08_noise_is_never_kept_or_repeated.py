@@ -25,10 +25,10 @@ from doublure.private.sampling import FixedSizeSampler, PoissonSampler
 from doublure.run import fitting
 from doublure.run.folder import RunFolder
 from doublure.training import checkpoints as kept_state
+from doublure.training import critic_steps as private_teacher
 from doublure.training import gan_loop as adversarial
-from doublure.training import private_critic as private_teacher
+from doublure.training.checkpoints import KeptTables
 from doublure.training.gan_loop import Adversaries
-from doublure.training.kept_tables import KeptTables
 
 KEPT = ("generator.", "average.", "critic_optimizer.", "generator_optimizer.")
 

@@ -18,7 +18,7 @@ from doublure.guarantee import ANY_DATA, FLOATING, LARGE_EPSILON, REFUSALS, TIMI
 from doublure.methods import choice
 from doublure.methods import registry as table
 from doublure.methods.bayesgan import claim as bayesian
-from doublure.methods.method import Method, MethodSettings, settings_of
+from doublure.methods.method import Method, settings_of
 from doublure.planning import signal_to_noise as loudness
 from doublure.planning.budget import (
     Budget,
@@ -33,6 +33,7 @@ from doublure.planning.machine import needed_bytes, refuse_too_large, seconds_of
 from doublure.private import accounting
 from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
+from doublure.training.settings import MethodSettings
 
 VERSION = 1
 _EXACT = "the operating system's own stream, exact rounded normals"
@@ -223,7 +224,7 @@ def plan(
         return replace(made, warnings=(choice.sentence(schema, total), *made.warnings))
     chosen = table.method(method)
     refuse_undeclared(schema)
-    own = chosen.settle(schema, settings_of(chosen, schema.kind, settings))
+    own = chosen.resolve_defaults(schema, settings_of(chosen, schema.kind, settings))
     budget = Budget.of(chosen, schema, epsilon, delta)
     refuse_too_large(chosen, schema, own)
     if budget.epsilon is None:

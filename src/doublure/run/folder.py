@@ -30,10 +30,10 @@ from typing import TYPE_CHECKING, Any
 
 from doublure._version import __version__
 from doublure.advisories import REMEDY, known_fault
+from doublure.encode.choice import encoder_for
 from doublure.errors import InputError, PrivacyWarning, RunFolderError, printable
 from doublure.guarantee import Guarantee
 from doublure.methods import registry as table
-from doublure.methods.method import encoder_for
 from doublure.planning import Plan
 from doublure.schema import ResolvedSchema
 from doublure.support import files
@@ -325,7 +325,7 @@ class RunFolder:
                 raise RunFolderError(
                     f"was made with another {name}", field=_short(path), remedy="the run folder was edited"
                 )
-        generator = table.method(plan.method).build(encoder_for(schema, plan.settings), plan.settings, seed=0)
+        generator = table.method(plan.method).build(encoder_for(schema, plan.settings.encoding), plan.settings, seed=0)
         try:
             generator.load_state_dict(tensors)
         except RuntimeError:

@@ -1,19 +1,25 @@
-"""Networks and optimisers as named tensors, for the state that a run keeps, and back."""
+"""The state that a run keeps so that it can go on: networks and optimisers as named tensors, and noisy releases."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from doublure.errors import Interrupted, LostRun, RunFolderError
+from doublure.private.accounting import DiscreteGaussianEvent
+from doublure.private.queries.counts import Counts, Table
 
 if TYPE_CHECKING:
     from doublure.access import Access
-    from doublure.methods.method import Job
+    from doublure.training.job import Job
+
+Floats: TypeAlias = npt.NDArray[np.float64]
 
 _UNDRAWN = "undrawn"
 
@@ -103,6 +109,44 @@ def lost_release(doing: str) -> LostRun:
         field="run folder",
         remedy="fit into a new folder; what was charged stays charged",
     )
+
+
+class KeptTables:
+    """A job's releases of noisy tables, kept as soon as they are drawn: made or taken up from an interrupted run.
+
+    Args:
+        job: The run.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._kept = undrawn_taken_up(job)
+        self._accesses = [access for access in job.accesses if isinstance(access.event, DiscreteGaussianEvent)]
+
+    def released(self, name: str, number: int, wanted: Sequence[Table]) -> list[Floats]:
+        """Make a release, or take up the one that an interrupted run has kept.
+
+        Args:
+            name: Under which its tables are kept.
+            number: Which release of the plan it is, from 1.
+            wanted: What to count.
+
+        Raises:
+            RunFolderError: The release was paid for and lost.
+        """
+        job, access = self._job, self._accesses[number - 1]
+        names = [f"{name}_{place}" for place in range(len(wanted))]
+        if not all(each in self._kept for each in names):
+            if job.mechanism.taken(access):
+                raise lost_release("tables were counted")
+            counts = Counts(tables=wanted, max_records=job.encoder.schema.unit.max_records)
+            job.check_stop()
+            with undrawn_is_kept(job, access, self._kept, number - 1):
+                counted = counts.split(job.mechanism.release(counts, access, job.records))
+            self._kept |= {each: torch.from_numpy(table) for each, table in zip(names, counted, strict=True)}
+            job.checkpoints.save(number, self._kept)
+        job.progress.at(number)
+        return [self._kept[each].numpy().astype(np.float64) for each in names]
 
 
 def _under(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -19,10 +19,11 @@ from doublure.access import Access
 from doublure.errors import SettingError
 from doublure.guarantee import BAYESIAN_ASSUMPTIONS, CHOICE_OF_KIND, Guarantee, rounded_up
 from doublure.methods.bayesgan.settings import BayesianSettings, bayesian
-from doublure.methods.method import Method, MethodSettings
+from doublure.methods.method import Method
 from doublure.planning.budget import Budget, events, learned_facts
 from doublure.private import accounting
 from doublure.schema import Schema
+from doublure.training.settings import MethodSettings
 
 if TYPE_CHECKING:
     from doublure.planning.planner import Plan
