@@ -51,12 +51,13 @@ from doublure import public
 from doublure.cli.options import settings
 from doublure.cli.terminal import TerminalProgress
 from doublure.data.opening import open_data
+from doublure.encode.choice import EncodingChoice, encoder_for
 from doublure.encode.encoder import Encoder
 from doublure.methods.latentgan import training as latent_teaching
 from doublure.methods.latentgan.settings import LatentSettings
-from doublure.methods.method import Job, encoded_records, encoder_for
 from doublure.networks.inversion import Inversion
 from doublure.private.records import PrivateRecords
+from doublure.training.job import Job, encoded_records
 from latent_tasks import TASKS, Task
 from results import OUT, Case, measure
 
@@ -93,7 +94,7 @@ def run(options: argparse.Namespace) -> None:
 
 def one(options: argparse.Namespace, task: Task, method: str, epsilon: float | None, seed: int) -> dict[str, Any]:
     """Make artificial records, teach a student, test it."""
-    encoder = encoder_for(task.schema.resolve({}), _plain_settings())
+    encoder = encoder_for(task.schema.resolve({}), EncodingChoice())
     start = time.perf_counter(), time.process_time()
     made, labels = artificial(options, task, method, epsilon, seed, encoder)
     spent = {"seconds": round(time.perf_counter() - start[0]), "cpu_seconds": round(time.process_time() - start[1])}
@@ -239,7 +240,7 @@ def inverting(options: argparse.Namespace, task: Task) -> tuple[torch.nn.Module,
     settings = db.plan(task.schema, method="latentgan", epsilon=1.0, delta=DELTA, public=folder).settings
     if not isinstance(settings, LatentSettings):
         raise TypeError("latentgan has settings of its own")
-    encoder = encoder_for(task.schema.resolve({}), settings)
+    encoder = encoder_for(task.schema.resolve({}), settings.encoding)
     generator, proposer, _ = latent_teaching.public_networks(encoder, settings)
     return generator, latent_teaching.inversion_of(encoder, settings, generator, proposer)
 
@@ -250,7 +251,7 @@ def timing(options: argparse.Namespace) -> None:
     task, size = TASKS[options.task](False), 10_000
     schema = task.schema.resolve({})
     generator, inversion = inverting(options, task)
-    encoder = encoder_for(schema, _plain_settings())
+    encoder = encoder_for(schema, EncodingChoice())
     compact = encoder.compact(open_data(task.private, schema.kind).load(schema).content)[:size]
     records = encoded_records(encoder, compact, np.arange(size), size)
     start = time.perf_counter()
@@ -259,13 +260,6 @@ def timing(options: argparse.Namespace) -> None:
     (images, _), (found, _) = (next(part.expanded(size)) for part in (records, latents))
     error = float((latent_students.seen(generator, found) - images).square().mean())
     print(f"10,000 images: {took:.0f} s on {torch.get_num_threads()} thread(s), mean squared error {error:.4f}")
-
-
-def _plain_settings() -> Any:
-    """Return settings whose encoder is that of public generators: bins, as they come."""
-    from doublure.methods.method import MethodSettings
-
-    return MethodSettings()
 
 
 def main() -> None:

@@ -11,8 +11,8 @@ import torch
 
 import doublure as db
 from doublure.auditing.white_box import Inside
+from doublure.encode.choice import encoder_for
 from doublure.methods.latentgan.training import inversion_of, public_networks
-from doublure.methods.method import encoder_for
 from doublure.run.folder import RunFolder
 from doublure.run.loading import synthesizer_of
 from doublure.run.synthesizer import Synthesizer
@@ -85,7 +85,7 @@ def test_scores_are_those_of_the_critic_that_was_taught(case, tmp_path, monkeypa
     folder = RunFolder.open(tmp_path / "run")
     syn = synthesizer_of(folder)
     content = db.evaluate.evaluation.load_both(syn.schema, records(text), None)[0].content
-    encoder = encoder_for(syn.schema, plan.settings)
+    encoder = encoder_for(syn.schema, plan.settings.encoding)
     (adversaries,) = taught
     if method == "noisecritic":
         adversaries.critic.layer.forward = adversaries.critic.layer.clipped  # the score that no noise is added to
@@ -110,7 +110,7 @@ def test_the_critic_of_latents_is_asked_through_the_public_generator(letters, tm
     folder = RunFolder.open(tmp_path / "run")
     syn = synthesizer_of(folder)
     content = db.evaluate.evaluation.load_both(syn.schema, letters.private, None)[0].content.take(np.arange(20))
-    encoder = encoder_for(syn.schema, plan.settings)
+    encoder = encoder_for(syn.schema, plan.settings.encoding)
     body, condition = encoder.split(encoder.expand(encoder.compact(content)))
     latents = inversion_of(encoder, plan.settings, *public_networks(encoder, plan.settings)[:2])(body)
     with torch.no_grad():

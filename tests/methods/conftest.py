@@ -13,12 +13,14 @@ from torch import Tensor, nn
 
 from doublure.data.images import open_images
 from doublure.data.tables.opening import open_table
+from doublure.encode.choice import encoder_for
 from doublure.errors import SettingError
 from doublure.methods import registry as table
-from doublure.methods.method import Job, encoded_records, encoder_for, settings_of
-from doublure.methods.statistics.images.method import ImageStatisticsSettings
+from doublure.methods.method import settings_of
+from doublure.methods.statistics.settings import ImageStatisticsSettings
 from doublure.private.critic_steps import CriticSteps
 from doublure.schema import ResolvedSchema, Schema
+from doublure.training.job import Job, encoded_records
 
 UNITS = 400
 DIGITS = ", ".join(map(str, range(10)))
@@ -77,7 +79,7 @@ class World:
         """Return a method's settings on the table."""
         found, schema = table.method(name), Schema.parse(text)
         tiny = COUNTED if name in ("statistics", "guided") else TINY
-        return found.settle(schema, settings_of(found, "table", tiny | settings))
+        return found.resolve_defaults(schema, settings_of(found, "table", tiny | settings))
 
     def job(
         self, name: str = "gan", text: str = SCHEMA, *, frame: pd.DataFrame | None = None, sigma: float = 0.1,
@@ -88,7 +90,7 @@ class World:
         found = table.method(name)
         own = self.settled(name, text, **settings)
         resolved = schema or ResolvedSchema.parse(text)
-        encoder = encoder_for(resolved, own)
+        encoder = encoder_for(resolved, own.encoding)
         loaded = open_table(self.frame() if frame is None else frame).load(Schema.parse(text))
         return Job(
             encoder=encoder,
@@ -171,7 +173,7 @@ class Digits:
         if name == "statistics":
             given = {key: value for key, value in given.items() if key in ImageStatisticsSettings.model_fields}
         schema, method = Schema.parse(text), table.method(name)
-        return method.settle(schema, settings_of(method, "images", given))
+        return method.resolve_defaults(schema, settings_of(method, "images", given))
 
     def job(
         self, name: str = "guided", text: str = TEXT, *, sigma: float = 0.01, memory: Memory | None = None,
@@ -181,7 +183,7 @@ class Digits:
         """Return what a method trains from."""
         own = self.settings(name, text, **changes)
         schema = Schema.parse(text)
-        encoder = encoder_for(schema.resolve({}), own)
+        encoder = encoder_for(schema.resolve({}), own.encoding)
         given = {"images": self.pixels, "writer": np.arange(self.UNITS) // 2}
         loaded = open_images(given | ({"labels": self.labels} if "label" in text else {})).load(schema)
         compact, unit, n_units = encoder.compact(loaded.content), loaded.unit, loaded.n_units
@@ -206,8 +208,8 @@ class Digits:
     ) -> Job:  # fmt: skip
         """Return what ``noisecritic`` trains from."""
         method, schema = table.method("noisecritic"), Schema.parse(self.TEXT)
-        own = method.settle(schema, settings_of(method, "images", settings))
-        encoder = encoder_for(schema.resolve({}), own)
+        own = method.resolve_defaults(schema, settings_of(method, "images", settings))
+        encoder = encoder_for(schema.resolve({}), own.encoding)
         labels = self.labels if labels_given is None else labels_given
         loaded = open_images({"images": self.pixels, "labels": labels}).load(schema)
         return Job(

@@ -6,9 +6,9 @@ import pytest
 
 import doublure as db
 from doublure.errors import SettingError
-from doublure.methods.dpgan.method import DpganSettings
-from doublure.methods.gan.method import GanSettings
+from doublure.methods.dpgan.settings import DpganSettings
 from doublure.schema import Schema
+from doublure.training.gan_settings import TableAdversarialSettings
 
 ODD = {
     "loss": "gan",
@@ -39,34 +39,34 @@ def schema(units: object = 400) -> Schema:
 
 @pytest.mark.parametrize("name", ODD)
 def test_a_value_out_of_range_is_refused(world, name):
-    assert world.refusal(GanSettings.read, {name: ODD[name]}).field == name
+    assert world.refusal(TableAdversarialSettings.read, {name: ODD[name]}).field == name
 
 
 def test_a_loss_or_an_optimizer_that_is_none_is_refused_with_those_that_are(world):
     for name, known in (("loss", ("wgan-gp", "wgan", "logistic", "hinge")), ("critic_optimizer", ("adam", "sgd"))):
-        line = str(world.refusal(GanSettings.read, {name: "magic"}))
+        line = str(world.refusal(TableAdversarialSettings.read, {name: "magic"}))
         assert all(value in line for value in known)
 
 
 def test_the_penalty_follows_the_loss_unless_it_is_given():
     penalties = {
-        loss: GanSettings(loss=loss).penalty for loss in ("wgan-gp", "wgan", "logistic", "hinge")
+        loss: TableAdversarialSettings(loss=loss).penalty for loss in ("wgan-gp", "wgan", "logistic", "hinge")
     }  # fmt: skip
     assert penalties.pop("wgan") == 0  # it clips weights instead
     assert all(penalty > 0 for penalty in penalties.values())
-    assert GanSettings(gradient_penalty=0.0).penalty == 0
-    assert GanSettings(loss="hinge", gradient_penalty=3.0).penalty == 3
+    assert TableAdversarialSettings(gradient_penalty=0.0).penalty == 0
+    assert TableAdversarialSettings(loss="hinge", gradient_penalty=3.0).penalty == 3
 
 
 @pytest.mark.parametrize(("units", "lot"), [(10_000, 64), (300, 30), (50, 8), (5, 5)])
 def test_lots_are_a_share_of_the_public_units_within_limits(units, lot):
     sizes = {"lot_share": 0.1, "smallest_lot": 8, "largest_lot": 64, "steps": 77}
-    decided = GanSettings().with_public_sizes(schema(units), **sizes)
-    assert (decided.lot_size, decided.steps, decided.gradient_penalty) == (lot, 77, GanSettings().penalty)
-    asked = GanSettings(lot_size=20, steps=3).with_public_sizes(schema(units), **sizes)
+    decided = TableAdversarialSettings().resolve_defaults(schema(units), **sizes)
+    assert (decided.lot_size, decided.steps, decided.gradient_penalty) == (lot, 77, TableAdversarialSettings().penalty)
+    asked = TableAdversarialSettings(lot_size=20, steps=3).resolve_defaults(schema(units), **sizes)
     assert (asked.lot_size, asked.steps) == (min(20, units), 3)  # no lot is larger than everybody
     bought = f"{{learn: 0.1, magnitude: {units}}}"  # a count that is yet to be bought decides nothing
-    assert GanSettings().with_public_sizes(schema(bought), **sizes) == decided
+    assert TableAdversarialSettings().resolve_defaults(schema(bought), **sizes) == decided
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_lots_are_a_share_of_the_public_units_within_limits(units, lot):
     [(600, 50, 1, 12), (600, 50, 5, 15), (7, 2, 3, 6), (6, 50, 1, 1), (6, 1, 1, 6)],
 )
 def test_states_are_kept_after_whole_iterations(steps, checkpoints, n_critic, every):
-    settings = GanSettings(steps=steps, checkpoints=checkpoints, n_critic=n_critic)
+    settings = TableAdversarialSettings(steps=steps, checkpoints=checkpoints, n_critic=n_critic)
     assert settings.checkpoint_every == every
 
 
@@ -91,7 +91,7 @@ def test_states_are_kept_after_whole_iterations(steps, checkpoints, n_critic, ev
     ids=str,
 )
 def test_more_work_is_estimated_for_more(world, more):
-    base = GanSettings(**(world.TINY | {"gradient_penalty": 1.0}))
+    base = TableAdversarialSettings(**(world.TINY | {"gradient_penalty": 1.0}))
     little, much = (settings.work(schema()) for settings in (base, base.model_copy(update=more)))
     assert 0 < little.flops < much.flops
     assert much.steps == more.get("steps", base.steps)

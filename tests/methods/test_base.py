@@ -6,9 +6,10 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from doublure.methods.dpgan.method import DpganSettings
-from doublure.methods.method import MethodSettings, encoder_for
+from doublure.encode.choice import encoder_for
+from doublure.methods.dpgan.settings import DpganSettings
 from doublure.schema import ResolvedSchema
+from doublure.training.settings import MethodSettings
 
 SCHEMA = ResolvedSchema.parse(
     """
@@ -42,7 +43,9 @@ def test_settings_do_not_change():
 
 def test_settings_choose_the_encoder():
     def pay(settings):
-        return [(block.kind, block.size) for block in encoder_for(SCHEMA, settings).blocks if block.column == "pay"]
+        return [
+            (block.kind, block.size) for block in encoder_for(SCHEMA, settings.encoding).blocks if block.column == "pay"
+        ]
 
     assert pay(Settings()) == [("softmax", 32)]
     assert pay(DpganSettings(bins=5)) == [("softmax", 5)]

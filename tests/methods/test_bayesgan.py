@@ -14,14 +14,15 @@ from paying import paid
 from doublure.errors import Interrupted, RunFolderError, SchemaError, SettingError
 from doublure.methods import registry as table
 from doublure.methods.bayesgan import training as bayesian_teaching
-from doublure.methods.bayesgan.method import ImageBayesganSettings
-from doublure.methods.dpgan.method import ImageDpganSettings
-from doublure.methods.method import Job, settings_of
+from doublure.methods.bayesgan.settings import ImageBayesganSettings
+from doublure.methods.dpgan.settings import ImageDpganSettings
+from doublure.methods.method import settings_of
 from doublure.networks.labelled import LabelledGenerator
 from doublure.networks.sizes import seed_sides
 from doublure.planning import plan
 from doublure.private.bayesian import BayesianAccountant, log_moment
 from doublure.schema import Schema
+from doublure.training.job import Job
 
 SMALL: dict[str, Any] = {
     "steps": 6, "lot_size": 300, "checkpoints": 3, "noise_width": 4, "channels": [8, 6], "critic_channels": [4, 6],
@@ -33,7 +34,7 @@ METHOD = table.method("bayesgan")
 
 def settings(text: str, **changes: Any) -> ImageBayesganSettings:
     schema = Schema.parse(text)
-    own = METHOD.settle(schema, settings_of(METHOD, schema.kind, SMALL | {"features": 5} | changes))
+    own = METHOD.resolve_defaults(schema, settings_of(METHOD, schema.kind, SMALL | {"features": 5} | changes))
     assert isinstance(own, ImageBayesganSettings)
     return own
 
@@ -111,10 +112,10 @@ def test_the_papers_settings_have_a_name(digits):
     assert own.max_grad_norm * 2 * own.noise_multiplier == 0.01  # the standard deviation on the mean
     assert own.channels[0] * math.prod(seed_sides((1, 28, 28), len(own.channels))) == 4096  # behind the linear layer
     schema = Schema.parse(digits.TEXT)
-    settled = METHOD.settle(schema, own)
+    settled = METHOD.resolve_defaults(schema, own)
     assert settled.steps == -(-400 * 1797 // 64)
-    assert METHOD.settle(schema, settled) == settled
-    assert METHOD.settle(schema, settings_of(METHOD, "images", {"recipe": "paper", "steps": 7})).steps == 7
+    assert METHOD.resolve_defaults(schema, settled) == settled
+    assert METHOD.resolve_defaults(schema, settings_of(METHOD, "images", {"recipe": "paper", "steps": 7})).steps == 7
     with pytest.raises(SettingError):
         settings_of(METHOD, "table", {"recipe": "paper"})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from doublure.training.critic_pace import LADDER, CriticPace
+from doublure.training.gan_loop import LADDER, CriticPace
 
 TOLD, FOOLED = torch.full((8,), -1.0), torch.full((8,), 1.0)
 

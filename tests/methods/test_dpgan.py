@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from doublure.methods.dpgan.method import METHOD, DpganSettings
-from doublure.methods.gan.method import GanSettings
+from doublure.methods.dpgan.method import METHOD
+from doublure.methods.dpgan.settings import DpganSettings
 from doublure.private.accounting import GaussianEvent
 from doublure.private.critic_steps import CriticSteps
 from doublure.private.gradients import CriticLoss
 from doublure.schema import Schema
+from doublure.training.gan_settings import TableAdversarialSettings
 
 LEARN = {"steps": 120, "lot_size": 200, "generator_lr": 5e-3}
 
@@ -85,7 +86,7 @@ def test_without_noise_it_refuses_to_begin(world):
 
 def test_what_it_touches_is_all_its_steps():
     schema = Schema.parse("doublure: 1\nkind: table\nunits: 800\ncolumns: {a: {type: boolean, missing: false}}")
-    settings = METHOD.settle(schema, DpganSettings(steps=30, n_critic=4, lot_size=80))
+    settings = METHOD.resolve_defaults(schema, DpganSettings(steps=30, n_critic=4, lot_size=80))
     (access,) = METHOD.accesses(schema, settings, noise_multiplier=2.0)
     event = access.event
     assert (event.noise_multiplier, event.sample_rate, event.steps, event.sampling) == (2.0, 0.1, 30, "poisson")
@@ -98,17 +99,17 @@ def test_few_units_are_warned_of():
         schema = Schema.parse(
             f"doublure: 1\nkind: table\nunits: {units}\ncolumns: {{a: {{type: boolean, missing: false}}}}"
         )
-        warned[units] = METHOD.warnings(schema, METHOD.settle(schema, DpganSettings()))
+        warned[units] = METHOD.warnings(schema, METHOD.resolve_defaults(schema, DpganSettings()))
     assert any("100 units are few" in warning for warning in warned[100])
     assert warned[50_000] == ()
 
 
 def test_deciding_twice_changes_nothing(world):
     schema = Schema.parse(world.SCHEMA)
-    once = METHOD.settle(schema, DpganSettings(loss="wgan"))
-    assert METHOD.settle(schema, once) == once
+    once = METHOD.resolve_defaults(schema, DpganSettings(loss="wgan"))
+    assert METHOD.resolve_defaults(schema, once) == once
     with pytest.raises(TypeError, match="another method's"):
-        METHOD.settle(schema, GanSettings())
+        METHOD.resolve_defaults(schema, TableAdversarialSettings())
 
 
 @pytest.mark.parametrize("changes", [{}, {"depth": 0, "width": 3}, {"numerics": "scaled"}], ids=str)

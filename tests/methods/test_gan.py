@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from doublure.methods.dpgan.method import DpganSettings
-from doublure.methods.gan.method import METHOD, GanSettings
+from doublure.methods.dpgan.settings import DpganSettings
+from doublure.methods.gan.method import METHOD
 from doublure.schema import Schema
+from doublure.training.gan_settings import TableAdversarialSettings
 
 LEARN = {"steps": 120, "generator_lr": 5e-3}
 
@@ -35,16 +36,18 @@ def test_one_seed_gives_one_generator(world):
 
 def test_it_promises_nothing_and_says_so():
     schema = Schema.parse("doublure: 1\nkind: table\nunits: 9\ncolumns: {a: {type: boolean, missing: false}}")
-    settings = METHOD.settle(schema, GanSettings())
+    settings = METHOD.resolve_defaults(schema, TableAdversarialSettings())
     assert METHOD.guarantee == "none"
     (access,) = METHOD.accesses(schema, settings, noise_multiplier=1.0)
     assert (access.event, access.epsilon) == (None, None)
     assert any("must not be published" in warning for warning in METHOD.warnings(schema, settings))
-    assert METHOD.sample_rate(schema, GanSettings(lot_size=50)) == 1.0  # a lot is never more than everybody
+    assert (
+        METHOD.sample_rate(schema, TableAdversarialSettings(lot_size=50)) == 1.0
+    )  # a lot is never more than everybody
 
 
 def test_settings_of_privacy_are_none_of_its_own(world):
     for name in ("max_grad_norm", "clipping_decay", "noise_source"):
-        assert world.refusal(GanSettings.read, {name: 1}).message == "is not a setting of this method"
+        assert world.refusal(TableAdversarialSettings.read, {name: 1}).message == "is not a setting of this method"
     with pytest.raises(TypeError, match="another method's"):
-        METHOD.settle(Schema.parse(world.SCHEMA), DpganSettings())
+        METHOD.resolve_defaults(Schema.parse(world.SCHEMA), DpganSettings())

@@ -13,8 +13,9 @@ import pytest
 import doublure as db
 from doublure.errors import InputError, SchemaError, SettingError
 from doublure.methods import registry as table
-from doublure.methods.dpgan.method import DpganSettings
-from doublure.methods.guided.images import ImageGuidedSettings
+from doublure.methods.dpgan.settings import DpganSettings
+from doublure.methods.guided.method import METHOD
+from doublure.methods.guided.settings import ImageGuidedSettings
 from doublure.private.accounting import GaussianEvent, epsilon_of
 
 TEXT = "doublure: 1\nkind: images\nunits: 60000\nimages: {shape: [28, 28, 1]}\nlabel: {values: [0, 1, 2]}\n"
@@ -82,7 +83,7 @@ def test_a_critic_may_look_at_all():
 @pytest.mark.parametrize("labeller", [0.01, 0.09])
 def test_stages_on_all_records_cost_what_one_gaussian_would(critic, labeller):
     settings = ImageGuidedSettings(critic_share=critic, labeller_share=labeller, critic_lot=60_000)
-    found = settings.settled(SCHEMA).accesses(SCHEMA, 5.0)
+    found = METHOD.accesses(SCHEMA, METHOD.resolve_defaults(SCHEMA, settings), 5.0)
     together = epsilon_of([access.event for access in found], 1e-5, accountant="rdp")
     one = epsilon_of([GaussianEvent(noise_multiplier=5.0)], 1e-5, accountant="rdp")
     assert together == pytest.approx(one, rel=1e-6)

@@ -14,13 +14,13 @@ import yaml
 
 import doublure as db
 from doublure import public
+from doublure.encode.choice import encoder_for
 from doublure.errors import InputError, RunFolderError, SchemaError, SettingError
 from doublure.guarantee import NO_SHARED_PEOPLE, SHARED_PEOPLE
 from doublure.methods import registry as table
 from doublure.methods.latentgan import moments as latent_moments
 from doublure.methods.latentgan import training as latent_teaching
 from doublure.methods.latentgan.moments import Moments, cells_of, factors_of, moment_vectors, settled_covariances
-from doublure.methods.method import encoder_for
 from doublure.networks.fixed_features import LatentEmbedding
 from doublure.networks.latent import ThroughPublic, bounded
 from doublure.networks.latent_mixture import LatentMixture, class_of
@@ -196,18 +196,18 @@ def test_weights_that_were_changed_since_they_were_looked_at_are_not_used(letter
     folder = tmp_path / "public"
     shutil.copytree(letters.folder, folder)
     plan = letters.plan(public=str(folder))
-    plan.settings.ready(plan.schema)
+    table.method("latentgan").ready(plan.schema, plan.settings)
     letters.made(tmp_path / "other", objective="autoencoder", steps=2)
     shutil.copy(tmp_path / "other/generator.safetensors", folder)
+    encoder = encoder_for(db.Schema.parse(letters.PRIVATE).resolve({}), plan.settings.encoding)
     with pytest.raises(RunFolderError, match="is not the public generator of the plan"):
-        latent_teaching.public_networks(encoder_for(db.Schema.parse(letters.PRIVATE).resolve({}), plan.settings),
-                                        plan.settings)  # fmt: skip
+        latent_teaching.public_networks(encoder, plan.settings)
 
 
 def test_shares_that_are_bought_and_constraints_on_a_condition_stand_in_nobodys_way(letters, tmp_path):
     """What a fit is asked before anything is charged is the same as what it needs afterwards."""
     bought = letters.plan(letters.PRIVATE.replace("6, 8]", "6, 8], shares: {learn: 0.1}"))
-    bought.settings.ready(bought.schema)
+    table.method("latentgan").ready(bought.schema, bought.settings)
     text = """
 doublure: 1
 kind: table

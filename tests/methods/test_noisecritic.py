@@ -8,7 +8,8 @@ import torch
 import doublure as db
 from doublure.errors import DoublureError, SchemaError, SettingError
 from doublure.measures import expected_loss
-from doublure.methods.noisecritic.method import METHOD, ImageNoisecriticSettings, NoisecriticSettings
+from doublure.methods.noisecritic.method import METHOD
+from doublure.methods.noisecritic.settings import ImageNoisecriticSettings, NoisecriticSettings
 from doublure.networks.noise_layer import NoisyCritic
 from doublure.schema import Schema
 
@@ -49,7 +50,7 @@ def test_a_seed_repeats_the_start_and_never_the_noise(world):
 
 
 def test_the_papers_settings_are_the_defaults():
-    own = METHOD.settle(Schema.parse(IMAGES), ImageNoisecriticSettings())
+    own = METHOD.resolve_defaults(Schema.parse(IMAGES), ImageNoisecriticSettings())
     assert (own.loss, own.penalty, own.n_critic, own.lot_size, own.betas) == ("wgan-gp", 10.0, 5, 64, (0.0, 0.9))
     assert (own.critic_lr, own.generator_lr, own.features, own.feature_clip, own.feature_noise) == (
         1e-4,

@@ -8,8 +8,8 @@ from doublure.methods.guided.method import METHOD
 from doublure.methods.statistics.images import mean_embedding
 from doublure.private.accounting import GaussianEvent
 from doublure.private.critic_steps import CriticSteps
+from doublure.training import critic_steps as private_teacher
 from doublure.training import gan_loop as adversarial
-from doublure.training import private_critic as private_teacher
 
 CRITIC = {"critic_share": 0.3, "labeller_share": 0.3, "critic_steps": 6, "critic_lot": 200, "critic_channels": [4]}
 

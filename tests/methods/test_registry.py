@@ -10,7 +10,8 @@ import pytest
 
 from doublure.errors import SettingError
 from doublure.methods import registry as table
-from doublure.methods.method import MethodSettings, settings_of
+from doublure.methods.method import settings_of
+from doublure.training.settings import MethodSettings
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "methods.md"
 

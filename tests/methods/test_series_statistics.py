@@ -16,7 +16,7 @@ from doublure.encode.series_codes import LEVELS, SeriesCodes
 from doublure.errors import InputError, RunFolderError, SettingError
 from doublure.methods.statistics.method import METHOD
 from doublure.methods.statistics.series import transition_tables as step_tables
-from doublure.methods.statistics.series.method import SeriesStatisticsSettings
+from doublure.methods.statistics.settings import SeriesStatisticsSettings
 from doublure.planning import Plan
 from doublure.private.accounting import epsilon_of
 from doublure.private.mechanism import Mechanism
@@ -200,7 +200,7 @@ def test_what_is_planned_is_what_is_priced():
     for share, records in ((0.1, 1), (0.5, 3)):
         unit = f"unit: {{name: meter, id: unit, max_records: {records}}}\n"
         schema = db.Schema.parse(WHOLE.replace("units:", unit + "units:"))
-        own = METHOD.settle(schema, SeriesStatisticsSettings(single_share=share))
+        own = METHOD.resolve_defaults(schema, SeriesStatisticsSettings(single_share=share))
         events = [access.event for access in METHOD.accesses(schema, own, 7.0)]
         assert [event.records for event in events] == [records] * 2
         assert [event.tables for event in events] == [2 * 7, 2 * (5 + 2 * 7) + 1]

@@ -16,15 +16,15 @@ from paying import paid, written
 import doublure as db
 from doublure.encode.table import TableEncoder
 from doublure.errors import InputError, RunFolderError, SettingError
-from doublure.methods.method import Job
-from doublure.methods.statistics import settings as statistics_settings
 from doublure.methods.statistics.method import METHOD
+from doublure.methods.statistics.of_kind import counted_events
+from doublure.methods.statistics.settings import TableStatisticsSettings
 from doublure.methods.statistics.tables import marginals
-from doublure.methods.statistics.tables.method import TableStatisticsSettings
 from doublure.planning import Plan
 from doublure.private.accounting import DiscreteGaussianEvent, epsilon_of
 from doublure.private.mechanism import Mechanism
 from doublure.private.records import PrivateRecords
+from doublure.training.job import Job
 
 ROWS = 3000
 COLUMNS = {
@@ -298,7 +298,7 @@ def test_what_is_planned_is_what_is_priced():
     """The noise of both releases is together that of one Gaussian of the plan's multiplier."""
     schema, settings = schema_of(), TableStatisticsSettings()
     for records, share in ((1, 0.3), (1, 0.9)):
-        own = METHOD.settle(schema, settings.model_copy(update={"single_share": share}))
+        own = METHOD.resolve_defaults(schema, settings.model_copy(update={"single_share": share}))
         singles, pairs = (access.event for access in METHOD.accesses(schema, own, 7.0))
         assert (singles.tables, pairs.tables) == (10, math.comb(9, 2))
         costs = [event.tables * (records / event.scale) ** 2 for event in (singles, pairs)]
@@ -389,7 +389,7 @@ def test_memory_counts_groups_and_not_values():
     values = ", ".join(f"v{n}" for n in range(20_000))
     town = f"{{type: category, values: [{values}], missing: false}}"
     schema = schema_of("age", "town", "income", town=town)
-    own = METHOD.settle(schema, TableStatisticsSettings())
+    own = METHOD.resolve_defaults(schema, TableStatisticsSettings())
     work = METHOD.work(schema, own)
     fine = 2 * 256 * 20_000 * 4
     assert fine < work.memory_bytes < 3 * fine
@@ -438,7 +438,7 @@ def job_of(schema, memory, taken=0, seed=1, authorise=None, log=lambda line: Non
 
 def noisy_tables(schema, **settings):
     job = job_of(schema, Memory(), **settings)
-    events = statistics_settings.counted_events(job)
+    events = counted_events(job)
     return marginals._NoisyTables(job, job.settings, events)
 
 
@@ -549,14 +549,16 @@ def test_what_was_lost_is_not_drawn_again(taken):
 
 
 def test_another_methods_settings_are_refused():
-    from doublure.methods.dpgan.method import DpganSettings
+    from doublure.methods.dpgan.settings import DpganSettings
 
     with pytest.raises(TypeError):
         METHOD.accesses(schema_of(), DpganSettings(), 1.0)
 
 
 def test_tables_in_which_nothing_is_counted_have_no_event():
-    assert METHOD.accesses(schema_of("age"), METHOD.settle(schema_of("age"), TableStatisticsSettings()), 2.0) == (
+    assert METHOD.accesses(
+        schema_of("age"), METHOD.resolve_defaults(schema_of("age"), TableStatisticsSettings()), 2.0
+    ) == (
         db.planning.plans.Access(
             purpose="count each column's values", event=DiscreteGaussianEvent(scale=2.0, tables=1, records=1)
         ),

@@ -29,8 +29,7 @@ from doublure.encode.table import TableEncoder
 from doublure.errors import DoublureError, LedgerError
 from doublure.ledger import Ledger
 from doublure.methods.dpgan.method import METHOD as DPGAN
-from doublure.methods.dpgan.method import DpganSettings
-from doublure.methods.method import Forgetful
+from doublure.methods.dpgan.settings import DpganSettings
 from doublure.planning import Plan
 from doublure.planning import planner as plans
 from doublure.planning.budget import learned_facts
@@ -45,6 +44,7 @@ from doublure.run import fitting
 from doublure.schema import Schema
 from doublure.support.progress import Silent
 from doublure.training import gan_loop as adversarial
+from doublure.training.job import NullWorkspace
 
 PUBLIC = """
 doublure: 1
@@ -222,7 +222,7 @@ def freeze_answers(patch: pytest.MonkeyPatch, trace: Trace, frozen: Trace | None
     patch.setattr(facts, "learn", answered)
 
 
-class Memory(Forgetful):
+class Memory(NullWorkspace):
     """A run folder and a reservation that keep what they are given, and nothing on disk."""
 
     def __init__(self, trace: Trace, steps: int, taken: int = 0) -> None:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from doublure.methods.noisecritic.method import METHOD, ImageNoisecriticSettings, NoisecriticSettings, score_guarantee
+from doublure.methods.noisecritic.method import METHOD, score_guarantee
+from doublure.methods.noisecritic.settings import ImageNoisecriticSettings, NoisecriticSettings
 from doublure.networks import noise_layer
 from doublure.networks.conv import ConvCritic
 from doublure.networks.noise_layer import NoiseLayer, NoisyCritic

@@ -13,7 +13,7 @@ from doublure.private.mechanism import Mechanism
 from doublure.private.queries import counts, facts
 from doublure.run import fitting
 from doublure.schema import Schema
-from doublure.training.kept_tables import KeptTables
+from doublure.training.checkpoints import KeptTables
 
 DPGAN = {"method": "dpgan", "epsilon": 3.0, "delta": 1e-3}
 

@@ -22,7 +22,7 @@ from doublure.errors import InputError, NotAsPriced
 from doublure.ledger import Ledger
 from doublure.methods.dpgan.method import Dpgan
 from doublure.methods.statistics.tables import marginals
-from doublure.methods.statistics.tables.method import TableStatisticsSettings
+from doublure.methods.statistics.tables.method import TableStatistics
 from doublure.private import clipping, mechanism
 from doublure.private.accounting import GaussianEvent
 from doublure.private.clipping import Constant
@@ -404,7 +404,7 @@ TABLES = {
     ],
     "more tables than planned": [LIMIT, (marginals._NoisyTables, "count_pairs", WANTED)],
     "priced as one record": [
-        (TableStatisticsSettings, "accesses", ("records=schema.unit.max_records", "records=1")),
+        (TableStatistics, "accesses", ("records=schema.unit.max_records", "records=1")),
         LIMIT,
     ],
     "a unit not bounded": [

@@ -20,7 +20,7 @@ from sklearn.datasets import load_digits
 import doublure as db
 from doublure.errors import NotAsPriced, SettingError
 from doublure.ledger import Reservation
-from doublure.methods.guided.tables import TableGuidedSettings
+from doublure.methods.guided.tables import TableGuided
 from doublure.methods.statistics.tables import marginals
 from doublure.private import facts, whole_noise
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
@@ -29,9 +29,9 @@ from doublure.private.executed import as_priced
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.queries.lot_gradients import CriticSettings
 from doublure.private.sampling import PoissonSampler
+from doublure.training import critic_steps as private_teacher
 from doublure.training import gan_loop as adversarial
-from doublure.training import private_critic as private_teacher
-from doublure.training.kept_tables import KeptTables
+from doublure.training.checkpoints import KeptTables
 
 MAGNITUDE = 90
 TABLE = """
@@ -343,7 +343,7 @@ def test_answers_set_the_divisor_and_the_encoding_alone(monkeypatch, tmp_path, n
 
 EVENT = "job.accesses[-1].event"
 REBUILT = (
-    f"type({EVENT})(noise_multiplier={EVENT}.noise_multiplier, sample_rate=min(1.0, self.critic_lot / job.units), "
+    f"type({EVENT})(noise_multiplier={EVENT}.noise_multiplier, sample_rate=min(1.0, settings.critic_lot / job.units), "
     f"steps={EVENT}.steps)"
 )
 BY_ANSWERS = {
@@ -360,7 +360,7 @@ BY_ANSWERS = {
         ("teacher.taken < teacher.steps", "teacher.taken < min(teacher.steps, job.units // 10)"),
     ),
     "a rate by the units": (
-        "guided, table", TableGuidedSettings, "train",
+        "guided, table", TableGuided, "train",
         ("job.accesses[-1]", f"type(job.accesses[-1])(purpose='teach the critic', event={REBUILT})"),
     ),
     "pairs by the units": (

@@ -27,8 +27,8 @@ from doublure.private.queries import lot_gradients
 from doublure.private.records import PrivateRecords
 from doublure.private.sampling import FixedSizeSampler
 from doublure.schema import Schema
-from doublure.training import private_critic as private_teacher
-from doublure.training.kept_tables import KeptTables
+from doublure.training import critic_steps as private_teacher
+from doublure.training.checkpoints import KeptTables
 
 ALPHA = 1e-6
 UNITS, RATE, LOTS = 200, 0.05, 400

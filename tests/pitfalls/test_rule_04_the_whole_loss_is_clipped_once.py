@@ -15,7 +15,7 @@ from torch.func import functional_call
 
 from doublure.data.tables import opening as tables
 from doublure.encode.table import Block
-from doublure.methods.dpgan.method import DpganSettings
+from doublure.methods.dpgan.settings import DpganSettings
 from doublure.private.clipping import Constant
 from doublure.private.gradients import CriticLoss, Records, batch_gradient
 from doublure.private.queries import lot_gradients

@@ -11,8 +11,9 @@ import pytest
 import torch
 
 from doublure.errors import InputError, NotAsPriced, SettingError
-from doublure.methods.dpgan.method import METHOD, Dpgan, DpganSettings
-from doublure.methods.statistics.tables import method as table_statistics
+from doublure.methods.dpgan.method import METHOD, Dpgan
+from doublure.methods.dpgan.settings import DpganSettings
+from doublure.methods.statistics import of_kind as statistics
 from doublure.private import accounting
 from doublure.private.accounting import GaussianEvent, event_to_json
 from doublure.private.clipping import Constant
@@ -24,7 +25,7 @@ from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.sampling import PoissonSampler
 from doublure.run import fitting
 from doublure.schema import Schema
-from doublure.training.kept_tables import KeptTables
+from doublure.training.checkpoints import KeptTables
 
 STEPS = 11  # no multiple of n_critic: the last iteration is cut short
 
@@ -210,7 +211,7 @@ TWICE = (KeptTables, "released", (RELEASED, f"({RELEASED}, {RELEASED})[1]"))
         [(Mechanism, "_noised", (WHOLE, f"({WHOLE}, {WHOLE})[1]"))],
         [(KeptTables, "released", ("self._accesses[number - 1]", "self._accesses[-1]"))],
         [TWICE],
-        [(table_statistics, "counting", ("tables=tables", "tables=tables - 1"))],
+        [(statistics, "counting", ("tables=tables", "tables=tables - 1"))],
     ],
     ids=["not counted", "not authorised", "authorised afterwards", "two draws", "another release's noise",
          "released twice", "priced as fewer"],

@@ -25,8 +25,8 @@ from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.sampling import FixedSizeSampler, PoissonSampler
 from doublure.run import fitting
 from doublure.run.folder import RunFolder
+from doublure.training import critic_steps as private_teacher
 from doublure.training import gan_loop as adversarial
-from doublure.training import private_critic as private_teacher
 from doublure.training.checkpoints import KeptReleases
 from doublure.training.gan_loop import Adversaries
 

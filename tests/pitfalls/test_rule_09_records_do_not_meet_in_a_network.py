@@ -15,8 +15,8 @@ from doublure.private.clipping import Constant
 from doublure.private.gradients import CriticLoss
 from doublure.private.independence import refuse_cross_record
 from doublure.private.queries import lot_gradients
+from doublure.training import critic_steps as private_teacher
 from doublure.training import gan_loop as adversarial
-from doublure.training import private_critic as private_teacher
 
 
 class Body(nn.Module):

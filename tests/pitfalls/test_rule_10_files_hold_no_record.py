@@ -27,7 +27,7 @@ from doublure.private.sampling import PoissonSampler
 from doublure.run import fitting
 from doublure.run.folder import RunFolder
 from doublure.training import gan_loop as adversarial
-from doublure.training.kept_tables import KeptTables
+from doublure.training.checkpoints import KeptTables
 
 SOURCE = Path(db.__file__).parent
 WHO, JOB, PAY = "who-Zq81-Sentinel", "Sentinelle of Qaanaaq", 731.26513728
@@ -119,7 +119,7 @@ def test_nothing_written_holds_a_record(lab, declared_plan, tmp_path):
     check_nothing_written_holds_a_record(lab, declared_plan, tmp_path)
 
 
-ENCODED = "encoder = encoder_for(schema, plan.settings)"
+ENCODED = "encoder = encoder_for(schema, plan.settings.encoding)"
 ENDED = "return adversaries.average"
 KEPT = "job.checkpoints.save(teacher.taken, adversaries.state()"
 COMPACT = "__import__('torch').from_numpy(teacher._records._compact)"

@@ -67,7 +67,7 @@ def test_neighbours_release_the_same(lab, declared_plan, tmp_path):
     check_neighbours_release_the_same(lab, declared_plan, tmp_path)
 
 
-ENCODED = "encoder = encoder_for(schema, plan.settings)"
+ENCODED = "encoder = encoder_for(schema, plan.settings.encoding)"
 
 
 @pytest.mark.parametrize(

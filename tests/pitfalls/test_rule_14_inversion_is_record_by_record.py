@@ -10,18 +10,19 @@ import pytest
 import torch
 from paying import paid
 
+from doublure.encode.choice import encoder_for
 from doublure.errors import SettingError
 from doublure.methods.latentgan import training as latent_teaching
-from doublure.methods.method import Counting, Job, encoded_records, encoder_for
 from doublure.networks.inversion import Inversion
 from doublure.private import independence
 from doublure.private.records import PrivateRecords
 from doublure.schema import Schema
+from doublure.training.job import Job, ProgressCounter, encoded_records
 
 
 def job_of(letters, images, labels, **settings):
     plan = letters.plan(**settings)
-    encoder = encoder_for(Schema.parse(letters.PRIVATE).resolve({}), plan.settings)
+    encoder = encoder_for(Schema.parse(letters.PRIVATE).resolve({}), plan.settings.encoding)
     from doublure.data.images import open_images
 
     loaded = open_images({"images": images, "labels": labels}).load(plan.schema)
@@ -180,7 +181,7 @@ def test_progress_tells_no_count(letters):
 @pytest.mark.parametrize("told", ["len(rows)", "units * len(rows) // 400"])
 def test_progress_that_tells_a_count_is_caught(lab, letters, told):
     shown = "units * min(batches, self._planned) // self._planned"
-    lab.plant(Counting, "save", (shown, told))
+    lab.plant(ProgressCounter, "save", (shown, told))
     with lab.caught():
         check_progress_tells_no_count(letters)
 

@@ -55,11 +55,11 @@ def test_labels_do_not_move_the_law_of_conditions(lab, monkeypatch):
     check_labels_do_not_move_the_law_of_conditions(lab, monkeypatch)
 
 
-ENCODED = "encoder = encoder_for(schema, plan.settings)"
+ENCODED = "encoder = encoder_for(schema, plan.settings.encoding)"
 FROM_LABELS = (
     "shares = table.frame['out'].value_counts(normalize=True)\n"
     "    columns = {**schema.columns, 'out': schema.columns['out'].model_copy(update={'shares': dict(shares)})}\n"
-    "    encoder = encoder_for(schema.model_copy(update={'columns': columns}), plan.settings)"
+    "    encoder = encoder_for(schema.model_copy(update={'columns': columns}), plan.settings.encoding)"
 )
 
 

@@ -21,9 +21,10 @@ from doublure.data.series.records import SeriesSet
 from doublure.encode.series import SeriesEncoder
 from doublure.encode.series_codes import SeriesCodes
 from doublure.errors import DoublureError
-from doublure.methods.dpgan.method import METHOD, SeriesDpganSettings
-from doublure.methods.statistics.series.method import SeriesStatisticsSettings
+from doublure.methods.dpgan.method import METHOD
+from doublure.methods.dpgan.settings import SeriesDpganSettings
 from doublure.methods.statistics.series.step_counts import StepCounts
+from doublure.methods.statistics.settings import SeriesStatisticsSettings
 from doublure.planning import planner as plans
 from doublure.planning.budget import learned_facts
 from doublure.private import executed, mechanism, whole_noise
@@ -31,7 +32,7 @@ from doublure.run import fitting
 from doublure.schema import Schema
 from doublure.schema.series import SeriesSchema
 from doublure.support.progress import Silent
-from doublure.training.kept_tables import KeptTables
+from doublure.training.checkpoints import KeptTables
 
 METERS, DAYS, MOST = 12, 2, 3
 PUBLIC = f"""

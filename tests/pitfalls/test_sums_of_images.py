@@ -32,8 +32,8 @@ from doublure.private.records import PrivateRecords
 from doublure.run import fitting
 from doublure.schema import Schema
 from doublure.support.progress import Silent
+from doublure.training import critic_steps as private_teacher
 from doublure.training import private_classifier as labelling
-from doublure.training import private_critic as private_teacher
 from doublure.training.gan_loop import Adversaries
 from doublure.training.noisy_sums import NoisySums
 

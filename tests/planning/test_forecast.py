@@ -9,8 +9,8 @@ import pytest
 
 import doublure as db
 from doublure.methods import registry as table
-from doublure.methods.method import Work
 from doublure.planning import machine
+from doublure.training.settings import Work
 
 IMAGES = """
 doublure: 1

@@ -123,7 +123,7 @@ def test_noise_that_could_not_be_drawn_is_refused_by_the_plan(small, changes, fi
 @pytest.mark.parametrize("ends", [(1e-9, 1e-6), (1e9, 1e-6), (1e9, 1.0), (1e-9, 1.0)])
 @pytest.mark.parametrize("sigma", [0.01, 1e8])
 def test_every_noise_that_can_be_planned_can_be_drawn(ends, sigma):
-    from doublure.methods.dpgan.method import DpganSettings
+    from doublure.methods.dpgan.settings import DpganSettings
     from doublure.private.gradients import CriticLoss
     from doublure.private.mechanism import Mechanism
     from doublure.private.noise import OsKeyedNoise

@@ -12,8 +12,8 @@ import torch
 
 import doublure as db
 from doublure import public
+from doublure.encode.choice import encoder_for
 from doublure.errors import InputError, Interrupted, RunFolderError, SchemaError, SettingError
-from doublure.methods.method import encoder_for
 from doublure.networks.detail import Detail
 from doublure.public import training as public_teaching
 from doublure.public.facts import Provenance, made_of
@@ -43,7 +43,7 @@ def test_an_autoencoder_reproduces_what_it_was_taught_with(letters):
         "detail.safetensors", "encoder.safetensors", "generator.safetensors", "public.json",
     ]  # fmt: skip
     settings = read("images", dict(letters.facts.settings))
-    shapes = encoder_for(db.Schema.parse(letters.PUBLIC).model_copy(update={"units": 1}).resolve({}), settings)
+    shapes = encoder_for(db.Schema.parse(letters.PUBLIC).model_copy(update={"units": 1}).resolve({}), settings.encoding)
     generator, encoder = (make(shapes, torch.Generator()) for make in (settings.generator, settings.encoder))
     weights, beside, left = PublicFolder(letters.folder).weights(letters.facts)
     generator.load_state_dict(weights)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from doublure.access import Access
-from doublure.methods.method import MethodSettings
 from doublure.private.accounting import Event, event_to_json
 from doublure.private.mechanism import Mechanism
 from doublure.private.noise import NoiseSource, source
+from doublure.training.settings import MethodSettings
 
 
 def paid(

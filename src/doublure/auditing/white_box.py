@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from doublure.attack.attack_data import Refit
+from doublure.encode.choice import encoder_for
 from doublure.encode.columns import Floats
 from doublure.errors import InputError
 from doublure.guarantee import Guarantee
 from doublure.methods import registry as methods
-from doublure.methods.method import Job, encoded_records, encoder_for
 from doublure.planning import Plan
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema import ResolvedSchema
+from doublure.training.job import Job, encoded_records
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -40,7 +41,7 @@ class Inside:
         self._syn = syn
         self._kept = kept or {}
         self._settings: Any = syn.plan.settings
-        self._encoder: Encoder = encoder_for(syn.schema, self._settings)
+        self._encoder: Encoder = encoder_for(syn.schema, self._settings.encoding)
 
     @cached_property
     def critic(self) -> Callable[[Any], Floats] | None:
@@ -140,8 +141,7 @@ def _judging(settings: Any, encoder: Encoder) -> tuple[Any, Encoder, Callable[[T
         InputError: The public generator is not where the plan has it.
     """
     from doublure.encode.latent import LatentEncoder
-    from doublure.methods.guided.images import ImageGuidedSettings
-    from doublure.methods.guided.tables import TableGuidedSettings
+    from doublure.methods.guided.settings import ImageGuidedSettings, TableGuidedSettings
     from doublure.methods.latentgan.settings import LatentSettings
     from doublure.methods.latentgan.training import inversion_of, public_networks
 
@@ -195,7 +195,7 @@ def refitting(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> Refit
         from doublure.private.mechanism import Mechanism
         from doublure.private.noise import source
 
-        encoder, memory = encoder_for(schema, plan.settings), _Memory()
+        encoder, memory = encoder_for(schema, plan.settings.encoding), _Memory()
         compact = encoder.compact(content)
         everyone = np.arange(len(compact), dtype=np.int64)  # canaries and strangers: each a unit of its own
         generator = methods.method(plan.method).train(

@@ -121,3 +121,14 @@ class ImageEncoder:
     def draw_conditions(self, n: int, rng: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Tensor:
         """Return ``(n, K)`` one-hot labels from public or bought shares, uniform where there are none."""
         return conditions.drawn(self.schema, {LABEL: self.condition_width} if self._label else {}, n, rng, fixed)
+
+
+def of_images(encoder: object) -> ImageEncoder:
+    """Return an encoder as one of images.
+
+    Raises:
+        TypeError: It is of something else.
+    """
+    if not isinstance(encoder, ImageEncoder):
+        raise TypeError("needs an encoder of images")
+    return encoder

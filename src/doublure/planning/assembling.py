@@ -7,7 +7,7 @@ from dataclasses import replace
 from doublure.access import Access
 from doublure.errors import printable
 from doublure.guarantee import ANY_DATA, FLOATING, LARGE_EPSILON, REFUSALS, TIMING, Guarantee, odds_factor
-from doublure.methods.method import Method, MethodSettings
+from doublure.methods.method import Method
 from doublure.planning import signal_to_noise as loudness
 from doublure.planning.budget import Budget, learned_facts
 from doublure.planning.contents import PlanContents
@@ -15,6 +15,7 @@ from doublure.planning.machine import needed_bytes, seconds_of
 from doublure.private import accounting
 from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
+from doublure.training.settings import MethodSettings
 
 _EXACT = "the operating system's own stream, exact rounded normals"
 

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from doublure.access import Access
 from doublure.guarantee import Guarantee
-from doublure.methods.method import MethodSettings
 from doublure.schema import Schema
+from doublure.training.settings import MethodSettings
 
 VERSION = 1
 

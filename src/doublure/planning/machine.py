@@ -8,8 +8,9 @@ import time
 from pathlib import Path
 
 from doublure.errors import SettingError, printable
-from doublure.methods.method import Method, MethodSettings, Work
+from doublure.methods.method import Method
 from doublure.schema import Schema
+from doublure.training.settings import MethodSettings, Work
 
 LIBRARIES_BYTES = 700_000_000
 _MANY_VALUES = 1_000

@@ -52,7 +52,7 @@ def _reassembled(data: Mapping[str, Any], name: str) -> PlanContents:
     try:
         schema = Schema.from_plain(data["schema"])
         chosen = table.method(data["method"])
-        settings = chosen.settle(schema, settings_of(chosen, schema.kind, dict(data["settings"])))
+        settings = chosen.resolve_defaults(schema, settings_of(chosen, schema.kind, dict(data["settings"])))
         budget = Budget.of(chosen, schema, data["epsilon"], data["delta"])
         _check_accountant(data["accountant"], budget)
         fixed = chosen.fixed_noise(settings)

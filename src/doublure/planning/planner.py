@@ -17,7 +17,7 @@ from doublure.errors import BeyondPld, SettingError
 from doublure.guarantee import rounded_up
 from doublure.methods import choice
 from doublure.methods import registry as table
-from doublure.methods.method import Method, MethodSettings, settings_of
+from doublure.methods.method import Method, settings_of
 from doublure.planning.assembling import assemble, with_prices
 from doublure.planning.budget import Budget, checked_budget, learned_facts, refuse_undeclared, refuse_used_up
 from doublure.planning.contents import PlanContents
@@ -26,6 +26,7 @@ from doublure.planning.plan import Plan
 from doublure.private import accounting
 from doublure.private.accounting import Event
 from doublure.schema import Schema
+from doublure.training.settings import MethodSettings
 
 _PRINTED = 4  # significant digits of a price that follows from the noise
 
@@ -75,7 +76,7 @@ def plan(
         return replace(made, warnings=(choice.sentence(schema, total), *made.warnings))
     chosen = table.method(method)
     refuse_undeclared(schema)
-    own = chosen.settle(schema, settings_of(chosen, schema.kind, settings))
+    own = chosen.resolve_defaults(schema, settings_of(chosen, schema.kind, settings))
     budget = Budget.of(chosen, schema, epsilon, delta)
     refuse_too_large(chosen, schema, own)
     if budget.epsilon is None or budget.delta is None:

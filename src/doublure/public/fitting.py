@@ -16,7 +16,7 @@ from doublure.private.mechanism import Mechanism
 from doublure.private.noise import source
 from doublure.public.facts import Provenance, PublicFacts, made_of
 from doublure.public.folder import PublicFolder, PublicWeights, read_weights
-from doublure.public.settings import PublicSettings, read, settled
+from doublure.public.settings import PublicSettings, read, resolve_defaults
 from doublure.schema import ResolvedSchema, Schema
 from doublure.support import seeding
 from doublure.support.devices import check_device, use_threads
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from torch import nn
 
     from doublure.encode.encoder import Encoder
-    from doublure.methods.method import Job
     from doublure.networks.latent import PublicNetworks
+    from doublure.training.job import Job
 
 
 _GENERATORS = {
@@ -154,9 +154,9 @@ def adopt(
 
 def encoder_of(schema: Schema, settings: PublicSettings) -> Encoder:
     """Return the encoder of records as a public generator makes them."""
-    from doublure.methods.method import encoder_for
+    from doublure.encode.choice import encoder_for
 
-    return encoder_for(schema, settings)  # type: ignore[arg-type]
+    return encoder_for(schema, settings.encoding)  # type: ignore[arg-type]
 
 
 def generator_of(encoder: Encoder, settings: PublicSettings) -> nn.Module:
@@ -226,10 +226,10 @@ def _job(
     progress: Progress,
     stop: StopSignal,
 ) -> Job:
-    from doublure.methods.method import Job, encoded_records
+    from doublure.training.job import Job, encoded_records
 
     counted = schema.model_copy(update={"units": max(1, loaded.n_units)})
-    own = settled(settings, counted)
+    own = resolve_defaults(settings, counted)
     encoder = encoder_of(counted, own)
     # The class that holds private records holds these too; what makes a record private is where it came from.
     records = encoded_records(encoder, encoder.compact(loaded.content), loaded.unit, loaded.n_units, device)

@@ -9,11 +9,11 @@ from typing import Annotated, Any, Self, TypeAlias
 from pydantic import BeforeValidator
 
 from doublure.errors import RunFolderError, SettingError
-from doublure.methods.method import MethodSettings
 from doublure.public.facts import PublicFacts
 from doublure.public.folder import load as load_public
 from doublure.public.settings import PublicSettings
 from doublure.public.settings import read as read_public
+from doublure.training.settings import MethodSettings
 
 
 def _as_text(given: object) -> object:

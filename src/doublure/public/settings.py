@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from pydantic import Field
 
 from doublure.errors import SettingError
-from doublure.methods.gan.method import GanSettings, ImageGanSettings
-from doublure.methods.method import LearningRate
 from doublure.schema import Schema
-from doublure.training.gan_settings import AdversarialSettings
+from doublure.training.gan_settings import AdversarialSettings, TableAdversarialSettings
+from doublure.training.image_gan_settings import ImageAdversarialSettings
+from doublure.training.settings import LearningRate
 
 if TYPE_CHECKING:
     import torch
@@ -60,7 +60,7 @@ class PublicSettings(AdversarialSettings):
         return self.critic(shape, initial, 2 * self.noise_width)
 
 
-class PublicImageSettings(ImageGanSettings, PublicSettings):
+class PublicImageSettings(ImageAdversarialSettings, PublicSettings):
     """A public generator of images.
 
     Attributes:
@@ -80,7 +80,7 @@ class PublicImageSettings(ImageGanSettings, PublicSettings):
         return wide.critic(shape, initial, 2 * self.noise_width)
 
 
-class PublicTableSettings(GanSettings, PublicSettings):
+class PublicTableSettings(TableAdversarialSettings, PublicSettings):
     """A public generator of rows."""
 
     loss: Literal["wgan-gp"] = "wgan-gp"
@@ -109,6 +109,6 @@ def read(kind: str, given: dict[str, Any]) -> PublicSettings:
     return TYPES[kind].read(given)
 
 
-def settled(settings: PublicSettings, schema: Schema) -> PublicSettings:
+def resolve_defaults(settings: PublicSettings, schema: Schema) -> PublicSettings:
     """Return settings with the lot and the number of steps decided, from the number of public records."""
-    return settings.with_public_sizes(schema, steps=_STEPS[settings.objective], **_SIZES[schema.kind])
+    return settings.resolve_defaults(schema, steps=_STEPS[settings.objective], **_SIZES[schema.kind])

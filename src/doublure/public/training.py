@@ -19,13 +19,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from doublure.errors import Interrupted
-from doublure.methods.method import Job
 from doublure.networks.detail import Detail
 from doublure.networks.latent import Proposer, PublicNetworks, bounded
 from doublure.public.settings import PublicSettings
 from doublure.training import checkpoints as kept_state
 from doublure.training import gan_loop as adversarial
 from doublure.training.critic_steps import PlainTeacher
+from doublure.training.job import Job
 
 _AVERAGE, _WARMUP = 0.998, 10.0
 _LAST_RATE = 0.02
@@ -40,7 +40,7 @@ def taught(job: Job, settings: PublicSettings) -> PublicNetworks:
 
     Args:
         job: Public records without conditions.
-        settings: Settled.
+        settings: With defaults resolved.
     """
     if settings.objective == "autoencoder":
         lesson = Autoencoding(job, settings, "autoencoder")

@@ -39,6 +39,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from doublure.advisories import REMEDY
 from doublure.data.opening import Given, Loaded, Source, open_data
+from doublure.encode.choice import encoder_for
 from doublure.errors import (
     BudgetRefused,
     CeilingPassed,
@@ -54,7 +55,6 @@ from doublure.errors import (
 from doublure.ledger import Budget, Ledger, Reservation
 from doublure.ledger.request import charge
 from doublure.methods import registry as methods
-from doublure.methods.method import Job, encoded_records, encoder_for
 from doublure.planning import Plan
 from doublure.planning.budget import DELTA_WITHOUT_PRIVACY, learned_facts
 from doublure.planning.machine import refuse_too_large
@@ -70,6 +70,7 @@ from doublure.support.devices import check_device, use_threads
 from doublure.support.progress import Progress, Silent
 from doublure.support.stopping import StopSignal
 from doublure.support.tensors import all_finite
+from doublure.training.job import Job, encoded_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -128,7 +129,7 @@ def fit(
         raise SettingError("is needed: it pays before the data is opened", field="ledger", remedy=remedy)
     _refuse_forged(plan)
     refuse_too_large(methods.method(plan.method), plan.schema, plan.settings)
-    plan.settings.ready(plan.schema)
+    methods.method(plan.method).ready(plan.schema, plan.settings)
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     public_seed = seeding.chosen(seed)
     check_device(device)
@@ -395,7 +396,7 @@ class _Run:
     def _train(self, table: Loaded, schema: ResolvedSchema, device: str, progress: Progress) -> Any:
         plan = self._plan
         progress.stage("encode")
-        encoder = encoder_for(schema, plan.settings)
+        encoder = encoder_for(schema, plan.settings.encoding)
         with self._stop.at_once():
             records = encoded_records(encoder, encoder.compact(table.content), table.unit, table.n_units, device)
             fingerprint = records.fingerprint if table.repeatable else ""

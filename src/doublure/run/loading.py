@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from doublure.encode.choice import encoder_for
 from doublure.errors import RunFolderError
 from doublure.methods import registry as methods
-from doublure.methods.method import encoder_for
 from doublure.run.folder import GENERATOR, RunFolder
 from doublure.run.synthesizer import Synthesizer
 from doublure.support.tensors import damaged
@@ -60,7 +60,7 @@ def _generator(folder: RunFolder, schema: ResolvedSchema, plan: Plan) -> nn.Modu
         RunFolderError: They are damaged, or of another shape.
     """
     weights = folder.load_weights(schema, plan)
-    generator = methods.method(plan.method).build(encoder_for(schema, plan.settings), plan.settings, seed=0)
+    generator = methods.method(plan.method).build(encoder_for(schema, plan.settings.encoding), plan.settings, seed=0)
     try:
         generator.load_state_dict(weights)
     except RuntimeError:

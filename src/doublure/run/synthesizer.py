@@ -210,9 +210,9 @@ class Synthesizer:
 
     @cached_property
     def _encoder(self) -> Encoder:
-        from doublure.methods.method import encoder_for
+        from doublure.encode.choice import encoder_for
 
-        return encoder_for(self.schema, self.plan.settings)
+        return encoder_for(self.schema, self.plan.settings.encoding)
 
     def _chunks(self, n: int, wanted: asking.Given, entropy: int, chunk_rows: int) -> Iterator[Any]:
         done = number = drawn = found = 0

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from doublure.errors import Interrupted, LostRun, RunFolderError
+from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.private.executed import steps_of
+from doublure.private.queries.counts import Counts, Table
 
 if TYPE_CHECKING:
     from doublure.access import Access
-    from doublure.methods.method import Job
+    from doublure.training.job import Job
+
+Floats: TypeAlias = npt.NDArray[np.float64]
 
 _UNDRAWN = "undrawn_release"
 
@@ -134,6 +140,42 @@ def _lost_release(doing: str) -> LostRun:
         field="run folder",
         remedy="fit into a new folder; what was charged stays charged",
     )
+
+
+class KeptTables:
+    """A job's releases, made or taken up from an interrupted run.
+
+    Args:
+        job: The run.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._accesses = [access for access in job.accesses if isinstance(access.event, DiscreteGaussianEvent)]
+        self._kept = KeptReleases(job, self._accesses)
+
+    def released(self, name: str, number: int, wanted: Sequence[Table]) -> list[Floats]:
+        """Make a release, or take up the one that an interrupted run has kept.
+
+        Args:
+            name: Under which its tables are kept.
+            number: Which release of the plan it is, from 1.
+            wanted: What to count.
+
+        Raises:
+            LostRun: The release was paid for and lost.
+        """
+        job, access = self._job, self._accesses[number - 1]
+        counts = Counts(tables=wanted, max_records=job.encoder.schema.unit.max_records)
+
+        def draw() -> list[torch.Tensor]:
+            counted = counts.split(job.mechanism.release(counts, access, job.records))
+            return [torch.from_numpy(table) for table in counted]
+
+        names = [f"{name}_{place}" for place in range(len(wanted))]
+        kept = self._kept.drawn(number, names, draw, doing="tables were counted")
+        job.progress.at(number)
+        return [table.numpy().astype(np.float64) for table in kept]
 
 
 def _under(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pydantic import Field
 
-from doublure.methods.method import MethodSettings
 from doublure.networks.sizes import paths, places, scattering_work
 from doublure.schema.images import ImageSchema
 from doublure.training.image_gan_settings import classes_of
 from doublure.training.private_gan_settings import Norm
-
-if TYPE_CHECKING:
-    from torch import nn
-
-    from doublure.networks.labelled import Labeller
+from doublure.training.settings import MethodSettings
 
 _BYTES = 4
 
@@ -68,17 +61,3 @@ class CheckingSettings(LabellerSettings):
     """
 
     label_margin: float = Field(default=0.0, ge=0, le=100)
-
-    def checked(self, generator: nn.Module, labeller: Labeller, noise_width: int) -> nn.Module:
-        """Return a generator whose images a labeller checks before they are handed out.
-
-        Args:
-            generator: Of images.
-            labeller: Of their labels.
-            noise_width: Z, how much noise an image is made of.
-        """
-        from doublure.networks.labelled import LabelledGenerator
-
-        return LabelledGenerator(
-            generator, labeller, noise_width=noise_width, tries=self.tries, margin=self.label_margin
-        )

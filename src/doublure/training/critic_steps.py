@@ -1,15 +1,66 @@
-"""The teacher of the non-private baseline: plain gradients of the mean loss of a lot."""
+"""What teaches a critic: noisy steps under a guarantee, or plain gradients of the mean loss for a baseline."""
 
 from __future__ import annotations
+
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from doublure.methods.method import Job
+from doublure.access import Access
+from doublure.private.accounting import GaussianEvent
+from doublure.private.critic_steps import CriticSteps
 from doublure.private.gradients import CriticLoss, Records
-from doublure.private.queries.lot_gradients import Partner
+from doublure.private.independence import refuse_cross_record
+from doublure.private.queries.distances import Distances
+from doublure.private.queries.lot_gradients import CriticSettings, Partner
+from doublure.training.gan_loop import Adversaries
 from doublure.training.gan_settings import AdversarialSettings
+from doublure.training.job import Job
+from doublure.training.private_gan_settings import PrivateSettings
+
+_KINDS: dict[str, Literal["wgan", "hinge", "logistic"]] = {
+    "wgan-gp": "wgan",
+    "wgan": "wgan",
+    "hinge": "hinge",
+    "logistic": "logistic",
+}
+
+
+def private_teacher(
+    job: Job,
+    settings: PrivateSettings,
+    access: Access,
+    adversaries: Adversaries,
+    *,
+    distances: Distances | None = None,
+    **special: Any,
+) -> CriticSteps:
+    """Return what teaches the critic.
+
+    Args:
+        job: The run, or its stage.
+        settings: With defaults resolved.
+        access: What the plan pays for: σ, q and T.
+        adversaries: The networks, neither of which may let records meet.
+        distances: How the Bayesian accountant is fed, if there is one.
+        special: What of :class:`CriticSettings` is not as it usually is.
+    """
+    conditions = settings.condition_width(job.encoder)
+    refuse_cross_record(adversaries.critic, job.encoder.body_shape, conditions)
+    refuse_cross_record(adversaries.generator, (settings.noise_width,), conditions)
+    if not isinstance(access.event, GaussianEvent):
+        raise TypeError(f"{access.purpose}: is no GaussianEvent")
+    step = CriticSettings(
+        loss=CriticLoss(kind=_KINDS[settings.loss], gradient_penalty=settings.penalty),
+        schedule=settings.schedule,
+        expected_units=access.event.sample_rate * job.units,
+        n_critic=settings.n_critic,
+        chunk_size=settings.chunk_size,
+        **special,
+    )
+    return CriticSteps(job.mechanism, access, job.records, step, distances=distances, source=settings.stream)
 
 
 class PlainTeacher:
@@ -21,9 +72,8 @@ class PlainTeacher:
     """
 
     def __init__(self, job: Job, settings: AdversarialSettings) -> None:
-        kind = "wgan" if settings.loss == "wgan-gp" else settings.loss
         self.taken = job.taken
-        self._loss = CriticLoss(kind=kind, gradient_penalty=settings.penalty)
+        self._loss = CriticLoss(kind=_KINDS[settings.loss], gradient_penalty=settings.penalty)
         self._steps = settings.steps or 1
         self._authorise = job.authorise
         self._records = job.records

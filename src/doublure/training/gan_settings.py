@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from doublure.encode.choice import EncodingChoice
 from doublure.encode.columns import Numerics, estimated_width
 from doublure.errors import SettingError
-from doublure.methods.method import LearningRate, MethodSettings, Work
 from doublure.networks.sizes import perceptron_weights
 from doublure.schema import Schema
+from doublure.training.settings import LearningRate, MethodSettings, Work
 
 if TYPE_CHECKING:
     import torch
@@ -34,7 +35,7 @@ class AdversarialSettings(MethodSettings):
         weight_clip: Bound on each weight of the critic, for ``wgan``.
         n_critic: Critic steps in one iteration of the generator; at the start, if there is a ``critic_threshold``.
         critic_threshold: ``n_critic`` climbs while the critic tells no more than this share of generated rows
-            (:mod:`doublure.training.critic_pace`); None: it stays.
+            (:class:`doublure.training.gan_loop.CriticPace`); None: it stays.
         critic_patience: Iterations of the generator, at least, before it climbs again.
         lot_size: Expected units in a lot; None: chosen from the public number of units.
         steps: Critic steps in all, T; None: chosen by the method.
@@ -90,10 +91,17 @@ class AdversarialSettings(MethodSettings):
         each = -(-(self.steps or 1) // self.checkpoints)
         return -(-each // self.n_critic) * self.n_critic
 
-    def with_public_sizes(
+    def resolve_defaults(
         self, schema: Schema, *, lot_share: float, smallest_lot: int, largest_lot: int, steps: int
     ) -> Self:
         """Return the settings with λ, the lot size and the number of steps decided, from the public number of units.
+
+        Args:
+            schema: Of the data.
+            lot_share: Of all units, in a lot.
+            smallest_lot: The fewest units in a lot, if there are so many.
+            largest_lot: The most.
+            steps: T.
 
         Raises:
             SettingError: There is no column to generate.
@@ -103,7 +111,7 @@ class AdversarialSettings(MethodSettings):
         chosen = min(largest_lot, max(smallest_lot, round(lot_share * units)))
         lot = chosen if self.lot_size is None else self.lot_size
         decided = {"lot_size": min(lot, units), "steps": self.steps or steps, "gradient_penalty": self.penalty}
-        return self.model_copy(update=decided).with_length(schema)
+        return type(self).model_validate(self.model_copy(update=decided).with_length(schema).model_dump())
 
     def rate_left(self, iterations: int) -> float:
         """Return the share of both learning rates that is left after so many of the generator's iterations."""
@@ -212,6 +220,11 @@ class TableAdversarialSettings(PerceptronSettings):
 
     numerics: Numerics = "bins"
     bins: int = Field(default=32, ge=2, le=1000)
+
+    @property
+    def encoding(self) -> EncodingChoice:
+        """As they say."""
+        return EncodingChoice(numerics=self.numerics, bins=self.bins)
 
     def work(self, schema: Schema) -> Work:
         """Return what a fit computes and holds, from public facts."""

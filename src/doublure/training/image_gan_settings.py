@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 
 from doublure.errors import SchemaError
-from doublure.methods.method import LearningRate, Work
 from doublure.networks.sizes import critic_work, generator_work
 from doublure.schema import Schema
 from doublure.schema.images import LABEL, ImageSchema
 from doublure.training.gan_settings import AdversarialSettings
+from doublure.training.settings import LearningRate, Work
 
 if TYPE_CHECKING:
     import torch

@@ -9,12 +9,12 @@ from torch import Tensor
 
 from doublure.access import Access
 from doublure.errors import SettingError
-from doublure.methods.method import Job
 from doublure.private.executed import steps_of
 from doublure.private.mechanism import Mechanism
 from doublure.private.queries.query import Sensitivity
 from doublure.private.queries.sums import BoundedSums, Factors
 from doublure.private.records import PrivateRecords
+from doublure.training.job import Job
 
 
 class NoisySums:

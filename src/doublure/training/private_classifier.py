@@ -10,21 +10,18 @@ has what it brings).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import scipy.linalg
 import torch
 from torch import Tensor, nn
 
+from doublure.encode.image import of_images
 from doublure.errors import RunFolderError
-from doublure.methods.method import Counting, Job
-from doublure.methods.statistics.images.mean_embedding import of_images
 from doublure.networks.fixed_features import LabelFeatures
-from doublure.networks.labelled import Labeller
+from doublure.networks.labelled import LabelledGenerator, Labeller
+from doublure.training.classifier_settings import CheckingSettings, LabellerSettings
+from doublure.training.job import Job, ProgressCounter
 from doublure.training.noisy_sums import NoisySums
-
-if TYPE_CHECKING:
-    from doublure.training.classifier_settings import LabellerSettings
 
 _CHUNK = 500
 _LOOKED_AT = 100
@@ -61,7 +58,7 @@ def labelled(job: Job, settings: LabellerSettings, generator: nn.Module, noise_w
 
     Args:
         job: The run.
-        settings: Settled.
+        settings: With defaults resolved.
         generator: Already taught by what was released before.
         noise_width: Z, how much noise it makes an image of.
         sums: Their releases are the labeller's steps.
@@ -88,7 +85,7 @@ def labelled(job: Job, settings: LabellerSettings, generator: nn.Module, noise_w
             view.directions.shape[1],
             rows=_LOOKED_AT,
             apart=True,
-            halfway=Counting(job, _LOOKED_AT),
+            halfway=ProgressCounter(job, _LOOKED_AT),
         )
         sums.see(looked)
     job.progress.stage("teach the labeller", settings.labeller_steps)
@@ -112,6 +109,22 @@ def labelled(job: Job, settings: LabellerSettings, generator: nn.Module, noise_w
     made.centre.copy_(view.centre)
     made.weights.copy_(weights @ view.directions.T)
     return made
+
+
+def checked(
+    settings: CheckingSettings, generator: nn.Module, labeller: Labeller, noise_width: int
+) -> LabelledGenerator:
+    """Return a generator whose images a labeller checks before they are handed out.
+
+    Args:
+        settings: How often an image is drawn, and how sure the labeller has to be.
+        generator: Of images.
+        labeller: Of their labels.
+        noise_width: Z, how much noise an image is made of.
+    """
+    return LabelledGenerator(
+        generator, labeller, noise_width=noise_width, tries=settings.tries, margin=settings.label_margin
+    )
 
 
 def _rate(settings: LabellerSettings, units: int, noise: float) -> float:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
 from doublure.private.accounting import GaussianEvent
 from doublure.private.noise import SourceName
-from doublure.schema import Schema
 from doublure.training.gan_settings import AdversarialSettings
 
 if TYPE_CHECKING:
@@ -43,10 +42,6 @@ class PrivateSettings(AdversarialSettings):
         """As they say."""
         return self.noise_source
 
-    def settled_for(self, schema: Schema, **sizes: Any) -> Self:
-        """Return the settings with sizes and steps decided, from the public number of units."""
-        return type(self).model_validate(self.with_public_sizes(schema, **sizes).model_dump())
-
     @property
     def schedule(self) -> Schedule:
         """C_t by the generator's iteration."""
@@ -71,10 +66,10 @@ def event_of_share(noise_multiplier: float, share: float, rate: float, steps: in
         rate: q of each step's lot.
         steps: T.
     """
-    loudness = share / noise_multiplier**2
+    precision = share / noise_multiplier**2
     if rate == 1:
-        return GaussianEvent(noise_multiplier=math.sqrt(steps / loudness), steps=steps)
+        return GaussianEvent(noise_multiplier=math.sqrt(steps / precision), steps=steps)
     # Many Poisson lots are nearly one Gaussian mechanism of 1/σ² = q² T (exp(1/σ_t²) - 1) (Bu et al. 2020,
     # arXiv:1911.11607). It only splits the budget; what all costs together is computed exactly.
-    each = 1 / math.sqrt(math.log1p(loudness / (rate**2 * steps)))
+    each = 1 / math.sqrt(math.log1p(precision / (rate**2 * steps)))
     return GaussianEvent(noise_multiplier=each, sample_rate=rate, steps=steps)

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
 
+from doublure.encode.choice import EncodingChoice
 from doublure.errors import SettingError
-from doublure.methods.method import Work
 from doublure.networks.sizes import CLOCK, critic_work, perceptron_weights, recurrent_work, series_work
 from doublure.schema import Schema
 from doublure.schema.series import SeriesSchema
 from doublure.training.gan_settings import AdversarialSettings
+from doublure.training.settings import Work
 
 if TYPE_CHECKING:
     import torch
@@ -62,6 +63,11 @@ class SeriesAdversarialSettings(AdversarialSettings):
     critic_channels: tuple[Channels, ...] = Field(default=(16, 32, 32), min_length=1, max_length=8)
     features: int = Field(default=64, ge=1, le=4096)
     curve: float = Field(default=1 / 3, gt=0, le=1)
+
+    @property
+    def encoding(self) -> EncodingChoice:
+        """As they say."""
+        return EncodingChoice(curve=self.curve)
 
     def with_length(self, schema: Schema) -> Self:
         """Return the settings with the generator's noise decided, from the public length of a series.

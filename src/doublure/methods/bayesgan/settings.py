@@ -1,16 +1,25 @@
-"""The settings of a run that the Bayesian accountant prices, whatever the kind of data."""
+"""The settings of ``bayesgan``: what the Bayesian accountant needs, and those of each kind of data."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import Field, field_validator, model_validator
 
+from doublure.errors import SchemaError, SettingError
+from doublure.methods.dpgan.settings import ImageDpganSettings
 from doublure.methods.method import refuse_loose_delta
 from doublure.schema import Schema
-from doublure.training.private_gan_settings import PrivateSettings
+from doublure.schema.images import LABEL
+from doublure.training.classifier_settings import LabellerSettings
+from doublure.training.gan_settings import TableAdversarialSettings
+from doublure.training.private_gan_settings import Norm, PrivateSettings
+from doublure.training.settings import LearningRate
+
+if TYPE_CHECKING:
+    from doublure.encode.encoder import Encoder
 
 OWN = "doublure"
 EPOCHS = "epochs"
@@ -18,6 +27,13 @@ EPOCHS = "epochs"
 _Order: TypeAlias = Annotated[int, Field(ge=1, le=4096)]
 _Sigma: TypeAlias = Annotated[float, Field(ge=1e-4, le=1e7)]
 _ORDERS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+
+_PAPER: dict[str, Any] = {
+    "loss": "wgan", "weight_clip": 0.01, "n_critic": 5, "lot_size": 64, EPOCHS: 400,
+    "critic_lr": 1e-4, "generator_lr": 1e-4, "activation": "selu", "generator_average": 0.0,
+    "channels": (256, 128, 64),  # 4,096 numbers behind the linear layer, of images of 28 x 28
+    "clipping": "batch", "max_grad_norm": 0.5, "distances": 8, "conditional": False,
+}  # fmt: skip
 
 
 class BayesianSettings(PrivateSettings):
@@ -112,9 +128,9 @@ class BayesianSettings(PrivateSettings):
         left = (self.steps or 1) - step + 1
         return min(self.checkpoint_every, left) if left > 0 else 1
 
-    def settled_for(self, schema: Schema, **sizes: Any) -> Self:
+    def resolve_defaults(self, schema: Schema, **sizes: Any) -> Self:
         """Return the settings with sizes, steps and the worst case's δ decided, from the public number of units."""
-        own = super().settled_for(schema, **sizes)
+        own = super().resolve_defaults(schema, **sizes)
         update: dict[str, Any] = {}
         epochs = self.recipes[self.recipe].get(EPOCHS)
         if self.steps is None and epochs:
@@ -124,3 +140,76 @@ class BayesianSettings(PrivateSettings):
         else:
             update["worst_case_delta"] = 10.0 ** math.floor(math.log10(0.1 / max(2, schema.public_units)))
         return type(self).model_validate(own.model_dump() | update)
+
+
+class TableBayesganSettings(TableAdversarialSettings, BayesianSettings):
+    """The settings of ``bayesgan`` on tables, where conditions are columns and nobody has to annotate."""
+
+
+class ImageBayesganSettings(ImageDpganSettings, BayesianSettings, LabellerSettings):
+    """The settings of ``bayesgan`` on images.
+
+    Attributes:
+        conditional: Whether the GAN sees labels.
+        annotator: Whether a private labeller says what a sampled image shows. None: if there are labels.
+        labeller_share: The annotator's share of what may be spent under Bayesian DP.
+        labeller_noise: σ of each of its steps. None: from that share of the ceiling.
+    """
+
+    # Standard deviations of the noise on the mean of .01 (MNIST) and .02 (Fashion-MNIST), over 2 C = 1.
+    recipes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        OWN: {},
+        "paper": _PAPER | {"noise_multiplier": 0.01},
+        "paper-fashion": _PAPER | {"noise_multiplier": 0.02},
+    }
+
+    loss: Literal["wgan-gp", "wgan", "logistic", "hinge"] = "wgan"
+    max_grad_norm: Norm = 0.1
+    critic_lr: LearningRate = 5e-4
+    generator_lr: LearningRate = 5e-4
+    generator_batch: int = Field(default=128, ge=1)
+    tries: int = Field(default=16, ge=1, le=100)
+    conditional: bool = False
+    annotator: bool | None = None
+    labeller_share: float = Field(default=0.5, gt=0, lt=1)
+    labeller_noise: _Sigma | None = None
+
+    @property
+    def full_batches(self) -> int:
+        """The annotator's steps."""
+        return self.labeller_steps if self.annotator else 0
+
+    @property
+    def full_batch_share(self) -> float:
+        """The annotator's share of what may be spent."""
+        return self.labeller_share
+
+    @property
+    def full_batch_noise(self) -> float | None:
+        """The annotator's σ."""
+        return self.labeller_noise
+
+    def with_noise(self, critic: float, full_batch: float | None) -> Self:
+        """Return the settings with both σ decided."""
+        return self.model_copy(update={"noise_multiplier": critic, "labeller_noise": full_batch})
+
+    @property
+    def sample_noise(self) -> int:
+        """Numbers of noise that a sample takes for an image."""
+        return self.noise_width * (self.tries if self.annotator else 1)
+
+    def condition_width(self, encoder: Encoder) -> int:
+        """Return K where the GAN sees labels."""
+        return encoder.condition_width if self.conditional else 0
+
+    def resolve_defaults(self, schema: Schema, **sizes: Any) -> Self:
+        """Decide whether there is an annotator."""
+        own = super().resolve_defaults(schema, **sizes)
+        labelled = bool(schema.with_role("condition"))
+        if labelled and not own.conditional and own.annotator is False:
+            remedy = "leave annotator in, or set conditional=true"
+            raise SettingError("leaves nobody to say what an image shows", field="annotator", remedy=remedy)
+        if own.annotator and not labelled:
+            remedy = "declare a label with the role condition, or leave annotator out"
+            raise SchemaError("has nothing that an annotator could tell apart", field=LABEL, remedy=remedy)
+        return own.model_copy(update={"annotator": labelled if own.annotator is None else own.annotator})

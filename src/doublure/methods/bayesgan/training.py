@@ -4,29 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from doublure.encode.encoder import Encoder
+from doublure.encode.image import of_images
 from doublure.errors import SettingError
-from doublure.methods.method import Job
-from doublure.methods.statistics.images.mean_embedding import of_images
+from doublure.methods.bayesgan.settings import BayesianSettings, ImageBayesganSettings
 from doublure.networks.labelled import LabelledGenerator, Labeller
 from doublure.private.bayesian import BayesianAccountant
 from doublure.private.critic_steps import CriticSteps
 from doublure.private.queries.distances import Distances
 from doublure.private.queries.lot_gradients import Partner, unpaired
 from doublure.training import checkpoints as kept_state
+from doublure.training.critic_steps import private_teacher
 from doublure.training.gan_loop import Adversaries, SeededDraws, Teacher, train
+from doublure.training.job import Job
 from doublure.training.noisy_sums import NoisySums
 from doublure.training.private_classifier import labelled
-from doublure.training.private_critic import private_teacher
-
-if TYPE_CHECKING:
-    from doublure.methods.bayesgan.method import ImageBayesganSettings
-    from doublure.methods.bayesgan.settings import BayesianSettings
 
 _ESTIMATE = "estimate."
 
@@ -36,7 +32,7 @@ class MeasuredAdversaries(Adversaries):
 
     Args:
         job: The critic's stage.
-        settings: Settled.
+        settings: With defaults resolved.
     """
 
     def __init__(self, job: Job, settings: BayesianSettings) -> None:

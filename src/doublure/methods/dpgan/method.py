@@ -8,19 +8,18 @@ decay leaves σ alone. On images the networks are those of Triastcyn & Faltings 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from doublure.access import Access
 from doublure.guarantee import Kind
-from doublure.methods.method import Job, LearningRate, Method, MethodSettings, Work
+from doublure.methods.dpgan.settings import DpganSettings, ImageDpganSettings, SeriesDpganSettings
+from doublure.methods.method import Method
 from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
-from doublure.training.gan_settings import TableAdversarialSettings
-from doublure.training.image_gan_settings import ImageAdversarialSettings, refuse_unsteered
-from doublure.training.private_gan_settings import Norm, PrivateSettings
-from doublure.training.series_gan_settings import SeriesAdversarialSettings
+from doublure.training.image_gan_settings import refuse_unsteered
+from doublure.training.job import Job
+from doublure.training.private_gan_settings import PrivateSettings
+from doublure.training.settings import MethodSettings, Work
 
 if TYPE_CHECKING:
     from torch import nn
@@ -28,33 +27,6 @@ if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
 
 _FEW_UNITS = 2_000
-
-
-class DpganSettings(TableAdversarialSettings, PrivateSettings):
-    """The settings of ``dpgan`` on tables."""
-
-
-class ImageDpganSettings(ImageAdversarialSettings, PrivateSettings):
-    """The settings of ``dpgan`` on images.
-
-    No normalisation, under which generated images would meet; and no gradient penalty with the logistic loss: the steps
-    are clipped and noised, and without it twice as many take the same time. There are few steps, so that they are
-    larger than those of ``gan`` (docs/methods.md).
-    """
-
-    penalties: ClassVar[dict[str, float]] = ImageAdversarialSettings.penalties | {"logistic": 0.0}
-
-    critic_lr: LearningRate = 1e-3
-    generator_lr: LearningRate = 1e-3
-    generator_batch: int = Field(default=256, ge=1)
-    max_grad_norm: Norm = 1.0
-    normalisation: Literal["none"] = "none"
-
-
-class SeriesDpganSettings(SeriesAdversarialSettings, PrivateSettings):
-    """The settings of ``dpgan`` on time series."""
-
-    max_grad_norm: Norm = 1.0
 
 
 _SIZES: dict[str, Any] = {
@@ -77,10 +49,10 @@ class Dpgan(Method):
     }
     sizes: ClassVar[Mapping[str, Any]] = _SIZES
 
-    def settle(self, schema: Schema, settings: MethodSettings) -> PrivateSettings:
+    def resolve_defaults(self, schema: Schema, settings: MethodSettings) -> PrivateSettings:
         """Decide the lot size (large lots drown the noise) and the number of steps from the public number of units."""
         refuse_unsteered(schema)
-        return self._own(settings).settled_for(schema, **self.sizes[schema.kind])
+        return self._own(settings).resolve_defaults(schema, **self.sizes[schema.kind])
 
     def sample_rate(self, schema: Schema, settings: MethodSettings) -> float:
         """Return q = lot size / public number of units."""
@@ -123,8 +95,8 @@ class Dpgan(Method):
 
     def train(self, job: Job) -> nn.Module:
         """Train the critic by :class:`CriticSteps`, the generator by the critic."""
+        from doublure.training.critic_steps import private_teacher
         from doublure.training.gan_loop import prepare, train
-        from doublure.training.private_critic import private_teacher
 
         settings = self._own(job.settings)
         adversaries = prepare(job, settings)

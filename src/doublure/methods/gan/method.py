@@ -10,28 +10,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from doublure.access import Access
 from doublure.guarantee import Kind
-from doublure.methods.method import Job, Method, MethodSettings, Work
+from doublure.methods.method import Method
 from doublure.schema import Schema
 from doublure.training.gan_settings import AdversarialSettings, TableAdversarialSettings
 from doublure.training.image_gan_settings import ImageAdversarialSettings, refuse_unsteered
+from doublure.training.job import Job
 from doublure.training.series_gan_settings import SeriesAdversarialSettings
+from doublure.training.settings import MethodSettings, Work
 
 if TYPE_CHECKING:
     from torch import nn
 
     from doublure.encode.encoder import Encoder
-
-
-class GanSettings(TableAdversarialSettings):
-    """The settings of ``gan`` on tables."""
-
-
-class ImageGanSettings(ImageAdversarialSettings):
-    """The settings of ``gan`` on images."""
-
-
-class SeriesGanSettings(SeriesAdversarialSettings):
-    """The settings of ``gan`` on time series."""
 
 
 class Gan(Method):
@@ -45,9 +35,9 @@ class Gan(Method):
     kinds: ClassVar[frozenset[str]] = frozenset({"table", "images", "series"})
     guarantee: ClassVar[Kind] = "none"
     settings_type: ClassVar[Mapping[str, type[MethodSettings]]] = {
-        "table": GanSettings,
-        "images": ImageGanSettings,
-        "series": SeriesGanSettings,
+        "table": TableAdversarialSettings,
+        "images": ImageAdversarialSettings,
+        "series": SeriesAdversarialSettings,
     }
     sizes: ClassVar[dict[str, Any]] = {
         "table": {"lot_share": 0.05, "smallest_lot": 64, "largest_lot": 512, "steps": 4000},
@@ -55,15 +45,14 @@ class Gan(Method):
         "series": {"lot_share": 0.02, "smallest_lot": 64, "largest_lot": 256, "steps": 3000},
     }
 
-    def settle(self, schema: Schema, settings: MethodSettings) -> AdversarialSettings:
+    def resolve_defaults(self, schema: Schema, settings: MethodSettings) -> AdversarialSettings:
         """Decide the lot size and the number of steps from the public number of units."""
         refuse_unsteered(schema)
-        own = _own(settings)
-        return type(own).model_validate(own.with_public_sizes(schema, **self.sizes[schema.kind]).model_dump())
+        return self._own(settings).resolve_defaults(schema, **self.sizes[schema.kind])
 
     def sample_rate(self, schema: Schema, settings: MethodSettings) -> float:
         """Return the lot size over the public number of units."""
-        return min(1.0, (_own(settings).lot_size or 1) / schema.public_units)
+        return min(1.0, (self._own(settings).lot_size or 1) / schema.public_units)
 
     def accesses(self, schema: Schema, settings: MethodSettings, noise_multiplier: float) -> tuple[Access, ...]:
         """Everything, unprotected."""
@@ -71,7 +60,7 @@ class Gan(Method):
 
     def work(self, schema: Schema, settings: MethodSettings) -> Work:
         """Return what training computes and holds."""
-        return _own(settings).work(schema)
+        return self._own(settings).work(schema)
 
     def warnings(self, schema: Schema, settings: MethodSettings) -> tuple[str, ...]:
         """Say what is missing."""
@@ -79,7 +68,7 @@ class Gan(Method):
 
     def sample_noise(self, settings: MethodSettings) -> int:
         """Return how many numbers of noise a sample takes for a record."""
-        return _own(settings).noise_width
+        return self._own(settings).noise_width
 
     def build(self, encoder: Encoder, settings: MethodSettings, seed: int) -> nn.Module:
         """Return an untrained generator."""
@@ -87,22 +76,21 @@ class Gan(Method):
 
         from doublure.training.gan_loop import build_generator
 
-        return build_generator(encoder, _own(settings), torch.Generator().manual_seed(seed))
+        return build_generator(encoder, self._own(settings), torch.Generator().manual_seed(seed))
 
     def train(self, job: Job) -> nn.Module:
         """Train the critic on plain gradients."""
         from doublure.training.critic_steps import PlainTeacher
         from doublure.training.gan_loop import prepare, train
 
-        settings = _own(job.settings)
+        settings = self._own(job.settings)
         adversaries = prepare(job, settings)
         return train(job, settings, PlainTeacher(job, settings), adversaries)
 
-
-def _own(settings: MethodSettings) -> AdversarialSettings:
-    if not isinstance(settings, (GanSettings, ImageGanSettings, SeriesGanSettings)):
-        raise TypeError("gan was given another method's settings")
-    return settings
+    def _own(self, settings: MethodSettings) -> AdversarialSettings:
+        if not isinstance(settings, AdversarialSettings) or type(settings) not in self.settings_type.values():
+            raise TypeError(f"{self.name} was given another method's settings")
+        return settings
 
 
 METHOD = Gan()

@@ -1,4 +1,4 @@
-"""``guided``: private statistics teach a generator, a private critic refines it, a private labeller labels.
+"""``guided``: private statistics train a generator, a private critic refines it, a private labeller labels.
 
 One plan splits ε over the stages; a share of zero leaves a stage out. On tables there are the first two
 (:mod:`doublure.methods.guided.tables`), on images all three (:mod:`doublure.methods.guided.images`).
@@ -6,15 +6,17 @@ One plan splits ε over the stages; a share of zero leaves a stage out. On table
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from doublure.guarantee import Kind
-from doublure.methods.guided.images import ImageGuidedSettings
-from doublure.methods.guided.settings import GuidedSettings
-from doublure.methods.guided.tables import TableGuidedSettings
-from doublure.methods.method import MethodSettings
+from doublure.methods.guided.images import ImageGuided
+from doublure.methods.guided.settings import GuidedSettings, ImageGuidedSettings, TableGuidedSettings
+from doublure.methods.guided.tables import TableGuided
 from doublure.methods.statistics.method import Statistics
+from doublure.methods.statistics.of_kind import StatisticsOfKind
 from doublure.schema import Schema
+from doublure.training.settings import MethodSettings
 
 
 class Guided(Statistics):
@@ -27,6 +29,7 @@ class Guided(Statistics):
         "table": TableGuidedSettings,
         "images": ImageGuidedSettings,
     }
+    of_kind: ClassVar[Mapping[str, StatisticsOfKind[Any]]] = {"table": TableGuided(), "images": ImageGuided()}
 
     def sample_rate(self, schema: Schema, settings: MethodSettings) -> float | None:
         """Every record is looked at; with a critic there is no one rate, and each access says its own."""

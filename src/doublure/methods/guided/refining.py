@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from doublure.access import Access
-from doublure.methods.method import Job
+from doublure.training.critic_steps import private_teacher
 from doublure.training.gan_loop import prepare, train
-from doublure.training.private_critic import private_teacher
+from doublure.training.job import Job
 from doublure.training.private_gan_settings import PrivateSettings
 
 _Generator = TypeVar("_Generator", bound=nn.Module)

@@ -1,4 +1,4 @@
-"""The critic's stage of ``guided``, whatever the kind of data: what it may spend, and how it learns."""
+"""The settings of ``guided``: what critic and labeller may spend beside the statistics, and how they learn."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from typing import Self
 from pydantic import Field, field_validator, model_validator
 
 from doublure.access import Access
-from doublure.methods.method import LearningRate
-from doublure.methods.statistics.settings import StatisticsSettings
+from doublure.methods.dpgan.settings import DpganSettings, ImageDpganSettings
+from doublure.methods.statistics.settings import ImageStatisticsSettings, StatisticsSettings, TableStatisticsSettings
 from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
+from doublure.training.classifier_settings import CheckingSettings
 from doublure.training.gan_settings import refuse_nothing_to_generate
+from doublure.training.image_gan_settings import Channels
 from doublure.training.private_gan_settings import Norm, event_of_share
+from doublure.training.settings import LearningRate
 
 LEAST_SHARE = 0.01
 _LOT = 1_000
@@ -37,7 +40,7 @@ class GuidedSettings(StatisticsSettings):
         critic_lr: Adam's, of the critic.
         critic_clip: C, the bound on a unit's gradient, from 1e-9 to 1e9.
         critic_threshold: The critic takes more steps for one of the generator's while it tells no more than this share
-            of what is generated (:mod:`doublure.training.critic_pace`).
+            of what is generated (:class:`doublure.training.gan_loop.CriticPace`).
         critic_patience: Steps of the generator, at least, before it takes still more.
         refine_lr: Adam's, of the generator that follows the critic.
         anchor: How strongly the generator is held to the released statistics while it follows the critic.
@@ -94,3 +97,98 @@ class GuidedSettings(StatisticsSettings):
         """Return all steps of the critic, whose noise together is that of its share."""
         rate = min(1.0, (self.critic_lot or _LOT) / schema.public_units)
         return event_of_share(noise_multiplier, self.critic_share, rate, self.critic_steps)
+
+
+class TableGuidedSettings(GuidedSettings, TableStatisticsSettings):
+    """The settings of ``guided`` on tables.
+
+    Attributes:
+        critic_width: Hidden units a layer of the critic.
+        critic_depth: Hidden layers of the critic.
+    """
+
+    critic_width: int = Field(default=128, ge=1, le=8192)
+    critic_depth: int = Field(default=1, ge=0, le=10)
+
+    @property
+    def noise_source(self) -> str:
+        """The tables' noise is exact; the critic's is not."""
+        return f"{super().noise_source}; os-keyed for the critic" if self.critic_share else super().noise_source
+
+    def adversarial(self, noise_width: int) -> DpganSettings:
+        """Return the critic's stage as the settings of a private GAN, whose generator is the one taught before.
+
+        Args:
+            noise_width: Numbers of noise that this generator takes for a row.
+        """
+        return DpganSettings(
+            loss="logistic",
+            gradient_penalty=0.0,
+            lot_size=self.critic_lot,
+            steps=self.critic_steps,
+            max_grad_norm=self.critic_clip,
+            critic_lr=self.critic_lr,
+            critic_threshold=self.critic_threshold,
+            critic_patience=self.critic_patience,
+            critic_width=self.critic_width,
+            critic_depth=self.critic_depth,
+            generator_lr=self.refine_lr,
+            generator_average=0.99,
+            noise_width=noise_width,
+            bins=self.bins,
+        )
+
+
+class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings, CheckingSettings):
+    """The settings of ``guided`` on images.
+
+    Attributes:
+        sampled_warp: How strongly images are warped when they are sampled: more than the generator learned with, as the
+            labeller says what a warped image still shows, so that a student sees more than the generator could draw.
+        sampled_spread: What the generator's noise is multiplied by when it is sampled: above 1, so that images come
+            more often from the edges of what the generator can draw, where labels meet. The labeller says which.
+        critic_channels: Output channels of the critic's convolutions.
+        labeller_share: The labeller's share, in 1/σ²: 0 leaves it out, else at least 0.01.
+    """
+
+    sampled_warp: float = Field(default=2.0, ge=0, le=4)
+    sampled_spread: float = Field(default=1.5, ge=0, le=4)
+    critic_channels: tuple[Channels, ...] = Field(default=(16, 32, 64), min_length=1, max_length=6)
+    labeller_share: float = Field(default=0.5, ge=0, le=0.99)
+
+    @property
+    def only_sampling(self) -> frozenset[str]:
+        """How images are varied for the labeller to name, and how sure it has to be; without one they are not."""
+        return frozenset({"sampled_warp", "sampled_spread", "label_margin"} if self.labeller_share else ())
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """What critic and labeller take."""
+        return (*super().shares, self.labeller_share)
+
+    @property
+    def noise_width(self) -> int:
+        """Numbers of noise that the generator takes for an image."""
+        return self.image_noise * (self.tries if self.labeller_share else 1)
+
+    def labeller_event(self, noise_multiplier: float) -> GaussianEvent:
+        """Return all steps of the labeller, whose noise together is that of its share."""
+        each = noise_multiplier * math.sqrt(self.labeller_steps / self.labeller_share)
+        return GaussianEvent(noise_multiplier=each, steps=self.labeller_steps)
+
+    def adversarial(self) -> ImageDpganSettings:
+        """Return the critic's stage as the settings of a private GAN, whose generator is the one taught before."""
+        return ImageDpganSettings(
+            loss="logistic",
+            gradient_penalty=0.0,
+            lot_size=self.critic_lot,
+            steps=self.critic_steps,
+            max_grad_norm=self.critic_clip,
+            critic_lr=self.critic_lr,
+            critic_threshold=self.critic_threshold,
+            critic_patience=self.critic_patience,
+            critic_channels=self.critic_channels,
+            generator_lr=self.refine_lr,
+            noise_width=self.image_noise,
+            noise_source=self.noise_source,
+        )

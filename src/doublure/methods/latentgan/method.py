@@ -13,11 +13,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from doublure.access import Access
+from doublure.encode.choice import encoder_for
 from doublure.guarantee import Kind
 from doublure.methods.latentgan.settings import ImageLatentSettings, LatentSettings, TableLatentSettings
-from doublure.methods.method import Job, Method, MethodSettings, Work
+from doublure.methods.method import Method
+from doublure.public.facts import answered
 from doublure.schema import Schema
 from doublure.training.image_gan_settings import refuse_unsteered
+from doublure.training.job import Job
+from doublure.training.settings import MethodSettings, Work
 
 if TYPE_CHECKING:
     from torch import nn
@@ -25,6 +29,11 @@ if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
 
 _FEW_UNITS = 2_000
+_PURPOSES = {
+    "critic": ("train the critic of latents",),
+    "mixture": ("sum up the latents' moments for each class", "sum up the latents' moments for each cell"),
+    "embedding": ("average the latents' features",),
+}
 
 
 class Latentgan(Method):
@@ -39,29 +48,38 @@ class Latentgan(Method):
     }
     sizes: ClassVar[dict[str, Any]] = {"lot_share": 0.05, "smallest_lot": 64, "largest_lot": 4096, "steps": 1000}
 
-    def settle(self, schema: Schema, settings: MethodSettings) -> LatentSettings:
+    def resolve_defaults(self, schema: Schema, settings: MethodSettings) -> LatentSettings:
         """Read what is known of the public generator, and decide sizes from it and the public number of units."""
         refuse_unsteered(schema)
-        return _own(settings).settled_for(schema, **self.sizes)
+        return self._own(settings).resolve_defaults(schema, **self.sizes)
 
     def sample_rate(self, schema: Schema, settings: MethodSettings) -> float | None:
         """Return q of the critic's lots; with a labeller each access says its own."""
-        own = _own(settings)
+        own = self._own(settings)
         if own.teacher != "critic":
             return 1.0
         return None if own.later_share else own.latent_events(schema, 1.0)[0].sample_rate
 
     def accesses(self, schema: Schema, settings: MethodSettings, noise_multiplier: float) -> tuple[Access, ...]:
-        """Return what teaches the latents, and the labeller if there is one."""
-        return _own(settings).accesses(schema, noise_multiplier)
+        """Whatever trains the generator of latents, and each step of the labeller; inversion releases nothing."""
+        own = self._own(settings)
+        events = own.latent_events(schema, noise_multiplier)
+        purposes = _PURPOSES[own.teacher][-len(events) :]
+        whole = own.teacher != "critic"
+        found = tuple(
+            Access(purpose=purpose, event=event, whole=whole) for purpose, event in zip(purposes, events, strict=True)
+        )
+        if not isinstance(own, ImageLatentSettings) or not own.labeller_share:
+            return found
+        return (*found, Access(purpose="teach the labeller", event=own.labeller_event(noise_multiplier), whole=True))
 
     def work(self, schema: Schema, settings: MethodSettings) -> Work:
         """Return what inversions and training compute and hold."""
-        return _own(settings).work(schema)
+        return self._own(settings).work(schema)
 
     def warnings(self, schema: Schema, settings: MethodSettings) -> tuple[str, ...]:
         """Say what the claim hangs on, and when there are few units."""
-        said = _own(settings).facts.provenance
+        said = self._own(settings).facts.provenance
         found = ["the guarantee holds only if the public generator never saw a private record"]
         if said.shared_people == "possible":
             found.append("people of the public data may be among the private ones: the claim is about private records")
@@ -71,28 +89,43 @@ class Latentgan(Method):
 
     def sample_noise(self, settings: MethodSettings) -> int:
         """Return how many numbers of noise a sample takes for a record."""
-        own = _own(settings)
+        own = self._own(settings)
         return own.sample_noise if isinstance(own, ImageLatentSettings) else own.noise_width
 
     def max_grad_norm(self, settings: MethodSettings) -> float:
         """Return C, the bound on a unit's gradient."""
-        return _own(settings).max_grad_norm
+        return self._own(settings).max_grad_norm
+
+    def ready(self, schema: Schema, settings: MethodSettings) -> None:
+        """Refuse a public generator that is not the plan's or cannot be inverted, before anything is charged.
+
+        Raises:
+            RunFolderError: The folder is not there, or its weights are others, or do not fit what it says of them.
+            SettingError: Records would meet in it.
+        """
+        from doublure.methods.latentgan.training import inversion_of, public_networks
+
+        own = self._own(settings)
+        encoder = encoder_for(answered(schema), own.encoding)
+        generator, proposer, _ = public_networks(encoder, own)
+        inversion_of(encoder, own, generator, proposer)
 
     def build(self, encoder: Encoder, settings: MethodSettings, seed: int) -> nn.Module:
-        """Return an untaught generator with both networks; the public folder is not needed."""
-        return _own(settings).build(encoder, seed)
+        """Return an untrained generator with both networks; the public folder is not needed."""
+        from doublure.methods.latentgan.training import untrained
+
+        return untrained(encoder, self._own(settings), seed)
 
     def train(self, job: Job) -> nn.Module:
-        """Invert the records, then teach the generator of latents."""
+        """Invert the records, then train the generator of latents."""
         from doublure.methods.latentgan.training import taught
 
-        return taught(job, _own(job.settings))
+        return taught(job, self._own(job.settings))
 
-
-def _own(settings: MethodSettings) -> LatentSettings:
-    if not isinstance(settings, LatentSettings):
-        raise TypeError("latentgan was given another method's settings")
-    return settings
+    def _own(self, settings: MethodSettings) -> LatentSettings:
+        if not isinstance(settings, LatentSettings) or type(settings) not in self.settings_type.values():
+            raise TypeError(f"{self.name} was given another method's settings")
+        return settings
 
 
 METHOD = Latentgan()

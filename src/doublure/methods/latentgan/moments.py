@@ -20,10 +20,10 @@ from torch.nn import functional
 
 from doublure.encode.latent import LatentEncoder
 from doublure.methods.latentgan.settings import LatentSettings
-from doublure.methods.method import Job
-from doublure.networks.latent_mixture import class_of
+from doublure.networks.latent_mixture import LatentMixture, class_of
 from doublure.private.queries.sums import Factors
 from doublure.training.checkpoints import KeptReleases
+from doublure.training.job import Job
 from doublure.training.noisy_sums import NoisySums
 
 COUNTED = 0.3
@@ -36,18 +36,23 @@ _FEWEST = 1.0
 _LEAST = 1e-3
 
 
+def untrained_mixture(shapes: LatentEncoder, settings: LatentSettings) -> LatentMixture:
+    """Return an untrained mixture."""
+    return LatentMixture(shapes.condition_sizes, components=2**settings.splits, width=settings.latent)
+
+
 def mixture_from(job: Job, settings: LatentSettings, sums: NoisySums) -> nn.Module:
     """Make the releases, unless an interrupted run has, and return the mixture that they describe.
 
     Args:
         job: The stage; its records are latents.
-        settings: Settled.
+        settings: With defaults resolved.
         sums: Moments are their releases.
     """
     shapes = job.encoder
     if not isinstance(shapes, LatentEncoder):
         raise TypeError("a mixture is of latents")
-    mixture = settings.mixture(shapes).to(job.device)
+    mixture = untrained_mixture(shapes, settings).to(job.device)
     kinds, width, last = math.prod(shapes.condition_sizes), settings.latent, sums.releases
     kept = KeptReleases(job, sums.accesses)
     job.progress.stage("sum up the latents' moments", last)

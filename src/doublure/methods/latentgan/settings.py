@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import Field, field_validator
 
-from doublure.access import Access
-from doublure.encode.columns import Numerics
+from doublure.encode.choice import EncodingChoice
+from doublure.encode.columns import Numerics, estimated_width
 from doublure.errors import SchemaError, SettingError
 from doublure.methods.guided.settings import none_or_some
-from doublure.methods.method import Work, encoder_for
 from doublure.networks.sizes import detail_noise, fourier_work, generator_work, perceptron_weights
 from doublure.private.accounting import GaussianEvent
-from doublure.public.facts import answered
 from doublure.public.part import PublicPart
 from doublure.schema import Schema
 from doublure.schema.images import LABEL, ImageSchema
@@ -24,47 +22,17 @@ from doublure.training.classifier_settings import CheckingSettings
 from doublure.training.gan_settings import PerceptronSettings
 from doublure.training.image_gan_settings import classes_of
 from doublure.training.private_gan_settings import Norm, PrivateSettings, event_of_share
-
-if TYPE_CHECKING:
-    from torch import nn
-
-    from doublure.encode.encoder import Encoder
-    from doublure.encode.latent import LatentEncoder
+from doublure.training.settings import Work
 
 _BYTES = 4
 _PASSES = 12
 _INVERTED, _SUMMED = 256, 2_000  # records at a time: networks.inversion, private.queries.sums
-_STEPS_PROPOSED, _STEPS_ALONE, _RESTARTS_ALONE = 20, 200, 2
 _GUESSED_CLASSES = 10
-_LONG_AVERAGE = 0.99
+_STEPS_PROPOSED, _STEPS_ALONE, _RESTARTS_ALONE = 20, 200, 2
 _MOST_CLASSES = 256
 _DETAIL = 1.2
 _LABELLER = 0.5
-_PURPOSES = {
-    "critic": ("train the critic of latents",),
-    "mixture": ("sum up the latents' moments for each class", "sum up the latents' moments for each cell"),
-    "embedding": ("average the latents' features",),
-}
 _Bandwidth: TypeAlias = Annotated[float, Field(ge=1e-3, le=1e3)]
-
-
-@dataclass(frozen=True, kw_only=True)
-class EmbeddingLesson:
-    """How a generator learns from a mean embedding (see :mod:`doublure.methods.statistics.images.mean_embedding`).
-
-    Attributes:
-        batch: Generated latents in a step.
-        image_noise: l.
-        fit_steps: Steps in all.
-        generator_lr: At the start.
-        generator_average: Weight of the past in the average that is released.
-    """
-
-    batch: int
-    image_noise: int
-    fit_steps: int
-    generator_lr: float
-    generator_average: float
 
 
 class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
@@ -110,7 +78,7 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
 
     # -- deciding ------------------------------------------------------------------------------------------------
 
-    def settled_for(self, schema: Schema, **sizes: Any) -> Self:
+    def resolve_defaults(self, schema: Schema, **sizes: Any) -> Self:
         """Decide everything that follows from the public generator and the public number of units.
 
         Raises:
@@ -139,25 +107,12 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
         if steps == 0 and not proposed:
             raise SettingError("needs an encoder", field="inversion_steps", remedy="take steps, or fit an encoder")
         update = {
+            "public_facts": facts,
             "noise_width": width,
             "inversion_steps": (_STEPS_PROPOSED if proposed else _STEPS_ALONE) if steps is None else steps,
             "inversion_restarts": (1 if proposed else _RESTARTS_ALONE) if restarts is None else restarts,
         }
-        found: Self = super(LatentSettings, own.model_copy(update=update)).settled_for(schema, **sizes)
-        return found
-
-    def ready(self, schema: Schema) -> None:
-        """Refuse a public generator that is not the plan's or cannot be inverted, before anything is charged.
-
-        Raises:
-            RunFolderError: The folder is not there, or its weights are others, or do not fit what it says of them.
-            SettingError: Records would meet in it.
-        """
-        from doublure.methods.latentgan.training import inversion_of, public_networks
-
-        encoder = encoder_for(answered(schema), self)
-        generator, proposer, _ = public_networks(encoder, self)
-        inversion_of(encoder, self, generator, proposer)
+        return super().resolve_defaults(schema, **sizes).model_copy(update=update)
 
     def _refuse_questions(self, schema: Schema) -> None:
         """Refuse a fact that would change what the public generator has to make once it is learned."""
@@ -199,15 +154,6 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
             return GaussianEvent(noise_multiplier=noise_multiplier, sample_rate=rate, steps=steps)
         return event_of_share(noise_multiplier, share, rate, steps)
 
-    def accesses(self, schema: Schema, noise_multiplier: float) -> tuple[Access, ...]:
-        """One access: whatever teaches the generator of latents. Inverting a record releases nothing."""
-        events = self.latent_events(schema, noise_multiplier)
-        purposes = _PURPOSES[self.teacher][-len(events) :]
-        whole = self.teacher != "critic"
-        return tuple(
-            Access(purpose=purpose, event=event, whole=whole) for purpose, event in zip(purposes, events, strict=True)
-        )
-
     def at_once(self, step: int, steps: int) -> int:
         """Return how many steps are authorised together: never past the critic's last; releases one by one."""
         left = self.latent_steps - step + 1 if self.teacher == "critic" else 0
@@ -246,43 +192,9 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
             height, width, colours = schema.shape
             work, drawn = generator_work((colours, height, width), self.latent, networks.channels)
             return work, drawn, height * width * colours + _BYTES
-        from doublure.encode.columns import estimated_width
-
         row = estimated_width(schema, networks.numerics, networks.bins)
         work = perceptron_weights(self.latent, networks.width, networks.depth, row)
         return work, 2 * row + networks.width * networks.depth, _BYTES * (len(schema.columns) + 2)
-
-    @property
-    def lesson(self) -> EmbeddingLesson:
-        """How the generator of latents learns from an embedding."""
-        return EmbeddingLesson(
-            batch=self.batch,
-            image_noise=self.noise_width,
-            fit_steps=self.fit_steps,
-            generator_lr=self.embedding_lr,
-            generator_average=_LONG_AVERAGE,
-        )
-
-    # -- networks ------------------------------------------------------------------------------------------------
-
-    def build(self, encoder: Encoder, seed: int) -> nn.Module:
-        """Return an untaught generator of records: of latents first, and the public one behind it."""
-        import torch
-
-        from doublure.encode.latent import LatentEncoder
-        from doublure.networks.latent import ThroughPublic
-
-        public = self.public_networks.generator(encoder, torch.Generator().manual_seed(0))
-        shapes = LatentEncoder(encoder, self.latent)
-        latent = self.mixture(shapes) if self.teacher == "mixture" else None
-        latent = latent or self.generator(shapes, torch.Generator().manual_seed(seed))
-        return ThroughPublic(latent, public, width=self.latent)
-
-    def mixture(self, shapes: LatentEncoder) -> nn.Module:
-        """Return an untaught mixture."""
-        from doublure.networks.latent_mixture import LatentMixture
-
-        return LatentMixture(shapes.condition_sizes, components=2**self.splits, width=self.latent)
 
 
 def _classes(schema: Schema) -> int:
@@ -305,13 +217,18 @@ class TableLatentSettings(LatentSettings):
     numerics: Numerics = "bins"
     bins: int = Field(default=32, ge=2, le=1000)
 
-    def settled_for(self, schema: Schema, **sizes: Any) -> Self:
+    @property
+    def encoding(self) -> EncodingChoice:
+        """As they say."""
+        return EncodingChoice(numerics=self.numerics, bins=self.bins)
+
+    def resolve_defaults(self, schema: Schema, **sizes: Any) -> Self:
         """Encode rows as the public generator makes them.
 
         Raises:
             SettingError: Something else was asked for.
         """
-        own = super().settled_for(schema, **sizes)
+        own = super().resolve_defaults(schema, **sizes)
         networks: Any = own.public_networks
         made = {"numerics": networks.numerics, "bins": networks.bins}
         for name in self.model_fields_set & made.keys():
@@ -357,7 +274,7 @@ class ImageLatentSettings(LatentSettings, CheckingSettings):
         """Numbers of noise that an image is made of: of its latent, and of its detail."""
         return self.noise_width + (detail_noise(self.facts.makes["shape"]) if self.detail else 0)
 
-    def settled_for(self, schema: Schema, **sizes: Any) -> Self:
+    def resolve_defaults(self, schema: Schema, **sizes: Any) -> Self:
         """Decide on the labeller and on detail; refuse a labeller where there is no label."""
         labelled = bool(schema.with_role("condition"))
         if self.labeller_share and not labelled:
@@ -365,20 +282,14 @@ class ImageLatentSettings(LatentSettings, CheckingSettings):
             raise SchemaError("has nothing that a labeller could tell apart", field=LABEL, remedy=remedy)
         usual = _LABELLER if labelled else 0.0
         share = usual if self.labeller_share is None else self.labeller_share
-        own = super(ImageLatentSettings, self.model_copy(update={"labeller_share": share})).settled_for(schema, **sizes)
+        own = super().resolve_defaults(schema, **sizes)
         has_detail = own.facts.detail_sha256 is not None
         if own.detail and not has_detail:
             remedy = "leave it out, or fit an autoencoder with doublure public fit"
             raise SettingError("the public generator has none", field="detail", remedy=remedy)
         default = _DETAIL if has_detail else 0.0
-        return own.model_copy(update={"detail": default if own.detail is None else own.detail})
-
-    def accesses(self, schema: Schema, noise_multiplier: float) -> tuple[Access, ...]:
-        """What teaches the latents, and each step of the labeller."""
-        found = super().accesses(schema, noise_multiplier)
-        if not self.labeller_share:
-            return found
-        return (*found, Access(purpose="teach the labeller", event=self.labeller_event(noise_multiplier), whole=True))
+        detail = default if own.detail is None else own.detail
+        return own.model_copy(update={"labeller_share": share, "detail": detail})
 
     def labeller_event(self, noise_multiplier: float) -> GaussianEvent:
         """Return all steps of the labeller."""
@@ -396,22 +307,3 @@ class ImageLatentSettings(LatentSettings, CheckingSettings):
             steps=found.steps + self.labeller_steps,
             memory_bytes=found.memory_bytes + held,
         )
-
-    def build(self, encoder: Encoder, seed: int) -> nn.Module:
-        """Return an untaught generator, with its labeller."""
-        from doublure.methods.statistics.images.mean_embedding import of_images
-        from doublure.networks.detail import Detail
-        from doublure.networks.labelled import Labeller
-
-        generator, shape = super().build(encoder, seed), of_images(encoder).body_shape
-        if self.detail:
-            generator = self.detailed(generator, Detail(shape))
-        if not self.labeller_share:
-            return generator
-        return self.checked(generator, Labeller(shape, classes=encoder.condition_width), self.image_noise)
-
-    def detailed(self, generator: nn.Module, detail: nn.Module) -> nn.Module:
-        """Return a generator whose images get detail."""
-        from doublure.networks.detail import Detailed
-
-        return Detailed(generator, detail, noise_width=self.noise_width, strength=self.detail or 0.0)  # type: ignore[arg-type]

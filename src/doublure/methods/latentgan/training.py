@@ -6,18 +6,22 @@ import hashlib
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from doublure.encode.image import of_images
 from doublure.encode.latent import LatentEncoder
 from doublure.errors import RunFolderError
+from doublure.methods.latentgan.moments import mixture_from, untrained_mixture
 from doublure.methods.latentgan.settings import ImageLatentSettings, LatentSettings
-from doublure.methods.method import Counting, Job
-from doublure.networks.detail import Detail
+from doublure.networks.detail import Detail, Detailed
 from doublure.networks.inversion import Inversion, InversionSettings
+from doublure.networks.labelled import Labeller
 from doublure.networks.latent import PublicNetworks, ThroughPublic
 from doublure.public.folder import PublicFolder
+from doublure.training.job import Job, ProgressCounter
 from doublure.training.noisy_sums import NoisySums
+from doublure.training.private_classifier import checked, labelled
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -30,6 +34,7 @@ _WORK = "latents"
 _ORDER = "places by content, each content once"  # of latents that are kept half-way
 _BATCHES = {"images": 32, "table": 256}  # what is quick on a processor; stopping waits for one
 _KEPT_EVERY = 30.0  # seconds
+_LONG_AVERAGE = 0.99
 
 
 def taught(job: Job, settings: LatentSettings) -> nn.Module:
@@ -40,11 +45,35 @@ def taught(job: Job, settings: LatentSettings) -> nn.Module:
     latent = _TEACHERS[settings.teacher](stage, settings, job.accesses[: settings.latent_accesses])
     whole: nn.Module = ThroughPublic(latent, generator, width=settings.latent)
     if detail is not None and isinstance(settings, ImageLatentSettings):
-        whole = settings.detailed(whole, detail)
+        whole = _detailed(whole, detail, settings)
     if isinstance(settings, ImageLatentSettings) and settings.labeller_share:
         whole = _labelled(job, settings, whole)
     job.workspace.forget(_WORK)
     return whole.eval()
+
+
+def untrained(encoder: Encoder, settings: LatentSettings, seed: int) -> nn.Module:
+    """Return an untrained generator of records: of latents first, the public one behind it, and the labeller if any."""
+    import torch
+
+    public = settings.public_networks.generator(encoder, torch.Generator().manual_seed(0))
+    shapes = LatentEncoder(encoder, settings.latent)
+    latent = untrained_mixture(shapes, settings) if settings.teacher == "mixture" else None
+    latents = latent or settings.generator(shapes, torch.Generator().manual_seed(seed))
+    whole: nn.Module = ThroughPublic(latents, public, width=settings.latent)
+    if not isinstance(settings, ImageLatentSettings):
+        return whole
+    shape = of_images(encoder).body_shape
+    if settings.detail:
+        whole = _detailed(whole, Detail(shape), settings)
+    if not settings.labeller_share:
+        return whole
+    return checked(settings, whole, Labeller(shape, classes=encoder.condition_width), settings.image_noise)
+
+
+def _detailed(generator: nn.Module, detail: Detail, settings: ImageLatentSettings) -> nn.Module:
+    """Return a generator whose images get detail."""
+    return Detailed(generator, detail, noise_width=settings.noise_width, strength=settings.detail or 0.0)
 
 
 def public_networks(encoder: Encoder, settings: LatentSettings, device: str = "cpu") -> PublicNetworks:
@@ -54,8 +83,6 @@ def public_networks(encoder: Encoder, settings: LatentSettings, device: str = "c
         RunFolderError: They are not the plan's, or do not fit its settings.
     """
     import torch
-
-    from doublure.methods.statistics.images.mean_embedding import of_images
 
     weights = PublicFolder(settings.public).weights(settings.facts)
     networks, initial = settings.public_networks, torch.Generator().manual_seed(0)
@@ -117,7 +144,7 @@ def _how(settings: LatentSettings) -> InversionSettings:
     )
 
 
-class _Halfway(Counting):
+class _Halfway(ProgressCounter):
     """Keeps the latents that are finished in the run's internal folder, and tells how far it is.
 
     Args:
@@ -156,8 +183,8 @@ class _Halfway(Counting):
 
 def _by_critic(job: Job, settings: LatentSettings, accesses: Sequence[Access]) -> nn.Module:
     """Teach by a private critic of latents: the paper's."""
+    from doublure.training.critic_steps import private_teacher
     from doublure.training.gan_loop import prepare, train
-    from doublure.training.private_critic import private_teacher
 
     adversaries = prepare(job, settings)
     return train(job, settings, private_teacher(job, settings, accesses[0], adversaries), adversaries)
@@ -165,9 +192,37 @@ def _by_critic(job: Job, settings: LatentSettings, accesses: Sequence[Access]) -
 
 def _by_mixture(job: Job, settings: LatentSettings, accesses: Sequence[Access]) -> nn.Module:
     """Teach by noisy sums of moments."""
-    from doublure.methods.latentgan.moments import mixture_from
-
     return mixture_from(job, settings, NoisySums(job, accesses))
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbeddingLesson:
+    """How a generator learns from a mean embedding (see :mod:`doublure.methods.statistics.images.mean_embedding`).
+
+    Attributes:
+        batch: Generated latents in a step.
+        image_noise: l.
+        fit_steps: Steps in all.
+        generator_lr: At the start.
+        generator_average: Weight of the past in the average that is released.
+    """
+
+    batch: int
+    image_noise: int
+    fit_steps: int
+    generator_lr: float
+    generator_average: float
+
+
+def _lesson(settings: LatentSettings) -> EmbeddingLesson:
+    """Return how the generator of latents learns from an embedding."""
+    return EmbeddingLesson(
+        batch=settings.batch,
+        image_noise=settings.noise_width,
+        fit_steps=settings.fit_steps,
+        generator_lr=settings.embedding_lr,
+        generator_average=_LONG_AVERAGE,
+    )
 
 
 def _by_embedding(job: Job, settings: LatentSettings, accesses: Sequence[Access]) -> nn.Module:
@@ -184,7 +239,7 @@ def _by_embedding(job: Job, settings: LatentSettings, accesses: Sequence[Access]
     def build() -> nn.Module:
         return settings.generator(job.encoder, torch.Generator().manual_seed(job.seed % 2**63))
 
-    return taught_by(job, settings.lesson, NoisySums(job, accesses), features, build).average
+    return taught_by(job, _lesson(settings), NoisySums(job, accesses), features, build).average
 
 
 _TEACHERS = {"critic": _by_critic, "mixture": _by_mixture, "embedding": _by_embedding}
@@ -192,9 +247,7 @@ _TEACHERS = {"critic": _by_critic, "mixture": _by_mixture, "embedding": _by_embe
 
 def _labelled(job: Job, settings: ImageLatentSettings, generator: nn.Module) -> nn.Module:
     """Teach a private labeller on the images themselves, and let it check what is made."""
-    from doublure.training.private_classifier import labelled
-
     stage = job.stage("labeller", after=settings.latent_steps)
     sums = NoisySums(stage, job.accesses[-1:])
     width = settings.image_noise
-    return settings.checked(generator, labelled(stage, settings, generator, width, sums), width)
+    return checked(settings, generator, labelled(stage, settings, generator, width, sums), width)

@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 
 from doublure.access import Access
-from doublure.methods.method import Job
 from doublure.networks.scattering import Scattering
 from doublure.networks.sizes import paths, places
 from doublure.private.queries.votes import LabelVotes
 from doublure.training.checkpoints import KeptReleases
+from doublure.training.job import Job
 
 _KEPT = "labels"
 

@@ -12,28 +12,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
-
-from pydantic import Field, model_validator
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from doublure.access import Access
 from doublure.errors import SchemaError, SettingError
 from doublure.guarantee import LARGE_EPSILON, Guarantee, Kind, figure, odds_factor
-from doublure.methods.gan.method import Gan, GanSettings, ImageGanSettings
-from doublure.methods.method import Estimation, Job, LearningRate, MethodSettings, Work, refuse_loose_delta
+from doublure.methods.gan.method import Gan
+from doublure.methods.method import Estimation, refuse_loose_delta
+from doublure.methods.noisecritic.settings import ImageNoisecriticSettings, NoisecriticSettings, NoiseLayerSettings
 from doublure.networks.sizes import paths, places, scattering_work
 from doublure.private import accounting
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent, Relation
-from doublure.private.noise import SourceName
 from doublure.schema import Schema
 from doublure.schema.images import LABEL
 from doublure.training.gan_settings import AdversarialSettings
+from doublure.training.job import Job
+from doublure.training.settings import MethodSettings, Work
 
 if TYPE_CHECKING:
-    import torch
     from torch import nn
 
-    from doublure.encode.encoder import Encoder
 
 _MOST_PAIRS = 1000
 _VOTERS = 100  # images in a group, on average
@@ -43,109 +41,6 @@ _BYTES = 4
 _LOUD = 0.25
 """More noise than this share of a group's votes often lets another label win."""
 _VOTES = "vote on labels: ε and δ are for the labels alone, images held fixed"
-
-
-class NoiseLayerSettings(AdversarialSettings):
-    """The noise layer, and how the loss will be estimated, whatever the kind of data.
-
-    Attributes:
-        features: d, numbers that pass through the noise layer.
-        feature_clip: C, the norm that they are clipped to, from 1e-9 to 1e9.
-        feature_noise: σ, the standard deviation of the noise in each of them, likewise.
-        noise_source: ``os-keyed``, or ``chacha20`` for a cryptographic stream.
-        estimate_pairs: N, how many real records the expected loss is estimated from; γ is 1/(N + 1). None: 1000, or
-            half of the public number of units.
-        estimate_artificial: How many artificial records it is estimated on: the more, the less one real record is seen
-            to change them.
-        estimate_seed: Fixes which records these are, real and artificial.
-    """
-
-    features: int = Field(default=64, ge=1, le=4096)
-    feature_clip: float = Field(default=1.0, ge=1e-9, le=1e9)
-    feature_noise: float = Field(default=1.5, ge=1e-9, le=1e9)
-    noise_source: Literal["os-keyed", "chacha20"] = "os-keyed"
-    estimate_pairs: int | None = Field(default=None, ge=2, le=1_000_000)
-    estimate_artificial: int = Field(default=5000, ge=20, le=20_000)
-    estimate_seed: int = Field(default=0, ge=0, lt=2**31)
-
-    @property
-    def stream(self) -> SourceName:
-        """As they say."""
-        return self.noise_source
-
-    def noisy(self, body: nn.Module, initial: torch.Generator) -> nn.Module:
-        """Return a critic that scores a body's features through the noise layer."""
-        from doublure.networks.noise_layer import NoiseLayer, NoisyCritic
-        from doublure.private import noise
-
-        normals = noise.secret_draws(self.noise_source).normal
-        layer = NoiseLayer(clip=self.feature_clip, std=self.feature_noise, normals=normals)
-        return NoisyCritic(body, features=self.features, layer=layer, generator=initial)
-
-
-class NoisecriticSettings(GanSettings, NoiseLayerSettings):
-    """The settings of ``noisecritic`` on tables.
-
-    Attributes:
-        estimate_features: In what the estimate measures distances: encoded rows.
-    """
-
-    penalties: ClassVar[dict[str, float]] = GanSettings.penalties | {"wgan-gp": 10.0}
-
-    n_critic: int = Field(default=5, ge=1, le=1000)
-    critic_lr: LearningRate = 1e-3
-    generator_lr: LearningRate = 1e-3
-    estimate_features: Literal["rows"] = "rows"
-
-    def critic(self, encoder: Encoder, initial: torch.Generator, outputs: int = 1) -> nn.Module:
-        """Return an untrained critic of rows, with the noise layer before its score."""
-        return self.noisy(super().critic(encoder, initial, self.features), initial)
-
-
-class ImageNoisecriticSettings(ImageGanSettings, NoiseLayerSettings):
-    """The settings of ``noisecritic`` on images: those of 2019; 2018 had ``leaky_relu`` and ``normalisation=batch``.
-
-    Attributes:
-        labels: ``record``: the label is part of the record, and passes through the noise layer with it (2018, §4.1: the
-            paper's choice). ``votes``: noisy votes take its place (:mod:`doublure.methods.noisecritic.label_votes`).
-        label_epsilon: ε₂ of the votes, for the labels alone.
-        label_delta: δ₂ of the votes, below 1/units.
-        label_groups: How many groups of look-alikes vote; None: one for a hundred units, at most 1000.
-        estimate_features: In what the estimate measures distances; None: ``student`` where images have labels, else
-            ``pixels``.
-    """
-
-    loss: Literal["wgan-gp", "wgan", "logistic", "hinge"] = "wgan-gp"
-    n_critic: int = Field(default=5, ge=1, le=1000)
-    critic_lr: LearningRate = 1e-4
-    generator_lr: LearningRate = 1e-4
-    activation: Literal["selu", "leaky_relu"] = "selu"
-    labels: Literal["record", "votes"] = "record"
-    label_epsilon: float | None = Field(default=None, gt=0)
-    label_delta: float | None = Field(default=None, gt=0, lt=1)
-    label_groups: int | None = Field(default=None, ge=1, le=100_000)
-    estimate_features: Literal["student", "pixels", "efficientnet-lite0", "inception-v3"] | None = None
-
-    @model_validator(mode="after")
-    def _votes_have_a_price(self) -> Self:
-        if self.label_groups is not None and self.labels != "votes":
-            raise ValueError("label_groups goes with labels=votes; leave it out")
-        prices = {"label_epsilon": self.label_epsilon, "label_delta": self.label_delta}
-        for name, price in prices.items():
-            if (price is not None) != (self.labels == "votes"):
-                raise ValueError(
-                    f"{name} and labels=votes go together: give both label_epsilon and label_delta with it"
-                )
-        return self
-
-    def critic(self, encoder: Encoder, initial: torch.Generator, outputs: int = 1) -> nn.Module:
-        """Return an untrained critic of images, with the noise layer before its score."""
-        return self.noisy(super().critic(encoder, initial, self.features), initial)
-
-    @property
-    def votes(self) -> bool:
-        """Whether labels are voted on."""
-        return self.labels == "votes"
 
 
 class Noisecritic(Gan):
@@ -163,11 +58,11 @@ class Noisecritic(Gan):
         "images": Gan.sizes["images"] | {"steps": 30_000},
     }
 
-    def settle(self, schema: Schema, settings: MethodSettings) -> AdversarialSettings:
+    def resolve_defaults(self, schema: Schema, settings: MethodSettings) -> AdversarialSettings:
         """Decide the sizes, and how the loss will be estimated, from the public number of units."""
-        own = super().settle(schema, settings)
+        own = self._own(super().resolve_defaults(schema, settings))
         most = max(2, schema.public_units * schema.unit.max_records // 2)  # the other half chooses k
-        pairs = getattr(own, "estimate_pairs", None) or max(2, min(_MOST_PAIRS, schema.public_units // 2))
+        pairs = own.estimate_pairs or max(2, min(_MOST_PAIRS, schema.public_units // 2))
         if pairs > most:
             raise SettingError(
                 "are more than half of the records", field="estimate_pairs", remedy=f"give at most {most}"
@@ -251,6 +146,11 @@ class Noisecritic(Gan):
 
             job = voted(job, job.accesses[0], settings.label_groups or 1)
         return super().train(job)
+
+    def _own(self, settings: MethodSettings) -> NoiseLayerSettings:
+        if not isinstance(settings, NoiseLayerSettings) or type(settings) not in self.settings_type.values():
+            raise TypeError(f"{self.name} was given another method's settings")
+        return settings
 
 
 def _event(settings: ImageNoisecriticSettings) -> DiscreteGaussianEvent:

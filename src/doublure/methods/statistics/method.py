@@ -1,4 +1,4 @@
-"""``statistics``: what is released once, with noise, teaches a generator; no record is looked at twice.
+"""``statistics``: what is released once, with noise, trains a generator; no record is looked at twice.
 
 On tables, counts (:mod:`doublure.methods.statistics.tables.method`); on images, mean features
 (:mod:`doublure.methods.statistics.images.method`); on time series, counts of neighbouring steps
@@ -8,16 +8,24 @@ On tables, counts (:mod:`doublure.methods.statistics.tables.method`); on images,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from doublure.access import Access
 from doublure.guarantee import Kind
-from doublure.methods.method import Job, Method, MethodSettings, Work
-from doublure.methods.statistics.images.method import ImageStatisticsSettings
-from doublure.methods.statistics.series.method import SeriesStatisticsSettings
-from doublure.methods.statistics.settings import StatisticsSettings
-from doublure.methods.statistics.tables.method import TableStatisticsSettings
+from doublure.methods.method import Method
+from doublure.methods.statistics.images.method import ImageStatistics
+from doublure.methods.statistics.of_kind import StatisticsOfKind
+from doublure.methods.statistics.series.method import SeriesStatistics
+from doublure.methods.statistics.settings import (
+    ImageStatisticsSettings,
+    SeriesStatisticsSettings,
+    StatisticsSettings,
+    TableStatisticsSettings,
+)
+from doublure.methods.statistics.tables.method import TableStatistics
 from doublure.schema import Schema
+from doublure.training.job import Job
+from doublure.training.settings import MethodSettings, Work
 
 if TYPE_CHECKING:
     from torch import nn
@@ -26,7 +34,11 @@ if TYPE_CHECKING:
 
 
 class Statistics(Method):
-    """Noisy statistics teach a generator; see the module."""
+    """Noisy statistics train a generator; see the module.
+
+    Attributes:
+        of_kind: What does it, for each kind of data.
+    """
 
     name: ClassVar[str] = "statistics"
     kinds: ClassVar[frozenset[str]] = frozenset({"table", "images", "series"})
@@ -36,10 +48,16 @@ class Statistics(Method):
         "images": ImageStatisticsSettings,
         "series": SeriesStatisticsSettings,
     }
+    of_kind: ClassVar[Mapping[str, StatisticsOfKind[Any]]] = {
+        "table": TableStatistics[TableStatisticsSettings](),
+        "images": ImageStatistics[ImageStatisticsSettings](),
+        "series": SeriesStatistics[SeriesStatisticsSettings](),
+    }
 
-    def settle(self, schema: Schema, settings: MethodSettings) -> StatisticsSettings:
+    def resolve_defaults(self, schema: Schema, settings: MethodSettings) -> StatisticsSettings:
         """Decide what is left to decide, from declared facts."""
-        return _own(settings).settled(schema)
+        resolved: StatisticsSettings = self.of_kind[schema.kind].resolve_defaults(schema, self._own(settings))
+        return resolved
 
     def sample_rate(self, schema: Schema, settings: MethodSettings) -> float | None:
         """Every record is looked at."""
@@ -47,43 +65,42 @@ class Statistics(Method):
 
     def accesses(self, schema: Schema, settings: MethodSettings, noise_multiplier: float) -> tuple[Access, ...]:
         """Return the releases."""
-        return _own(settings).accesses(schema, noise_multiplier)
+        return self.of_kind[schema.kind].accesses(schema, self._own(settings), noise_multiplier)
 
     def work(self, schema: Schema, settings: MethodSettings) -> Work:
-        """Return what the releases and the teaching compute and hold."""
-        return _own(settings).work(schema)
+        """Return what the releases and the training compute and hold."""
+        return self.of_kind[schema.kind].work(schema, self._own(settings))
 
     def warnings(self, schema: Schema, settings: MethodSettings) -> tuple[str, ...]:
         """Say when there are too few units for statistics to be seen through noise."""
-        return _own(settings).warnings(schema)
+        return self.of_kind[schema.kind].warnings(schema, self._own(settings))
 
     def sample_noise(self, settings: MethodSettings) -> int:
         """Return how many numbers of noise a sample takes for a record."""
-        own = _own(settings)
+        own = self._own(settings)
         if isinstance(own, (ImageStatisticsSettings, SeriesStatisticsSettings)):
             return own.noise_width
         return super().sample_noise(settings)
 
     def noise_source(self, settings: MethodSettings) -> str:
         """Return what counts are noised from, where there are counts."""
-        own = _own(settings)
+        own = self._own(settings)
         if isinstance(own, (TableStatisticsSettings, SeriesStatisticsSettings)):
             return own.noise_source
         return super().noise_source(settings)
 
     def build(self, encoder: Encoder, settings: MethodSettings, seed: int) -> nn.Module:
-        """Return an untaught generator."""
-        return _own(settings).build(encoder, seed)
+        """Return an untrained generator."""
+        return self.of_kind[encoder.schema.kind].build(encoder, self._own(settings), seed)
 
     def train(self, job: Job) -> nn.Module:
-        """Make the releases, then teach."""
-        return _own(job.settings).train(job)
+        """Make the releases, then train."""
+        return self.of_kind[job.encoder.schema.kind].train(job, self._own(job.settings))
 
-
-def _own(settings: MethodSettings) -> StatisticsSettings:
-    if not isinstance(settings, StatisticsSettings):
-        raise TypeError("statistics was given another method's settings")
-    return settings
+    def _own(self, settings: MethodSettings) -> StatisticsSettings:
+        if not isinstance(settings, StatisticsSettings) or type(settings) not in self.settings_type.values():
+            raise TypeError(f"{self.name} was given another method's settings")
+        return settings
 
 
 METHOD = Statistics()

@@ -1,60 +1,22 @@
-"""What ``statistics`` needs to know of itself, whatever the kind of data."""
+"""The settings of ``statistics``, for each kind of data."""
 
 from __future__ import annotations
 
-import math
-from abc import abstractmethod
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Self
+from typing import Annotated, Literal, Self, TypeAlias
 
-from doublure.access import Access
-from doublure.methods.method import Job, MethodSettings, Work
-from doublure.private.accounting import DiscreteGaussianEvent
-from doublure.schema import Schema
+from pydantic import Field, model_validator
 
-if TYPE_CHECKING:
-    from torch import nn
+from doublure.encode.choice import EncodingChoice
+from doublure.networks.sizes import WARP_WIDTH
+from doublure.private.noise import SourceName
+from doublure.training.image_gan_settings import Channels
+from doublure.training.settings import LearningRate, MethodSettings
 
-    from doublure.encode.encoder import Encoder
-
-_FEW_UNITS = 1_000
-_LEAST_SCALE = 0.01
-
-
-def counting(
-    releases: Iterable[tuple[str, int, float]], *, records: int, noise_multiplier: float
-) -> tuple[Access, ...]:
-    """Return one access a release of tables; their noise together is that of one Gaussian of this multiplier.
-
-    A unit moves each table by ``records`` at most, and n tables by √n times that in L2.
-
-    Args:
-        releases: Of each its purpose, how many tables it has (none: no access), and its share of the budget.
-        records: The most records of a unit.
-        noise_multiplier: σ, of all of them together.
-    """
-    return tuple(
-        Access(
-            purpose=purpose,
-            event=DiscreteGaussianEvent(
-                scale=max(_LEAST_SCALE, noise_multiplier * records * math.sqrt(tables / share)),
-                tables=tables,
-                records=records,
-            ),
-        )
-        for purpose, tables, share in releases
-        if tables
-    )
-
-
-def counting_accesses(accesses: Iterable[Access]) -> list[Access]:
-    """Return those that count tables, a release each."""
-    return [access for access in accesses if isinstance(access.event, DiscreteGaussianEvent)]
-
-
-def counted_events(job: Job) -> list[DiscreteGaussianEvent]:
-    """Return the plan's releases of tables, in order."""
-    return [access.event for access in job.accesses if isinstance(access.event, DiscreteGaussianEvent)]
+_FEWEST_COMPONENTS = 16
+_FEWEST_FEATURES = 2
+MOST_GROUPS = 128
+"""The most combinations of attributes' values that a fit follows; of more, it follows a sample."""
+_Bandwidth: TypeAlias = Annotated[float, Field(ge=1e-3, le=1e3)]
 
 
 class StatisticsSettings(MethodSettings):
@@ -65,28 +27,162 @@ class StatisticsSettings(MethodSettings):
         """Each release is kept by itself."""
         return 1
 
-    @abstractmethod
-    def settled(self, schema: Schema) -> Self:
-        """Return the settings with every None decided from public facts."""
 
-    @abstractmethod
-    def accesses(self, schema: Schema, noise_multiplier: float) -> tuple[Access, ...]:
-        """Return what is released; its noise together is that of one Gaussian of this multiplier."""
+class TableStatisticsSettings(StatisticsSettings):
+    """The settings of ``statistics`` on tables.
 
-    @abstractmethod
-    def work(self, schema: Schema) -> Work:
-        """Return what the releases and the teaching compute and hold."""
+    Attributes:
+        within: The column within whose values everything else is counted; None: the target, or else a condition, if
+            it has few declared values; an empty text: none.
+        single_share: The share of the budget for columns alone.
+        groups: Into how many groups a number is joined for pairs, about.
+        components: Rows of probabilities in the generator, for each value of ``within``.
+        starts: Into how many fits, each from a random start of its own, the components are divided: what one takes of
+            the noise for a pattern the others do not. A fit has 16 components at least, if there are so many.
+        fit_steps: Steps of the fit at most; it ends when the tables are matched as closely as their noise allows.
+        prior: How strongly the fit holds each component to the columns' own shares.
+        bins: The most fine bins a number is cut into.
+        numerics: Numbers are always counted in public bins.
+    """
 
-    def warnings(self, schema: Schema) -> tuple[str, ...]:
-        """Say when there are too few units for statistics to be seen through noise."""
-        if schema.public_units < _FEW_UNITS:
-            return (f"{schema.public_units} units are few for noisy statistics; expect little more than averages",)
-        return ()
+    within: str | None = None
+    single_share: float = Field(default=0.3, ge=0.01, le=0.99)
+    groups: int = Field(default=16, ge=2, le=200)
+    components: int = Field(default=256, ge=1, le=10_000)
+    starts: int = Field(default=4, ge=1, le=64)
+    fit_steps: int = Field(default=1500, ge=1, le=1_000_000)
+    prior: float = Field(default=0.3, ge=0, le=1e6)
+    bins: int = Field(default=128, ge=2, le=1000)
+    numerics: Literal["bins"] = "bins"
 
-    @abstractmethod
-    def build(self, encoder: Encoder, seed: int) -> nn.Module:
-        """Return an untaught generator."""
+    @property
+    def fits(self) -> list[int]:
+        """How many components each fit has."""
+        count = min(self.starts, max(1, self.components // _FEWEST_COMPONENTS))
+        return [self.components // count + (place < self.components % count) for place in range(count)]
 
-    @abstractmethod
-    def train(self, job: Job) -> nn.Module:
-        """Make the releases and return the generator that they teach."""
+    @property
+    def noise_source(self) -> str:
+        """The noise is exact."""
+        return "opendp discrete Gaussian"
+
+    @property
+    def encoding(self) -> EncodingChoice:
+        """As they say."""
+        return EncodingChoice(numerics=self.numerics, bins=self.bins)
+
+
+class ImageStatisticsSettings(StatisticsSettings):
+    """The settings of ``statistics`` on images.
+
+    Attributes:
+        features: D, numbers released for each label.
+        bandwidths: Of the Gaussian kernels whose features these are; two images are at most some 2 apart.
+        second_order: The share of them that sees second-order scattering, and with it textures; learning takes some
+            three times as long.
+        fine_detail: The share that sees the pixels themselves, and with them where each line stands; it hardly takes
+            time.
+        feature_seed: Public; fixes the features.
+        fit_steps: Steps of the generator.
+        batch: Generated images in a step.
+        generator_lr: Learning rate at the start (Adam); it falls along a cosine.
+        generator_average: Weight of the past in the moving average of the generator's weights that is released.
+        latent: Numbers of noise an image, beside six that say how it is warped.
+        warp: How strongly images are turned, stretched and shifted at random, while the generator learns and when it is
+            sampled; 1 is up to 12 degrees and an eighth of the size, 0 nothing.
+        hidden: Units of the generator's first layer.
+        channels: Of its small map, and of each map after a doubling.
+        noise_source: ``os-keyed``, or ``chacha20`` for a cryptographic stream.
+    """
+
+    features: int = Field(default=4096, ge=2, le=1_000_000, multiple_of=2)
+    bandwidths: tuple[_Bandwidth, ...] = Field(default=(0.5, 0.25), min_length=1, max_length=16)
+    second_order: float = Field(default=0.0, ge=0, lt=1)
+    fine_detail: float = Field(default=0.0, ge=0, lt=1)
+    feature_seed: int = Field(default=0, ge=0, lt=2**63)
+    fit_steps: int = Field(default=2000, ge=1, le=10_000_000)
+    batch: int = Field(default=400, ge=2)
+    generator_lr: LearningRate = 2e-3
+    generator_average: float = Field(default=0.99, ge=0, lt=1)
+    latent: int = Field(default=16, ge=1, le=4096)
+    warp: float = Field(default=1.0, ge=0, le=4)
+    hidden: int = Field(default=256, ge=1, le=65_536)
+    channels: tuple[Channels, ...] = Field(default=(64, 32, 16), min_length=1, max_length=6)
+    noise_source: Literal["os-keyed", "chacha20"] = "os-keyed"
+
+    @property
+    def stream(self) -> SourceName:
+        """As they say."""
+        return self.noise_source
+
+    @model_validator(mode="after")
+    def _some_features_of_each(self) -> Self:
+        for name, number in (("second_order", self.second_order_features), ("fine_detail", self.fine_detail_features)):
+            if getattr(self, name) and number < _FEWEST_FEATURES:
+                raise ValueError(f"{name} gets no features of its own; set features higher")
+        if self.first_order_features < _FEWEST_FEATURES:
+            raise ValueError("second_order and fine_detail leave no features of the first order; set one of them lower")
+        return self
+
+    @property
+    def first_order_features(self) -> int:
+        """How many features see first-order scattering."""
+        return self.features - self.second_order_features - self.fine_detail_features
+
+    @property
+    def second_order_features(self) -> int:
+        """How many features see second-order scattering."""
+        return 2 * round(self.second_order * self.features / 2)
+
+    @property
+    def fine_detail_features(self) -> int:
+        """How many features see the pixels."""
+        return 2 * round(self.fine_detail * self.features / 2)
+
+    @property
+    def image_noise(self) -> int:
+        """Z, all numbers of noise that one image is made of."""
+        return self.latent + WARP_WIDTH
+
+    @property
+    def noise_width(self) -> int:
+        """Numbers of noise that a sample takes for an image."""
+        return self.image_noise
+
+
+class SeriesStatisticsSettings(StatisticsSettings):
+    """The settings of ``statistics`` on time series.
+
+    Attributes:
+        single_share: The share of the budget for each step's fine bins and the levels.
+        groups: Into how many groups a step's values are joined, at most; zero and missing are beside them.
+        levels: Into how many groups the series' levels are joined, at most.
+        bins: The most fine bins a channel is cut into.
+        curve: Bins of channels that cannot be negative are of equal width in this power of the share of the bounds.
+        prior: How strongly a step is held to all steps, and a value of an attribute to all values.
+        persistence: The correlation from one step to the next of where a value stands within its group.
+        fit_steps: Steps of each chain's fit.
+        noise_width: Numbers that a series is made of, from its length.
+        numerics: Channels are always counted in public bins.
+    """
+
+    single_share: float = Field(default=0.1, ge=0.01, le=0.99)
+    groups: int = Field(default=18, ge=2, le=100)
+    levels: int = Field(default=8, ge=1, le=64)
+    bins: int = Field(default=256, ge=2, le=1000)
+    curve: float = Field(default=1 / 3, gt=0, le=1)
+    prior: float = Field(default=1.0, ge=0, le=1e6)
+    persistence: float = Field(default=0.9, ge=0, lt=1)
+    fit_steps: int = Field(default=300, ge=1, le=1_000_000)
+    noise_width: int = Field(default=0, ge=0)
+    numerics: Literal["bins"] = "bins"
+
+    @property
+    def noise_source(self) -> str:
+        """The noise is exact."""
+        return "opendp discrete Gaussian"
+
+    @property
+    def encoding(self) -> EncodingChoice:
+        """As they say."""
+        return EncodingChoice(numerics=self.numerics, bins=self.bins, curve=self.curve)

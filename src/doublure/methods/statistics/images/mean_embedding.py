@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 import torch
 from torch import Tensor, nn
 
-from doublure.encode.image import ImageEncoder
+from doublure.encode.image import of_images
 from doublure.errors import Interrupted
-from doublure.methods.method import Job
+from doublure.methods.statistics.settings import ImageStatisticsSettings
 from doublure.networks.bfloat16 import bfloat16_products
 from doublure.networks.fixed_features import MeanEmbedding
 from doublure.networks.upsampling import UpsamplingGenerator
 from doublure.training import checkpoints as kept_state
+from doublure.training.job import Job
 from doublure.training.noisy_sums import NoisySums
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
-    from doublure.methods.statistics.images.method import ImageStatisticsSettings
 
 COUNTED = 0.1
 """What of a record's unit length tells that it is there at all: the sums then say how many images each label has."""
@@ -278,10 +278,3 @@ class Teaching(Generic[G]):
 
     def _learning(self) -> tuple[dict[str, nn.Module], dict[str, torch.optim.Optimizer]]:
         return {"generator": self.generator, "average": self.average}, {"optimizer": self._optimizer}
-
-
-def of_images(encoder: object) -> ImageEncoder:
-    """Return an encoder as one of images."""
-    if not isinstance(encoder, ImageEncoder):
-        raise TypeError("a mean embedding is of images")
-    return encoder

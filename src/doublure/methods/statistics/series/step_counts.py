@@ -6,20 +6,17 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from doublure.encode.series_codes import LEVELS, SeriesCodes
-from doublure.methods.method import Job
 from doublure.methods.statistics import binning as grouping
 from doublure.methods.statistics.binning import Grouping, closest_counts
+from doublure.methods.statistics.settings import SeriesStatisticsSettings
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.private.queries.counts import Axis, Table
-from doublure.training.kept_tables import Floats, KeptTables
-
-if TYPE_CHECKING:
-    from doublure.methods.statistics.series.method import SeriesStatisticsSettings
+from doublure.training.checkpoints import Floats, KeptTables
+from doublure.training.job import Job
 
 LEAST_SHARE = 1e-6
 """What no share is taken to be below, so that it has a logarithm."""
@@ -52,7 +49,7 @@ class StepCounts:
     Args:
         job: The run.
         codes: Its encoder.
-        settings: Settled.
+        settings: With defaults resolved.
         events: What the plan pays for, a release each.
 
     Attributes:

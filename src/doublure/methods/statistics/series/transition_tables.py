@@ -13,18 +13,17 @@ import torch
 from torch import Tensor
 
 from doublure.encode.series_codes import SeriesCodes
-from doublure.methods.method import Job
 from doublure.methods.statistics.binning import believed_counts, closest_counts
 from doublure.methods.statistics.series.chain_fit import ChainTables, expected, fit_chain
-from doublure.methods.statistics.series.method import MOST_GROUPS
 from doublure.methods.statistics.series.step_counts import LEAST_SHARE, StepCounts
+from doublure.methods.statistics.settings import MOST_GROUPS, SeriesStatisticsSettings
 from doublure.networks.chains import ChainGenerator
 from doublure.private.accounting import DiscreteGaussianEvent
-from doublure.training.kept_tables import Floats
+from doublure.training.checkpoints import Floats
+from doublure.training.job import Job
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
-    from doublure.methods.statistics.series.method import SeriesStatisticsSettings
 
 _RAKES = 20
 _LEAST_EFFECT = 0.03
@@ -51,7 +50,7 @@ def taught(job: Job, settings: SeriesStatisticsSettings, events: Sequence[Discre
 
     Args:
         job: The run.
-        settings: Settled.
+        settings: With defaults resolved.
         events: What the plan pays for, a release each.
     """
     generator = untaught(job.encoder, settings)

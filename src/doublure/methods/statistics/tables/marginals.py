@@ -14,19 +14,19 @@ import torch
 from torch import Tensor
 
 from doublure.encode.table import Block, TableEncoder
-from doublure.methods.method import Job
 from doublure.methods.statistics import binning as grouping
 from doublure.methods.statistics.binning import Grouping, closest_counts
+from doublure.methods.statistics.settings import TableStatisticsSettings
 from doublure.methods.statistics.tables.mixture_fit import Moments, fit_mixture, misfits
 from doublure.networks.mixture import MixtureGenerator
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.private.queries.counts import Axis
 from doublure.schema.columns import NumberColumn, OrdinalColumn
-from doublure.training.kept_tables import KeptTables
+from doublure.training.checkpoints import KeptTables
+from doublure.training.job import Job
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
-    from doublure.methods.statistics.tables.method import TableStatisticsSettings
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -63,7 +63,7 @@ def taught(job: Job, settings: TableStatisticsSettings, events: Sequence[Discret
 
     Args:
         job: The run.
-        settings: Settled.
+        settings: With defaults resolved.
         events: What the plan pays for, a release each.
     """
     tables = _NoisyTables(job, settings, events)

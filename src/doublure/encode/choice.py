@@ -1,0 +1,50 @@
+"""Which encoder takes records of a schema, and what a method chooses of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from doublure.encode.encoder import Encoder
+    from doublure.encode.numeric import Numerics
+    from doublure.schema import ResolvedSchema
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncodingChoice:
+    """How records are encoded, where their kind leaves a choice.
+
+    Attributes:
+        numerics: Numbers as public bins or as scaled values. None: tables in bins, series scaled.
+        bins: The most bins that a number is cut into. None: 32 in tables, 128 in series.
+        curve: The power that shares of the bounds are taken to, for channels of series that cannot be negative.
+    """
+
+    numerics: Numerics | None = None
+    bins: int | None = None
+    curve: float = 1.0
+
+
+def encoder_for(schema: ResolvedSchema, encoding: EncodingChoice) -> Encoder:
+    """Return the encoder of the schema's kind.
+
+    Args:
+        schema: Every fact known.
+        encoding: What a method chooses; see :attr:`doublure.training.settings.MethodSettings.encoding`.
+    """
+    if schema.kind == "images":
+        from doublure.encode.image import ImageEncoder
+
+        return ImageEncoder(schema)
+    if schema.kind == "series":
+        if encoding.numerics == "bins":
+            from doublure.encode.series_codes import SeriesCodes
+
+            return SeriesCodes(schema, bins=encoding.bins or 128, curve=encoding.curve)
+        from doublure.encode.series import SeriesEncoder
+
+        return SeriesEncoder(schema, curve=encoding.curve)
+    from doublure.encode.table import TableEncoder
+
+    return TableEncoder(schema, numerics=encoding.numerics or "bins", bins=encoding.bins or 32)

@@ -1,0 +1,40 @@
+"""The settings of ``dpgan``: a GAN's networks for each kind of data, and what is clipped and noised."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from doublure.training.gan_settings import TableAdversarialSettings
+from doublure.training.image_gan_settings import ImageAdversarialSettings
+from doublure.training.private_gan_settings import Norm, PrivateSettings
+from doublure.training.series_gan_settings import SeriesAdversarialSettings
+from doublure.training.settings import LearningRate
+
+
+class DpganSettings(TableAdversarialSettings, PrivateSettings):
+    """The settings of ``dpgan`` on tables."""
+
+
+class ImageDpganSettings(ImageAdversarialSettings, PrivateSettings):
+    """The settings of ``dpgan`` on images.
+
+    No normalisation, under which generated images would meet; and no gradient penalty with the logistic loss: the steps
+    are clipped and noised, and without it twice as many take the same time. There are few steps, so that they are
+    larger than those of ``gan`` (docs/methods.md).
+    """
+
+    penalties: ClassVar[dict[str, float]] = ImageAdversarialSettings.penalties | {"logistic": 0.0}
+
+    critic_lr: LearningRate = 1e-3
+    generator_lr: LearningRate = 1e-3
+    generator_batch: int = Field(default=256, ge=1)
+    max_grad_norm: Norm = 1.0
+    normalisation: Literal["none"] = "none"
+
+
+class SeriesDpganSettings(SeriesAdversarialSettings, PrivateSettings):
+    """The settings of ``dpgan`` on time series."""
+
+    max_grad_norm: Norm = 1.0

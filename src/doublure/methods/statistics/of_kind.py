@@ -1,0 +1,86 @@
+"""What ``statistics`` does on a kind of data: one object for each, whatever method begins with its releases."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from doublure.access import Access
+from doublure.methods.statistics.settings import StatisticsSettings
+from doublure.private.accounting import DiscreteGaussianEvent
+from doublure.schema import Schema
+from doublure.training.job import Job
+from doublure.training.settings import Work
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from doublure.encode.encoder import Encoder
+
+S = TypeVar("S", bound=StatisticsSettings)
+
+_FEW_UNITS = 1_000
+_LEAST_SCALE = 0.01
+
+
+class StatisticsOfKind(ABC, Generic[S]):
+    """The method's contract (:class:`doublure.methods.method.Method`) for one kind of data and its settings."""
+
+    @abstractmethod
+    def resolve_defaults(self, schema: Schema, settings: S) -> S:
+        """Return the settings with every None decided from public facts."""
+
+    @abstractmethod
+    def accesses(self, schema: Schema, settings: S, noise_multiplier: float) -> tuple[Access, ...]:
+        """Return what is released; its noise together is that of one Gaussian of this multiplier."""
+
+    @abstractmethod
+    def work(self, schema: Schema, settings: S) -> Work:
+        """Return what the releases and the training compute and hold."""
+
+    def warnings(self, schema: Schema, settings: S) -> tuple[str, ...]:
+        """Say when there are too few units for statistics to be seen through noise."""
+        if schema.public_units < _FEW_UNITS:
+            return (f"{schema.public_units} units are few for noisy statistics; expect little more than averages",)
+        return ()
+
+    @abstractmethod
+    def build(self, encoder: Encoder, settings: S, seed: int) -> nn.Module:
+        """Return an untrained generator."""
+
+    @abstractmethod
+    def train(self, job: Job, settings: S) -> nn.Module:
+        """Make the releases and return the generator that they train."""
+
+
+def counting(
+    releases: Iterable[tuple[str, int, float]], *, records: int, noise_multiplier: float
+) -> tuple[Access, ...]:
+    """Return one access a release of tables; their noise together is that of one Gaussian of this multiplier.
+
+    A unit moves each table by ``records`` at most, and n tables by √n times that in L2.
+
+    Args:
+        releases: Of each its purpose, how many tables it has (none: no access), and its share of the budget.
+        records: The most records of a unit.
+        noise_multiplier: σ, of all of them together.
+    """
+    return tuple(
+        Access(
+            purpose=purpose,
+            event=DiscreteGaussianEvent(
+                scale=max(_LEAST_SCALE, noise_multiplier * records * math.sqrt(tables / share)),
+                tables=tables,
+                records=records,
+            ),
+        )
+        for purpose, tables, share in releases
+        if tables
+    )
+
+
+def counted_events(job: Job) -> list[DiscreteGaussianEvent]:
+    """Return the plan's releases of tables, in order."""
+    return [access.event for access in job.accesses if isinstance(access.event, DiscreteGaussianEvent)]

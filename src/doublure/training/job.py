@@ -1,0 +1,204 @@
+"""What a method trains with: records, accesses, the mechanism, and where the state of a run is kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from doublure.access import Access
+from doublure.support.progress import Progress, Silent
+from doublure.training.settings import MethodSettings
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    from torch import Tensor
+
+    from doublure.encode.encoder import Encoder
+    from doublure.private.bayesian import BayesianAccountant
+    from doublure.private.mechanism import Mechanism
+    from doublure.private.records import PrivateRecords
+
+
+class Checkpoints(Protocol):
+    """Keeps the state of a run that may be cut off."""
+
+    def save(self, step: int, tensors: dict[str, Tensor]) -> None:
+        """Replace the kept state."""
+
+    def load(self) -> dict[str, Tensor] | None:
+        """Return the kept state, if there is one."""
+
+
+class Workspace(Protocol):
+    """Keeps private numbers that take long to compute within a run's internal folder, until the run is finished."""
+
+    def keep(self, name: str, tensors: dict[str, Tensor], key: str) -> None:
+        """Replace what is kept under a name.
+
+        Args:
+            name: A short word.
+            tensors: Private.
+            key: What they follow from; other work never finds them.
+        """
+
+    def kept(self, name: str, key: str) -> dict[str, Tensor] | None:
+        """Return what is kept under a name, if it follows from the same."""
+
+    def forget(self, name: str) -> None:
+        """Remove it."""
+
+
+class NullWorkspace:
+    """A workspace that keeps nothing."""
+
+    def keep(self, name: str, tensors: dict[str, Tensor], key: str) -> None:
+        """Keep nothing."""
+
+    def kept(self, name: str, key: str) -> dict[str, Tensor] | None:
+        """Return nothing."""
+        return None
+
+    def forget(self, name: str) -> None:
+        """There is nothing to remove."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """Everything a method needs to train, and nothing it could use to look at the data another way.
+
+    Attributes:
+        encoder: Records <-> tensors.
+        records: The private records, for the mechanism's hands only.
+        settings: The method's settings, with defaults resolved.
+        accesses: What the plan has priced, in order: σ, q and T come from here and from nowhere else.
+        mechanism: What answers queries, and pays for them by these accesses.
+        units: N, public or bought: the divisor and nothing else.
+        authorise: Returns once the given step is written down, where no access pays for it.
+        check_stop: Goes on, or raises Interrupted where a signal has come; called where nothing drawn would be lost.
+        taken: Noisy steps already spent by an interrupted run.
+        session: Names the reservation's session, in ASCII; every resumption begins another one.
+        take_up_undrawn: Whether an earlier session's word that it was stopped before its noise may be counted on; that
+            it was is then written down, and it never may again.
+        sample_rate: Of lots that protect no one; a private lot's is its event's.
+        checkpoints: Where state is kept.
+        workspace: Where private numbers are kept until the run is finished.
+        progress: Receives progress events.
+        seed: Public: initial weights and the generator's noise, never the privacy noise.
+        device: Where to compute.
+        log: Takes one public line of figures at a time.
+        delta_mu: δ_μ, where a Bayesian claim is planned.
+        measured: Takes what was estimated for it, once, before the end.
+    """
+
+    encoder: Encoder
+    records: PrivateRecords
+    settings: MethodSettings
+    accesses: tuple[Access, ...]
+    mechanism: Mechanism
+    units: int
+    authorise: Callable[[int], None]
+    check_stop: Callable[[], None]
+    checkpoints: Checkpoints
+    taken: int = 0
+    session: str = ""
+    take_up_undrawn: Callable[[str], bool] = lambda _: False
+    sample_rate: float = 1.0
+    workspace: Workspace = field(default_factory=NullWorkspace)
+    progress: Progress = field(default_factory=Silent)
+    seed: int = 0
+    device: str = "cpu"
+    log: Callable[[dict[str, Any]], None] = lambda _: None
+    delta_mu: float | None = None
+    measured: Callable[[BayesianAccountant], None] = lambda _: None
+
+    @property
+    def private(self) -> bool:
+        """Whether all that is touched is protected."""
+        return bool(self.accesses) and all(access.event is not None for access in self.accesses)
+
+    def stage(self, name: str, *, after: int) -> Job:
+        """Return the job as one of several stages sees it: with its own noisy steps, and a state of its own.
+
+        Args:
+            name: Under which the stage's state is kept.
+            after: How many noisy steps the plan has for the stages before it.
+        """
+        return replace(
+            self,
+            authorise=lambda step: self.authorise(after + step),
+            checkpoints=StageCheckpoints(self.checkpoints, name, after),
+            taken=max(0, self.taken - after),
+        )
+
+
+class ProgressCounter:
+    """Tells how far a computation on every record is, by the public number of units.
+
+    Shares of how many records there are would tell how many.
+
+    Args:
+        job: The run.
+        rows: Records in a batch, whose places are drawn (:meth:`doublure.private.records.PrivateRecords.mapped`).
+    """
+
+    def __init__(self, job: Job, rows: int) -> None:
+        self.job = job
+        each = job.units / rows
+        self._planned = math.ceil(each + math.sqrt(2 * each * math.log(rows)))  # the fullest place decides
+
+    def load(self, shape: tuple[int, int]) -> Tensor | None:
+        """Return nothing: nothing is kept."""
+        return None
+
+    def save(self, rows: Tensor, batches: int, *, last: bool) -> None:
+        """Count the batches that are finished."""
+        units = self.job.units
+        self.job.progress.at(units if last else units * min(batches, self._planned) // self._planned)
+
+
+class StageCheckpoints:
+    """One stage's part of a run's state; what other stages have kept stays beside it.
+
+    Args:
+        whole: The run's.
+        name: The stage's.
+        after: How many noisy steps the plan has for the stages before it.
+    """
+
+    def __init__(self, whole: Checkpoints, name: str, after: int) -> None:
+        self._whole = whole
+        self._prefix = f"{name}/"
+        self._after = after
+        kept = whole.load() or {}
+        self._others = {key: value for key, value in kept.items() if not key.startswith(self._prefix)}
+
+    def save(self, step: int, tensors: dict[str, Tensor]) -> None:
+        """Replace the stage's state."""
+        own = {self._prefix + key: value for key, value in tensors.items()}
+        self._whole.save(self._after + step, self._others | own)
+
+    def load(self) -> dict[str, Tensor] | None:
+        """Return the stage's state, if there is one."""
+        kept = self._whole.load() or {}
+        own = {key.removeprefix(self._prefix): value for key, value in kept.items() if key.startswith(self._prefix)}
+        return own or None
+
+
+def encoded_records(
+    encoder: Encoder, compact: Tensor, unit: npt.NDArray[np.int64], n_units: int, device: str = "cpu"
+) -> PrivateRecords:
+    """Return records that an encoder has made compact, and expands lot by lot.
+
+    Args:
+        encoder: Its settings are the method's.
+        compact: ``(N, P)``.
+        unit: ``(N,)`` int64, each record's unit, 0 … n_units - 1.
+        n_units: How many units there are.
+        device: Where lots are expanded.
+    """
+    from doublure.private.records import PrivateRecords
+
+    return PrivateRecords(compact, unit, n_units, lambda rows: encoder.split(encoder.expand(rows)), device)

@@ -1,0 +1,154 @@
+"""What the settings of every method have in common: how they are read, and in what words they are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Self, TypeAlias, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from doublure.encode.choice import EncodingChoice
+from doublure.errors import SettingError
+from doublure.private.noise import SourceName
+
+LearningRate: TypeAlias = Annotated[float, Field(gt=0, le=10)]
+"""Larger ones have no use, and the largest leave nothing that is finite: refused before anything is charged."""
+
+_WORDS = {
+    "greater_than": "must be above {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be below {lt}",
+    "less_than_equal": "must be at most {le}",
+    "literal_error": "must be one of {expected}",
+    "finite_number": "must be a finite number",
+    "int_from_float": "must be a whole number",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "string_type": "must be a text",
+    "multiple_of": "must be a multiple of {multiple_of}",
+    "tuple_type": "must be a list",
+    "too_short": "must have at least {min_length}",
+    "too_long": "must have at most {max_length}",
+    "model_type": "is filled in by the plan; leave it out",
+}
+
+
+def _worded(error: Mapping[str, Any]) -> str:
+    """Return what pydantic found, in the words that the rest of doublure uses."""
+    if error["type"] in _WORDS:
+        return _WORDS[error["type"]].format(**error.get("ctx", {}))
+    message = str(error["msg"]).removeprefix("Value error, ")
+    return message[:1].lower() + message[1:]
+
+
+class MethodSettings(BaseModel):
+    """A method's own settings. ``None`` means: chosen by the plan from public facts."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @classmethod
+    def read(cls, given: dict[str, Any]) -> Self:
+        """Check settings given by name.
+
+        Raises:
+            SettingError: A name is unknown or a value is out of range.
+        """
+        for name, value in given.items():
+            form = cls.model_fields[name].annotation if name in cls.model_fields else bool
+            if isinstance(value, bool) and bool not in (form, *get_args(form)):  # pydantic would read true as 1
+                raise SettingError("must not be true or false", field=name, remedy="see docs/methods.md")
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            name = ".".join(str(part) for part in first["loc"]) or "settings"
+            if first["type"] == "extra_forbidden":
+                known = ", ".join(sorted(cls.model_fields))
+                raise SettingError(
+                    "is not a setting of this method", field=name, remedy=f"use one of: {known}"
+                ) from None
+            raise SettingError(_worded(first), field=name, remedy="see docs/methods.md") from None
+
+    @property
+    def stream(self) -> SourceName:
+        """What real-valued noise and other secret numbers are drawn from."""
+        return "os-keyed"
+
+    @property
+    def only_sampling(self) -> frozenset[str]:
+        """Names of the settings that nothing before sampling asks, so that they may be changed afterwards."""
+        return frozenset()
+
+    def sampling_with(self, changed: Mapping[str, Any]) -> Self:
+        """Return the settings with some that only sampling asks changed.
+
+        Raises:
+            SettingError: A name is another one, or a value is out of range.
+        """
+        for name in sorted(set(changed) - self.only_sampling):
+            remedy = (
+                f"change {' or '.join(sorted(self.only_sampling))}, or fit again" if self.only_sampling else "fit again"
+            )
+            raise SettingError("is no setting that can be changed when sampling", field=name, remedy=remedy)
+        return self.read({**dict(self), **changed})
+
+    def at_once(self, step: int, steps: int) -> int:
+        """Return how many noisy steps are authorised together, from this one on: what a crash can lose.
+
+        Args:
+            step: Counted from 1.
+            steps: T.
+        """
+        del step
+        return self.checkpoint_every or steps
+
+    @property
+    def checkpoint_every(self) -> int | None:
+        """Noisy steps between two kept states: what a crash can lose. None: all of them."""
+        return None
+
+    @property
+    def encoding(self) -> EncodingChoice:
+        """How records are encoded, where a kind of data leaves a choice."""
+        return EncodingChoice()
+
+    def shown(self) -> dict[str, Any]:
+        """Return the settings as a plan is explained with."""
+        return self.model_dump()
+
+    @property
+    def public_sources(self) -> tuple[str, ...]:
+        """What public data or networks the understudy is made of, one line each; a card repeats them."""
+        return ()
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What a claim rests on that these settings bring in."""
+        return ()
+
+    @property
+    def excluded(self) -> tuple[str, ...]:
+        """What a claim does not cover for the same reason."""
+        return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """How much a fit computes and holds, from public facts.
+
+    Attributes:
+        flops: Floating-point operations of all steps.
+        steps: Noisy steps.
+        memory_bytes: Peak memory beyond the libraries.
+        free_steps: Steps of networks that learn from what was released before; they cost time and no budget.
+    """
+
+    flops: float
+    steps: int
+    memory_bytes: int
+    free_steps: int = 0
