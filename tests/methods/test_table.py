@@ -50,8 +50,8 @@ def test_a_name_that_is_none_is_refused_with_those_that_are(name):
 
 def test_no_method_is_imported_before_it_is_asked_for():
     code = (
-        "import sys; from doublure.methods import table; before = 'doublure.methods.dpgan.method' in sys.modules;"
-        "table.method('dpgan'); after = 'doublure.methods.dpgan.method' in sys.modules;"
+        "import sys; from doublure.methods import registry; before = 'doublure.methods.dpgan.method' in sys.modules;"
+        "registry.method('dpgan'); after = 'doublure.methods.dpgan.method' in sys.modules;"
         "print(before, after, 'torch' in sys.modules, 'doublure.methods.gan.method' in sys.modules)"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
