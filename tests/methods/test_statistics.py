@@ -14,6 +14,7 @@ import torch
 from paying import paid, written
 
 import doublure as db
+from doublure.access import Access
 from doublure.encode.table import TableEncoder
 from doublure.errors import InputError, RunFolderError, SettingError
 from doublure.methods.statistics.method import METHOD
@@ -558,8 +559,4 @@ def test_another_methods_settings_are_refused():
 def test_tables_in_which_nothing_is_counted_have_no_event():
     assert METHOD.accesses(
         schema_of("age"), METHOD.resolve_defaults(schema_of("age"), TableStatisticsSettings()), 2.0
-    ) == (
-        db.planning.plans.Access(
-            purpose="count each column's values", event=DiscreteGaussianEvent(scale=2.0, tables=1, records=1)
-        ),
-    )
+    ) == (Access(purpose="count each column's values", event=DiscreteGaussianEvent(scale=2.0, tables=1, records=1)),)

@@ -41,7 +41,7 @@ def test_tables_have_the_noise_of_their_share(world):
 
 def test_without_a_critic_it_is_statistics(world, steps):
     ours = METHOD.train(world.job("guided", sigma=1e-3))
-    theirs = db.methods.table.method("statistics").train(world.job("statistics", sigma=1e-3))
+    theirs = db.methods.registry.method("statistics").train(world.job("statistics", sigma=1e-3))
     assert steps == []
     torch.testing.assert_close(ours.state_dict(), theirs.state_dict())
 
