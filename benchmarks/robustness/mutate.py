@@ -61,9 +61,9 @@ METHODS = (
     "methods/method.py", "methods/noisecritic/label_votes.py", "methods/noisecritic/method.py",
     "methods/statistics/images/mean_embedding.py", "methods/statistics/images/method.py",
     "methods/statistics/series/method.py", "methods/statistics/series/step_counts.py",
-    "methods/statistics/tables/marginals.py", "methods/statistics/tables/method.py", "training/critic_steps.py",
-    "training/gan_loop.py", "training/kept_tables.py", "training/noisy_sums.py", "training/private_classifier.py",
-    "training/private_critic.py",
+    "methods/statistics/tables/marginals.py", "methods/statistics/tables/method.py", "training/checkpoints.py",
+    "training/critic_steps.py", "training/gan_loop.py", "training/job.py", "training/noisy_sums.py",
+    "training/private_classifier.py",
 )  # fmt: skip
 """The methods' files that hold records in their hands, or what was released of them."""
 TESTS: dict[str, tuple[str, ...]] = {
@@ -100,9 +100,9 @@ TESTS: dict[str, tuple[str, ...]] = {
     "methods/statistics/images/": ("tests/methods/test_mean_embedding.py", "tests/pitfalls/test_sums_of_images.py"),
     "methods/statistics/series/": ("tests/methods/test_series_statistics.py", "tests/pitfalls/test_series.py"),
     "methods/statistics/tables/": ("tests/methods/test_statistics.py", "tests/methods/test_table_guided.py"),
-    "training/kept_tables.py": ("tests/methods/test_series_statistics.py", f"{_RULES}08*.py"),
+    "training/checkpoints.py": ("tests/methods/test_series_statistics.py", f"{_RULES}08*.py"),
     "training/noisy_sums.py": ("tests/methods/test_mean_embedding.py", "tests/pitfalls/test_sums_of_images.py"),
-    "training/private_critic.py": ("tests/methods/test_dpgan.py", "tests/methods/test_refining.py"),
+    "training/critic_steps.py": ("tests/methods/test_dpgan.py", "tests/methods/test_refining.py"),
     "training/": ("tests/methods/test_*.py", f"{_RULES}0[1-9]*.py", "tests/test_fitting.py"),
     "methods/": (
         "tests/methods/test_*.py", "tests/pitfalls/test_sums_of_images.py", "tests/pitfalls/test_series.py",
