@@ -134,7 +134,7 @@ def test_labels_that_nothing_would_make_are_refused(letters):
     text = letters.PRIVATE.replace("8]}", "8], roles: [target]}")
     letters.refusal(SchemaError, lambda: letters.plan(text))
     bare = letters.PRIVATE.partition("label:")[0]
-    assert letters.plan(bare).settings.build is not None
+    assert letters.plan(bare).settings.labeller_share == 0
     letters.refusal(SchemaError, lambda: letters.plan(bare, **LABELLER))
 
 

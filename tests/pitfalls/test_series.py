@@ -23,8 +23,8 @@ from doublure.encode.series_codes import SeriesCodes
 from doublure.errors import DoublureError
 from doublure.methods.dpgan.method import METHOD
 from doublure.methods.dpgan.settings import SeriesDpganSettings
+from doublure.methods.statistics.series.method import SeriesStatistics
 from doublure.methods.statistics.series.step_counts import StepCounts
-from doublure.methods.statistics.settings import SeriesStatisticsSettings
 from doublure.planning import planner as plans
 from doublure.planning.budget import learned_facts
 from doublure.private import executed, mechanism, whole_noise
@@ -260,7 +260,7 @@ def test_tables_of_neighbours_differ_by_what_is_paid_for(lab, counts, text):
 
 BOUND = (mechanism, "_refuse_dearer", ("not stated.l2 <= priced.l2 * (1 + _ROUNDING)", "False"))
 NOTED = (executed, "_covers", ("ran.records == priced.records", "True"))
-SHARES = ("(self.single_share, 1 - self.single_share)", "(1.0, 1.0)")
+SHARES = ("(settings.single_share, 1 - settings.single_share)", "(1.0, 1.0)")
 FLOORED = "np.minimum(np.floor(means * LEVELS), LEVELS - 1)"
 RELEASED = "counts.split(job.mechanism.release(counts, access, job.records))"
 BARE = "counts.split(counts.answer(job.records, sample_rate=1.0).total)"
@@ -276,9 +276,9 @@ COUNTING_MUTANTS = {
                                  "np.where(known, places * 0.5 / places[known].mean(), 0)"))
     ],
     "priced as one series a unit": [
-        (SeriesStatisticsSettings, "accesses", ("records=schema.unit.max_records", "records=1")), BOUND, NOTED
+        (SeriesStatistics, "accesses", ("records=schema.unit.max_records", "records=1")), BOUND, NOTED
     ],
-    "both releases at the price of one": [(SeriesStatisticsSettings, "accesses", SHARES)],
+    "both releases at the price of one": [(SeriesStatistics, "accesses", SHARES)],
     "groups that follow from exact counts": [
         (KeptTables, "released", (RELEASED, f"({RELEASED}, {BARE})[1]"))
     ],
