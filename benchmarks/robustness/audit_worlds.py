@@ -24,11 +24,10 @@ from torch import Tensor
 
 import doublure as db
 from doublure.auditing.worst_case import WORLDS
+from doublure.encode.choice import encoder_for
 from doublure.methods.latentgan.moments import moment_vectors
 from doublure.methods.latentgan.training import inversion_of, public_networks
-from doublure.methods.method import encoder_for
 from doublure.methods.statistics.images.mean_embedding import COUNTED, embedding
-from doublure.methods.statistics.settings import counting_accesses
 from doublure.networks.mixture import MixtureGenerator
 from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
@@ -162,7 +161,8 @@ def counts(plan: db.Plan, kept: State, stage: str = "") -> float:
     Under discrete Gaussian noise of scale s one count more in a cell is worth its noisy count over s².
     """
     total = 0.0
-    for name, access in zip(("single", "pair"), counting_accesses(plan.training), strict=True):
+    counting = [access for access in plan.training if isinstance(access.event, DiscreteGaussianEvent)]
+    for name, access in zip(("single", "pair"), counting, strict=True):
         cells = [table.flatten()[-1] for key, table in kept.items() if key.startswith(f"{stage}{name}_")]
         total += sum(map(float, cells)) / access.event.scale**2  # type: ignore[union-attr]
     return total
@@ -202,7 +202,7 @@ class _Moments:
     def _vector(self, syn: db.Synthesizer) -> Tensor:
         if not hasattr(self, "_made"):
             settings: Any = syn.plan.settings
-            encoder = encoder_for(syn.schema, settings)
+            encoder = encoder_for(syn.schema, settings.encoding)
             body, _ = encoder.split(encoder.expand(encoder.compact(_rows(0, 1)(False))))
             generator, proposer, _ = public_networks(encoder, settings)
             self._made = moment_vectors(inversion_of(encoder, settings, generator, proposer)(body))[0]
@@ -224,7 +224,7 @@ class _Pictures:
     def kept(self, syn: db.Synthesizer, kept: State) -> Numbers:
         """Return how far each stage's noisy sums point where the canary points."""
         settings: Any = syn.plan.settings
-        encoder = encoder_for(syn.schema, settings)
+        encoder = encoder_for(syn.schema, settings.encoding)
         seen = embedding(encoder, settings)(self.bodies)[0]
         there = torch.cat([seen * np.sqrt(1 - COUNTED**2), torch.tensor([COUNTED])])
         found = [float(kept["statistics/embedding"][1] @ there)]
