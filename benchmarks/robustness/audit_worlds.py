@@ -29,7 +29,7 @@ from doublure.methods.latentgan.moments import moment_vectors
 from doublure.methods.latentgan.training import inversion_of, public_networks
 from doublure.methods.statistics.images.mean_embedding import COUNTED, embedding
 from doublure.networks.mixture import MixtureGenerator
-from doublure.private.accounting import GaussianEvent
+from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
 from doublure.schema import Schema
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # where the other benchmarks are
