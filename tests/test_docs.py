@@ -64,6 +64,18 @@ SERIES = Page(
 PAGES = pytest.mark.parametrize("page", [ATTACKS, IMAGES, LATENT, SERIES], ids=lambda page: page.name)
 
 
+def test_what_is_added_from_outside_works(tmp_path):
+    """In a process of its own, since what is registered stays."""
+    (code,) = re.findall(r"```python\n(.*?)```", (DOCS / "extending.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    claim, sampled, attacked = done.stdout.splitlines()
+    assert claim.startswith("(ε=1, δ=1e-06)-differentially private for one person")
+    assert sampled == "0.2 1"
+    assert attacked == "Most common value"
+    assert (tmp_path / "run" / "executed.json").is_file()
+
+
 @PAGES
 def test_the_example_runs(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -65,3 +65,10 @@ def test_every_setting_is_in_the_docs(name):
     words, types = DOCS.read_text(encoding="utf-8"), table.method(name).settings_type
     for settings in [types] if isinstance(types, type) else types.values():
         assert [own for own in settings.model_fields if f"`{own}`" not in words] == [], settings.__name__
+
+
+def test_a_name_of_this_package_is_not_taken_from_outside():
+    said = dict(table.METHODS)
+    with pytest.raises(SettingError) as caught:
+        table.register(table.method("gan"), "another one")
+    assert (caught.value.field, table.METHODS) == ("name", said)

@@ -1,4 +1,7 @@
-"""Which attacks there are on a run: name -> where it is. A new attack is one file and one line here."""
+"""Which attacks there are on a run: name -> where it is.
+
+A new attack is one file and one line here; one that is defined elsewhere is registered (docs/extending.md).
+"""
 
 from __future__ import annotations
 
@@ -41,6 +44,23 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "all": tuple(ATTACKS),
 }
 
+_REGISTERED: dict[str, Callable[[World], AttackResult]] = {}
+
+
+def register(name: str, attack: Callable[[World], AttackResult]) -> None:
+    """Let audits name an attack that is defined elsewhere. It holds for this process, and is in no group.
+
+    Args:
+        name: As it is asked for.
+        attack: Takes what there is to attack with, and returns what it found.
+
+    Raises:
+        SettingError: An attack or a group of this package has that name.
+    """
+    if name in ATTACKS or name in GROUPS:
+        raise SettingError(f"{name!r} is an attack of doublure", field="name", remedy="choose another name")
+    _REGISTERED[name] = attack
+
 
 def named(wanted: Sequence[str]) -> tuple[str, ...]:
     """Return the attacks of these names and groups, each once, in the order of the table.
@@ -50,13 +70,13 @@ def named(wanted: Sequence[str]) -> tuple[str, ...]:
     """
     found: set[str] = set()
     for name in wanted:
-        if name not in ATTACKS and name not in GROUPS:
-            remedy = f"use one of: {', '.join([*GROUPS, *ATTACKS])}"
+        if name not in ATTACKS and name not in GROUPS and name not in _REGISTERED:
+            remedy = f"use one of: {', '.join([*GROUPS, *ATTACKS, *_REGISTERED])}"
             raise SettingError(f"there is no attack {name!r}", field="--attack", remedy=remedy)
         found.update(GROUPS.get(name, (name,)))
     if not found:
         raise SettingError("is needed", field="--attack", remedy=f"use one of: {', '.join([*GROUPS, *ATTACKS])}")
-    return tuple(name for name in ATTACKS if name in found)
+    return tuple(name for name in (*ATTACKS, *_REGISTERED) if name in found)
 
 
 def run(world: World, wanted: Sequence[str]) -> tuple[AttackResult, ...]:
@@ -77,6 +97,8 @@ def run(world: World, wanted: Sequence[str]) -> tuple[AttackResult, ...]:
 
 
 def _attack(name: str) -> Callable[[World], AttackResult]:
+    if name in _REGISTERED:
+        return _REGISTERED[name]
     module, _, function = ATTACKS[name].partition(":")
     attack: Callable[[World], AttackResult] = getattr(importlib.import_module(f"doublure.attack.{module}"), function)
     return attack

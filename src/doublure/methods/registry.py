@@ -1,4 +1,8 @@
-"""Name -> method. Imports no torch, and a method's module only when that method is asked for."""
+"""Name -> method. Imports no torch, and a method's module only when that method is asked for.
+
+A method of this package is a folder beside this file and a line in :data:`METHODS`; one that is defined elsewhere is
+registered (docs/extending.md).
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,24 @@ METHODS: dict[str, str] = {
     "gan": "a GAN without privacy: a baseline, never to be published",
 }
 
+_REGISTERED: dict[str, Method] = {}
+
+
+def register(added: Method, summary: str) -> None:
+    """Let plans name a method that is defined elsewhere. It holds for this process: a run folder needs it again.
+
+    Args:
+        added: The method; another one of its name that was registered before is replaced.
+        summary: What it does, in a line.
+
+    Raises:
+        SettingError: A method of this package has its name.
+    """
+    if added.name in METHODS and added.name not in _REGISTERED:
+        raise SettingError(f"{added.name!r} is a method of doublure", field="name", remedy="choose another name")
+    METHODS[added.name] = summary
+    _REGISTERED[added.name] = added
+
 
 def method(name: str) -> Method:
     """Return the method of this name.
@@ -27,5 +49,7 @@ def method(name: str) -> Method:
     if name not in METHODS:
         remedy = f"use one of: auto, {', '.join(METHODS)}"
         raise SettingError(f"there is no method {name!r}", field="method", remedy=remedy)
+    if name in _REGISTERED:
+        return _REGISTERED[name]
     found: Method = importlib.import_module(f"doublure.methods.{name}.method").METHOD
     return found
