@@ -407,7 +407,7 @@ GO_ON = """
 import sys, time
 from pathlib import Path
 import doublure as db
-from doublure import fitting
+from doublure.run import fitting
 from doublure.support.progress import Silent
 
 data, plan, ledger, out, inside, leave = map(Path, sys.argv[1:])

@@ -15,8 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from doublure.data.series import clock, open_series, rows
-from doublure.data.series import opening as sources
+from doublure.data.series import clock, open_series, rows, sources
 from doublure.data.series.records import SeriesSet
 from doublure.encode.series import SeriesEncoder
 from doublure.encode.series_codes import SeriesCodes

@@ -80,7 +80,7 @@ def parity(self, k, x, last, drawn, length):
 def test_a_tie_that_is_decided_wrongly_is_caught(monkeypatch, owner, name, planted):
     monkeypatch.setattr(module, "WORD", 2)
     monkeypatch.setattr(owner, name, planted)
-    assert p_value(rounded_normals(60_000, 2.7), 2.7) < ALPHA
+    assert p_value(rounded_normals(200_000, 2.7), 2.7) < ALPHA
 
 
 def test_whole_tails_are_drawn():

@@ -290,8 +290,9 @@ def test_what_a_lot_is_made_of_reaches_its_gradients(monkeypatch):
 
 def test_an_answer_says_how_its_lot_was_drawn_and_clipped_and_is_measured_before(monkeypatch):
     class Measured:
-        def measure(self, query, records, sample_rate):
-            acts.append(("measured", query.step, sample_rate))
+        def measure(self, gradients, *, n_units, sample_rate, step, bound, joint):
+            acts.append(("measured", step, sample_rate))
+            assert (n_units, bound, joint) == (4, query.settings.bound(1), query.settings.joint)
 
     acts: list[object] = []
     lot = PoissonSampler.lot

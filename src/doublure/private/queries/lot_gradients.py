@@ -157,14 +157,7 @@ class CriticGradients:
     def answer(self, records: PrivateRecords, *, sample_rate: float) -> Answer:
         """Return the sum of a fresh lot's clipped gradients ``(P,)`` float32, in ``critic.parameters()`` order."""
         if self._distances is not None:
-            self._distances.measure(
-                lambda units: self.gradients(records, units),
-                n_units=records.n_units,
-                sample_rate=sample_rate,
-                step=self.step,
-                bound=self.settings.bound(self.step),
-                joint=self.settings.joint,
-            )
+            self._measure(self._distances, records, sample_rate)
         sampler = PoissonSampler(records.n_units, sample_rate)
         clipped = clipped_sum(
             self.gradients(records, sampler.lot()),
@@ -174,6 +167,16 @@ class CriticGradients:
         total = clipped.total.cpu().numpy()
         moved = Sensitivity.of_length(clipped.sensitivity, len(total))
         return Answer(total=total, sensitivity=moved, sample_rate=sampler.sample_rate, sampling=sampler.sampling)
+
+    def _measure(self, distances: MeasuredDistances, records: PrivateRecords, sample_rate: float) -> None:
+        distances.measure(
+            lambda units: self.gradients(records, units),
+            n_units=records.n_units,
+            sample_rate=sample_rate,
+            step=self.step,
+            bound=self.settings.bound(self.step),
+            joint=self.settings.joint,
+        )
 
     def gradients(self, records: PrivateRecords, units: Lot) -> LotGradients:
         """Return the gradients of some units, each record with a fresh partner. Private."""
