@@ -1,6 +1,6 @@
 """Frigerio's protocol on UCI Adult (Frigerio et al. 2019, Table 1), with honest accounting.
 
-The class-balanced training file (15,682 rows) is the private data set; a random forest is trained on as many artificial
+The class-balanced training file (15,682 rows) is the private data set; a random forest is trained on as many synthetic
 rows and tested on the class-balanced official test rows (7,692); accuracy is shown as a share of what the same forest
 reaches when trained on the real rows. Two column sets: the nine categorical ones (the paper's), and all fifteen.
 
@@ -172,7 +172,7 @@ def one_cell(
 
 
 def real_cell(columns: str, seed: int) -> dict[str, Any]:
-    """Measure the same classifiers taught with the real rows."""
+    """Measure the same classifiers trained on the real rows."""
     train, test = balanced(db.datasets.load_adult("train")), balanced(official_test())
     schema = schema_for(columns, len(train)).resolve({"columns.fnlwgt.bounds": (0, 1_500_000)})
     apart = two_way(schema, test[list(schema.columns)], train[list(schema.columns)])

@@ -5,7 +5,7 @@
 
 As in ``adult.py`` (Frigerio's protocol, the nine categorical columns, class-balanced rows), ``dpgan`` with its default
 settings; only the noise differs. σ follows from ε (δ = 1e-5, every noisy step counted), and both are printed. The
-forest's grid is searched anew for each run, by three-fold cross-validation on the artificial rows it learns from: the
+forest's grid is searched anew for each run, by three-fold cross-validation on the synthetic rows it learns from: the
 real test rows are looked at once.
 """
 

@@ -1,4 +1,4 @@
-"""Attacks on our own understudies: do they work where they should, and what do they find elsewhere?
+"""Attacks on our own synthesizers: do they work where they should, and what do they find elsewhere?
 
     python benchmarks/attacks.py run --only control        # a gan that learned 100 census rows by heart
     python benchmarks/attacks.py run --only membership     # every attack on every dp method, 2,000 census rows
@@ -10,8 +10,8 @@
     python benchmarks/attacks.py table
 
 ``control`` is the positive control: it has to find members, or none of the other figures means anything. ``digits`` is
-2019's Figure 3: students taught with artificial digits of ``noisecritic`` at several strengths of its noise, on the
-features of a stacked denoising autoencoder; recognised means that a model taught with other digits takes the
+2019's Figure 3: classifiers trained on synthetic digits of ``noisecritic`` at several strengths of its noise, on the
+features of a stacked denoising autoencoder; recognised means that a model trained on other digits takes the
 reconstruction for its class. Images are learned with ``gan``'s own rates, also where ``noisecritic`` has slower ones:
 some thousand steps have to do. Resumable: finished cells are skipped. All of it is computed on public benchmark data,
 not on anybody's.
@@ -99,7 +99,7 @@ def fitted(folder: Path, schema: Schema, data: Any, seed: int, **asked: Any) -> 
 
 
 def figures(report: AttackReport) -> dict[str, Any]:
-    """Return what is kept of a report: no story, no curve."""
+    """Return what is kept of a report: no threat model, no curve."""
     kept = ("value", "interval", "baseline", "lower_bound", "alarm", "skipped", "rates", "notes")
     return {
         "claimed": report.claim.epsilon,
@@ -160,7 +160,7 @@ def worst_case(name: str, epsilon: float, runs: int) -> dict[str, Any]:
 
 
 def public_rows(folder: Path) -> str:
-    """Teach a public generator the worst case's rows from thrown coins, and return its folder."""
+    """Train a public generator of the worst case's rows on thrown coins, and return its folder."""
     rows = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (500, 3)).astype(bool), columns=list("abc"))
     provenance = {"data": "coins thrown by a program", "people": "nobody at all", "licence": "CC0"}
     db_public.fit(
@@ -171,7 +171,7 @@ def public_rows(folder: Path) -> str:
 
 
 def public_census(folder: Path, private: pd.DataFrame, seed: int) -> str:
-    """Teach a public generator census rows that are not among the private ones, and return its folder."""
+    """Train a public generator on census rows that are not among the private ones, and return its folder."""
     train, _ = db.datasets.demo_split()
     others = train.drop(train.sample(len(private), random_state=seed).index)
     rows = others.sample(5000, random_state=seed).reset_index(drop=True)
@@ -181,7 +181,7 @@ def public_census(folder: Path, private: pd.DataFrame, seed: int) -> str:
 
 
 def inverted_faces(method: str, steps: int, seed: int) -> dict[str, Any]:
-    """Invert students of Olivetti's faces: five pictures of each person are fitted, five are kept aside."""
+    """Invert classifiers trained on Olivetti's faces: five pictures of each person are fitted, five are kept aside."""
     shown, who = faces()
     place = np.concatenate([np.random.default_rng([seed, person]).permutation(10) for person in range(40)])
     parts = [{"images": shown[rows], "labels": who[rows]} for rows in (place < 5, place >= 5)]
@@ -190,7 +190,7 @@ def inverted_faces(method: str, steps: int, seed: int) -> dict[str, Any]:
 
 
 def digits(noise: float | None, steps: int, seed: int) -> dict[str, Any]:
-    """Attack a 64-32-10 student of artificial digits, or of real ones: accuracy, success and μ at one strength."""
+    """Attack a 64-32-10 classifier trained on synthetic digits or real ones: accuracy, success, μ at one strength."""
     (x, y), (test, truth) = images_of("mnist", "train"), images_of("mnist", "test")
     taught, own = {"images": x[:20_000], "labels": y[:20_000]}, (x[40_000:50_000], y[40_000:50_000])
     schema = images_schema(20_000, 28, range(10))
@@ -209,7 +209,7 @@ def digits(noise: float | None, steps: int, seed: int) -> dict[str, Any]:
 def inverted_digits(
     lesson: Images, schema: Any, test: tuple[Any, Any], own: tuple[Any, Any], seed: int
 ) -> dict[str, Any]:
-    """Return a 64-32-10 student's accuracy, and how many of its reconstructions are taken for their class."""
+    """Return a 64-32-10 classifier's accuracy, and how many of its reconstructions are taken for their class."""
     source = torch.Generator().manual_seed(seed)
     resolved = schema.resolve({})
     inputs, codes = inversion.tensors(resolved, lesson)

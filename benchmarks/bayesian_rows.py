@@ -1,4 +1,4 @@
-"""What ``images.py`` measures of ``bayesgan`` beside its students: both figures of its claim, its annotator alone."""
+"""What ``images.py`` measures of ``bayesgan`` beside classifiers: both figures of its claim, its annotator alone."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def kept(
         seed: Of the initial weights.
 
     Returns:
-        The understudy, what its fit took (whenever that was), and its run folder.
+        The synthesizer, what its fit took (whenever that was), and its run folder.
     """
     folder = RUNS / hashlib.sha256(json.dumps([*map(str, cell)]).encode()).hexdigest()[:16]
     folder.mkdir(parents=True, exist_ok=True)

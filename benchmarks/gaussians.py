@@ -8,7 +8,7 @@
 10,000 points around the corners of a hexagon in the unit square, all of the same variance; the paper says neither how
 many there were nor where. ε = 8 for each run by itself, whatever its length: a point of the curve is a whole fit with
 that many steps, and not a look at one fit on its way. Distances are the paper's mean over the two marginals, and the
-mean over 200 directions (sliced), between as many artificial points and *other* draws of the same six Gaussians; those
+mean over 200 directions (sliced), between as many synthetic points and *other* draws of the same six Gaussians; those
 of real points are printed beside them.
 
 Settings were chosen for ``gan`` on seed 100: two columns need smaller lots and steps of the generator as long as the
@@ -81,7 +81,7 @@ def distances(one: pd.DataFrame, other: pd.DataFrame) -> dict[str, float]:
 
 
 def fitted(way: str, steps: int | None, seed: int) -> tuple[pd.DataFrame, float, db.Plan]:
-    """Return artificial points, the seconds of the fit, and its plan."""
+    """Return synthetic points, the seconds of the fit, and its plan."""
     method, settings = WAYS[way]
     own = settings | ({} if steps is None else {"steps": steps})
     spent = {} if method == "gan" else {"epsilon": EPSILON, "delta": DELTA}

@@ -1,4 +1,4 @@
-"""Artificial images as lessons: students taught on them and tested on real ones; and the expected privacy loss.
+"""Synthetic images as training sets: classifiers trained on them, tested on real ones; and the expected privacy loss.
 
     python benchmarks/images.py run --data mnist --method guided --epsilon 1 --seeds 0 1 2
     python benchmarks/images.py run --data mnist --method peer:dp-merf --epsilon 1 --seeds 0 1 2
@@ -7,19 +7,19 @@
     python benchmarks/images.py run --data mnist --method guided --epsilon 1 --seeds 0 1 2 --tuning
     python benchmarks/images.py table                # and curves: a picture of --sizes, bayesgan beside real images
 
-All 60,000 training images are the private data set (``--private`` for fewer); a student of
-``doublure.measures.images.classifiers`` learns from 60,000 artificial ones and is tested on the 10,000 official test
-images; method ``real`` teaches it with the training images themselves. Resumable: finished cells are skipped.
+All 60,000 training images are the private data set (``--private`` for fewer); a classifier of
+``doublure.measures.images.classifiers`` learns from 60,000 synthetic ones and is tested on the 10,000 official test
+images; method ``real`` trains it on the training images themselves. Resumable: finished cells are skipped.
 ``--tune`` keeps the last 10,000 training images aside, tests on those, and never opens the test set: settings were
 chosen that way.
 
 Fits are kept under ``out/runs``: one that was cut off goes on, and one that was made is loaded.
 
 ``bayesgan``'s ε is the ceiling on ε_μ at δ_μ = 1e-10, annotator included (Triastcyn & Faltings 2022, Table 1: a true
-sum of 2). ``--sizes`` also teaches the first student with the first so many images, as in the paper's Figure 3;
+sum of 2). ``--sizes`` also trains the first classifier on the first so many images, as in the paper's Figure 3;
 ``--method real --sizes …`` is the curve beside.
 
-``--tuning`` also teaches a sweep of students with 10,000 artificial images, and compares their losses on 5,000 others
+``--tuning`` also trains a sweep of classifiers on 10,000 synthetic images, and compares their losses on 5,000 others
 with those on real ones (2019, §5.3).
 
 ``--expected-loss`` estimates μ (Triastcyn & Faltings 2019) beside it, in one or more spaces of features; its rule is
@@ -106,7 +106,7 @@ def _epsilon(options: argparse.Namespace) -> float | None:
 
 
 def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
-    """Fit, sample, teach, test."""
+    """Fit, sample, train, test."""
     (images, labels), (test_images, test_labels) = train_and_test(options.data, options.tune)
     images, labels = images[: options.private], labels[: options.private]
     classes = int(max(labels.max(), test_labels.max())) + 1
@@ -249,12 +249,12 @@ def loss_table(cells: dict[tuple[Any, ...], list[dict[str, Any]]]) -> None:
 
 
 def curves() -> None:
-    """Draw accuracy by how many labelled images taught a student (2022, Figure 3): ``bayesgan``'s and real ones."""
+    """Draw accuracy by the number of labelled training images (2022, Figure 3): ``bayesgan``'s and real ones."""
     found: dict[str, dict[str, dict[int, list[float]]]] = {}
     for entry in finished("images"):
         data, method, epsilon, _, samples, held_out, chosen, *_ = entry["cell"]
         name = method if epsilon is None else f"{method} {epsilon:g}"
-        if not entry.get("by_size") or next(iter(entry["students"])) != "cnn":  # the first student's curve
+        if not entry.get("by_size") or next(iter(entry["students"])) != "cnn":  # the first classifier's curve
             continue
         if name in _LOOKS and not held_out and chosen == "[]":
             for size, right in {**entry["by_size"], samples: entry["students"]["cnn"]}.items():

@@ -15,13 +15,13 @@ labels, without privacy), ``latentgan``, ``dpgan``, and ``xie``: the paper's bas
 critic, RMSProp, lots of 64) with what its code leaves out, clipped gradients and a price.
 
 ``--protocol paper`` divides data as the paper does: a third of it is a labelling set, and methods see the rest without
-labels, which a classifier taught on that third then gives to what they make. That is (ε, δ) for two thirds of the
+labels, which a classifier trained on that third then gives to what they make. That is (ε, δ) for two thirds of the
 private records; for the labelling set it is no guarantee, unless that set is public. By default labels are part of the
 private record, and all of it is covered.
 
-A student learns from as many artificial records as there are private ones (``--samples`` for fewer) and is tested on
+A classifier learns from as many synthetic records as there are private ones (``--samples`` for fewer) and is tested on
 official test data; ``--tune`` keeps training data aside instead. Of images there are a classifier score and Fréchet
-distances too, as a network sees them that a task's private training images taught. Resumable: finished cells are
+distances too, in the features of a network trained on a task's private training images. Resumable: finished cells are
 skipped, a public generator that was cut off goes on, and each task's is made once for all seeds and methods, as is the
 network that judges. So are inversions, which are the same for every ε and seed: a cell says in ``inverted`` whether its
 time holds them. ``time`` inverts 10,000 MNIST images. CIFAR-10 is a JPEG copy.
@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def one(options: argparse.Namespace, task: Task, method: str, epsilon: float | None, seed: int) -> dict[str, Any]:
-    """Make artificial records, teach a student, test it."""
+    """Make synthetic records, train a classifier, test it."""
     encoder = encoder_for(task.schema.resolve({}), EncodingChoice())
     start = time.perf_counter(), time.process_time()
     made, labels = artificial(options, task, method, epsilon, seed, encoder)
@@ -178,7 +178,7 @@ def labelled(
 
 
 def oracle(options: argparse.Namespace, task: Task, encoder: Encoder) -> torch.nn.Sequential:
-    """Return the classifier of a task's private images that judges pictures, taught if it is not there yet."""
+    """Return the classifier of a task's private images that scores images, trained if it is not there yet."""
     what = [options.task, options.tune, options.epochs, task.labelling is None]
     if options.public_seed and task.labelling is not None:  # it divides the private images too
         what += [options.public_seed]
@@ -195,7 +195,7 @@ def oracle(options: argparse.Namespace, task: Task, encoder: Encoder) -> torch.n
 
 
 def encoded(task: Task, data: Any, encoder: Encoder) -> tuple[Tensor, np.ndarray[Any, Any]]:
-    """Return real or artificial records as networks see them, and their labels' codes."""
+    """Return real or synthetic records as networks see them, and their labels' codes."""
     content = open_data(data, task.schema.kind).load(task.schema).content
     bodies, conditions = encoder.split(encoder.expand(encoder.compact(content)))
     if conditions is None:

@@ -1,4 +1,4 @@
-"""The paper's classifiers (Chen et al. 2021, §IV-B), and what they say of artificial records."""
+"""The paper's classifiers (Chen et al. 2021, §IV-B), and what they say of synthetic records."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def scores(model: nn.Sequential, records: Tensor, labels: NDArray[np.int64]) -> 
 def pictures(
     oracle: nn.Sequential, made: Tensor, labels: NDArray[np.int64], real: Tensor, truth: NDArray[np.int64]
 ) -> dict[str, float | None]:
-    """Return a classifier score and Fréchet distances, by a network taught on real training images.
+    """Return a classifier score and Fréchet distances, by a network trained on real training images.
 
     They are made as inception score and FID are, with that network in Inception's place, so that they stand beside no
     published figure. ``frechet`` is to real images of all labels together, ``frechet_by_label`` the mean over labels of

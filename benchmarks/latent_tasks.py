@@ -1,4 +1,4 @@
-"""The tasks of ``latent.py``: what is public, what is private, and what students are tested on."""
+"""The tasks of ``latent.py``: what is public, what is private, and what classifiers are tested on."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Task:
     """Public, private and test data with their schemas.
 
     Attributes:
-        public: What the public generator is taught with.
+        public: What the public generator is trained on.
         public_schema: Of it.
         provenance: Where it comes from.
         private: Private training data, labels included.
         schema: Of it.
-        test: Real records that students are tested on.
-        target: The column that students predict; ``label`` for images.
-        labelling: By the paper's protocol, the records that teach a classifier of labels.
+        test: Real records that classifiers are tested on.
+        target: The column that classifiers predict; ``label`` for images.
+        labelling: By the paper's protocol, the records that the classifier of labels is trained on.
     """
 
     public: Any

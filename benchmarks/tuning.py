@@ -1,6 +1,6 @@
-"""Can artificial images choose a model? Validation losses on artificial and on real images (2019, §5.3).
+"""Can synthetic images choose a model? Validation losses on synthetic and on real images (2019, §5.3).
 
-Candidates that differ in their settings are taught with artificial images. Each has a loss on other artificial images,
+Candidates that differ in their settings are trained on synthetic images. Each has a loss on other synthetic images,
 which whoever holds a release can compute, and one on real images, which they cannot. Where both put the candidates in
 the same order the release is enough to choose by.
 """
@@ -38,7 +38,7 @@ CANDIDATES = tuple(
 
 
 class Losses(Result):
-    """One candidate's mean cross-entropy in nats, on artificial and on real images."""
+    """One candidate's mean cross-entropy in nats, on synthetic and on real images."""
 
     student: Student
     rate: float
@@ -52,8 +52,8 @@ class Tuning(Result):
 
     Attributes:
         losses: Each candidate's.
-        correlation: Pearson's, of both losses, by student.
-        lost: By student, how much worse on real images the candidate is that artificial images choose than the best, in
+        correlation: Pearson's, of both losses, by classifier.
+        lost: By classifier, how much worse than the best on real images the candidate is that synthetic ones choose, in
             nats.
     """
 
@@ -71,14 +71,14 @@ def tune(
     seed: int = 0,
     done: Callable[[Losses], object] = lambda losses: None,
 ) -> Tuning:
-    """Teach every candidate, and compare its losses.
+    """Train every candidate, and compare its losses.
 
     Args:
-        lesson: Artificial images to learn from, and the class of each, 0 to K - 1.
-        artificial: Other artificial images, to validate on.
+        lesson: Synthetic images to learn from, and the class of each, 0 to K - 1.
+        artificial: Other synthetic images, to validate on.
         real: Real images, to validate on.
         candidates: What is tried.
-        seed: Fixes the students' randomness.
+        seed: Fixes the classifiers' randomness.
         done: Called with each candidate's losses as they come.
     """
     found = []
@@ -100,7 +100,7 @@ def _loss(model: Any, images: Images, classes: Labels) -> float:
     import torch
 
     known = seen_by(lambda batch: torch.log_softmax(model(batch), dim=1), images)
-    missing = classes >= known.shape[1]  # a class that the lesson lacks has no output, and no chance
+    missing = classes >= known.shape[1]  # a class that the training set lacks has no output, and no chance
     if missing.any():
         known = np.pad(known, [(0, 0), (0, int(classes.max()) + 1 - known.shape[1])], constant_values=-100.0)
     return float(-known[np.arange(len(classes)), classes].mean())

@@ -25,7 +25,7 @@ TINY = {"components": 2, "fit_steps": 2, "critic_share": 0.4, "critic_steps": 3,
 
 @pytest.fixture(scope="module")
 def old(tmp_path_factory):
-    """Return a run whose critic was taught on bought units, its ledger, and its bundle, as if 0.1.0 had made them."""
+    """Return a run whose critic was trained on bought units, its ledger, and its bundle, as if 0.1.0 had made them."""
     import pandas as pd
 
     folder = tmp_path_factory.mktemp("old")

@@ -1,4 +1,4 @@
-"""Artificial images out to somebody, labels back."""
+"""Synthetic images out to somebody, labels back."""
 
 from __future__ import annotations
 

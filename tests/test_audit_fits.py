@@ -65,7 +65,7 @@ def test_half_of_the_noise_is_accused(audits, plan):
 
 
 def test_a_rule_is_taught_on_other_fits_than_the_bounds_rest_on(audits, plan):
-    """Of many numbers that are noise alone some always fit the fits that taught the rule."""
+    """Of many numbers that are noise alone some always fit the fits that the rule was trained on."""
     found = audits.judged(*gaussian(0.0, numbers=60, fits=300), plan)
     assert found["curve_mu"] < 0.1
     assert found["gaussian_epsilon"] < 0.5

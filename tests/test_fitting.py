@@ -308,7 +308,7 @@ def test_a_ledger_that_cannot_be_written_ends_the_run_before_noise(small, book, 
 
 
 def test_learned_bounds_are_always_bounds(small, bought, monkeypatch):
-    """However few the records and however loud the noise, an answer that was paid for can be used."""
+    """However few the records and however large the noise, an answer that was paid for can be used."""
     from doublure.data.tables.opening import open_table
     from doublure.noisy_counts import Grid
     from doublure.private.mechanism import Mechanism
@@ -543,7 +543,7 @@ def test_a_stopped_run_keeps_its_state_and_goes_on(small, book, tmp_path, monkey
     assert "--resume" in str(caught.value)
     assert [signal.getsignal(watched) for watched in (signal.SIGINT, signal.SIGTERM)] == handlers
     assert (status(tmp_path / "run"), draws.count) == ("interrupted", 3)
-    assert RunFolder(tmp_path / "run").kept_step == 3  # what was learned since the last kept state is not lost
+    assert RunFolder(tmp_path / "run").kept_step == 3  # what was learned since the last checkpoint is not lost
     db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run", resume=True)
     assert draws.count <= 6
     assert closed(book) == ["interrupted", "done"]

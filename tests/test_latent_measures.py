@@ -1,4 +1,4 @@
-"""What ``benchmarks/latent.py`` says of artificial records: its classifiers and its table against known answers."""
+"""What ``benchmarks/latent.py`` says of synthetic records: its classifiers and its table against known answers."""
 
 from __future__ import annotations
 

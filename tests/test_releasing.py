@@ -1,4 +1,4 @@
-"""What leaves the house, and how a change to it is found out."""
+"""What is published, and how a change to it is found out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``benchmarks/tuning.py`` says of losses on artificial images, by which a model might be chosen."""
+"""What ``benchmarks/tuning.py`` says of losses on synthetic images, by which a model might be chosen."""
 
 from __future__ import annotations
 

@@ -392,7 +392,7 @@ def plant_at(patch: pytest.MonkeyPatch, draw: int) -> None:
 
 
 def test_less_noise_than_was_priced_never_comes_to_an_understudy(small, plans, book, fitted, tmp_path, monkeypatch):
-    """Not with the fault mended, either: what it has learned until then is gone."""
+    """Not with the fault fixed, either: what it has learned until then is gone."""
     with monkeypatch.context() as patch:
         plant_at(patch, 4)
         with pytest.raises(NotAsPriced):

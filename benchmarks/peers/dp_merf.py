@@ -69,7 +69,7 @@ def features(images: Tensor, frequencies: Tensor) -> Tensor:
 def artificial(
     images: Bytes, labels: Labels, *, data: str, epsilon: float, delta: float, size: int, seed: int
 ) -> tuple[Bytes, Labels]:
-    """Return ``size`` artificial images ``(N, 28, 28, 1)`` and their labels."""
+    """Return ``size`` synthetic images ``(N, 28, 28, 1)`` and their labels."""
     source = torch.Generator().manual_seed(seed)
     frequencies = torch.randn(SIDE * SIDE, FEATURES // 2, generator=source) / math.sqrt(SCALE[data])
     total = torch.zeros(FEATURES, CLASSES, dtype=torch.float64)

@@ -29,7 +29,7 @@ class Job:
         epsilon: ε under add/remove of one row.
         delta: δ.
         seed: For what may be seeded.
-        rows: How many artificial rows to make.
+        rows: How many synthetic rows to make.
         seconds: Of the processor, after which to come to an end: what is left of the budget goes into one last round.
         rounds: Into how many rounds a column AIM cuts its budget to begin with; the paper's is 16.
         model_mb: The largest graphical model, in MB of eight-byte cells (AIM).
@@ -59,14 +59,14 @@ def read_job(folder: Path) -> tuple[Job, Codes]:
 
 
 def write_result(folder: Path, job: Job, codes: Codes, facts: Mapping[str, Any], packages: tuple[str, ...]) -> None:
-    """Hand back artificial rows, (rows, columns) in the job's order of columns."""
+    """Hand back synthetic rows, (rows, columns) in the job's order of columns."""
     _write(folder / "artificial.csv", codes, list(job.sizes))
     named = {name: version(name) for name in packages}
     (folder / "facts.json").write_text(json.dumps({**facts, "versions": named}))
 
 
 def read_result(folder: Path) -> tuple[Codes, dict[str, Any]]:
-    """Return the artificial rows and what the peer said about itself."""
+    """Return the synthetic rows and what the peer said about itself."""
     return _read(folder / "artificial.csv"), json.loads((folder / "facts.json").read_text())
 
 

@@ -75,7 +75,7 @@ def load(name: str) -> Task:
 
 
 def scores(task: Task, artificial: pd.DataFrame, seed: int) -> dict[str, float]:
-    """Return what two classifiers, taught with these rows, reach on the real test rows."""
+    """Return what two classifiers, trained on these rows, reach on the real test rows."""
     if task.name.startswith("adult"):
         return adult.scores(task.resolved, artificial, task.test, seed)
     return _scores(task, artificial, seed)

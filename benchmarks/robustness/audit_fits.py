@@ -6,7 +6,7 @@
     python benchmarks/robustness/audit_fits.py --planted --method statistics --fits 200   # half the noise
 
 Each fit is ``doublure.fit`` with a ledger and a run folder of its own and the operating system's noise; the worlds and
-what readers take of a fit are in ``audit_worlds.py``. The first fifth of the fits teaches the reader's rule, where the
+what readers take of a fit are in ``audit_worlds.py``. The first fifth of the fits trains the reader's rule, where the
 likelihood ratio is not known, the next chooses thresholds, and the bounds rest on the others:
 
 - Clopper and Pearson's bounds on both error rates give the least ε at the claim's δ, with no assumption.

@@ -2,10 +2,10 @@
 
 Each case is a tiny data set with and without one record, the canary, and a method made so quick that it can be fitted
 thousands of times. Of each fit two readers take a few numbers. The one of the *generator* holds what is released. The
-one of the *kept state* holds all that the noise was added to: noisy tables and sums, the critic after its last step,
+one of the *checkpoint* holds all that the noise was added to: noisy tables and sums, the critic after its last step,
 the moments of its optimiser; the same guarantee covers it, and nothing that is released can show more. Both know the
 data but for the canary, the plan, and the public seed. Where the likelihood ratio is known (noisy counts and sums) the
-reader computes it; else the numbers are what a linear rule can be taught on.
+reader computes it; else the numbers are what a linear rule can be trained on.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Case:
         schema: What is public.
         data: Whether the canary is there, to what is fitted.
         settings: Of the method.
-        kept: What the reader of the kept state takes.
+        kept: What the reader of the checkpoint takes.
         generator: What the reader of the generator takes.
         fits: Fits a world.
     """

@@ -240,7 +240,7 @@ def _opened(text: str, name: str) -> Callable[[Path], object]:
 
 
 def _attacked(folder: Path) -> object:
-    """Read a run as who attacks it does: the understudy, and the state that its training kept."""
+    """Read a run as who attacks it does: the synthesizer, and the state that its training kept."""
     kept = RunFolder.open(folder)
     rows = open_data(frame(), "table").load(Schema.parse(TABLE).resolve({})).content
     critic = Inside(synthesizer_of(kept), kept.load()).critic

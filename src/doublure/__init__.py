@@ -1,4 +1,4 @@
-"""doublure: private data goes in, an artificial understudy comes out, with a guarantee that means what it says.
+"""doublure: private data goes in, a synthesizer comes out, with a guarantee that means what it says.
 
 Example:
     >>> import doublure as db

@@ -3,7 +3,7 @@
 ::
 
     DoublureError
-    ├── InputError                 exit 2   the user can mend it
+    ├── InputError                 exit 2   the user can fix it
     │   ├── SchemaError                     the schema file
     │   ├── DataError                       the private (or public) data
     │   ├── SettingError                    a flag, a setting, an argument
@@ -75,7 +75,7 @@ class DoublureError(Exception):
 
 
 class InputError(DoublureError):
-    """Something the user gave is wrong and can be mended."""
+    """Something the user gave is wrong and can be fixed."""
 
     code = "input"
 

@@ -154,7 +154,7 @@ class Guarantee(BaseModel):
 
     @property
     def about(self) -> dict[str, str]:
-        """What every file of artificial records carries."""
+        """What every file of synthetic records carries."""
         return {"doublure": __version__, "watermark": self.watermark, "guarantee": self.sentence}
 
     def with_public_labels(self, *, shared_people: bool) -> Guarantee:

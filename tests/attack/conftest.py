@@ -1,4 +1,4 @@
-"""Worlds to attack: one whose release repeats what was seen, one whose release knows nothing of it."""
+"""Attack data: one whose release repeats what was seen, one whose release knows nothing of it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def copier():
 
 @pytest.fixture(scope="session")
 def make_world(attack_schema):
-    """Return a world; ``honest`` releases fresh rows, otherwise the seen ones are released."""
+    """Return attack data; ``honest`` releases fresh rows, otherwise the seen ones are released."""
 
     def made(*, honest: bool, n: int = 300, claim: Claim = DP, **more):
         seen, unseen = draw(n, 1), draw(2 * n, 2)

@@ -1,4 +1,4 @@
-"""A student of real pictures gives them back; one that was not taught does not. The private student is private."""
+"""A classifier trained on real pictures gives them back; an untrained one does not. The private one is private."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_students_give_back_what_they_learned(found):
 
 
 def test_students_of_real_images_learn_from_all_that_the_fit_saw(no_claim, monkeypatch):
-    """Targets are as few as the holdout has; a student who saw no more would give back less than a real one."""
+    """Targets are as few as the holdout has; a classifier that saw no more would give back less than a real one."""
     schema, learned = Schema.parse(SCHEMA).resolve({}), []
     sides = [(pictures(n, seed), np.arange(n)) for n, seed in ((90, 1), (48, 2))]
     few = world_of(schema, no_claim, *sides, lambda n, seed: pictures(n, 3))
@@ -142,7 +142,7 @@ def test_what_cannot_be_inverted_is_not(make_world):
 
 @pytest.mark.parametrize("seen", [60, 1])
 def test_one_class_teaches_nobody_to_tell_people_apart(no_claim, seen):
-    """A holdout of a single class has no strangers: it is said, in place of the classifier's own complaint."""
+    """A holdout of a single class has no other people: it is said, in place of the classifier's own complaint."""
     schema, every = Schema.parse(SCHEMA).resolve({}), pictures(400, 1)
     alike = every.take(np.flatnonzero((every.labels == "a").to_numpy())[:60])
     own = (pictures(60, 3), np.arange(60)) if seen > 1 else (alike.take(np.arange(20)), np.arange(20))

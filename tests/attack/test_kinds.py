@@ -72,7 +72,7 @@ def test_copies_are_found_whatever_the_kind(found):
 
 
 class Copier:
-    """An understudy that hands out what it has seen, each record often enough for none to be left out."""
+    """A synthesizer that hands out what it has seen, each record often enough for none to be left out."""
 
     def __init__(self, content):
         self.content = content
@@ -82,7 +82,7 @@ class Copier:
 
 
 def by_heart(student, lesson, classes, test, n_classes, seed, progress=None):
-    """A student that is sure of what it has seen, and of nothing else."""
+    """A classifier that is sure of what it has seen, and of nothing else."""
     known = {image.tobytes(): code for image, code in zip(lesson.images, classes, strict=True)}
     codes = [known.get(image.tobytes()) for image in test.images]
     return np.stack([np.full(n_classes, 1 / n_classes) if code is None else np.eye(n_classes)[code] for code in codes])

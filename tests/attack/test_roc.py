@@ -41,7 +41,7 @@ def test_rates_are_given_only_where_others_suffice():
 
 
 def test_a_threshold_lets_no_more_strangers_through_than_it_says():
-    """Of 1,000 strangers ten score above 989, which is 1 in 100; who scores as high is not found yet."""
+    """Of 1,000 non-members ten score above 989, which is 1 in 100; who scores as high is not found yet."""
     found = roc.roc(np.array([988.0, 989.0, 989.5, 990.0]), np.arange(1000.0))
     assert found.at[0].value == 0.5
 

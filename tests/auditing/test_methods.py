@@ -45,7 +45,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def public_generator(tmp_path_factory):
-    """Return the folder of a generator of the worst case's rows, taught on rows that are nobody's."""
+    """Return the folder of a generator of the worst case's rows, trained on rows that are nobody's."""
     folder = tmp_path_factory.mktemp("worst") / "public"
     provenance = {"data": "coins thrown by a program", "people": "nobody at all", "licence": "CC0"}
     rows = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (60, 3)).astype(bool), columns=list("abc"))

@@ -127,7 +127,7 @@ def test_the_verb_writes_its_page_inside(files, capsys):
 
 
 def test_more_than_is_claimed_ends_with_four(files, sides, capsys, monkeypatch):
-    """The mutant: an understudy that hands out what it has seen, under a claim of ε = 2."""
+    """The mutant: a synthesizer that hands out what it has seen, under a claim of ε = 2."""
     run, data = files
     leak = sides[0]
 

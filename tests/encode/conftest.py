@@ -12,7 +12,7 @@ from doublure.encode.table import TableEncoder
 
 @pytest.fixture(scope="session")
 def soft_rows() -> Callable[..., torch.Tensor]:
-    """Rows as an untaught generator might make them."""
+    """Rows as an untrained generator might make them."""
 
     def made(encoder: TableEncoder, n: int, seed: int, spread: float = 3) -> torch.Tensor:
         source = torch.Generator().manual_seed(seed)

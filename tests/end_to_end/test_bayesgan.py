@@ -210,7 +210,7 @@ def test_labelling_by_hand(world, run, doublure):
     code, said = run("label", "public", world / "run", world / "d.npz", *words, "-o", world / "seen.npz")
     assert (code, said["error"]["code"]) == (2, "input")
     code, said = run("label", "public", world / "run", world / "nowhere.npz", *words, "-o", world / "task")
-    assert (code, said["error"]["message"]) == (2, "is not empty")  # before anything is read or taught
+    assert (code, said["error"]["message"]) == (2, "is not empty")  # before anything is read or trained
     code, said = run("label", "public", world / "run", world / "nowhere.npz", *words, "-o", world / "none" / "a.npz")
     assert (code, "cannot be written" in said["error"]["message"]) == (2, True)
     code, said = run("label", "out", world / "run", "-n", 3, "-o", world / "task")

@@ -250,7 +250,7 @@ class Case:
         assert ledger.spent.epsilon == charged, where
 
     def hold_to_its_end(self, where: object) -> None:
-        """It ended inside one reservation, all of it spent, no noise repeated, and the understudy plays."""
+        """It ended inside one reservation, all of it spent, no noise repeated, and the synthesizer samples."""
         import doublure as db
 
         self.hold_the_ledger_to_the_truth(where)

@@ -135,7 +135,7 @@ class Killed(Exception):
 
 @pytest.mark.parametrize("generator", ["conv", "lstm"])
 def test_a_run_that_was_cut_off_goes_on(tmp_path, ledger, generator):
-    """Fresh noise, from the kept state; which days of a meter are used is drawn anew."""
+    """Fresh noise, from the checkpoint; which days of a meter are used is drawn anew."""
     made, normal, draws = plan(generator_type=generator), OsKeyedNoise.normal, []
 
     def ending(source, size, std):

@@ -119,11 +119,11 @@ def test_trials_and_pairs_are_different_records(monkeypatch):
     trials, pairs = asked
     assert (len(trials), len(pairs)) == (RULE.trials, RULE.pairs)
     assert not trials & pairs
-    assert trials | pairs <= {row.tobytes() for row in real}  # holes around artificial records would say nothing
+    assert trials | pairs <= {row.tobytes() for row in real}  # holes around synthetic records would say nothing
 
 
 def test_an_estimate_is_what_the_slow_way_gives():
-    """Each drawn real record's nearest artificial ones taken away, and both densities by hand."""
+    """Each drawn real record's nearest synthetic ones taken away, and both densities by hand."""
     artificial, real = clouds(5, n=60, real=40, width=2)
     rule = Rule(pairs=20, features="points", artificial=60, seed=3)
     found = estimate(artificial, real, rule)
@@ -141,7 +141,7 @@ def test_an_estimate_is_what_the_slow_way_gives():
 
 
 def test_memorised_records_lose_more():
-    """Artificial records that sit on the real ones leave a larger hole than those that do not."""
+    """Synthetic records that sit on the real ones leave a larger hole than those that do not."""
     artificial, real = clouds(3, n=400, real=200, width=8)
     learned = np.concatenate([artificial[:200], real + 0.01 * artificial[200:]])
     near = {name: Neighbourhood(each, 40) for name, each in (("free", artificial), ("by heart", learned))}
@@ -190,7 +190,7 @@ def test_a_k_that_is_not_what_the_rule_asks_for_is_in_the_claim(found):
 
 
 def test_k_is_chosen_by_as_many_real_records_as_artificial_ones(monkeypatch):
-    """More of them would lie closer together, and seem further from the artificial ones."""
+    """More of them would lie closer together, and seem further from the synthetic ones."""
     compared = []
 
     def divergence(real, artificial, *, named):
@@ -203,7 +203,7 @@ def test_k_is_chosen_by_as_many_real_records_as_artificial_ones(monkeypatch):
     assert compared == [(300, 300)]
 
 
-# -- of an understudy --------------------------------------------------------------------------------------------------
+# -- of a synthesizer --------------------------------------------------------------------------------------------------
 
 
 class Painter:
@@ -234,7 +234,7 @@ def test_of_images(monkeypatch, features, width):
     )
     (lesson,) = lessons
     assert (found.features, found.width, found.pairs) == (features, width, 30)
-    # A student learns from other images than those that are measured.
+    # A classifier learns from other images than those that are measured.
     assert [np.array_equal(lesson.images, Painter().sample(200, seed=seed).images) for seed in (1, 2)] == [False, True]
 
 

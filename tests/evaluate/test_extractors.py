@@ -78,7 +78,7 @@ def test_a_command_line_names_an_extractor():
 
 
 class Lite(nn.Module):
-    """Stands in for EfficientNet-lite0: one convolution on images of the size that it was taught with."""
+    """Stands in for EfficientNet-lite0: one convolution on images of the size that it was trained on."""
 
     def __init__(self):
         super().__init__()

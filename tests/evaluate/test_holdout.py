@@ -1,4 +1,4 @@
-"""What tests artificial records: a holdout as it is, or a quarter of the fitted ones, whole units at a time."""
+"""What tests synthetic records: a holdout as it is, or a quarter of the fitted ones, whole units at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evaluating images: figures between two natural comparisons, students that learn, real images on the page alone."""
+"""Evaluating images: figures between two natural comparisons, classifiers that learn, real images on the page alone."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_student_learns_and_repeats_itself(student):
     chances = students.predict(student, lesson, np.arange(120) % 3, test, 4, seed=5)
     assert chances.shape == (60, 4)
     assert np.allclose(chances.sum(1), 1)
-    assert (chances[:, 3] == 0).all()  # a class that was never taught
+    assert (chances[:, 3] == 0).all()  # a class that was not in the training set
     assert (chances.argmax(1) == np.arange(60) % 3).mean() > 0.9
     assert np.array_equal(chances, students.predict(student, lesson, np.arange(120) % 3, test, 4, seed=5))
 
@@ -63,7 +63,7 @@ def test_a_seed_of_any_size_will_do():
 
 
 def test_images_that_come_class_by_class_are_measured_as_any_others(schema, monkeypatch):
-    """As folders bring them. Cut in halves as they come, the first would teach half the classes."""
+    """As folders bring them. Cut in halves as they come, the first would hold half the classes."""
     monkeypatch.setattr("doublure.measures.images.distribution_metrics.MOST", 60)
     taught, sight = [], students.sight
     monkeypatch.setattr(
@@ -100,7 +100,7 @@ def test_good_images_teach_and_wrong_labels_do_not(schema, evaluation):
     turned = Images(images=wrong.images, labels=wrong.labels.iloc[np.roll(np.arange(120), 1)].reset_index(drop=True))
     bad = evaluate_images(schema, turned, made(150, 2), made(60, 3), students=("logistic",))
     assert bad.students[0].accuracy.value < 0.2
-    assert bad.verdict.warnings  # class means teach more
+    assert bad.verdict.warnings  # classifiers learn more from class means
     assert bad.pixels[0].value > 5 * evaluation.pixels[0].value
 
 
@@ -125,7 +125,7 @@ def test_resemblance_is_measured_in_a_named_space(schema, evaluation):
 
 
 def test_resemblance_is_measured_in_any_features(schema):
-    """Whichever they are, their name stands in every figure's name; only chances are always a student's."""
+    """Whichever they are, their name stands in every figure's name; only chances are always a classifier's."""
     means = extractors.Extractor(name="row means", see=lambda images: images.images.mean(axis=2)[..., 0].astype(float))
     sets = [made(60, 1), made(80, 2), made(60, 3)]
     found = {score.key: score for score in evaluate_images(schema, *sets, students=(), extractor=means).resemblance}
@@ -143,7 +143,7 @@ def test_resemblance_is_measured_in_any_features(schema):
 
 
 def test_students_are_what_was_fixed_beforehand():
-    """Figures of different days stand beside one another only if the students that made them are the same."""
+    """Figures of different days stand beside one another only if the classifiers that made them are the same."""
     fixed = {"EPOCHS": 10, "LEAST_STEPS": 200, "BATCH": 128, "RATE": 1e-3, "_TREES": 100, "_ROUNDS": 100}
     assert {name: getattr(students, name) for name in fixed} == fixed
     lesson, codes = made(60, 1), np.arange(60) % 3

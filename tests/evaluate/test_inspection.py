@@ -51,7 +51,7 @@ def nothing(pixels, codes, rng):
 
 @dataclass(frozen=True)
 class Pretended:
-    """An understudy that draws glyphs, which something may have been done to."""
+    """A synthesizer that draws glyphs, which something may have been done to."""
 
     schema: Any
     broken: Any = nothing
@@ -111,7 +111,7 @@ def blanks(pixels, codes, rng):
 
 @pytest.fixture(scope="module", autouse=True)
 def quick():
-    """Let the student of alterations learn from fewer images: glyphs are simple."""
+    """Let the classifier of alterations learn from fewer images: glyphs are simple."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(alterations, "FEWEST", 1_000)
         yield

@@ -1,4 +1,4 @@
-"""How far labels that came back get a student, beside as many real ones."""
+"""The accuracy that labels that came back give a classifier, beside as many real ones."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_right_labels_teach_as_much_as_real_images_and_wrong_ones_nothing(schema
     assert [each.labels for each in right.points] == [10, 30, 100, 150]
     assert right.tested == 100
     assert right.points[-1].artificial.value == 1
-    assert [each.real is None for each in right.points] == [False, False, False, True]  # 100 real ones teach
+    assert [each.real is None for each in right.points] == [False, False, False, True]  # 100 real ones are for training
     wrong = label_curve(labelled(150, wrong=1.0), schema, real(200), student="logistic")
     assert wrong.points[-1].artificial.value == 0
     assert [each.real for each in wrong.points] == [each.real for each in right.points]

@@ -104,7 +104,7 @@ def test_a_kept_aside_holdout_is_not_apologised_for(good):
 
 def test_a_badly_served_group_is_found(schema, real, holdout, drawn):
     artificial = drawn(900, 3)
-    # Artificial rows of members have their labels turned round.
+    # Synthetic rows of members have their labels turned round.
     turned = np.where(artificial["label"] == "yes", "no", "yes")
     artificial["label"] = np.where(artificial["member"], turned, artificial["label"])
     found = evaluate_table(schema, artificial, real, holdout)

@@ -1,4 +1,4 @@
-"""The training loop, and what it moves: networks, optimisers, the average, the kept state."""
+"""The training loop, and what it moves: networks, optimisers, the average, the checkpoint."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def gradients(adversaries, number):
 
 
 class Teacher:
-    """Teaches nothing, and counts."""
+    """Trains nothing, and counts."""
 
     def __init__(self, adversaries, steps, taken=0, told=None):
         self.size, self.steps, self.taken, self.told = len(adversaries.flat), steps, taken, told
@@ -224,7 +224,7 @@ def test_states_and_lines_are_kept_on_the_way(world):
     assert int(memory.kept["iterations"][0]) == 3
 
 
-# -- what is kept and taken up again -----------------------------------------------------------------------------------
+# -- checkpoints -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["adam", "sgd", "rmsprop"])

@@ -74,7 +74,7 @@ def test_closest_counts_are_counts(counts, total, seed):
     assert (np.diff(found[order][same]) >= 0).all()
 
 
-# -- closest counts ----------------------------------------------------------------------------------------------------
+# -- projection of counts onto the simplex -----------------------------------------------------------------------------
 
 
 def likeliest_by_force(counts, variances, total):

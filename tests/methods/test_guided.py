@@ -76,7 +76,7 @@ def test_a_critic_may_look_at_all():
     few = db.Schema.parse(TEXT.replace("60000", "600"))
     assert plan(few, critic_share=0.2).settings.critic_lot == 600
     assert plan(critic_share=0.2).settings.critic_lot == 1_000
-    assert plan().settings.critic_lot is None  # nothing is settled that is not used
+    assert plan().settings.critic_lot is None  # no default is resolved that is not used
 
 
 @pytest.mark.parametrize("critic", [0.01, 0.3, 0.9])

@@ -134,7 +134,7 @@ def test_an_empty_class_teaches_hardly_anything():
     assert torch.isfinite(nothing.weights).all()
 
 
-# -- teaching ----------------------------------------------------------------------------------------------------------
+# -- training ----------------------------------------------------------------------------------------------------------
 
 
 def teaching_of(digits, total, **changes):

@@ -98,7 +98,7 @@ def waves(n=400):
 
 @pytest.mark.parametrize(("generator", "critic"), [("conv", "mlp"), ("lstm", "conv")])
 def test_an_understudy_learns_each_attributes_profile(tmp_path, generator, critic):
-    """Loud noise, seventy steps: the profile of each phase is there, and they are told apart."""
+    """Large noise, seventy steps: the profile of each phase is there, and they are told apart."""
     torch.set_num_threads(1)
     made = db.plan(
         Schema.parse(WAVES), method="dpgan", epsilon=50.0, delta=1e-3, accountant="rdp", steps=70, lot_size=100,
@@ -115,7 +115,7 @@ def test_an_understudy_learns_each_attributes_profile(tmp_path, generator, criti
 
 
 def test_learning_rates_fall_with_the_iteration_alone(world):
-    """Geometric, to a tenth at the end, and taken up where a run was cut off; other kinds keep theirs, unless asked."""
+    """Geometric, to a tenth at the end, and resumed where a run was cut off; other kinds keep theirs, unless asked."""
     own = plan("dpgan", steps=100, n_critic=2).settings
     assert [own.rate_left(number) for number in (0, 25, 50)] == pytest.approx([1, 0.1**0.5, 0.1])
     assert world.settled("dpgan").rate_left(50) == 1

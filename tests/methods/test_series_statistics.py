@@ -1,4 +1,4 @@
-"""``statistics`` on time series: what it plans, what it releases, and that its understudies resemble the data."""
+"""``statistics`` on time series: what it plans, what it releases, and that its synthesizers resemble the data."""
 
 from __future__ import annotations
 
@@ -267,7 +267,7 @@ class Refused(Exception):
 
 
 def test_an_interrupted_run_draws_no_noise_twice(tmp_path, monkeypatch):
-    """Killed while it learns; resumed, it takes up both releases."""
+    """Killed while it learns; resumed, it restores both releases."""
     ledger = db.Ledger.create(tmp_path / "l", dataset="days", epsilon=5000.0, delta=0.5)
     plan, counted, fit_chain = planned(fit_steps=10), [], step_tables.fit_chain
     released = Mechanism.release

@@ -1,4 +1,4 @@
-"""``statistics`` from end to end: what it plans, what it releases, and that its understudies resemble the data."""
+"""``statistics`` from end to end: what it plans, what it releases, and that its synthesizers resemble the data."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def planned(schema: db.Schema, epsilon: float = EPSILON, accountant: Any = "rdp"
 
 
 def fitted(schema: db.Schema, folder: Any, frame: pd.DataFrame | None = None, **settings: Any) -> Any:
-    """Return the understudy of the made-up table, with a ledger of its own."""
+    """Return the synthesizer of the made-up table, with a ledger of its own."""
     torch.set_num_threads(1)
     plan = planned(schema, **settings)
     book = db.Ledger.create(folder / f"{len(list(folder.iterdir()))}.ledger", dataset="people", epsilon=1e6, delta=0.1)
@@ -120,7 +120,7 @@ def loaded(schema: db.Schema, frame: pd.DataFrame) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The understudy of all columns."""
+    """The synthesizer of all columns."""
     return fitted(schema_of(), tmp_path_factory.mktemp("whole"), epsilon=10.0, fit_steps=400)
 
 

@@ -1,4 +1,4 @@
-"""What a public generator leaves out of images, as noise: its covariance, its loudness, its place in a generator."""
+"""What a public generator leaves out of images, as noise: its covariance, its scale, its place in a generator."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from doublure.networks.sizes import detail_noise
 
 
 def coloured(size, shape, seed=0):
-    """Images of noise whose coefficients are loud where they are coarse, and whose channels go together."""
+    """Images of noise whose coefficients are large where they are coarse, and whose channels go together."""
     draw = np.random.default_rng(seed)
     own, common = draw.standard_normal((size, *shape)), draw.standard_normal((size, 1, *shape[1:]))
     loudness = 1 / (1 + np.add.outer(np.arange(shape[1]), np.arange(shape[2])))
@@ -67,7 +67,7 @@ def test_loudness_is_even_between_nothing_and_all():
 
 
 def test_busy_places_get_more_and_even_ones_little():
-    """What was left out was loud where images were busy, and so is what takes its place."""
+    """What was left out was large where images were busy, and so is what takes its place."""
     made = torch.zeros(400, 1, 16, 16)
     made[..., 8:] = torch.tensor([0.6, -0.6]).repeat(4)
     images = made + coloured(400, (1, 16, 16)) * torch.where(torch.arange(16) > 7, 1.0, 0.05)

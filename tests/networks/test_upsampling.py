@@ -1,4 +1,4 @@
-"""The generator that a mean embedding teaches: of any size, each image by itself, public weights to start with."""
+"""The generator that is fitted to a mean embedding: of any size, each image by itself, public weights to start with."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 With the score v·(clip(f(x)) + η) + b, neither ∂D/∂x nor the derivative with respect to any weight of f, or to b,
 contains η. Two draws of noise give the same gradients bit for bit, whatever σ is; so a critic's weights, and the
-generator taught by them, are as they would be without noise, the last layer apart. ``noisecritic`` therefore has no
+generator trained by them, are as they would be without noise, the last layer apart. ``noisecritic`` therefore has no
 kind but ``empirical`` (Triastcyn & Faltings 2018, Theorem 2 and its corollary, do not hold).
 """
 

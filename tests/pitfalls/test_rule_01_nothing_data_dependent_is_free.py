@@ -170,7 +170,7 @@ def test_what_is_bought_is_among_the_accesses_and_in_the_price(plan):
 
 
 def check_all_follows_from_released_tables(lab):
-    """With the noisy tables frozen, groups, log, kept state and generator are the same for every neighbour."""
+    """With the noisy tables frozen, groups, log, checkpoint and generator are the same for every neighbour."""
     base = lab.people()
     kept = lab.count(base)
     for frame in (*(lab.with_unit(base, record) for record in lab.ODD_RECORDS.values()), lab.without_unit(base, "p3")):

@@ -86,7 +86,7 @@ def breaches(text):
 
 
 def test_code_outside_the_core_takes_whole_steps_and_no_parts():
-    # doctor makes noise on made-up numbers. Attacks, who teach students of their own, take whole steps like all others.
+    # doctor makes noise on made-up numbers. Attacks, which train their own classifiers, take whole steps like others.
     files = [path for path in SOURCE.rglob("*.py") if not {"private", "doctor.py"} & set(path.parts)]
     assert len(files) > 40
     assert any(path.name == "target_models.py" for path in files)

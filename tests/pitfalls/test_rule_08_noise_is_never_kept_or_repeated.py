@@ -612,7 +612,7 @@ def check_a_stopped_release_is_drawn_once(lab, patch, plan, folder):
         fit("before", drawn, (counts.Counts, "answer", stopped), resume=False)
     assert not draws
     stopped_state = kept.read_bytes()
-    for end, raised in ((stopped, Interrupted), (killed, Killed)):  # before it could be taken up
+    for end, raised in ((stopped, Interrupted), (killed, Killed)):  # before it could be used
         with pytest.raises(raised):
             fit("before", drawn, (fitting, "encoded_records", end))
     with pytest.raises(Killed):

@@ -29,7 +29,7 @@ def turned(frame):
 
 
 def conditions(lab, patch, frame, like=None, schema=None):
-    """Return the conditions that the generator is taught with, and the trace."""
+    """Return the conditions that the generator is trained on, and the trace."""
     drawn, draw = [], TableEncoder.draw_conditions
 
     def watched(encoder, n, rng, fixed=None):

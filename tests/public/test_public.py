@@ -146,7 +146,7 @@ def test_a_seed_makes_it_repeatable(letters, tmp_path):
 )
 def test_one_that_is_cut_off_goes_on(letters, tmp_path, monkeypatch, objective, stage):
     class Stops:
-        """Listens, and asks to stop after a few steps of a stage."""
+        """Receives progress events, and asks to stop after a few steps of a stage."""
 
         def __init__(self):
             self.name = ""
@@ -200,7 +200,7 @@ def test_who_is_resumed_by_another_process_stops(letters, tmp_path):
     other = []
 
     class Resumes:
-        """Listens; once the first has begun, another process goes on with its fit."""
+        """Receives progress events; once the first has begun, another process goes on with its fit."""
 
         def stage(self, name, total=None):
             if name == "teach the autoencoder" and not other:

@@ -77,14 +77,14 @@ class White(Protocol):
 
 
 class Fitted(Protocol):
-    """An understudy that was fitted again, for an attack."""
+    """A synthesizer that was fitted again, for an attack."""
 
     @property
     def white(self) -> White:
         """Its internals."""
 
     def sample(self, n: int, seed: int) -> Any:
-        """Return artificial records."""
+        """Return synthetic records."""
 
 
 Refit: TypeAlias = Callable[[Any, int], Fitted]
@@ -98,17 +98,17 @@ class World:
     Attributes:
         schema: Every fact known.
         claim: What was claimed.
-        taught: All records that the fit has seen, at most ``MOST_TARGETS``: what a student of real records learns from.
+        taught: All records that the fit has seen, at most ``MOST_TARGETS``: to train a classifier on real records.
         seen: Targets that the fit has seen: as many of those as ``unseen`` holds.
         unseen: Records of the same kind that it never saw; the attacker is to tell both apart.
         reference: Other records that it never saw, which the attacker holds.
-        sample: A number and a seed to artificial records.
+        sample: A number and a seed to synthetic records.
         white: Internals, for attacks that look inside.
         refit: Fits again, for attacks that do.
         crafted: Makes records drawn uniformly over what the schema allows, for attacks that plant some.
         seed: Fixes every random choice.
         shadows: How many times attacks fit again.
-        progress: Who listens.
+        progress: Receives progress events.
     """
 
     schema: ResolvedSchema
@@ -127,7 +127,7 @@ class World:
 
     @cached_property
     def released(self) -> Any:
-        """The artificial records that attackers hold: as many as were seen, and at least a thousand."""
+        """The synthetic records that attackers hold: as many as were seen, and at least a thousand."""
         return self.sample(min(MOST_ARTIFICIAL, max(1000, len(self.seen))), self.seed)
 
     @cached_property
@@ -137,7 +137,7 @@ class World:
 
     @cached_property
     def to_artificial(self) -> tuple[Floats, Floats]:
-        """How far each target is from the nearest artificial record: ``(n,)`` of those seen, ``(m,)`` of those not."""
+        """How far each target is from the nearest synthetic record: ``(n,)`` of those seen, ``(m,)`` of those not."""
         return self._far_from(self.artificial)
 
     @cached_property
@@ -146,7 +146,7 @@ class World:
         return self._far_from(self.reference.points)
 
     def with_targets(self, most: int) -> World:
-        """Return the same world with at most so many targets on either side, drawn uniformly."""
+        """Return the same attack data with at most so many targets on either side, drawn uniformly."""
         rng = self.random(0)
         sides = [side.take(_some(side.unit, np.arange(len(side)), most, rng)) for side in (self.seen, self.unseen)]
         return replace(self, seen=sides[0], unseen=sides[1])
@@ -170,14 +170,14 @@ def world_of(
     seed: int = 0,
     **more: Any,
 ) -> World:
-    """Set up a world: equally many targets on both sides, half of what was never seen for the attacker.
+    """Set up the attack data: equally many targets on both sides, half of what was never seen for the attacker.
 
     Args:
         schema: Every fact known.
         claim: What was claimed.
         seen: The records that the fit has seen, and the unit of each.
         unseen: Records that it has not, likewise.
-        sample: A number and a seed to artificial records.
+        sample: A number and a seed to synthetic records.
         seed: Fixes every random choice.
         more: Further fields of :class:`World`.
 

@@ -1,6 +1,6 @@
 """A white-box audit of the production trainer.
 
-The attacker's story: I see every noised gradient that leaves :class:`doublure.private.critic_steps.CriticSteps`, and I
+The threat model: I see every noised gradient that leaves :class:`doublure.private.critic_steps.CriticSteps`, and I
 chose the data. In one world every record's gradient is zero; in the other there is one more record whose gradient is
 enormous and points along a direction that I know. From what leaves the mechanism I guess which world it was. If I guess
 better than the claimed (ε, δ) allows, the claim is false: the noise is too small, the clip too wide, or more steps were
@@ -103,7 +103,7 @@ def audit_trainer(
         runs: Runs a world for the bounds; as many again are used to choose the threshold.
         confidence: Of the bounds.
         max_grad_norm: C.
-        progress: Who listens.
+        progress: Receives progress events.
 
     Returns:
         The bounds beside the claim.

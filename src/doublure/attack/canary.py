@@ -69,7 +69,7 @@ def judged(world: World, scores: Floats, inside: np.ndarray[tuple[int], np.dtype
     """Return what guesses on the highest and the lowest quarter of the scores show.
 
     Args:
-        world: What was attacked.
+        world: The attack data.
         scores: ``(m,)`` high for what seems to have been in.
         inside: ``(m,)`` what was.
     """

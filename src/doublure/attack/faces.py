@@ -1,4 +1,4 @@
-"""Is there a face in a picture? What two detectors say that others have taught, where they are installed.
+"""Is there a face in a picture? What two detectors say that others have trained, where they are installed.
 
 Both come with the extra ``audit-images``: OpenCV 4's cascade (Viola and Jones 2001), and MTCNN (Zhang et al. 2016) with
 the weights that FaceNet's users know, which OpenCV runs as well.

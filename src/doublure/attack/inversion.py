@@ -1,9 +1,9 @@
 """What does a classifier give back of those it learned from? MI-Face (Fredrikson, Jha, Ristenpart 2015).
 
 The attacker has a classifier and the name of a person, and looks for the picture that the classifier is surest of. As
-in Triastcyn & Faltings 2019, §5.4, three students are attacked: one taught with real pictures, one with artificial
-ones, one with real ones under differential privacy at ε < 1. What comes back is looked at by a model of identity that
-was taught with other pictures of the same people, and by a face detector where one is installed.
+in Triastcyn & Faltings 2019, §5.4, three classifiers are attacked: one trained on real pictures, one on synthetic
+ones, one on real ones under differential privacy at ε < 1. What comes back is looked at by a model of identity that
+was trained on other pictures of the same people, and by a face detector where one is installed.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Identity:
 
     Attributes:
         chances: ``(N, D)`` pixels to ``(N, K)`` probabilities.
-        threshold: How sure it has to be; strangers pass it in one of a hundred comparisons.
+        threshold: How sure it has to be; images of other people pass it in one of a hundred comparisons.
         accuracy: How often it is right on pictures that it has not seen.
     """
 
@@ -79,7 +79,7 @@ class Identity:
 
 
 def attack(world: World) -> AttackResult:
-    """Attack students by inversion."""
+    """Attack classifiers by inversion."""
     schema = world.schema
     if not isinstance(schema, ImageSchema) or schema.label is None:
         return skipped(STORY, world.claim, "only labelled images teach a classifier to be inverted")
@@ -110,7 +110,7 @@ def tensors(schema: ImageSchema, images: Images) -> tuple[Tensor, Tensor]:
 
 
 def _taught(world: World, schema: ImageSchema, name: str) -> nn.Sequential:
-    """Return one of the four students."""
+    """Return one of the four classifiers."""
     import torch
 
     source = torch.Generator().manual_seed(world.seed)
@@ -124,11 +124,11 @@ def _taught(world: World, schema: ImageSchema, name: str) -> nn.Sequential:
 
 
 def invert(student: nn.Module, classes: Labels, shape: tuple[int, int, int], steps: int = _STEPS) -> Floats:
-    """Return ``(K, D)`` images in [0, 1] that a student is sure of, one for each class.
+    """Return ``(K, D)`` images in [0, 1] that a classifier is sure of, one for each class.
 
-    MI-Face (algorithm 1) minimises 1 − f_y(x) by gradient steps until it falls below γ. Going on makes the student
+    MI-Face (algorithm 1) minimises 1 − f_y(x) by gradient steps until it falls below γ. Going on makes the classifier
     surer and faces worse. Steps are of equal length, because a sure softmax has next to no gradient; and gradients are
-    smoothed, because a student takes noise for a face as well.
+    smoothed, because a classifier takes noise for a face as well.
 
     Args:
         student: ``(B, D) -> (B, K)`` logits.
@@ -164,10 +164,10 @@ def _smoothed(pixels: Tensor, shape: tuple[int, int, int]) -> Tensor:
 
 
 def identity_of(world: World) -> Identity:
-    """Return a model of identity taught with pictures that no student saw: the attacker's own ones.
+    """Return a model of identity trained on pictures that no classifier saw: the attacker's own ones.
 
-    Eigenfaces (Turk and Pentland 1991) and a linear model; strangers' pictures among those that were kept aside give
-    the threshold.
+    Eigenfaces (Turk and Pentland 1991) and a linear model; other people's pictures among those that were kept aside
+    give the threshold.
     """
     from sklearn.decomposition import PCA
     from sklearn.linear_model import LogisticRegression

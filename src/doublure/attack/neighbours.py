@@ -1,4 +1,4 @@
-"""Whose neighbours are the artificial records? Not a privacy measure: a look for copies.
+"""Whose neighbours are the synthetic records? Not a privacy measure: a look for copies.
 
 Distance to the closest record (DCR) and the ratio of the nearest to the second nearest (NNDR) are common in the trade.
 They pass where records leak, because the average says nothing of those who stand apart (Yao et al. 2025), and to
@@ -69,8 +69,8 @@ def attack(world: World) -> AttackResult:
 def _nearer(far: tuple[Floats, Floats], who: tuple[Rows, Rows]) -> tuple[float | None, Interval | None]:
     """Return the share that is nearer to the first of two sets, and its interval at 95 %.
 
-    Artificial records with the same nearest neighbour fall together: each real record is one draw, however many
-    artificial ones are near it. The interval is Wilson's for as many draws as they are worth (Kish 1965).
+    Synthetic records with the same nearest neighbour fall together: each real record is one draw, however many
+    synthetic ones are near it. The interval is Wilson's for as many draws as they are worth (Kish 1965).
 
     Args:
         far: Distances ``(n,)`` to the nearest of either set; ties are left out.

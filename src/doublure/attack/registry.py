@@ -83,7 +83,7 @@ def run(world: World, wanted: Sequence[str]) -> tuple[AttackResult, ...]:
     """Make attacks, one after the other.
 
     Args:
-        world: What is attacked.
+        world: The attack data.
         wanted: Their names, or groups of them.
 
     Raises:

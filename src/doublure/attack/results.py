@@ -1,6 +1,6 @@
 """What an attack says: a figure, how sure it is, what is good, and what the attacker knew.
 
-Every figure stands beside that of somebody who does not look at the artificial records. Where it is the same, nothing
+Every figure stands beside that of somebody who does not look at the synthetic records. Where it is the same, nothing
 was shown; that is no proof that nothing can be.
 """
 
@@ -132,11 +132,11 @@ class AttackResult(Result):
     """What one attack found. Computed on real data: internal.
 
     Attributes:
-        story: Who attacked, and how.
+        story: The threat model.
         measure: What the value is.
         value: The figure; null where the attack could not be made.
         interval: Where it lies at 95 %.
-        baseline: The figure of somebody who does not look at the artificial records.
+        baseline: The figure of somebody who does not look at the synthetic records.
         good: What is good, in words.
         rates: Further shares.
         roc: What the attacker traded between hits and false alarms, for membership.
@@ -197,7 +197,7 @@ def skipped(story: Story, claim: Claim, why: str, **more: Any) -> AttackResult:
     """Return the result of an attack that was not made.
 
     Args:
-        story: Which.
+        story: Its threat model.
         claim: What was claimed.
         why: A reason that goes on after "because".
         more: Further fields.

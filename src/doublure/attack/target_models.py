@@ -1,7 +1,7 @@
-"""The models that inversion attacks: students of images, taught plainly or with differentially private gradients.
+"""The models that inversion attacks: classifiers of images, trained plainly or with differentially private gradients.
 
 They are the papers' (Triastcyn & Faltings 2019, §5.4): perceptrons with 1000 and 300 units on pixels, 64-32-10 on the
-64 features of a stacked denoising autoencoder. The private one is taught by DP-SGD (Abadi et al. 2016) on full batches,
+64 features of a stacked denoising autoencoder. DP-SGD (Abadi et al. 2016) trains the private one on full batches,
 by the mechanism that ``dpgan`` uses and not by a copy. It is a comparison for an internal report; nothing of it is
 released.
 """
@@ -46,10 +46,10 @@ def perceptron(inputs: int, hidden: Sequence[int], classes: int, source: torch.G
 def teach(
     network: nn.Sequential, inputs: Tensor, classes: Tensor, source: torch.Generator, epochs: int = EPOCHS
 ) -> None:
-    """Teach a student plainly: Adam on batches of 32.
+    """Train a classifier plainly: Adam on batches of 32.
 
     Args:
-        network: The student.
+        network: The classifier.
         inputs: ``(N, D)``.
         classes: ``(N,)``.
         source: Draws the batches.
@@ -76,10 +76,10 @@ def teach_privately(
     delta: float,
     steps: int = _PRIVATE_STEPS,
 ) -> None:
-    """Teach a student by noisy full-batch gradients, (ε, δ)-DP for adding or removing one record.
+    """Train a classifier by noisy full-batch gradients, (ε, δ)-DP for adding or removing one record.
 
     Args:
-        network: The student.
+        network: The classifier.
         inputs: ``(N, D)``.
         classes: ``(N,)``.
         epsilon: ε.
@@ -166,9 +166,9 @@ def autoencoder(sizes: Sequence[int], source: torch.Generator) -> tuple[nn.Seque
 def compress(
     pair: tuple[nn.Sequential, nn.Sequential], inputs: Tensor, source: torch.Generator, epochs: int, noise: float = 0.3
 ) -> None:
-    """Teach a stacked denoising autoencoder (Vincent et al. 2010, §3.5): layer by layer, and then as a whole.
+    """Train a stacked denoising autoencoder (Vincent et al. 2010, §3.5): layer by layer, and then as a whole.
 
-    Each layer learns to undo noise on what the layers below it, which are taught already, make of clean inputs.
+    Each layer learns to undo noise on what the layers below it, which are trained already, make of clean inputs.
 
     Args:
         pair: Encoder and decoder of :func:`autoencoder`.
@@ -194,7 +194,7 @@ def compress(
 def _undo_noise(
     encode: nn.Module, decode: nn.Module, inputs: Tensor, source: torch.Generator, epochs: int, noise: float
 ) -> None:
-    """Teach an encoder and its decoder to give back what was there before the noise."""
+    """Train an encoder and its decoder to give back what was there before the noise."""
     import torch
     from torch.nn import functional
 

@@ -1,12 +1,12 @@
 """The worst case, many runs: does a method tell four people from five?
 
 The attacker chose the data. Four rows are all alike; in one world there is a fifth that is as different as can be. The
-method is fitted a thousand times in each world, and from the artificial rows alone, from how often each of the eight
+method is fitted a thousand times in each world, and from the synthetic rows alone, from how often each of the eight
 possible rows occurs, the attacker guesses which world it was. Nothing inside is looked at, so that every method can be
 audited, and everything that a method does to data counts, not the noise alone (Ganev, Annamalai, De Cristofaro 2024,
 who found six of six PATE-GANs to leak more than they claim).
 
-A part of the runs teaches a classifier, a part chooses its threshold, and the rest is what the bounds rest on.
+A part of the runs trains a classifier, a part chooses its threshold, and the rest is what the bounds rest on.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def audit(
         claim: What the method claims.
         runs: Runs a world.
         confidence: Of the bounds.
-        progress: Who listens.
+        progress: Receives progress events.
 
     Raises:
         SettingError: Too few runs to say anything.

@@ -39,7 +39,7 @@ def audit(
         holdout: Real records of the same kind that it never saw; half of them are what the attacker holds.
         shadows: How many times attacks that fit again do so.
         seed: Fixes every random choice but privacy noise.
-        progress: Who listens.
+        progress: Receives progress events.
 
     Raises:
         InputError: The run, the data or a name is wrong, or there are too few records.

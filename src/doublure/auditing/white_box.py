@@ -33,7 +33,7 @@ class Inside:
     """The inside of a run; see :class:`doublure.attack.attack_data.White`.
 
     Args:
-        syn: The understudy.
+        syn: The synthesizer.
         kept: The state that the run has kept, if there is any.
     """
 
@@ -156,10 +156,10 @@ def _judging(settings: Any, encoder: Encoder) -> tuple[Any, Encoder, Callable[[T
 
 
 class Again:
-    """An understudy that was fitted again, in memory, for an attack.
+    """A synthesizer that was fitted again, in memory, for an attack.
 
     Args:
-        syn: The understudy.
+        syn: The synthesizer.
         kept: Its last state.
     """
 
@@ -168,7 +168,7 @@ class Again:
         self.white = Inside(syn, kept)
 
     def sample(self, n: int, seed: int) -> Any:
-        """Return artificial records."""
+        """Return synthetic records."""
         return self._syn.sample(n, seed=seed)
 
 
@@ -179,7 +179,7 @@ class _Memory:
         self.state: dict[str, Tensor] = {}
 
     def save(self, step: int, tensors: dict[str, Tensor]) -> None:
-        """Replace the kept state."""
+        """Replace the checkpoint."""
         del step
         self.state = tensors
 
@@ -197,7 +197,7 @@ def refitting(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> Refit
 
         encoder, memory = encoder_for(schema, plan.settings.encoding), _Memory()
         compact = encoder.compact(content)
-        everyone = np.arange(len(compact), dtype=np.int64)  # canaries and strangers: each a unit of its own
+        everyone = np.arange(len(compact), dtype=np.int64)  # canaries and non-members: each a unit of its own
         generator = methods.method(plan.method).train(
             Job(
                 encoder=encoder,

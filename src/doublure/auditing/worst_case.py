@@ -72,7 +72,7 @@ def audit_method(
         delta: The δ to claim.
         runs: Runs a world.
         seed: Fixes every random choice but privacy noise.
-        progress: Who listens.
+        progress: Receives progress events.
         settings: Of the method; few steps make an audit quick, and what they cost is in the plan as ever.
 
     Raises:

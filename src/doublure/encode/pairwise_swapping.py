@@ -34,7 +34,7 @@ _SURE = 1e-6
 def evened(codes: Ints, chances: Tensor, sizes: Sequence[int], kinds: Ints, rng: np.random.Generator) -> Ints:
     """Return the codes, exchanged between rows of one kind.
 
-    Where every row is certain of a block, as of a condition, pairs are evened within each of its values.
+    Where every row is certain of a block, as of a condition, pairs are swapped within each of its values.
 
     Args:
         codes: ``(N, B)`` what was drawn, a block a column.

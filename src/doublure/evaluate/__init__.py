@@ -1,4 +1,4 @@
-"""EVALUATE: how good the artificial rows are, and for whom. Computed on real data: internal, never published.
+"""EVALUATE: how good the synthetic rows are, and for whom. Computed on real data: internal, never published.
 
 Every figure stands beside that of independent columns (the least to expect) and of real rows (the most).
 """

@@ -1,4 +1,4 @@
-"""Several understudies of the same data, side by side: the same real rows, the same tests, one line each."""
+"""Several synthesizers of the same data, side by side: the same real rows, the same tests, one line each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LEAST = {"table": "independent columns", "images": "class means", "series": "in
 
 
 class Contender(Result):
-    """One understudy and its figures.
+    """One synthesizer and its figures.
 
     Attributes:
         name: What it is called here: its run folder.
@@ -61,13 +61,13 @@ class Contender(Result):
 
 
 class Comparison(Document, Saved):
-    """Understudies side by side. Computed on real data: internal.
+    """Synthesizers side by side. Computed on real data: internal.
 
     Attributes:
         records: What the records are called.
         least: The least to expect, whose figures stand below.
         kept_aside: Whether no fit has seen the records that test it.
-        contenders: The understudies, in the order they were named.
+        contenders: The synthesizers, in the order they were named.
     """
 
     page: ClassVar[Literal["comparison"]] = "comparison"
@@ -150,14 +150,14 @@ def compare(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Evaluate understudies of the same data in the same way.
+    """Evaluate synthesizers of the same data in the same way.
 
     Args:
-        understudies: Name -> understudy; all of them under the same columns.
+        understudies: Name -> synthesizer; all of them under the same columns.
         real: The records that they were learned from.
         holdout: Real records kept aside.
         seed: Fixes every random choice made here.
-        progress: Who listens.
+        progress: Receives progress events.
 
     Raises:
         SettingError: There is none, or they have other columns or another target.

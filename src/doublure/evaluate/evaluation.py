@@ -1,4 +1,4 @@
-"""Evaluate an understudy: sample it, and hold the sample against the real table."""
+"""Evaluate a synthesizer: sample it, and hold the sample against the real table."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Understudy(Protocol):
         """What was done."""
 
     def sample(self, n: int, *, seed: int | None = None) -> Any:
-        """Return ``n`` artificial records."""
+        """Return ``n`` synthetic records."""
 
 
 def report(
@@ -84,22 +84,22 @@ def report(
     extractor: Extractor | None = None,
     progress: Progress | None = None,
 ) -> Report | ImageReport | SeriesReport:
-    """Compare what an understudy says with real records. The result is internal: do not publish it.
+    """Compare what a synthesizer says with real records. The result is internal: do not publish it.
 
     Args:
         syn: A fitted synthesizer.
         real: The data it was fitted on.
         holdout: Real records it has never seen. Without them a fixed quarter of ``real`` is used for testing.
-        rows: How many artificial records to draw; as many as ``real`` has, at most 200,000 rows, 5,000 images or
+        rows: How many synthetic records to draw; as many as ``real`` has, at most 200,000 rows, 5,000 images or
             20,000 series, if not given.
         seed: Fixes the sample and every random choice of the evaluation.
         rule: How the expected privacy loss is estimated; left out, as the plan says for a guarantee that is empirical,
             and not at all for others.
         loss: Whether it is estimated at all.
         extractor: Of images, in which features they are compared (:mod:`doublure.measures.images.feature_extractors`);
-            those of a student that learned from real images if not given. The expected privacy loss is estimated in
+            those of a classifier that learned from real images if not given. The expected privacy loss is estimated in
             it only if it is the one that the rule names.
-        progress: Who listens.
+        progress: Receives progress events.
 
     Raises:
         DataError: The data does not fit the schema.
@@ -140,7 +140,7 @@ def report(
 
 
 def about(syn: Understudy) -> About:
-    """Return whose records an understudy's are, and what may be claimed about them."""
+    """Return whose records a synthesizer's are, and what may be claimed about them."""
     return About(
         method=syn.plan.method,
         guarantee_kind=syn.guarantee.kind,

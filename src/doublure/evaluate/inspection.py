@@ -1,12 +1,12 @@
-"""Inspect what a private pipeline made, from artificial images alone (Triastcyn & Faltings 2022, tasks T1-T6, §3.1).
+"""Inspect what a private pipeline made, from synthetic images alone (Triastcyn & Faltings 2022, tasks T1-T6, §3.1).
 
 Nobody may look at the private images, so that a bug in what was done to them before the fit stays unseen: a share of
 them turned, negatives among positives, a table of labels shifted by one, a class that was lost. What the fit learned
 shows it. No real record is read here: an inspection is post-processing, and whoever may see samples may see it.
 
-Each suspicion is a share of the images, held against the same share of other runs that are known to be right: older
+Each fault test is of a share of the images, held against the same share of other runs that are known to be right: older
 ones, or from other sites. Runs on the same data differ too, by the noise of their fits. So a difference counts once it
-is beyond a margin of five points, at p < 0.001 after Holm's correction for all suspicions. Of several right runs the
+is beyond a margin of five points, at p < 0.001 after Holm's correction for all tests. Of several right runs the
 one that looks most wrong is the measure, and the difference has to be beyond where 99 in 100 right runs would lie, too
 (a normal prediction interval). By a single one whose images do not show what their labels say, nothing is tested.
 Without any, nothing is tested either, and a share is pointed at once it surely passes one in ten.
@@ -48,13 +48,13 @@ _A_ROW = 16
 
 
 class Inspection(Document, Saved):
-    """What was found in artificial images alone; no real record was read.
+    """What was found in synthetic images alone; no real record was read.
 
     Attributes:
         about: Whose images these are.
-        against: Whose images they were held against; the first run's taught those who looked.
+        against: Whose images they were held against; the first run's trained the classifiers.
         images: How many were looked at.
-        suspicions: Every way in which they can be wrong.
+        suspicions: The fault tests: every way in which they can be wrong.
         slices: The classes; empty without labels.
         sheet: A contact sheet of the inspected images (PNG), for the page alone.
         reference_sheets: The same of each run held against.
@@ -134,18 +134,18 @@ def inspect(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Inspection:
-    """Look for signs of a broken pipeline in the images that an understudy makes.
+    """Look for signs of a broken pipeline in the images that a synthesizer makes.
 
     Args:
-        syn: The understudy to be inspected.
+        syn: The synthesizer to be inspected.
         against: One or several of the same kind of images that are known to be right; five say best what is usual.
             Those who look learn from the first.
         images: How many images of each are looked at; twice as many others are learned from.
-        seed: Fixes the samples and the students' randomness.
-        progress: Who listens.
+        seed: Fixes the samples and the classifiers' randomness.
+        progress: Receives progress events.
 
     Raises:
-        SettingError: The understudy makes no images, or one of the others is none, or makes images of another shape or
+        SettingError: The synthesizer makes no images, or one of the others is none, or makes images of another shape or
             classes.
     """
     right = tuple(against) if isinstance(against, Sequence) else () if against is None else (against,)

@@ -16,7 +16,7 @@ from doublure.results import InternalReport, Verdict
 
 
 class Internal(InternalReport, Saved):
-    """An understudy's evaluation, whatever the kind of data. Computed on real data: internal.
+    """A synthesizer's evaluation, whatever the kind of data. Computed on real data: internal.
 
     Attributes:
         expected_loss: The estimated privacy loss, where the guarantee is empirical or it was asked for.

@@ -216,7 +216,7 @@ class Ledger:
             next_session: A fresh nonce. Drawn here by default.
             promise: Stores that nonce durably beside the old one, so that a crash between this call and the run
                 folder's next write leaves a folder that knows both. Called under the ledger's lock, once it is certain
-                that the run may be taken up: whoever may not writes nothing.
+                that the run may be resumed: whoever may not writes nothing.
 
         Returns:
             The reservation, with a new `.session` that the run folder must remember from now on.

@@ -11,7 +11,7 @@ a reservation, its charge whole                the charge, in full, for good
 a mark or an authorisation, all of it whole    what it marks, or the steps that it authorises
 the same, of which only the run is whole       everything: all noisy steps of that run, and a fact
 a resumption, a close, a release, a first one  nothing: without it the run stays where it was, at its full charge
-anything else, a reservation's charge too      cannot be read: nothing more is recorded until its owner has mended it
+anything else, a reservation's charge too      cannot be read: nothing more is recorded until its owner has fixed it
 =============================================  ========================================================================
 """
 

@@ -42,7 +42,7 @@ def divergence(first: Floats, second: Floats, order: int = 1, *, named: str = "t
 
 
 class Neighbourhood:
-    """Artificial records and who is near whom, so that taking some away is cheap.
+    """Synthetic records and who is near whom, so that taking some away is cheap.
 
     Args:
         records: ``(n, d)`` features.
@@ -62,7 +62,7 @@ class Neighbourhood:
         self._far = _lifted(self._far, *_scale(self._far[:, 0], "the artificial set"))
 
     def nearest(self, real: Floats, k: int) -> Rows:
-        """Return the ``(B, k)`` artificial records nearest to real ones ``(B, d)``, the nearest first."""
+        """Return the ``(B, k)`` synthetic records nearest to real ones ``(B, d)``, the nearest first."""
         return nearest(self._records, real, k)[1]
 
     def loss(self, removed: Rows) -> float:

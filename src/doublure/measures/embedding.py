@@ -60,7 +60,7 @@ def points_of(schema: ResolvedSchema, content: Any, what: str = "the records") -
 
     Args:
         schema: Every fact known.
-        content: Records, private or artificial, as the schema's source loads them or as sampling returns them.
+        content: Records, private or synthetic, as the schema's source loads them or as sampling returns them.
         what: Which these are, for messages.
 
     Raises:

@@ -1,7 +1,7 @@
-"""How much one real record would change the artificial ones: an estimate of expected privacy loss, and nothing else.
+"""How much one real record would change the synthetic ones: an estimate of expected privacy loss, and nothing else.
 
-Triastcyn & Faltings 2019, §4.2. For each of N real records drawn at random, its k nearest artificial neighbours are
-taken away, as if the record had never been there, and the Kullback-Leibler divergence between all artificial records
+Triastcyn & Faltings 2019, §4.2. For each of N real records drawn at random, its k nearest synthetic neighbours are
+taken away, as if the record had never been there, and the Kullback-Leibler divergence between all synthetic records
 and those that are left is estimated from distances to nearest neighbours (Pérez-Cruz 2008). From these N losses follows
 a μ that one more record's loss passes with a chance of at most γ.
 
@@ -13,7 +13,7 @@ figure; and it is computed from real records, without noise.
 what               how it is done here
 =================  ===================================================================================================
 k                  the paper's heuristic, "assuming that all the difference comes from one point": the smallest of 1, 2,
-                   5, 10, … whose removal changes the artificial records, on average over other real records (the
+                   5, 10, … whose removal changes the synthetic records, on average over other real records (the
                    *trials*), by as much as they differ from the real ones; at most a tenth of them
 neighbours         Euclidean distances in the extractor's features; a k-d tree where the features are few
 a record itself    is in both sets, and no neighbour of itself: the divergence of a set from a part of itself would be
@@ -47,7 +47,7 @@ PAPER_GAMMA = 1e-5
 """The γ of the paper's table 2, which would take 10⁵ pairs to reach."""
 
 _LADDER = (1, 2, 5)
-_LARGEST_SHARE = 0.1  # of the artificial records, for k
+_LARGEST_SHARE = 0.1  # of the synthetic records, for k
 _FEWEST_TRIALS = 10
 _TRIALS_SHARE = 20  # one trial for so many pairs
 _RESAMPLES = 1000
@@ -59,8 +59,8 @@ class Rule(Result):
     Attributes:
         pairs: N, how many real records are drawn.
         features: The extractor's name.
-        artificial: How many artificial records are drawn.
-        seed: Fixes the artificial records and which real ones are drawn.
+        artificial: How many synthetic records are drawn.
+        seed: Fixes the synthetic records and which real ones are drawn.
     """
 
     pairs: int = Field(default=1000, ge=2, le=1_000_000)
@@ -85,17 +85,17 @@ class ExpectedLoss(Result):
     Attributes:
         features: In what distances were measured.
         width: How many numbers they are.
-        artificial: Artificial records.
+        artificial: Synthetic records.
         pairs: N.
         seed: What fixed all draws.
         k: Neighbours that were taken away for each record.
         k_reached: Whether removing k changes as much as the rule asks; otherwise k is the largest that is allowed.
-        divergence: Estimated divergence of the real records from the artificial ones, by which k was chosen.
+        divergence: Estimated divergence of the real records from the synthetic ones, by which k was chosen.
         mean: Of the losses.
         upper_deviation: σ₊, the root of their upper semi-variance.
         gamma: γ, which is 1/(N + 1).
         mu: μ at γ by Saw, Yang and Mo (1984), who know neither mean nor variance beforehand.
-        interval: Where μ falls in 95 of 100 resamples of the pairs, the artificial records and k being as they are;
+        interval: Where μ falls in 95 of 100 resamples of the pairs, the synthetic records and k being as they are;
             what other draws of these would change is not in it, and may be more.
         mu_chebyshev: μ at γ by Chebyshev with the upper semi-variance, as if mean and variance were known.
         mu_paper: The same at the paper's γ of 1e-5.
@@ -208,12 +208,12 @@ def _multiple(n: int, gamma: float) -> float:
 
 
 def choose_k(near: Neighbourhood, trials: Rows, wanted: float) -> tuple[int, bool]:
-    """Return the smallest k whose removal changes the artificial records by ``wanted`` on average.
+    """Return the smallest k whose removal changes the synthetic records by ``wanted`` on average.
 
     Args:
-        near: The artificial records.
-        trials: ``(T, most)`` the artificial records nearest to each of T real ones, the nearest first.
-        wanted: The divergence of the real records from the artificial ones.
+        near: The synthetic records.
+        trials: ``(T, most)`` the synthetic records nearest to each of T real ones, the nearest first.
+        wanted: The divergence of the real records from the synthetic ones.
 
     Returns:
         k, and whether it changes them by so much; if no k does, the largest.
@@ -230,7 +230,7 @@ def estimate(artificial: Floats, real: Floats, rule: Rule) -> ExpectedLoss:
     """Estimate the expected privacy loss.
 
     Args:
-        artificial: ``(n, d)`` features of artificial records.
+        artificial: ``(n, d)`` features of synthetic records.
         real: ``(R, d)`` features of the real records that they were learned from.
         rule: What was fixed beforehand.
 
@@ -301,7 +301,7 @@ def _middle(values: Floats) -> Interval:
     return float(low), float(high)
 
 
-# -- of an understudy --------------------------------------------------------------------------------------------------
+# -- of a synthesizer --------------------------------------------------------------------------------------------------
 
 
 class Sampled(Protocol):
@@ -312,16 +312,16 @@ class Sampled(Protocol):
         """Every fact known."""
 
     def sample(self, n: int, *, seed: int | None = None) -> Any:
-        """Return ``n`` artificial records."""
+        """Return ``n`` synthetic records."""
 
 
 def of_understudy(
     syn: Sampled, real: Any, rule: Rule, *, extractor: extractors.Extractor | None = None
 ) -> ExpectedLoss:
-    """Estimate the expected privacy loss of an understudy's records. The result is internal.
+    """Estimate the expected privacy loss of a synthesizer's records. The result is internal.
 
     Args:
-        syn: The understudy.
+        syn: The synthesizer.
         real: The records that it was fitted on, as its schema's source loads them.
         rule: What was fixed beforehand.
         extractor: One that no rule can name, such as :func:`doublure.measures.images.feature_extractors.inception_v3`;
@@ -337,7 +337,7 @@ def of_understudy(
         drawn = of_table(coder, coder.read(artificial, "the artificial table")).values
         return estimate(drawn, of_table(coder, coder.read(real, "the real table")).values, rule)
     if extractor is None:
-        # A student learns from other artificial images than those that are measured: it would know these by heart.
+        # A classifier learns from other synthetic images than those that are measured: it would know these by heart.
         lesson = syn.sample(rule.artificial, seed=rule.seed + 2)
         extractor = extractors.named(rule.features, lesson, extractors.codes_of(syn.schema, lesson), rule.seed)
     named, rng = rule.model_copy(update={"features": extractor.name}), np.random.default_rng(rule.seed)

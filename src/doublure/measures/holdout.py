@@ -31,7 +31,7 @@ class Rows(Result):
     """How many rows of each table were compared.
 
     Attributes:
-        synthetic: Artificial rows.
+        synthetic: Synthetic rows.
         train: Real rows that they are compared with.
         holdout: Other real rows, for testing and as the floor.
         kept_aside: Whether the fit never saw the holdout; otherwise it is a quarter of the fitted rows.
@@ -48,7 +48,7 @@ class Sides(Generic[Kind]):
     """Real records on both sides of an evaluation.
 
     Attributes:
-        train: What artificial records are compared with.
+        train: What synthetic records are compared with.
         test: What tests them, and is the floor.
         kept_aside: Whether the fit never saw the latter.
     """
@@ -58,7 +58,7 @@ class Sides(Generic[Kind]):
     kept_aside: bool
 
     def rows(self, synthetic: int) -> Rows:
-        """Return how many records of each are compared, so many artificial ones among them."""
+        """Return how many records of each are compared, so many synthetic ones among them."""
         return Rows(synthetic=synthetic, train=len(self.train), holdout=len(self.test), kept_aside=self.kept_aside)
 
 

@@ -1,4 +1,4 @@
-"""Whether public data, that a public generator is to be taught with, holds records of the private data. Internal.
+"""Whether public data, that a public generator is to be trained on, holds records of the private data. Internal.
 
 The claim of ``latentgan`` assumes that it does not. That is for people to know and to vouch for; this looks for what
 they overlooked. It looks at private records without noise, so that its figures stay inside, and no fit ever asks it:

@@ -1,7 +1,7 @@
 """What an evaluation says: a value, how sure it is, what is good, and what the two natural comparisons reach.
 
 Every figure stands between two others. *Independent columns* keeps each column and forgets every relation between
-them: an understudy that does no better has learned no more than a table of frequencies. *Real* is the best to hope
+them: a synthesizer that does no better has learned no more than a table of frequencies. *Real* is the best to hope
 for: for distances, other real rows against the same real rows; for prediction, models trained on real rows.
 """
 
@@ -27,12 +27,12 @@ class Score(Result):
     Attributes:
         key: A stable name for programs.
         name: The same in words.
-        value: The artificial rows' figure; null where it cannot be computed.
+        value: The synthetic rows' figure; null where it cannot be computed.
         interval: Where the value would fall in 95 of 100 repetitions with other test rows, if cheap to say.
         goal: Whether a low value is good, a high one, or one near the real rows'.
         range: The smallest and largest possible value.
         baseline: The figure of independent columns.
-        real: The figure of real rows in the artificial rows' place.
+        real: The figure of real rows in the synthetic rows' place.
         meaning: One sentence for a reader who meets the figure for the first time.
     """
 

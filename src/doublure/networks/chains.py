@@ -1,7 +1,7 @@
 """A generator of series as codes: a level for each channel, then from step to step a Markov chain that depends on it.
 
-Expected tables of neighbouring steps are exact products over the chain, so that noisy tables can teach it without a
-single sampled series. Attributes shift how likely each code is at each step.
+Expected tables of neighbouring steps are exact products over the chain, so that it can be fitted to noisy tables
+without a single sampled series. Attributes shift how likely each code is at each step.
 """
 
 from __future__ import annotations

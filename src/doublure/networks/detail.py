@@ -2,7 +2,7 @@
 
 An autoencoder's images are blurred, and whoever learns from blurred images is at a loss before sharp ones. What it
 leaves out of public images is known, and noise with the same covariance takes its place: cosine coefficients that are
-independent of one another and normal, a coefficient's colours together. It is as loud at each pixel as the image is
+independent of one another and normal, a coefficient's colours together. It is as strong at each pixel as the image is
 busy there, so that an even surface stays even.
 """
 
@@ -26,7 +26,7 @@ _WIDENED = 3
 class Detail(nn.Module):
     """Standard normal numbers ``(B, Z)`` and images ``(B, C, H, W)`` to what is added to them.
 
-    The first number says how loud an image's detail is, evenly between nothing and all: how far images are blurred
+    The first number says how strong an image's detail is, evenly between nothing and all: how far images are blurred
     differs from one to the next, and nothing says how far.
 
     Args:

@@ -111,10 +111,10 @@ class MeanEmbedding(nn.Module):
 
 
 class FineDetail(nn.Module):
-    """Images ``(B, C, H, W)`` in [-1, 1] to their cosine coefficients ``(B, d)``, the fine ones louder.
+    """Images ``(B, C, H, W)`` in [-1, 1] to their cosine coefficients ``(B, d)``, the fine ones amplified.
 
     Scattering says where an edge is within four pixels, and not whether it is a step or a line; pixels say both, but
-    two images are as far apart in them as their large surfaces are. A coefficient at (u, v) is therefore as loud as
+    two images are as far apart in them as their large surfaces are. A coefficient at (u, v) therefore weighs as much as
     √(1 + |(u, v)|): two images of one kind of thing are then about half a unit apart.
 
     Args:

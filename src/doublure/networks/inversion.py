@@ -22,7 +22,7 @@ a batch's size                        losses are added up, never averaged; every
 a place in a batch                    what a product of matrices makes of a row differs in its last digits by the row's
                                       place, and a long descent makes that large: a record's place follows from its own
                                       content (``PrivateRecords.mapped`` with ``apart``), not from who stands before it
-other data when a run is resumed      latents that were kept are taken up only where the records are the same ones
+other data when a run is resumed      latents that were kept are used only where the records are the same ones
 normalising over the data set         latents are kept within ‖z₀‖ and the public radius √d, whichever is smaller, from
                                       the first step on, and are not shifted or scaled
 a record that is not finite           its latent is zero
@@ -76,7 +76,7 @@ class Inversion:
         generator: G, ``(B, d) -> (B, D…)``, in evaluation mode.
         width: d.
         settings: See there.
-        proposer: An encoder, taught on public data alone, that says where the first restart begins (projected into
+        proposer: An encoder, trained on public data alone, that says where the first restart begins (projected into
             that restart's ball); in evaluation mode.
         shape: Of one record, for the check that records do not meet in the encoder.
 

@@ -38,8 +38,8 @@ class LabelledGenerator(nn.Module):
     """Gives each image to somebody who asked for the label that the labeller sees in it.
 
     An image that was drawn for one label and looks like another is not thrown away: where the two meet is what a
-    student has most to learn from. Who is left without an image draws again, a few times, and has at last the best of
-    those that nobody else could use.
+    classifier has most to learn from. Who is left without an image draws again, a few times, and has at last the best
+    of those that nobody else could use.
 
     Args:
         generator: Noise ``(B, Z)`` and labels to images.

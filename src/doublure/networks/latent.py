@@ -43,7 +43,7 @@ class PublicNetworks(NamedTuple):
     Attributes:
         generator: Latents to records.
         encoder: Records to their latents; None where none was wanted.
-        detail: What the generator leaves out of images; None where it was taught to leave out nothing, by a critic,
+        detail: What the generator leaves out of images; None where it was trained to leave out nothing, by a critic,
             and for rows.
     """
 
@@ -56,9 +56,9 @@ class ThroughPublic(nn.Module):
     """Noise and condition to a record, by way of a latent: G_p(G_ds(z)).
 
     Args:
-        latent: G_ds, taught privately: noise ``(B, l)`` and condition to latents ``(B, d)``.
+        latent: G_ds, trained privately: noise ``(B, l)`` and condition to latents ``(B, d)``.
         public: G_p, fixed: latents to records.
-        width: d; latents are kept within the ball of radius √d, as those were that taught G_ds.
+        width: d; latents are kept within the ball of radius √d, as those were that G_ds was trained on.
     """
 
     def __init__(self, latent: nn.Module, public: nn.Module, *, width: int) -> None:

@@ -1,8 +1,8 @@
 """A generator that chooses one of K rows of probabilities: a mixture of products.
 
 Given its component, a row's columns are independent; all that columns have to do with one another is which component
-they come from. Expected one- and two-way tables are then exact sums over components, so that noisy tables can teach it
-without a single sampled row, and a condition only changes how likely each component is.
+they come from. Expected one- and two-way tables are then exact sums over components, so that it can be fitted to noisy
+tables without a single sampled row, and a condition only changes how likely each component is.
 """
 
 from __future__ import annotations

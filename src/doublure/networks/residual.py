@@ -1,4 +1,4 @@
-"""Residual blocks, for students of images (a critic may not have them: batch normalisation mixes records)."""
+"""Residual blocks, for classifiers of images (a critic may not have them: batch normalisation mixes records)."""
 
 from __future__ import annotations
 

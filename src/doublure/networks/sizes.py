@@ -166,5 +166,5 @@ def chain_noise(channels: int, length: int) -> int:
 
 
 def detail_noise(shape: Sequence[int]) -> int:
-    """Return how many numbers the detail of an image is made of: one says how loud it is."""
+    """Return how many numbers the detail of an image is made of: one says how strong it is."""
     return 1 + math.prod(shape)

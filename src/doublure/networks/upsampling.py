@@ -1,4 +1,4 @@
-"""The generator that a mean embedding teaches: small, without normalisation, quick on a processor.
+"""The generator that is fitted to a mean embedding: small, without normalisation, quick on a processor.
 
 What it draws is turned, stretched, slanted and shifted at random. It learns through this, and need not find out by
 itself that a thing can lie askew.
@@ -39,7 +39,7 @@ class Unchequered(nn.Module):
 
 
 class UpsamplingGenerator(nn.Module):
-    """Noise and label through a hidden layer to a small map, which is doubled, unchequered and cut to size.
+    """Noise and label through a hidden layer to a small map, which is doubled, smoothed and cut to size.
 
     An image depends on its own noise and label alone.
 

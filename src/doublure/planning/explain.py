@@ -76,7 +76,7 @@ def _figures(epsilon: float, delta: float | None) -> str:
 
 
 def _noise(made: PlanContents) -> list[str]:
-    """Return how loud the noise is, as far as it applies: σ, C, q and T, or the counts' standard deviation."""
+    """Return the noise's scale, as far as it applies: σ, C, q and T, or the counts' standard deviation."""
     found = []
     alone = sum(isinstance(access.event, GaussianEvent) for access in made.touches) == 1
     for access in made.touches:

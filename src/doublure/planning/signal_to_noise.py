@@ -53,7 +53,7 @@ def warnings_of_bounds(schema: Schema, *, priced: bool) -> tuple[str, ...]:
     """Return a warning for each channel or column whose bounds would be noise, were they bought as asked.
 
     Bounds are found among hundreds of cells, so that one is seen only if it holds some dozen times its noise. Where
-    half of all values would not, the loudest noise decides, and the bounds may lie anywhere.
+    half of all values would not, the largest noise decides, and the bounds may lie anywhere.
 
     Args:
         schema: What is asked for.
@@ -94,7 +94,7 @@ def _share(event: Event | None, units: int) -> float | None:
 
 
 def _rho(event: Event | None) -> float:
-    """Return about what an event costs under zero-concentrated DP; with lots, for loud noise."""
+    """Return about what an event costs under zero-concentrated DP; with lots, for large noise."""
     if isinstance(event, GaussianEvent):
         return event.steps * (event.sample_rate / event.noise_multiplier) ** 2 / 2
     if isinstance(event, DiscreteGaussianEvent):

@@ -7,7 +7,7 @@ plan's ends the run before anything is given out. Everything in here is public: 
 =====================================  ========================================================================
 edge case                              what happens
 =====================================  ========================================================================
-a run that is resumed                  earlier sessions' draws are taken up; all sessions have the same event
+a run that is resumed                  earlier sessions' draws are counted; all sessions have the same event
 a step that was lost in a crash        was authorised, and nobody knows whether it was drawn: counted, listed as lost
 an access whose steps were all lost    what was priced is listed, no draw, and no sensitivity
 fewer tables than planned              cost less than was paid for, and are written down as they were

@@ -97,7 +97,7 @@ class PublicFacts(Frozen):
         version: Of this form.
         doublure_version: What made it.
         kind: ``images`` or ``table``.
-        objective: What taught it; ``given`` where the weights came from elsewhere.
+        objective: What trained it; ``given`` where the weights came from elsewhere.
         makes: What its records are; see :func:`made_of`.
         schema_sha256: Of the public data's schema.
         settings: Of its networks.
@@ -129,7 +129,7 @@ class PublicFacts(Frozen):
 
     @property
     def source(self) -> str:
-        """One line for a card: what taught the generator, whose people they are, and which weights are meant."""
+        """One line for a card: what trained the generator, whose people they are, and which weights are meant."""
         return f"Public generator, {self.objective}, SHA-256 {self.generator_sha256}, from {self.provenance.line}"
 
     @property

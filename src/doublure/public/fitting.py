@@ -1,4 +1,4 @@
-"""Making a public generator: teaching one on public data, or taking weights that somebody else has taught.
+"""Making a public generator: training one on public data, or taking weights that somebody else has trained.
 
 No privacy is needed, and none is claimed: whoever runs this vouches, in the provenance, that the data is public. It
 opens no ledger. The same loaders and encoders read public data as read private data, so that both are encoded alike.
@@ -54,7 +54,7 @@ def fit(
     progress: Progress | None = None,
     **settings: Any,
 ) -> PublicFacts:
-    """Teach a generator on public data.
+    """Train a generator on public data.
 
     Args:
         data: Public data, in any form that private data may have.
@@ -66,7 +66,7 @@ def fit(
         seed: Makes the fit repeatable; with ``resume`` the one that it was begun with.
         device: Where to compute.
         threads: CPU threads for torch.
-        progress: Who listens.
+        progress: Receives progress events.
         settings: Of :class:`~doublure.public.settings.PublicSettings` for the kind of data.
 
     Returns:
@@ -119,7 +119,7 @@ def adopt(
     encoder: str | Path | None = None,
     **settings: Any,
 ) -> PublicFacts:
-    """Take a public generator that somebody else has taught.
+    """Take a public generator that somebody else has trained.
 
     Args:
         weights: A safetensors file of the generator that the settings describe: ``noise_width`` (d), ``channels``,
@@ -160,14 +160,14 @@ def encoder_of(schema: Schema, settings: PublicSettings) -> Encoder:
 
 
 def generator_of(encoder: Encoder, settings: PublicSettings) -> nn.Module:
-    """Return an untaught public generator."""
+    """Return an untrained public generator."""
     import torch
 
     return settings.generator(encoder, torch.Generator().manual_seed(0))
 
 
 def proposer_of(encoder: Encoder, settings: PublicSettings) -> nn.Module:
-    """Return an untaught encoder."""
+    """Return an untrained encoder."""
     import torch
 
     return settings.encoder(encoder, torch.Generator().manual_seed(0))

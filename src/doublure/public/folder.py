@@ -66,7 +66,7 @@ class PublicFolder:
 
     @classmethod
     def begun(cls, path: str | Path, fitting: dict[str, Any], *, resume: bool) -> PublicFolder:
-        """Make the folder, or take up what was begun in it.
+        """Make the folder, or resume what was begun in it.
 
         Args:
             path: A folder that is not there, or is empty; with ``resume`` one in which a fit was cut off.
@@ -113,7 +113,7 @@ class PublicFolder:
         return (self.reads_begun() or {}).get(_SESSION) == self._session
 
     def _refuse_if_resumed(self) -> None:
-        """Refuse to write where another process has taken up the fit: two would hand out two generators as one.
+        """Refuse to write where another process has resumed the fit: two would hand out two generators as one.
 
         Raises:
             RunFolderError: It has.
@@ -156,7 +156,7 @@ class PublicFolder:
         """Write the weights, then the facts with their hashes; then what only a fit needs goes.
 
         Raises:
-            RunFolderError: Another process has taken up the fit.
+            RunFolderError: Another process has resumed the fit.
         """
         self._refuse_if_resumed()
         found = dict(facts)
@@ -182,7 +182,7 @@ class PublicFolder:
 
         Raises:
             SettingError: It has run away, and nothing would bring it back.
-            RunFolderError: Another process has taken up the fit.
+            RunFolderError: Another process has resumed the fit.
         """
         from safetensors.torch import save
 
@@ -193,7 +193,7 @@ class PublicFolder:
         files.write_atomic(self.path / _CHECKPOINT, lambda file: file.write(content))
 
     def load(self) -> dict[str, Tensor] | None:
-        """Return the kept state, if there is one.
+        """Return the checkpoint, if there is one.
 
         Raises:
             RunFolderError: It is damaged.

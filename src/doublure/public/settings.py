@@ -1,4 +1,4 @@
-"""The settings of a public generator: ``gan``'s, without conditions, and what is taught beside it.
+"""The settings of a public generator: ``gan``'s, without conditions, and what is trained beside it.
 
 No record here is private. What the networks are is decided by these settings alone, so that ``public.json`` and a plan
 can say it and a run folder can be read without the public one.
@@ -29,13 +29,13 @@ class PublicSettings(AdversarialSettings):
     """What public generators of every kind share.
 
     Attributes:
-        objective: ``autoencoder``, a variational one, whose latents are told to lie as N(0, I) does: it teaches in a
+        objective: ``autoencoder``, a variational one, whose latents are told to lie as N(0, I) does: it trains in a
             fraction of the time and has an encoder already; or ``wgan-gp``, the paper's (Gulrajani et al. 2017).
         noise_width: d, the latents.
         lot_size: Records in a step.
         steps: Steps of the critic, or of the autoencoder.
-        autoencoder_lr: Adam's, of an autoencoder, and of an encoder that is taught beside a GAN.
-        proposer: Whether ``wgan-gp`` is followed by an encoder, taught on generated records, that proposes where an
+        autoencoder_lr: Adam's, of an autoencoder, and of an encoder that is trained beside a GAN.
+        proposer: Whether ``wgan-gp`` is followed by an encoder, trained on generated records, that proposes where an
             inversion begins.
         proposer_steps: Its steps.
     """
@@ -50,7 +50,7 @@ class PublicSettings(AdversarialSettings):
         return 0
 
     def encoder(self, shape: Encoder, initial: torch.Generator) -> nn.Module:
-        """Return an untaught encoder: records to their latents, and how uncertain those are."""
+        """Return an untrained encoder: records to their latents, and how uncertain those are."""
         from doublure.networks.latent import Proposer
 
         return Proposer(self.proposing(shape, initial), self.noise_width)

@@ -1,4 +1,4 @@
-"""What teaches a public generator: a GAN's critic, or an autoencoder; and its encoder. No record here is private.
+"""What trains a public generator: a GAN's critic, or an autoencoder; and its encoder. No record here is private.
 
 ``wgan-gp`` is the loop of ``gan`` (:mod:`doublure.training.gan_loop`) on public records. ``autoencoder`` is a
 variational autoencoder (Kingma and Welling 2014) whose records' deviation is estimated from each batch (Rybkin et al.
@@ -57,7 +57,7 @@ def taught(job: Job, settings: PublicSettings) -> PublicNetworks:
 
 
 def _gan(job: Job, settings: PublicSettings) -> Job:
-    """Return the GAN's stage, with the steps that its own kept state has behind it."""
+    """Return the GAN's stage, with the steps that its own checkpoint has behind it."""
     stage = job.stage("gan", after=0)
     kept = stage.checkpoints.load() or {}
     done = int(kept["iterations"][0]) * settings.n_critic if "iterations" in kept else 0
@@ -92,7 +92,7 @@ class _Lesson:
         self._noise = torch.Generator().manual_seed(int(self._draw.integers(2**31)))
 
     def run(self, stage: str, steps: int) -> None:
-        """Teach to the end."""
+        """Train to the end."""
         job = self._job
         job.progress.stage(stage, steps)
         every = -(-steps // self._settings.checkpoints)
@@ -194,8 +194,8 @@ class Autoencoding(_Lesson):
 class Proposing(_Lesson):
     """An encoder that finds the latents of generated records.
 
-    Besides the prior's own, latents a little further out are shown, because records that a generator was not taught
-    with lie further out.
+    Besides the prior's own, latents a little further out are shown, because records that a generator was not trained
+    on lie further out.
     """
 
     def __init__(self, job: Job, settings: PublicSettings, generator: nn.Module) -> None:

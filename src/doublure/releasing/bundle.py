@@ -1,4 +1,4 @@
-"""What leaves the house: a bundle of artificial data, its card and its data dictionary.
+"""What is published: a bundle of synthetic data, its card and its data dictionary.
 
 A bundle holds ``data.parquet`` and ``data.csv`` (or one of them), for images ``data.npz``, for series all three;
 ``card.json``,
@@ -83,9 +83,9 @@ def release(
     """Write a bundle.
 
     Args:
-        syn: A fitted understudy.
+        syn: A fitted synthesizer.
         out: A folder that does not exist yet, or is empty.
-        n: Artificial rows, images or series.
+        n: Synthetic rows, images or series.
         seed: Makes them repeatable.
         ledger: Where the release is recorded; found through the run when left out.
         formats: ``csv``, ``parquet`` or both for a table, ``npz`` for images, any of the three for series; all of
@@ -93,7 +93,7 @@ def release(
         spreadsheet_safe: Defuse text that a spreadsheet would run as a formula.
         title: The card's title.
         contact: Whom to ask.
-        progress: Who listens.
+        progress: Receives progress events.
 
     Returns:
         The card.

@@ -8,11 +8,11 @@
       about.json      what these images are, what may be claimed of them, and the SHA-256 of each picture
       images/         the pictures, with their watermark, in an order that says nothing
 
-Whoever labels sees artificial images alone, and what comes of it is post-processing: it costs nothing, and the run's
+Whoever labels sees synthetic images alone, and what comes of it is post-processing: it costs nothing, and the run's
 guarantee covers it. The labels that a method gave the images are not handed out. What comes back is what was handed
 out: of a picture that was added or changed nothing may be claimed.
 
-Nor does it cost anything to have a classifier label them that was taught on labelled public images (Chen et al. 2021,
+Nor does it cost anything to have a classifier label them that was trained on labelled public images (Chen et al. 2021,
 section III-C, whose own labelling set is private, and then has no guarantee). What is claimed then rests on those
 images' being public, which whoever gives them vouches for, as for a public generator; it says so.
 """
@@ -77,10 +77,10 @@ class Labelled:
 
 
 def hand_out(syn: Synthesizer, folder: str | Path, n: SupportsIndex, *, seed: SupportsIndex | None = None) -> int:
-    """Write ``n`` artificial images for somebody to label.
+    """Write ``n`` synthetic images for somebody to label.
 
     Args:
-        syn: A fitted understudy of images.
+        syn: A fitted synthesizer of images.
         folder: A folder that does not exist yet, or is empty.
         n: How many.
         seed: Makes them repeatable.
@@ -89,7 +89,7 @@ def hand_out(syn: Synthesizer, folder: str | Path, n: SupportsIndex, *, seed: Su
         How many were written.
 
     Raises:
-        SettingError: The understudy is of another kind than images.
+        SettingError: The synthesizer is of another kind than images.
         InputError: The folder is not empty, or cannot be written.
     """
     from doublure.data.images.sheets import picture_of, png
@@ -157,19 +157,19 @@ def by_classifier(
     seed: SupportsIndex | None = None,
     progress: Progress | None = None,
 ) -> Labelled:
-    """Draw ``n`` artificial images, and label them by a classifier that was taught on labelled public images.
+    """Draw ``n`` synthetic images, and label them by a classifier that was trained on labelled public images.
 
     Args:
-        syn: A fitted understudy of images.
+        syn: A fitted synthesizer of images.
         public: Labelled public images, in any form that private ones may have.
-        schema: Theirs: the understudy's shape, and a label with its values.
+        schema: Theirs: the synthesizer's shape, and a label with its values.
         n: How many.
         provenance: What public data it is, whose people are in it, under which licence; it goes with what is saved.
         seed: Makes images and labels repeatable.
-        progress: Who listens.
+        progress: Receives progress events.
 
     Raises:
-        SettingError: The understudy is of another kind than images, or the provenance says too little.
+        SettingError: The synthesizer is of another kind than images, or the provenance says too little.
         SchemaError: The public images have another shape, or no label with its values.
         InputError: The public images do not fit their schema.
     """

@@ -30,17 +30,17 @@ def write_sample(
     spreadsheet_safe: bool = False,
     progress: Progress | None = None,
 ) -> int:
-    """Draw ``n`` artificial records and write them; the path's ending chooses the form.
+    """Draw ``n`` synthetic records and write them; the path's ending chooses the form.
 
     Args:
-        syn: A fitted understudy.
+        syn: A fitted synthesizer.
         path: ``.csv`` or ``.parquet`` for a table; ``.npz``, ``.png`` (a contact sheet) or a folder for images;
             ``.npz``, ``.csv`` or ``.parquet`` for series.
         n: How many.
         given: Column -> value that every record must have.
         seed: Makes the records repeatable.
         spreadsheet_safe: Defuse text that a spreadsheet would run as a formula, in CSV and Parquet.
-        progress: Who listens.
+        progress: Receives progress events.
 
     Returns:
         How many records were written.

@@ -1,7 +1,7 @@
 """REPORT: pages for people. One self-contained HTML file each, with no script and nothing loaded from elsewhere.
 
 A result names its page, and :func:`page_of` and :func:`write_page` show it; who computes results is unknown here.
-Internal pages hold figures computed on real data and say so on every page; an inspection is made from artificial
+Internal pages hold figures computed on real data and say so on every page; an inspection is made from synthetic
 images alone.
 """
 

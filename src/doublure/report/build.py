@@ -150,7 +150,7 @@ def _context_of(
 
 
 def comparison_context(found: Compared) -> dict[str, Any]:
-    """Return what the template of a comparison names: a section a figure, in which a line is an understudy."""
+    """Return what the template of a comparison names: a section a figure, in which a line is a synthesizer."""
     sections = []
     for entry in found.side_by_side:
         score, cells = entry.score, _cells(entry.scores)

@@ -148,7 +148,7 @@ class Compared(Protocol):
 
 
 class Inspected(Protocol):
-    """What was found in artificial images alone."""
+    """What was found in synthetic images alone."""
 
     page: ClassVar[Literal["inspection"]]
 

@@ -62,7 +62,7 @@ _STYLE: dict[str, Any] = {
 
 
 def frequencies(entry: Frequencies) -> Markup:
-    """Draw the shares of a column's values or bins, real and artificial."""
+    """Draw the shares of a column's values or bins, real and synthetic."""
     alt = f"Frequencies of {shown(entry.column)}: real rows and artificial rows"
     if entry.labels is None:
         return _draw(3.3, 1.65, f"bins {entry.column}", alt, lambda axes: _histogram(axes, entry))
@@ -71,13 +71,13 @@ def frequencies(entry: Frequencies) -> Markup:
 
 
 def density(entry: Density) -> Markup:
-    """Draw a number's smoothed densities, real and artificial."""
+    """Draw a number's smoothed densities, real and synthetic."""
     alt = f"Density of {shown(entry.column)}: real rows and artificial rows"
     return _draw(3.3, 1.65, f"density {entry.column}", alt, lambda axes: _curves(axes, entry))
 
 
 def profile(entry: Profile, clock: Sequence[str] | None = None) -> Markup:
-    """Draw a channel's mean at each step, real and artificial, with the band in which four in five series lie.
+    """Draw a channel's mean at each step, real and synthetic, with the band in which four in five series lie.
 
     Args:
         entry: What is drawn.
@@ -95,7 +95,7 @@ def value_profile(entry: ValueProfile, ends: tuple[float, float], clock: Sequenc
 
 
 def curve(entry: Curve, clock: Sequence[str] | None = None) -> Markup:
-    """Draw something along lags, frequencies or steps: real, artificial, and independent steps."""
+    """Draw something along lags, frequencies or steps: real, synthetic, and independent steps."""
     own = clock if entry.kind == "apart" else None
     what = _WHAT[entry.kind]
     alt = f"{what} of {shown(entry.channel)}: real series, artificial series and independent steps"
@@ -106,7 +106,7 @@ def curve(entry: Curve, clock: Sequence[str] | None = None) -> Markup:
 
 
 def pair(entry: Pair, number: int, clock: Sequence[str] | None = None) -> Markup:
-    """Draw an artificial series over the real one that is nearest to it. Private."""
+    """Draw a synthetic series over the real one that is nearest to it. Private."""
     alt = f"Artificial series {number} and the nearest real one; private"
     known = [figure for figure in (*entry.real, *entry.synthetic) if figure is not None]
     ends = room(known)

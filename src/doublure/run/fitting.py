@@ -12,10 +12,10 @@ between it and ``run.json``          the same folder, and the full charge: that 
 while facts are learned              the full charge; not resumable, because a fact's price covers one draw
 while a release is made              resumable if a signal stopped it before its noise was drawn, once, whatever stops
                                      the sessions in between; after a kill, not: whether it was drawn cannot be shown
-while training                       resumable: fresh noise, from the last kept state; what was authorised counts
+while training                       resumable: fresh noise, from the last checkpoint; what was authorised counts
 between the ledger's end and the     resumable: the run is found to be finished
 folder's
-while it is taken up again           resumable: the folder knows the old session and the next, the ledger one of them
+while it is resumed                  resumable: the folder knows the old session and the next, the ledger one of them
 ===================================  =================================================================================
 
 Of several processes that go on with one run, one wins, and the others write nothing. Two locks see to it:
@@ -104,15 +104,15 @@ def fit(
         data: A table: CSV, Parquet, or a DataFrame. Images: NPZ, IDX, Parquet, a folder, or a mapping of arrays.
         plan: From :func:`doublure.plan`.
         ledger: What the run is charged to, durably, before the data is opened.
-        out: A new run folder; without one the understudy is kept in memory and cannot be resumed.
+        out: A new run folder; without one the synthesizer is kept in memory and cannot be resumed.
         resume: Go on with the run in ``out``: fresh noise, inside its reservation; steps lost in a crash count.
         seed: Public: initial weights and the generator's noise. Privacy noise is never seeded.
         device: Where to compute, such as ``cpu`` or ``cuda``.
         threads: CPU threads for torch.
-        progress: Who listens.
+        progress: Receives progress events.
 
     Returns:
-        The understudy.
+        The synthesizer.
 
     Raises:
         InputError: The data, the plan or the folder does not fit; the reservation is closed at zero and the folder
@@ -162,10 +162,10 @@ def fit(
 
 
 def _under_the_ceiling(syn: Synthesizer, out: str | Path | None) -> Synthesizer:
-    """Refuse to pass an understudy off as what was planned, where its estimate came out above the ceiling.
+    """Refuse to pass a synthesizer off as what was planned, where its estimate came out above the ceiling.
 
     Raises:
-        CeilingPassed: It holds the understudy, which is whole and was paid for; its folder is too.
+        CeilingPassed: It holds the synthesizer, which is whole and was paid for; its folder is too.
     """
     if syn.guarantee.kind == syn.plan.guarantee.kind:
         return syn
@@ -202,7 +202,7 @@ def _fewest(plan: Plan) -> int:
 
 
 def _finished(folder: RunFolder, ledger: Ledger) -> Synthesizer | None:
-    """Return the understudy of a run that was cut off between the ledger's last word and its folder's."""
+    """Return the synthesizer of a run that was cut off between the ledger's last word and its folder's."""
     if folder.run.get("status") == "done":
         return None
     reservation = folder.reservation.get("reservation")
@@ -222,12 +222,12 @@ class _Checkpoints:
         self._write_what_ran = write_what_ran
 
     def save(self, step: int, tensors: dict[str, Tensor]) -> None:
-        """Replace the kept state."""
+        """Replace the checkpoint."""
         self._write_what_ran()
         self._folder.save(step, tensors)
 
     def load(self) -> dict[str, Tensor] | None:
-        """Return the kept state, if there is one."""
+        """Return the checkpoint, if there is one."""
         return self._folder.load()
 
 
@@ -319,7 +319,7 @@ class _Run:
         Args:
             source: The private data, its header checked.
             device: Where to compute.
-            progress: Who listens.
+            progress: Receives progress events.
             keeps: Whether the folder stays, so that the run can be resumed.
         """
         with self._stop.listening():

@@ -224,7 +224,7 @@ class RunFolder:
 
     @property
     def plan(self) -> Plan:
-        """The plan, checked against its own settings; what it costs was settled when it was reserved.
+        """The plan, checked against its own settings; what it costs was fixed when it was reserved.
 
         Raises:
             InputError: It is no plan, or was edited.
@@ -338,7 +338,7 @@ class RunFolder:
         files.write_atomic(self.internal / _CHECKPOINT, lambda file: file.write(content), mode=0o600)
 
     def load(self) -> dict[str, Tensor] | None:
-        """Return the kept state, if there is one."""
+        """Return the checkpoint, if there is one."""
         path = self.internal / _CHECKPOINT
         return read_tensors(path)[1] if path.is_file() else None
 
@@ -354,13 +354,13 @@ class RunFolder:
         return int(step)
 
     def refuse_other_records(self, fingerprint: str) -> None:
-        """Refuse to go on from a state that other records have taught; what is kept from now on names these.
+        """Refuse to go on from a state that was trained on other records; what is kept from now on names these.
 
         Args:
             fingerprint: Of the records, empty where each load draws others. Private, as all that is kept beside it.
 
         Raises:
-            RunFolderError: The kept state is of others.
+            RunFolderError: The checkpoint is of others.
         """
         path = self.internal / _CHECKPOINT
         if path.is_file() and read_tensors(path)[0].get("records", fingerprint) != fingerprint:

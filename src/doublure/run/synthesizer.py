@@ -1,4 +1,4 @@
-"""A fitted understudy: sampling from it is post-processing and costs nothing."""
+"""A fitted synthesizer: sampling from it is post-processing and costs nothing."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Estimate(Protocol):
 
     @property
     def artificial(self) -> int:
-        """On how many artificial records."""
+        """On how many synthetic records."""
 
     @property
     def seed(self) -> int:
@@ -94,7 +94,7 @@ class Synthesizer:
     def sample(
         self, n: SupportsIndex, given: Mapping[str, object] | None = None, seed: SupportsIndex | None = None
     ) -> Any:
-        """Return exactly ``n`` artificial records.
+        """Return exactly ``n`` synthetic records.
 
         Args:
             n: How many, at least 0.
@@ -138,7 +138,7 @@ class Synthesizer:
         return self._chunks(counted(n), wanted, seeding.chosen(seed), chunk_rows)
 
     def sampling_with(self, **settings: object) -> Synthesizer:
-        """Return the same understudy, with settings changed that only sampling asks; that is free, as sampling is.
+        """Return the same synthesizer, with settings changed that only sampling asks; that is free, as sampling is.
 
         Args:
             settings: By name, such as ``sampled_spread`` of ``guided`` on images.
@@ -168,7 +168,7 @@ class Synthesizer:
         )
 
     def stating(self, estimate: Estimate | None) -> Synthesizer:
-        """Return the same understudy with an estimate of its expected privacy loss in its guarantee.
+        """Return the same synthesizer with an estimate of its expected privacy loss in its guarantee.
 
         The figure is computed on real data, without noise: who states it releases it.
 

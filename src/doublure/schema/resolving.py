@@ -1,7 +1,7 @@
 """Making bought answers agree with the declared facts, so that no answer is refused after it has been paid for.
 
 Each answer is noisy: learned bounds may miss the zero that a column is declared to have, or leave two columns that an
-``at_most`` constraint orders without a common range. Mending that uses public facts and bought ones alone.
+``at_most`` constraint orders without a common range. Resolving that uses public facts and bought ones alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def agree(
     learned: Mapping[str, Any],
     path_of: Callable[[str], str] = "columns.{}".format,
 ) -> dict[str, Any]:
-    """Return the answers, mended.
+    """Return the answers with those conflicts removed.
 
     =====================================  ===========================================================
     zero_inflated, 0 outside the bounds    the bounds are widened to 0

@@ -1,4 +1,4 @@
-"""How long work tells what it is doing, without knowing who listens."""
+"""How long work tells what it is doing, whoever receives the events."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Listens to stages and counts."""
+    """Receives progress events: stages and counts."""
 
     def stage(self, name: str, total: int | None = None) -> None:
         """A new stage begins; ``total`` counts its units of work, if they can be counted."""
@@ -16,7 +16,7 @@ class Progress(Protocol):
 
 
 class Silent:
-    """Listens to nothing."""
+    """Ignores progress events."""
 
     def stage(self, name: str, total: int | None = None) -> None:
         """Ignore it."""

@@ -99,7 +99,7 @@ class StopSignal:
     def _disarm(self) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
-            self._alarm.join()  # so that it does not signal later, to whoever listens then
+            self._alarm.join()  # so that it does not signal later, to whoever receives signals then
 
 
 def _signal_again(number: int) -> None:

@@ -54,7 +54,7 @@ def take_up(
 
 @contextmanager
 def taken_up() -> Iterator[None]:
-    """Refuse a kept state that belongs to other networks than the plan's.
+    """Refuse a checkpoint that belongs to other networks than the plan's.
 
     Raises:
         RunFolderError: What is done inside found no place for a tensor, or none for its shape.
@@ -71,7 +71,7 @@ class KeptReleases:
     """A stage's noisy releases, each kept as soon as it is drawn: what is lost cannot be drawn again.
 
     A release that a signal stops before its noise is drawn leaves a mark, which names the session that was stopped. A
-    later session may draw it after all, once: that the mark was taken up stands in the ledger before the mechanism is
+    later session may draw it after all, once: that the mark was used stands in the ledger before the mechanism is
     told, so that a state which was put back from a copy draws nothing.
 
     Args:
@@ -143,7 +143,7 @@ def _lost_release(doing: str) -> LostRun:
 
 
 class KeptTables:
-    """A job's releases, made or taken up from an interrupted run.
+    """A job's releases, made, or restored from an interrupted run.
 
     Args:
         job: The run.
@@ -155,7 +155,7 @@ class KeptTables:
         self._kept = KeptReleases(job, self._accesses)
 
     def released(self, name: str, number: int, wanted: Sequence[Table]) -> list[Floats]:
-        """Make a release, or take up the one that an interrupted run has kept.
+        """Make a release, or restore the one that an interrupted run has kept.
 
         Args:
             name: Under which its tables are kept.

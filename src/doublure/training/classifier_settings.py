@@ -1,4 +1,4 @@
-"""The settings of a private labeller, whatever method has taught the generator before it."""
+"""The settings of a private labeller, whatever method has trained the generator before it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BYTES = 4
 
 
 class LabellerSettings(MethodSettings):
-    """How a labeller is taught, and how often it is asked.
+    """How a labeller is trained, and how often it is asked.
 
     Attributes:
         labeller_steps: Of noisy gradient descent, each on all records.

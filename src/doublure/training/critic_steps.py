@@ -1,4 +1,4 @@
-"""What teaches a critic: noisy steps under a guarantee, or plain gradients of the mean loss for a baseline."""
+"""What trains a critic: noisy steps under a guarantee, or plain gradients of the mean loss for a baseline."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def private_teacher(
     distances: Distances | None = None,
     **special: Any,
 ) -> CriticSteps:
-    """Return what teaches the critic.
+    """Return what trains the critic.
 
     Args:
         job: The run, or its stage.

@@ -1,4 +1,4 @@
-"""The training loop of every GAN: a generator that sees the critic alone, and a teacher that teaches the critic.
+"""The training loop of every GAN: a generator that sees the critic alone, and a teacher that trains the critic.
 
 What may be claimed depends on the teacher: :class:`doublure.private.critic_steps.CriticSteps` makes it differentially
 private, :class:`doublure.training.critic_steps.PlainTeacher` does not. The generator's step is post-processing either
@@ -89,7 +89,7 @@ class CriticPace:
         return torch.tensor([self.n_critic, self.accuracy, self._since], dtype=torch.float64)
 
     def restore(self, state: Tensor) -> None:
-        """Take up a kept state."""
+        """Restore a checkpoint."""
         n_critic, self.accuracy, since = (float(value) for value in state)
         self.n_critic, self._since = int(n_critic), int(since)
 
@@ -208,7 +208,7 @@ class Adversaries:
         return tensors | {"critic": self.flat.detach().cpu().clone(), **counts}
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Take up a kept state."""
+        """Restore a checkpoint."""
         kept_state.take_up(tensors, self._modules(), self._optimizers())
         with torch.no_grad():
             self.flat.copy_(tensors["critic"])
@@ -235,7 +235,7 @@ def train(job: Job, settings: AdversarialSettings, teacher: Teacher, adversaries
                 job.check_stop()
                 adversaries.follow(teacher.gradient(adversaries.critic, adversaries.partner))
         except Interrupted:
-            # Raised before a step is drawn: what the steps so far have taught need not be lost.
+            # Raised before a step is drawn: what was learned in the steps so far need not be lost.
             job.checkpoints.save(teacher.taken, adversaries.state())
             raise
         loss = adversaries.improve_generator()
@@ -252,7 +252,7 @@ def train(job: Job, settings: AdversarialSettings, teacher: Teacher, adversaries
 def prepare(
     job: Job, settings: AdversarialSettings, *, start: nn.Module | None = None, anchor: Anchor | None = None
 ) -> Adversaries:
-    """Build the networks, from the kept state if the run was cut off; see :class:`Adversaries`."""
+    """Build the networks, from the checkpoint if the run was cut off; see :class:`Adversaries`."""
     adversaries = Adversaries(job, settings, start=start, anchor=anchor)
     kept = job.checkpoints.load()
     if kept is not None:

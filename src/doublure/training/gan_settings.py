@@ -87,7 +87,7 @@ class AdversarialSettings(MethodSettings):
 
     @property
     def checkpoint_every(self) -> int:
-        """Critic steps between two kept states: what a crash can lose."""
+        """Critic steps between two checkpoints: what a crash can lose."""
         each = -(-(self.steps or 1) // self.checkpoints)
         return -(-each // self.n_critic) * self.n_critic
 

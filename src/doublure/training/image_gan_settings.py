@@ -30,7 +30,7 @@ Channels = Annotated[int, Field(ge=1, le=1024)]
 class ImageAdversarialSettings(AdversarialSettings):
     """The networks of a GAN on images.
 
-    The defaults were chosen on the first 50,000 of MNIST's training images, with students tested on its last 10,000
+    The defaults were chosen on the first 50,000 of MNIST's training images, with classifiers tested on its last 10,000
     (docs/methods.md); the papers' own are ``loss=wgan-gp, n_critic=5, activation=selu, critic_lr=generator_lr=1e-4``.
 
     Attributes:

@@ -26,10 +26,10 @@ class Checkpoints(Protocol):
     """Keeps the state of a run that may be cut off."""
 
     def save(self, step: int, tensors: dict[str, Tensor]) -> None:
-        """Replace the kept state."""
+        """Replace the checkpoint."""
 
     def load(self) -> dict[str, Tensor] | None:
-        """Return the kept state, if there is one."""
+        """Return the checkpoint, if there is one."""
 
 
 class Workspace(Protocol):

@@ -1,10 +1,10 @@
 """A private labeller, and the images it is made ready on: the last stage of ``guided``, the annotator of ``bayesgan``.
 
-A linear model on second-order scattering (Tramèr and Boneh 2021), taught by noisy gradient descent with momentum on all
+A linear model on second-order scattering (Tramèr and Boneh 2021), fitted by noisy gradient descent with momentum on all
 records: a linear model's gradient is an outer product, so that clipping and summing are one product a step. What is
-new: the generator that an earlier release has taught says where the features' mean and their main directions lie. That
-costs nothing, and takes off what all images have in common, which noise would otherwise be spent on (docs/methods.md
-has what it brings).
+new: the generator that was fitted to an earlier release says where the features' mean and their main directions lie.
+That costs nothing, and takes off what all images have in common, which noise would otherwise be spent on
+(docs/methods.md has what it brings).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _VIEW = ("centre", "directions")
 
 @dataclass(frozen=True)
 class _View:
-    """How features are seen: what all images have in common is taken off, and main directions are evened out.
+    """How features are standardised: their mean is taken off, and main directions are whitened.
 
     Attributes:
         centre: ``(D,)``.
@@ -54,12 +54,12 @@ class _View:
 
 
 def labelled(job: Job, settings: LabellerSettings, generator: nn.Module, noise_width: int, sums: NoisySums) -> Labeller:
-    """Teach a labeller on the private records.
+    """Train a labeller on the private records.
 
     Args:
         job: The run.
         settings: With defaults resolved.
-        generator: Already taught by what was released before.
+        generator: Already trained by what was released before.
         noise_width: Z, how much noise it makes an image of.
         sums: Their releases are the labeller's steps.
     """
@@ -128,7 +128,7 @@ def checked(
 
 
 def _rate(settings: LabellerSettings, units: int, noise: float) -> float:
-    """Return the learning rate: as high as can be while the noise of all steps stays as loud in the scores."""
+    """Return the learning rate: as high as can be while the noise of all steps stays as large in the scores."""
     if settings.labeller_lr is not None:
         return settings.labeller_lr
     return min(_FASTEST, _LOUDNESS * units / noise)

@@ -109,7 +109,7 @@ class MethodSettings(BaseModel):
 
     @property
     def checkpoint_every(self) -> int | None:
-        """Noisy steps between two kept states: what a crash can lose. None: all of them."""
+        """Noisy steps between two checkpoints: what a crash can lose. None: all of them."""
         return None
 
     @property
@@ -123,7 +123,7 @@ class MethodSettings(BaseModel):
 
     @property
     def public_sources(self) -> tuple[str, ...]:
-        """What public data or networks the understudy is made of, one line each; a card repeats them."""
+        """What public data or networks the synthesizer is made of, one line each; a card repeats them."""
         return ()
 
     @property

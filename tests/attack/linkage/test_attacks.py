@@ -1,4 +1,4 @@
-"""The regulators' three on copies and on strangers."""
+"""The regulators' three on copies and on non-members."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_of_more_strangers_than_targets_some_are_drawn_wherever_they_stand(make_
     strangers = world.unseen.take(np.arange(100))
     few = replace(world, seen=world.seen.take(np.arange(25)), unseen=strangers)
     one = attack.attack(few).rates[1].value
-    # Strangers who are hit stand first: taken from the front, the control would be hit whenever it can be.
+    # Non-members who are hit stand first: taken from the front, the control would be hit whenever it can be.
     hit = [attack.attack(replace(few, seen=each, unseen=each)).rates[0].value for each in alone(strangers)]
     ranked = replace(few, unseen=strangers.take(np.argsort(-np.array(hit), kind="stable")))
     front = np.mean(sorted(hit)[-25:])

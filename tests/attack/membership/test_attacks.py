@@ -197,7 +197,7 @@ def test_distances_are_measured_once_and_are_the_nearest(make_world, monkeypatch
     world, asked = make_world(honest=True, n=60), []
     monkeypatch.setattr(module, "nearest", lambda *of: (asked.append(of[:2]), nearest(*of))[1])
     table.run(world, BLACK_BOX)
-    assert len(asked) == 4  # both sides, from the artificial records and from the attacker's own
+    assert len(asked) == 4  # both sides, from the synthetic records and from the attacker's own
     few = world.with_targets(25)
     for points, found in ((world.artificial, few.to_artificial), (world.reference.points, few.to_reference)):
         for side, far in zip((few.seen, few.unseen), found, strict=True):

@@ -1,4 +1,4 @@
-"""Artificial images on disk: what is written is read back, whole or not there, and says what it is."""
+"""Synthetic images on disk: what is written is read back, whole or not there, and says what it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Artificial series on disk: streamed, read back as they were, and marked as what they are."""
+"""Synthetic series on disk: streamed, read back as they were, and marked as what they are."""
 
 from __future__ import annotations
 

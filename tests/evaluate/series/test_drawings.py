@@ -15,7 +15,7 @@ from doublure.schema import Schema
 
 @pytest.fixture(scope="module")
 def sets(waves):
-    """Artificial series that lie two higher and turn twice as often, and real ones."""
+    """Synthetic series that lie two higher and turn twice as often, and real ones."""
     made = waves(90, 1, gaps=0.0)
     doubled = np.concatenate([made.values[:, ::2], made.values[:, ::2]], axis=1) + 2
     synthetic = Series(values=doubled, channels=made.channels, attributes=made.attributes)

@@ -27,7 +27,7 @@ def test_an_autocorrelation_by_hand():
 
 
 def test_a_spectrum_by_hand():
-    """Each wave stands at its own frequency, however loud; flat series have none."""
+    """Each wave stands at its own frequency, whatever its amplitude; flat series have none."""
     turns = 2 * np.pi * np.arange(8) / 8
     waves = np.stack([100 * np.sin(turns), np.cos(3 * turns) + 7, np.full(8, 4.0)])
     assert spectrum(waves) == pytest.approx([0.5, 0, 0.5, 0])

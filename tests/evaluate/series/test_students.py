@@ -1,4 +1,4 @@
-"""Students of series: what they see, and what they cannot."""
+"""Classifiers of series: what they see, and what they cannot."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def step_of(body: Tensor, unit: np.ndarray | None = None, **changes: object) -> 
 
 
 class Fed:
-    """Listens to what accountants are fed with."""
+    """Records what accountants are fed with."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.steps: list[tuple[list[float], float, float]] = []

@@ -1,6 +1,6 @@
 """Inference: the attacker who knows nearly all of a person and wants the rest (WP216, §2.2.2).
 
-The artificial record that is nearest in what is known is taken at its word for what is not.
+The synthetic record that is nearest in what is known is taken at its word for what is not.
 """
 
 from __future__ import annotations

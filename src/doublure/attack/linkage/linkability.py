@@ -1,6 +1,6 @@
 """Linkability: the attacker with two halves of a file who wants to join them (WP216, §2.2.2).
 
-One source knows some columns of everybody, another the rest, and neither knows names. Whoever finds the same artificial
+One source knows some columns of everybody, another the rest, and neither knows names. Whoever finds the same synthetic
 record nearest to a row of the one and to a row of the other takes them for the same person.
 """
 
@@ -34,7 +34,7 @@ _MOST = 2000
 
 
 def attack(world: World) -> AttackResult:
-    """Attack by joining two parts of a record through the artificial ones."""
+    """Attack by joining two parts of a record through the synthetic ones."""
     halves = _halves(world.schema, world.seen.points)
     if halves is None:
         return skipped(STORY, world.claim, "a record cannot be cut in two")

@@ -1,7 +1,7 @@
 """From hits to a risk: what an attack on seen records gains over the same attack on others.
 
 risk = (attack − control) / (1 − control), from rates with Wilson's intervals (Giomi et al. 2023, §3.2; Wilson 1927).
-An attack that does no better than one without the artificial records says nothing, and says so.
+An attack that does no better than one without the synthetic records says nothing, and says so.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Hits:
     Attributes:
         attack: On seen records.
         control: On records that were never seen.
-        baseline: On seen records, without the artificial ones.
+        baseline: On seen records, without the synthetic ones.
         trials: How many of each.
     """
 

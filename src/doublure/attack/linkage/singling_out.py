@@ -1,7 +1,7 @@
 """Singling out: the attacker who says "there is exactly one of you with …" (WP216, §2.2.2).
 
-A description that fits exactly one artificial record may fit exactly one real one. Descriptions are put together from
-the values of an artificial record, from several columns at a time.
+A description that fits exactly one synthetic record may fit exactly one real one. Descriptions are put together from
+the values of a synthetic record, from several columns at a time.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _test(table: Coded, row: int, name: str, middles: dict[str, float]) -> _Test
 
 
 def _guess(coder: Coder, table: Coded, rng: np.random.Generator) -> tuple[_Test, ...]:
-    """Return a description made without looking: uniform over what the schema says is possible."""
+    """Return the baseline's description: uniform over what the schema says is possible."""
     tests = []
     for name in _some(table.names, rng):
         if name in table.numbers:

@@ -1,6 +1,6 @@
 """The attacker who has the critic (LOGAN: Hayes, Melis, Danezis, De Cristofaro 2019).
 
-A critic is taught to tell real records from generated ones. Where it has learned the real ones by heart, it takes them
+A critic is trained to tell real records from generated ones. Where it has learned the real ones by heart, it takes them
 for more real than others that are just as real.
 """
 

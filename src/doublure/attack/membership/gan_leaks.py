@@ -86,7 +86,7 @@ def _found(white: White, side: Records, rng: np.random.Generator) -> Floats:
     """Return ``(N,)`` how near a random search comes: from the best of many draws, by ever smaller steps."""
     wanted, conditions = white.encoded(side.content)
     noise, best = white.noise(len(wanted), rng), np.full(len(wanted), np.inf)
-    # A step that keeps the noise's spread, so that the search stays where the generator was taught; 1: a fresh draw.
+    # A step that keeps the noise's spread, so that the search stays where the generator was trained; 1: a fresh draw.
     for step in (*np.ones(_BEGUN), *np.geomspace(0.5, 0.02, _ROUNDS).repeat(_TRIES)):
         trial = np.sqrt(1 - step**2) * noise + step * white.noise(len(wanted), rng)
         far = np.square(white.generated(trial, conditions) - wanted).sum(axis=1)

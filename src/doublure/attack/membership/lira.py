@@ -1,8 +1,8 @@
-"""The attacker who knows how sure a student is of a record with and without it (LiRA: Carlini et al. 2022).
+"""The attacker who knows how sure a classifier is of a record with and without it (LiRA: Carlini et al. 2022).
 
-The papers' student learns from artificial records. For each target, understudies are fitted many times with it and
-without it, a student is taught by each, and how sure these are of the target gives two normal distributions. Which of
-the two fits the real understudy's student better is the score.
+The papers' classifier learns from synthetic records. For each target, synthesizers are fitted many times with it and
+without it. A classifier is trained on what each of them draws, and how sure these classifiers are of the target gives
+two normal distributions. Which of the two fits the real synthesizer's classifier better is the score.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FEWEST = 4
 
 
 def attack(world: World) -> AttackResult:
-    """Attack membership by likelihood ratios of a student's confidence."""
+    """Attack membership by likelihood ratios of a classifier's confidence."""
     if world.refit is None:
         return skipped(STORY, world.claim, "the run cannot be fitted again")
     if not isinstance(world.schema, ImageSchema) or world.schema.label is None:
@@ -68,7 +68,7 @@ def _half(unit: np.ndarray[Any, Any], rng: np.random.Generator) -> np.ndarray[An
 
 
 def _sure(world: World, lesson: Any, targets: list[Records]) -> list[Floats]:
-    """Return for each side ``(N,)`` the log odds that a student of the lesson gives each record's true class."""
+    """Return for each side ``(N,)`` the log odds that a classifier gives each record's true class."""
     from doublure.measures.images.classifiers import predict_each
     from doublure.measures.images.feature_extractors import codes_of
 
@@ -89,8 +89,8 @@ def _ratios(seen: Floats, known: Floats, inside: np.ndarray[Any, Any]) -> Floats
     """Return ``(N,)`` log likelihood ratios.
 
     Args:
-        seen: ``(N,)`` what the real understudy's student says.
-        known: ``(K, N)`` what the shadows' students say.
+        seen: ``(N,)`` what the real synthesizer's classifier says.
+        known: ``(K, N)`` what the shadows' classifiers say.
         inside: ``(K, N)`` whether each shadow had the record.
     """
     means, spreads = [], []

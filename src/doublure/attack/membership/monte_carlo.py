@@ -27,7 +27,7 @@ _BLOCK = 500
 
 
 def attack(world: World) -> AttackResult:
-    """Attack membership by the share of artificial records within a radius."""
+    """Attack membership by the share of synthetic records within a radius."""
     radius = float(np.median(np.concatenate(world.to_artificial)))
     return judged(STORY, world, *(share_within(world.artificial, side, radius) for side in (world.seen, world.unseen)))
 

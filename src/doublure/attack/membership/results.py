@@ -16,8 +16,8 @@ def judged(story: Story, world: World, inside: Floats, outside: Floats, *, notes
     """Return what an attacker's scores show.
 
     Args:
-        story: Who attacked.
-        world: What was attacked.
+        story: The threat model.
+        world: The attack data.
         inside: ``(n,)`` scores of ``world.seen``, high for members.
         outside: ``(m,)`` scores of ``world.unseen``.
         notes: What else is to be said.

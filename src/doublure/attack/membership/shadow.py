@@ -1,6 +1,6 @@
 """The attacker who rehearses (Shokri et al. 2017; Groundhog: Stadler, Oprisanu, Troncoso 2022).
 
-Knowing how the understudy was made, and other real records, the attacker makes understudies of known records, the
+Knowing how the synthesizer was made, and other real records, the attacker makes synthesizers of known records, the
 shadows, learns from them what it looks like when a record was in, and then looks at the real one.
 """
 
@@ -37,7 +37,7 @@ _TREES = 200
 
 
 def attack(world: World) -> AttackResult:
-    """Attack membership by what shadow understudies teach."""
+    """Attack membership by a classifier trained on shadow synthesizers."""
     if world.refit is None:
         return skipped(STORY, world.claim, "the run cannot be fitted again")
     from sklearn.ensemble import RandomForestClassifier

@@ -1,4 +1,4 @@
-"""Writing artificial images: NPZ, a folder of PNG files by class, or a contact sheet; streamed, whole or not there."""
+"""Writing synthetic images: NPZ, a folder of PNG files by class, or a contact sheet; streamed, whole or not there."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def check_ending(path: Path, n: int) -> None:
 
 
 def sheet_of(images: Images, schema: ImageSchema, about: Mapping[str, str]) -> Any:
-    """Return the contact sheet of artificial images."""
+    """Return the contact sheet of synthetic images."""
     order = () if schema.label is None else schema.label.domain
     return contact_sheet(rows_of(images, order), about.get("watermark", "Artificial images"))
 

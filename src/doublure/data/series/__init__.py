@@ -1,4 +1,4 @@
-"""LOAD: time series from rows or arrays, cut at public boundaries, read under a schema; and writing artificial ones."""
+"""LOAD: time series from rows or arrays, cut at public boundaries, read under a schema; and writing synthetic ones."""
 
 from doublure.data.series.opening import open_series
 from doublure.data.series.records import Series, SeriesSet

@@ -1,4 +1,4 @@
-"""Time series in memory: artificial ones, as sampling returns them, and private ones with their units."""
+"""Time series in memory: synthetic ones, as sampling returns them, and private ones with their units."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing artificial time series: long CSV or Parquet, a row a step, or NPZ; streamed, whole or not there."""
+"""Writing synthetic time series: long CSV or Parquet, a row a step, or NPZ; streamed, whole or not there."""
 
 from __future__ import annotations
 

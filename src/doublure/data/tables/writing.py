@@ -1,4 +1,4 @@
-"""Writing artificial tables: streamed, whole or not there, and on request harmless to a spreadsheet."""
+"""Writing synthetic tables: streamed, whole or not there, and on request harmless to a spreadsheet."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a broken pipeline does to images, and a student that recognises it.
+"""What a broken pipeline does to images, and a classifier that recognises it.
 
-The student learns from one set of images what they look like as they are and after each alteration, and then says of
-other images what they look like. Taught with good images it finds altered ones directly. Taught with images of which a
+The classifier learns from one set of images what they look like as they are and after each alteration, and then says of
+other images what they look like. Trained on good images it finds altered ones directly. Trained on images of which a
 share below one half is altered it finds that share just as well: turned back, the others would look like them, so that
 the altered look altered to it and the rest does not.
 """
@@ -79,16 +79,16 @@ def looks(
     seed: int,
     progress: Progress | None = None,
 ) -> list[Floats]:
-    """Return what images look like, to a student taught with others.
+    """Return what images look like, to a classifier trained on others.
 
     Args:
-        lesson: N images that the student learns from: each as it is or altered, drawn evenly; few of them repeatedly.
+        lesson: N images that the classifier learns from: each as it is or altered, drawn evenly; few repeatedly.
         codes: ``(N,)`` their classes, 0 to K - 1: what looks altered depends on what it is meant to be (a nine is a six
             upside down).
         seen: Sets of images to be looked at, with their classes.
         n_classes: K.
-        seed: Fixes what is altered, and the student's own randomness.
-        progress: Who listens.
+        seed: Fixes what is altered, and the classifier's own randomness.
+        progress: Receives progress events.
 
     Returns:
         For each set ``(M, A + 1)`` probabilities: as it is, then each of :func:`alterations_of`.

@@ -1,21 +1,21 @@
-"""Students of images: classifiers taught with artificial images and tested on real ones.
+"""Downstream classifiers of images: trained on synthetic images, tested on real ones.
 
-What each student is, and for how long it learns, is fixed here, before any result is seen; nothing is tuned on the
+What each classifier is, and for how long it learns, is fixed here, before any result is seen; nothing is tuned on the
 images that it is tested on, and no epoch is chosen by looking.
 
 ============ ==========================================================================================================
-``cnn``      the papers' student (Triastcyn & Faltings 2018, §5; 2019, §5.1): two convolutions with batch normalisation,
+``cnn``      the papers' (Triastcyn & Faltings 2018, §5; 2019, §5.1): two convolutions with batch normalisation,
              ReLU and max pooling, two linear layers with ReLU, softmax. 32 and 64 channels of 3x3, 128 and 64 units
 ``resnet``   a small residual network (He et al. 2016): a convolution of 32 channels of 3x3, then blocks of two with 32,
              64 and 128, halving the size from one to the next, each with batch normalisation and a way around it; the
-             mean over places, linear. Some ten times the work of ``cnn``: taught where it is asked for
+             mean over places, linear. Some ten times the work of ``cnn``: trained where it is asked for
 ``mlp``      256 and 128 units with ReLU
 ``logistic`` multinomial logistic regression on the pixels
 ``forest``   a random forest of 100 trees on the pixels
 ============ ==========================================================================================================
 
 ``cnn``, ``resnet`` and ``mlp`` take 10 epochs of Adam (learning rate 1e-3, falling to zero along a cosine) in batches
-of 128; of few images as many epochs as make 200 steps, so that a curve over numbers of images shows what images teach,
+of 128; of few images as many epochs as make 200 steps, so that a curve over numbers of images shows what images add,
 and not how long somebody learned.
 """
 
@@ -70,16 +70,16 @@ def predict(
     seed: int,
     progress: Progress | None = None,
 ) -> Floats:
-    """Teach one student and return what it makes of the test images.
+    """Train one classifier and return what it makes of the test images.
 
     Args:
         student: Which one.
         lesson: N images to learn from.
         classes: ``(N,)`` their classes, 0 to K - 1.
         test: M images to classify.
-        n_classes: K; classes that the lesson lacks get probability 0.
-        seed: Fixes the student's own randomness.
-        progress: Who listens how many of :func:`steps_of` are done, where the student is a network.
+        n_classes: K; classes that the training set lacks get probability 0.
+        seed: Fixes the classifier's own randomness.
+        progress: Receives how many of :func:`steps_of` are done, where the classifier is a network.
 
     Returns:
         ``(M, K)`` probabilities.
@@ -87,7 +87,7 @@ def predict(
     chances = np.zeros((len(test), n_classes))
     present, codes = np.unique(classes, return_inverse=True)
     if len(present) == 1:
-        # A collapsed generator teaches one class only: that is a (bad) result and no reason to stop.
+        # A collapsed generator makes one class only: that is a (bad) result and no reason to stop.
         chances[:, present] = 1.0
         return chances
     chances[:, present] = _TEACH[student](lesson, codes.astype(np.int64), test, seed, progress or Silent())
@@ -103,7 +103,7 @@ def predict_each(
     seed: int,
     progress: Progress | None = None,
 ) -> list[Floats]:
-    """Teach one student and return what it makes of several sets of images, as :func:`predict` does of one."""
+    """Train one classifier and return what it makes of several sets of images, as :func:`predict` does of one."""
     chances = predict(student, lesson, classes, Images.joined(tests), n_classes, seed, progress)
     return np.split(chances, np.cumsum([len(test) for test in tests])[:-1])
 
@@ -117,7 +117,7 @@ def learning_curve(
     sizes: Sequence[int],
     seed: int,
 ) -> dict[int, float]:
-    """Return a student's accuracy by the number of labelled images that it learned from (2022, Figure 3).
+    """Return a classifier's accuracy by the number of labelled images that it learned from (2022, Figure 3).
 
     Args:
         student: Which one.
@@ -126,7 +126,7 @@ def learning_curve(
         test: Images to classify.
         truth: Their classes.
         sizes: Numbers of images; those that there are not are left out.
-        seed: Fixes the student's own randomness.
+        seed: Fixes the classifier's own randomness.
     """
     n_classes = int(max(np.max(classes, initial=0), np.max(truth, initial=0))) + 1
     found = {}
@@ -136,7 +136,7 @@ def learning_curve(
     return found
 
 
-# -- students of torch -----------------------------------------------------------------------------------------------
+# -- classifiers of torch --------------------------------------------------------------------------------------------
 
 
 def _network(student: Student) -> Callable[..., Floats]:
@@ -151,7 +151,7 @@ def _network(student: Student) -> Callable[..., Floats]:
 
 @dataclass(frozen=True, kw_only=True)
 class Sight:
-    """What a taught convolutional student makes of images.
+    """What a trained convolutional classifier makes of images.
 
     Attributes:
         features: N images to what its last layer but one holds, ``(N, 64)``.
@@ -163,12 +163,12 @@ class Sight:
 
 
 def sight(lesson: Images, classes: Labels, seed: int) -> Sight:
-    """Teach the ``cnn`` and return how it sees.
+    """Train the ``cnn`` and return its features and probabilities.
 
     Args:
         lesson: Images to learn from.
         classes: ``(N,)`` their classes.
-        seed: Fixes the student's own randomness.
+        seed: Fixes the classifier's own randomness.
     """
     import torch
 
@@ -200,7 +200,7 @@ def taught(
     epochs: int | None = None,
     progress: Progress | None = None,
 ) -> nn.Sequential:
-    """Teach a student that is a network.
+    """Train a classifier that is a network.
 
     Args:
         student: ``cnn``, ``resnet`` or ``mlp``.
@@ -209,7 +209,7 @@ def taught(
         seed: Fixes its randomness.
         rate: Adam's learning rate at the start.
         epochs: How often it sees each image; None: as fixed above.
-        progress: Who listens how many steps are done.
+        progress: Receives how many steps are done.
 
     Returns:
         The network in evaluation mode: ``(B, C, H, W)`` float32 in [-1, 1] to scores ``(B, K)``.
@@ -307,7 +307,7 @@ _BUILD: dict[Student, Callable[[tuple[int, int, int], int], nn.Sequential]] = {
 }
 
 
-# -- students of scikit-learn ----------------------------------------------------------------------------------------
+# -- classifiers of scikit-learn -------------------------------------------------------------------------------------
 
 
 def _pixels(images: Images) -> np.ndarray[Any, np.dtype[np.float32]]:

@@ -39,7 +39,7 @@ def resemblance(
     Args:
         seen: In which features, learned from none of these images.
         images: ``value``, ``baseline``, ``real`` and ``test``, each in an order that says nothing: not class by class.
-        chances: A student's N images to probabilities ``(N, K)``, for the Inception score; None: without it.
+        chances: A classifier's N images to probabilities ``(N, K)``, for the Inception score; None: without it.
         n_classes: K.
     """
     roles = ("value", "baseline", "real")
@@ -106,7 +106,7 @@ def inception_score(chances: Floats) -> float:
 
 
 def precision_and_recall(artificial: Floats, real: Floats) -> tuple[float, float]:
-    """Return the share of artificial images among real ones, and of real ones among artificial ones.
+    """Return the share of synthetic images among real ones, and of real ones among synthetic ones.
 
     An image is among others if it is as near to one of them as that one's third neighbour in its own set.
 

@@ -1,8 +1,8 @@
-"""Evaluate artificial images: class balance, pixels, and what students taught with them make of real ones.
+"""Evaluate synthetic images: class balance, pixels, and what classifiers trained on them make of real ones.
 
 Every figure stands between two others. *Class means* draws each pixel on its own around its class's mean, with its
 class's spread: right averages, no relations between pixels. *Real* is the best to hope for: other real images for
-distances, students taught with real images for prediction. All of it is computed on real data: internal.
+distances, classifiers trained on real images for prediction. All of it is computed on real data: internal.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ROLES: tuple[Literal["value"], Literal["baseline"], Literal["real"]] = ("value"
 
 
 class StudentScore(Result):
-    """One student: its accuracy on real test images when taught with artificial ones, beside the other teachings."""
+    """One classifier: its accuracy on real test images after training on synthetic ones, beside other training sets."""
 
     student: Student
     name: str
@@ -49,7 +49,7 @@ class StudentScore(Result):
 
 
 class ClassShare(Result):
-    """One class: how frequent it is among artificial images, beside the real ones."""
+    """One class: how frequent it is among synthetic images, beside the real ones."""
 
     label: str
     share: Score
@@ -59,15 +59,15 @@ class ImageEvaluation(Evaluation):
     """Everything that was measured of a set of images. Computed on real data: internal.
 
     Attributes:
-        students: Train on artificial, test on real; empty where ``students_skipped`` says why.
+        students: Train on synthetic, test on real; empty where ``students_skipped`` says why.
         classes: The classes; empty without labels.
         pixels: Distances of the mean image and of the spread, in shares of full intensity; the mean over classes.
-        resemblance: How they look in the features that were asked for, else to a student taught with real images; empty
-            where none was taught.
-        taught: How many images the students were taught with and tested on.
-        artificial_sheet: A contact sheet of artificial images (PNG), for the page alone.
+        resemblance: How they look in the features that were asked for, else to a classifier trained on real
+            images; empty where none was trained.
+        taught: How many images the classifiers were trained and tested on.
+        artificial_sheet: A contact sheet of synthetic images (PNG), for the page alone.
         real_sheet: The same of real images. Private.
-        neighbours_sheet: Artificial images, and the real one nearest to each. Private.
+        neighbours_sheet: Synthetic images, and the real one nearest to each. Private.
     """
 
     students: tuple[StudentScore, ...]
@@ -82,7 +82,7 @@ class ImageEvaluation(Evaluation):
 
     @property
     def scores(self) -> tuple[Score, ...]:
-        """The headline figures: students first, then distances."""
+        """The headline figures: classifiers first, then distances."""
         return (*(entry.accuracy for entry in self.students), *self.pixels)
 
     @property
@@ -117,20 +117,20 @@ def evaluate_images(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> ImageEvaluation:
-    """Compare artificial images with real ones.
+    """Compare synthetic images with real ones.
 
     Args:
         schema: Their shape and classes.
-        synthetic: Artificial images.
+        synthetic: Synthetic images.
         train: The real images that they were learned from.
         holdout: Real images kept aside. Without them a fixed quarter of ``train`` takes their place (and leaves
             ``train``), which the notes say: the fit has seen them.
         unit: ``(N,)`` the unit of each image of ``train``, so that a unit's images stay together in the split.
-        students: Which students are taught.
-        extractor: In which features sets of images are compared; a student's that learned from real images if not
+        students: Which classifiers are trained.
+        extractor: In which features sets of images are compared; a classifier's that learned from real images if not
             given.
         seed: Fixes every random choice made here.
-        progress: Who listens.
+        progress: Receives progress events.
 
     Raises:
         DataError: There are too few images.
@@ -197,7 +197,7 @@ def _sample(n: int, rng: np.random.Generator) -> Labels:
     return rng.permutation(n)[:MOST_IMAGES]
 
 
-# -- students --------------------------------------------------------------------------------------------------------
+# -- classifiers -----------------------------------------------------------------------------------------------------
 
 
 def _skipped(schema: ImageSchema, sets: _Sets) -> str | None:
@@ -283,7 +283,7 @@ def _resemblance(
         return () if extractor is None or not sets.enough else resemblance(extractor, picked)
     half = len(picked["real"]) // 2
     codes = sets.classes["real"][lessons["real"]]
-    # One half teaches, so that the other is as new to the student as all else that it looks at.
+    # One half is the training set, so that the other is as new to the classifier as all else that it sees.
     own = sight(picked["real"].take(slice(half)), codes[:half], seed)
     seen = extractor or Extractor(name=STUDENT_OF_REAL, see=own.features)
     others = picked | {"real": picked["real"].take(slice(half, None))}
@@ -299,7 +299,7 @@ def _sheet(images: Images, schema: ImageSchema, title: str) -> bytes:
 
 
 def _neighbours(synthetic: Images, real: Images, schema: ImageSchema) -> bytes:
-    """Draw artificial images and below each the real one nearest to it by pixels (Triastcyn & Faltings 2018, §5)."""
+    """Draw synthetic images and below each the real one nearest to it by pixels (Triastcyn & Faltings 2018, §5)."""
     classes = 1 if schema.label is None else max(1, len(schema.label.domain))
     shown = examples(synthetic, schema, max(1, _BESIDE // classes)).take(slice(_BESIDE))
     see = pixels().see

@@ -1,4 +1,4 @@
-"""What may be wrong with artificial images, and how sure it is: shares of them, held against those of other runs."""
+"""What may be wrong with synthetic images, and how sure it is: shares of them, held against those of other runs."""
 
 from __future__ import annotations
 
@@ -88,12 +88,12 @@ class Suspicion(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Inspected:
-    """What is looked at, and what the students that look learn from; images and ``(N,)`` the class of each.
+    """What is tested, and what the classifiers that test it learn from; images and ``(N,)`` the class of each.
 
     Attributes:
         lesson: Images of the first run that is known to be right, or of the inspected one if there is none.
         inspected: Others of the run that is inspected.
-        right: Others of each run that is known to be right, the one that teaches first.
+        right: Others of each run that is known to be right, the one that classifiers are trained on first.
         labels: The classes; none where there are no labels.
     """
 
@@ -159,12 +159,12 @@ class _Sign:
 
 
 def suspicions(sets: Inspected, seed: int, progress: Progress | None = None) -> tuple[Suspicion, ...]:
-    """Return every way in which the inspected images can be wrong, judged.
+    """Return the fault tests: every way in which the inspected images can be wrong, with its verdict.
 
     Args:
         sets: The images.
-        seed: Fixes the students' randomness.
-        progress: Who listens.
+        seed: Fixes the classifiers' randomness.
+        progress: Receives progress events.
     """
     listener = progress or Silent()
     learned = _altered(sets, seed, listener) | _flat(sets) | _labelled(sets, seed, listener)
@@ -234,7 +234,7 @@ def _flat(sets: Inspected) -> dict[str, _Sign]:
 
 
 def _labelled(sets: Inspected, seed: int, progress: Progress) -> dict[str, _Sign]:
-    """Return what a student of the classes sees: labels that images do not show, and classes that are too rare."""
+    """Return what a classifier of the classes sees: labels that images do not show, and classes that are too rare."""
     lesson, codes = sets.lesson
     if len(np.unique(codes)) < 2:
         return {}

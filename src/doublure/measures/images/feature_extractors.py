@@ -1,8 +1,8 @@
-"""What images look like to a measure: pixels, a student's features, or a network taught on public photographs.
+"""What images look like to a measure: pixels, a classifier's features, or a network trained on public photographs.
 
-Every figure made with one of them names it: distances in one space say nothing about distances in another. A student is
-taught on artificial images, so that the space is one that a release would give away anyway; networks taught on public
-photographs rest on the assumption that those photographs are public.
+Every figure made with one of them names it: distances in one space say nothing about distances in another. A classifier
+is trained on synthetic images, so that the space is one that a release would give away anyway; networks trained on
+public photographs rest on the assumption that those photographs are public.
 """
 
 from __future__ import annotations
@@ -58,18 +58,18 @@ def pixels() -> Extractor:
 
 
 def student(lesson: Images, classes: Labels, seed: int) -> Extractor:
-    """Return the last layer but one of the convolutional student: 64 features.
+    """Return the last layer but one of the convolutional classifier: 64 features.
 
     Args:
-        lesson: Artificial images; others than those that are measured.
+        lesson: Synthetic images; others than those that are measured.
         classes: ``(N,)`` their classes.
-        seed: Fixes the student's own randomness.
+        seed: Fixes the classifier's own randomness.
     """
     return Extractor(name="student", see=sight(lesson, classes, seed).features)
 
 
 def efficientnet_lite0() -> Extractor:
-    """Return EfficientNet-lite0's pooled features (1,280), taught on ImageNet.
+    """Return EfficientNet-lite0's pooled features (1,280), trained on ImageNet.
 
     The package reads a file in which code could stand, so that its content has to be the one that is known.
 
@@ -94,7 +94,7 @@ def efficientnet_lite0() -> Extractor:
 
 
 def inception_v3(weights: str | Path) -> Extractor:
-    """Return Inception-v3's pooled features (2,048), taught on ImageNet, as in the 2019 paper.
+    """Return Inception-v3's pooled features (2,048), trained on ImageNet, as in the 2019 paper.
 
     Args:
         weights: A safetensors file of torchvision's ``inception_v3`` weights; never fetched.
@@ -159,9 +159,9 @@ def named(name: str, lesson: Images, classes: Labels, seed: int) -> Extractor:
 
     Args:
         name: One of ``NAMES``.
-        lesson: Artificial images that a student may learn from.
+        lesson: Synthetic images that a classifier may learn from.
         classes: ``(N,)`` their classes.
-        seed: Fixes a student's own randomness.
+        seed: Fixes a classifier's own randomness.
 
     Raises:
         SettingError: There is none, or what it needs is not here.
@@ -194,7 +194,7 @@ def refuse_other_kinds(schema: Schema) -> None:
 
 
 def asked_for(words: str, schema: Schema) -> Extractor | None:
-    """Return the extractor that a command line names; None for a student of real images, which whoever compares makes.
+    """Return the extractor that a command line names; None for a classifier of real images, which the caller trains.
 
     Args:
         words: ``student``, ``pixels``, ``efficientnet-lite0``, or ``inception-v3=`` and the file of its weights.

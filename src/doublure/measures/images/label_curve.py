@@ -1,4 +1,4 @@
-"""How far labels that somebody gave artificial images get a student (Triastcyn & Faltings 2022, Figure 3)."""
+"""The accuracy that labels of synthetic images give a classifier (Triastcyn & Faltings 2022, Figure 3)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FEWEST = 20
 
 
 class Accuracy(Result):
-    """What a student of so many images gets right.
+    """What a classifier trained on so many images gets right.
 
     Attributes:
         value: Of real images.
@@ -38,9 +38,9 @@ class Point(Result):
     """One number of labels.
 
     Attributes:
-        labels: How many images taught.
-        artificial: A student of the labelled artificial images.
-        real: A student of as many real ones; null where there are not so many.
+        labels: How many images it was trained on.
+        artificial: A classifier trained on the labelled synthetic images.
+        real: A classifier trained on as many real ones; null where there are not so many.
     """
 
     labels: int
@@ -81,7 +81,7 @@ def _told(found: Accuracy | None) -> str:
 
 
 def student_named(name: str) -> Student:
-    """Return a student by name.
+    """Return a classifier by name.
 
     Raises:
         SettingError: There is none.
@@ -101,15 +101,15 @@ def label_curve(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> LabelCurve:
-    """Teach students with more and more labelled artificial images, and with as many real ones.
+    """Train classifiers on more and more labelled synthetic images, and on as many real ones.
 
     Args:
-        lesson: Artificial images with the labels that came back (:func:`doublure.releasing.labelling.read_back`).
+        lesson: Synthetic images with the labels that came back (:func:`doublure.releasing.labelling.read_back`).
         schema: Their shape and classes.
-        real: Labelled real images; half of them, drawn at random, test, and the others teach for comparison.
+        real: Labelled real images; half of them, drawn at random, test, the others train for comparison.
         student: Who learns.
-        seed: Fixes the halves, the order in which images are taught, and the students' own randomness.
-        progress: Who listens.
+        seed: Fixes the halves, the order of the training images, and the classifiers' own randomness.
+        progress: Receives progress events.
 
     Raises:
         SchemaError: The schema lists no classes.

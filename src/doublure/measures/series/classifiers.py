@@ -1,6 +1,6 @@
-"""Students of series: can they be told apart, and what does a model that learned from them make of real ones?
+"""Classifiers of series: can they be told apart, and what does a model that learned from them make of real ones?
 
-What each student is was fixed here, before any result was seen, and nothing is tuned on the series that it is tested
+What each classifier is was fixed here, before any result was seen, and nothing is tuned on the series that it is tested
 on. All of them are gradient-boosted trees (scikit-learn's histogram boosting, 100 rounds, otherwise its defaults),
 which take gaps as they are and need no scaling.
 
@@ -9,7 +9,7 @@ which take gaps as they are and need no scaling.
                   other halves: .5 cannot be told apart, 1 always can (Yoon et al. 2019 take a recurrent network and its
                   accuracy less a half). It sees each step, the difference to the step before, and each channel's mean,
                   spread and highest value; series longer than 128 steps are averaged down
-``predictive``    learns from the set to foretell a step from the eight steps before it, the place in the series and the
+``predictive``    learns from the set to forecast a step from the eight steps before it, the place in the series and the
                   attributes; its mean absolute error on real series, as a share of the error of the best constant
                   (Yoon et al. 2019 give the error itself)
 ``accuracy``      learns from the set to tell the target attribute, from what ``discriminative`` sees; tested on real
@@ -52,7 +52,7 @@ _ROLES = ("value", "baseline", "real")
 
 
 def student_scores(schema: SeriesSchema, sets: Mapping[str, Series], seed: int) -> tuple[tuple[Score, ...], str | None]:
-    """Return the students' scores, and why there are none.
+    """Return the classifiers' scores, and why there are none.
 
     Args:
         schema: Channels and attributes.
@@ -71,7 +71,7 @@ def student_scores(schema: SeriesSchema, sets: Mapping[str, Series], seed: int) 
 
 
 def described(series: Series) -> Floats:
-    """Return what students see of series: steps, differences, and each channel's mean, spread and highest value."""
+    """Return what classifiers see of series: steps, differences, and each channel's mean, spread and highest value."""
     values = shortened(series.values, _LONGEST)
     flat = values.transpose(0, 2, 1).reshape(len(values), -1)
     changes = np.diff(values, axis=1).transpose(0, 2, 1).reshape(len(values), -1)
@@ -114,7 +114,7 @@ def _discriminative(lessons: Mapping[str, Series], seed: int) -> Score:
 
 
 def told_apart(real: Series, other: Series, seed: int) -> tuple[float | None, Interval | None]:
-    """Return the area under the ROC curve of a student that learns from half of both sets, on the other halves."""
+    """Return the area under the ROC curve of a classifier that learns from half of both sets, on the other halves."""
     rng = np.random.default_rng([seed, 11])
     size = min(len(real), len(other)) // 2 * 2
     rows = np.concatenate([described(each.take(rng.permutation(len(each))[:size])) for each in (real, other)])
@@ -142,7 +142,7 @@ def _predictive(schema: SeriesSchema, lessons: Mapping[str, Series], rng: np.ran
 
 
 def questions(schema: SeriesSchema, series: Series, channel: str, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Return what a step is foretold from, ``(M, F)``, and the step itself, ``(M,)``; some steps of each series.
+    """Return what a step is forecast from, ``(M, F)``, and the step itself, ``(M,)``; some steps of each series.
 
     The eight steps before it of every channel (NaN before the beginning), its place in the series, the attributes.
     """
@@ -170,7 +170,7 @@ def _error(lesson: tuple[Floats, Floats], test: tuple[Floats, Floats], seed: int
 
 
 def _classified(schema: SeriesSchema, target: str, lessons: Mapping[str, Series], seed: int) -> Score:
-    """Return how often a student that learned from a set is right about real series' target."""
+    """Return how often a classifier that learned from a set is right about real series' target."""
     classes = len(schema.attributes[target].domain)
     codes = {name: codes_by_attribute(schema, each)[target].astype(np.int64) for name, each in lessons.items()}
     truth, seen = codes["test"], described(lessons["test"])
@@ -187,13 +187,13 @@ def _classified(schema: SeriesSchema, target: str, lessons: Mapping[str, Series]
 
 
 def _classes(lesson: Floats, classes: Labels, test: Floats, n_classes: int, seed: int) -> Floats:
-    """Return ``(M, K)`` probabilities; classes that the lesson lacks get 0."""
+    """Return ``(M, K)`` probabilities; classes that the training set lacks get 0."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     chances = np.zeros((len(test), n_classes))
     present = np.unique(classes)
     if len(present) == 1:
-        # A collapsed generator teaches one class only: that is a (bad) result and no reason to stop.
+        # A collapsed generator makes one class only: that is a (bad) result and no reason to stop.
         chances[:, present] = 1.0
         return chances
     rounds = max(20, 2 * ROUNDS // len(present))

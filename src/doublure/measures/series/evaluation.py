@@ -1,7 +1,7 @@
-"""Evaluate artificial time series beside real ones: distances, students, neighbours, and what is drawn of them.
+"""Evaluate synthetic time series beside real ones: distances, classifiers, neighbours, and what is drawn of them.
 
 Every figure stands between two others. *Independent steps* draws each step on its own from the real values at that
-step: right profiles and values, no course through time. *Real* is the best to hope for: other real series, or students
+step: right profiles and values, no course through time. *Real* is the best to hope for: other real series, or those
 that learned from real ones. All of it is computed on real data: internal.
 """
 
@@ -35,14 +35,14 @@ class SeriesEvaluation(Evaluation):
     """Everything that was measured of a set of series. Computed on real data: internal.
 
     Attributes:
-        scores: The headline figures: distances, then students, then neighbours.
-        students_skipped: Why there are no students.
+        scores: The headline figures: distances, then classifiers, then neighbours.
+        students_skipped: Why there are no classifiers.
         clock: The time of day at each step; null where a series is not one day.
         profiles: Each channel's mean and spread at each step.
         by_value: Each channel's mean for each value of an attribute.
         curves: Autocorrelation, spectrum, and distance by step, of each channel.
         histograms: Level, peak, and step of the peak, of each channel.
-        pairs: Artificial series beside the nearest real ones, for the page alone. Private.
+        pairs: Synthetic series beside the nearest real ones, for the page alone. Private.
     """
 
     scores: tuple[Score, ...]
@@ -71,16 +71,16 @@ def evaluate_series(
     nearest: bool = True,
     seed: int = 0,
 ) -> SeriesEvaluation:
-    """Compare artificial series with real ones.
+    """Compare synthetic series with real ones.
 
     Args:
         schema: Their channels and attributes.
-        synthetic: Artificial series.
+        synthetic: Synthetic series.
         train: The real series that they were learned from.
         holdout: Real series kept aside. Without them a fixed quarter of ``train`` takes their place (and leaves
             ``train``), which the notes say: the fit has seen them.
         unit: ``(N,)`` the unit of each series of ``train``, so that a unit's series stay together in the split.
-        students: Whether students are taught.
+        students: Whether classifiers are trained.
         nearest: Whether the nearest real series are looked for.
         seed: Fixes every random choice made here.
 

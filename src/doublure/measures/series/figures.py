@@ -1,4 +1,4 @@
-"""The distances between artificial and real series, each beside independent steps and other real series."""
+"""The distances between synthetic and real series, each beside independent steps and other real series."""
 
 from __future__ import annotations
 

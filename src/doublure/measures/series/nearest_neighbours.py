@@ -5,7 +5,7 @@ band), and sums squared distances along the best such path. The figures are root
 standard deviations of each real channel. Gaps are bridged by straight lines; series longer than 96 steps are averaged
 down.
 
-Nothing here is private: it shows real series beside artificial ones, and is never released.
+Nothing here is private: it shows real series beside synthetic ones, and is never released.
 
 References:
     Sakoe & Chiba (1978), Dynamic programming algorithm optimization for spoken word recognition.
@@ -57,7 +57,7 @@ class Nearest:
 
 
 def nearest_scores(sets: Mapping[str, Series], seed: int) -> tuple[tuple[Score, ...], Nearest | None]:
-    """Return how near sets come to the real one, and the neighbours of the artificial series.
+    """Return how near sets come to the real one, and the neighbours of the synthetic series.
 
     Args:
         sets: ``value``, ``baseline``, ``test``, and ``real``, among which neighbours are looked for.

@@ -1,4 +1,4 @@
-"""What a person would rather look at: profiles, curves, histograms, and artificial series beside their nearest real."""
+"""What a person would rather look at: profiles, curves, histograms, and synthetic series beside their nearest real."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _MOST_WAVES = 48
 
 
 class Profile(Result):
-    """A channel step by step, real and artificial.
+    """A channel step by step, real and synthetic.
 
     Attributes:
         channel: The channel.
         steps: Where the figures stand; fewer than all where a series is long.
         real: The real series' mean at each step.
         real_band: Between which two values four in five real series lie.
-        synthetic: The artificial series' mean.
+        synthetic: The synthetic series' mean.
         synthetic_band: As ``real_band``.
     """
 
@@ -62,7 +62,7 @@ class ValueProfile(Result):
         words: The same as a person says it: a day of the week or a month by its name.
         steps: As in :class:`Profile`.
         real: The real series' mean, null where there is none.
-        synthetic: The artificial series' mean.
+        synthetic: The synthetic series' mean.
     """
 
     channel: str
@@ -83,7 +83,7 @@ class Curve(Result):
             values are apart by step, where ``real`` is that of other real series.
         at: Lags, waves or steps.
         real: The real series' figures.
-        synthetic: The artificial series'.
+        synthetic: The synthetic series'.
         baseline: Those of independent steps.
     """
 
@@ -96,13 +96,13 @@ class Curve(Result):
 
 
 class Pair(Result):
-    """An artificial series and the real one that is nearest to it, in its first channel. Holds a real series.
+    """A synthetic series and the real one that is nearest to it, in its first channel. Holds a real series.
 
     Attributes:
         channel: The channel.
         distance: How far they are apart, over all channels.
         steps: As in :class:`Profile`.
-        synthetic: The artificial series.
+        synthetic: The synthetic series.
         real: The real one. Private.
     """
 
@@ -119,7 +119,7 @@ class Histogram(Result):
     Attributes:
         channel: The channel.
         kind: ``level``, the mean of each series; ``peak``, its highest value; ``peak_step``, where that stands.
-        shares: Shares of the real and the artificial series by bin.
+        shares: Shares of the real and the synthetic series by bin.
     """
 
     channel: str
@@ -198,7 +198,7 @@ def histograms(schema: SeriesSchema, looks: Mapping[str, Look]) -> tuple[Histogr
 
 
 def pairs(real: Series, synthetic: Series, nearest: Nearest | None) -> tuple[Pair, ...]:
-    """Return the artificial series that is nearest to a real one, and the first others that were looked up."""
+    """Return the synthetic series that is nearest to a real one, and the first others that were looked up."""
     if nearest is None:
         return ()
     first = int(nearest.distances.argmin())
@@ -231,7 +231,7 @@ def _curve(channel: str, kind: CurveKind, at: Any, figures: Mapping[str, tuple[f
 
 
 def _edges(one: Floats, other: Floats) -> Floats | None:
-    """Return equal bins that hold nearly all real and artificial values; None where there is nothing to tell apart."""
+    """Return equal bins that hold nearly all real and synthetic values; None where there is nothing to tell apart."""
     if not len(one):
         return None
     ends = [np.quantile(each, (_TAIL, 1 - _TAIL)) for each in (one, other) if len(each)]

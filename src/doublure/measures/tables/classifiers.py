@@ -1,4 +1,4 @@
-"""The three kinds of classifier that are taught with a table and tested on real rows.
+"""The three kinds of classifier that are trained on a table and tested on real rows.
 
 They are chosen for being different, common, and quick without tuning: bagged trees, boosted trees, and a linear model
 over one-hot codes.
@@ -29,14 +29,14 @@ _TREES = 100
 
 
 def predict(kind: Kind, lesson: Features, classes: Labels, test: Features, n_classes: int, seed: int) -> Floats:
-    """Teach one classifier and return what it makes of the test rows.
+    """Train one classifier and return what it makes of the test rows.
 
     Args:
         kind: Which one.
         lesson: N rows to learn from.
         classes: ``(N,)`` their classes, 0 to K - 1.
         test: M rows to classify.
-        n_classes: K; classes that the lesson lacks get probability 0.
+        n_classes: K; classes that the training set lacks get probability 0.
         seed: Fixes the classifier's own randomness.
 
     Returns:
@@ -45,7 +45,7 @@ def predict(kind: Kind, lesson: Features, classes: Labels, test: Features, n_cla
     chances = np.zeros((len(test.codes), n_classes))
     present = np.unique(classes)
     if len(present) == 1:
-        # A collapsed table teaches one class only: that is a (bad) result and no reason to stop.
+        # A collapsed table has one class only: that is a (bad) result and no reason to stop.
         chances[:, present] = 1.0
         return chances
     chances[:, present] = _TEACH[kind](lesson, classes, test, seed)

@@ -25,10 +25,10 @@ class Frequencies(Result):
         labels: The values, the most frequent first, or in the schema's order where they have one; null for a number.
         edges: A number's ``B + 1`` bin edges (days or seconds since 1970 for dates and moments); null otherwise.
         real: The real rows' shares of the values or bins.
-        synthetic: The artificial rows' shares.
-        zero: Shares of the exact zeros, where zero is a state of its own (real, artificial).
-        missing: Shares of the missing cells (real, artificial).
-        left_out: How many further values there are, and their shares (real, artificial).
+        synthetic: The synthetic rows' shares.
+        zero: Shares of the exact zeros, where zero is a state of its own (real, synthetic).
+        missing: Shares of the missing cells (real, synthetic).
+        left_out: How many further values there are, and their shares (real, synthetic).
     """
 
     column: str
@@ -54,7 +54,7 @@ class Density(Result):
 
 
 def frequencies(coder: Coder, train: Counts, synthetic: Counts) -> tuple[Frequencies, ...]:
-    """Return every column's shares among the real and the artificial rows."""
+    """Return every column's shares among the real and the synthetic rows."""
     found = []
     for place, (name, column) in enumerate(coder.columns.items()):
         real, artificial = train.shares(place), synthetic.shares(place)

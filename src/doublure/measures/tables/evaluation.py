@@ -26,8 +26,8 @@ class TableEvaluation(Evaluation):
     """Everything that was measured of a table. Computed on real data: internal.
 
     Attributes:
-        utility: Train on artificial, test on real; null where ``utility_skipped`` says why.
-        groups: Who is served badly; null together with ``utility``.
+        utility: Train on synthetic, test on real; null where ``utility_skipped`` says why.
+        groups: Subgroup accuracy; null together with ``utility``.
     """
 
     fidelity: Fidelity
@@ -57,12 +57,12 @@ def evaluate_table(
     unit: Whole | None = None,
     seed: int = 0,
 ) -> TableEvaluation:
-    """Compare artificial rows with real ones.
+    """Compare synthetic rows with real ones.
 
     Args:
         schema: Every fact known.
-        synthetic: Artificial rows.
-        train: The real rows that the artificial ones were learned from.
+        synthetic: Synthetic rows.
+        train: The real rows that the synthetic ones were learned from.
         holdout: Real rows kept aside. Without them a fixed quarter of ``train`` takes their place (and leaves
             ``train``), which the notes say: the fit has seen them.
         unit: ``(N,)`` the unit of each row of ``train``, so that a unit's rows stay together in the split.

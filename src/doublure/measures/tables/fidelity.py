@@ -1,4 +1,4 @@
-"""How near the artificial rows are to the real ones: columns, pairs of columns, associations.
+"""How near the synthetic rows are to the real ones: columns, pairs of columns, associations.
 
 ============  ================================================================================================
 columns       total variation between the shares of each column's public bins and values
@@ -91,7 +91,7 @@ class Tables:
 
 
 def compare(coder: Coder, tables: Tables, rng: np.random.Generator) -> tuple[Fidelity, Counts, Counts]:
-    """Return the distances, and the counts of the real and the artificial rows.
+    """Return the distances, and the counts of the real and the synthetic rows.
 
     Args:
         coder: Gives the public bins.

@@ -1,7 +1,7 @@
-"""Who is served badly? Accuracy for each public group, with artificial and with real teaching.
+"""Subgroup accuracy: for each public group, after training on synthetic and on real rows.
 
-A group is a value of a discrete column with few of them. A model taught with artificial rows that is as good as one
-taught with real rows on the whole can still be much worse for a small group: noise hides the few before the many.
+A group is a value of a discrete column with few of them. A model trained on synthetic rows that is as good as one
+trained on real rows on the whole can still be much worse for a small group: noise hides the few before the many.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class Group(Result):
         column: The column, and
         value: its value; both null for all test rows together.
         rows: How many test rows belong to it.
-        accuracy: Of gradient boosting taught with artificial rows, beside the other teachings.
-        real_interval: The interval of the accuracy after real teaching.
-        loss: By how much real teaching is better, in shares of the group's rows.
+        accuracy: Of gradient boosting trained on synthetic rows, beside the other training sets.
+        real_interval: The interval of the accuracy after training on real rows.
+        loss: By how much training on real rows is better, in shares of the group's rows.
         loss_interval: Its interval, from the same rows twice (paired).
         clear: Whether the loss is above 0 even after allowing for how many groups were looked at (Bonferroni).
-        share: The group's share of the artificial rows, beside the real training rows'.
+        share: The group's share of the synthetic rows, beside the real training rows'.
     """
 
     column: str | None
@@ -79,8 +79,8 @@ def by_group(
         coder: Reads the schema.
         target: Forms no groups itself.
         lessons: The test rows and their classes.
-        guesses: What gradient boosting guessed for the test rows after each teaching.
-        tables: Where the groups' shares come from: artificial rows, independent columns and real training rows.
+        guesses: What gradient boosting predicted for the test rows from each training set.
+        tables: Where the groups' shares come from: synthetic rows, independent columns and real training rows.
     """
     right: dict[Taught, np.ndarray[tuple[int], np.dtype[np.bool_]]] = {
         role: guess == lessons.truth for role, guess in guesses.items()

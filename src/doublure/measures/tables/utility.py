@@ -1,7 +1,7 @@
-"""What the artificial rows are good for: train on them, test on real rows, and compare with training on real rows.
+"""What the synthetic rows are good for: train on them, test on real rows, and compare with training on real rows.
 
-Three kinds of classifier are taught three times each: on the artificial rows, on independent columns, and on the real
-rows. All are tested on the same real rows, which none of them was taught with. What they predict is the schema's
+Three kinds of classifier are trained three times each: on the synthetic rows, on independent columns, and on the real
+rows. All are tested on the same real rows, which none of them was trained on. What they predict is the schema's
 target; a target that is a number is cut in two at the real rows' median.
 """
 
@@ -31,7 +31,7 @@ Taught: TypeAlias = Literal["value", "baseline", "real"]
 
 
 class Classifier(Result):
-    """One kind of classifier: its scores when taught with artificial rows, beside the other two teachings."""
+    """One kind of classifier: its scores when trained on synthetic rows, beside the other two training sets."""
 
     kind: Kind
     name: str
@@ -45,7 +45,7 @@ class ClassBalance(Result):
 
     Attributes:
         label: The class.
-        share: The share of artificial rows of this class, beside the real rows'.
+        share: The share of synthetic rows of this class, beside the real rows'.
         recall: The share of the real test rows of this class that are recognised; null without such rows.
     """
 
@@ -55,14 +55,14 @@ class ClassBalance(Result):
 
 
 class Utility(Result):
-    """Train on artificial rows, test on real ones.
+    """Train on synthetic rows, test on real ones.
 
     Attributes:
         target: The column that is predicted.
         scores: Means over the classifiers.
         classifiers: Each kind.
         classes: The target's classes.
-        rows: How many rows the classifiers were taught with and tested on.
+        rows: How many rows the classifiers were trained and tested on.
     """
 
     target: str
@@ -72,7 +72,7 @@ class Utility(Result):
     rows: Mapping[Literal["synthetic", "real", "test"], int]
 
 
-# -- teaching and testing --------------------------------------------------------------------------------------------
+# -- training and testing --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,12 +88,12 @@ class Lessons:
 def prepare(
     coder: Coder, target: Target, tables: Mapping[Taught, Coded], test: Coded, rng: np.random.Generator
 ) -> Lessons | str:
-    """Return the lessons, or in one line why there can be none.
+    """Return the training sets, or in one line why there can be none.
 
     Args:
         coder: Reads the schema.
         target: What is predicted.
-        tables: The artificial rows ("value"), independent columns ("baseline") and real training rows ("real").
+        tables: The synthetic rows ("value"), independent columns ("baseline") and real training rows ("real").
         test: Real rows that the classifiers are tested on.
         rng: Picks the rows where there are more than ``MOST_ROWS``.
     """
@@ -122,10 +122,10 @@ def _known(table: Coded, target: Target, rng: np.random.Generator) -> tuple[Code
 def teach(
     target: Target, lessons: Lessons, seed: int, rng: np.random.Generator
 ) -> tuple[Utility, Mapping[Taught, Labels]]:
-    """Teach every classifier three times and test it.
+    """Train every classifier three times and test it.
 
     Returns:
-        The figures, and what gradient boosting guessed for the test rows after each teaching.
+        The figures, and what gradient boosting predicted for the test rows from each training set.
     """
     classes = len(target.labels)
     classifiers, shown = [], {}

@@ -24,7 +24,7 @@ def verdict(found: Sequence[Score], utility: Utility | None, groups: Groups | No
     Args:
         found: The scores of an evaluation.
         utility: What was predicted, if anything was.
-        groups: Who is served badly, likewise.
+        groups: Subgroup accuracy, likewise.
         kept_aside: Whether the fit has never seen the real rows that test it.
     """
     scores = {score.key: score for score in found}
@@ -125,7 +125,7 @@ def _warnings(scores: Sequence[Score], utility: Utility | None, kept_aside: bool
 
 
 def _beaten(score: Score) -> bool:
-    """Whether the artificial rows are worse than independent columns, and than real rows, by more than chance does."""
+    """Whether the synthetic rows are worse than independent columns, and than real rows, by more than chance does."""
     if score.value is None or score.baseline is None or score.real is None:
         return False
     if score.goal == "high":

@@ -8,7 +8,7 @@ With weight clipping (``wgan``, the paper's choice) real records are clipped and
 from generated ones then touches no record: it follows from weights that are noised already and from public draws.
 Under the other losses each real record is paired with a generated one, and both are clipped together.
 
-On images with labels the generator makes them without, and an *annotator* says what they show: a linear model taught
+On images with labels the generator makes them without, and an *annotator* says what they show: a linear model trained
 privately afterwards (:mod:`doublure.training.private_classifier`). Its cost is composed into both figures. In ε_μ it
 enters at its worst case: nearly every record's gradient is longer than its small bound C, so that sampled distances
 would say nothing else, and would add a chance of failure.

@@ -68,7 +68,7 @@ class MeasuredAdversaries(Adversaries):
         return super().state() | {_ESTIMATE + name: torch.from_numpy(array) for name, array in kept.items()}
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Take up a kept state; steps that it does not know of count as lost in the estimate."""
+        """Restore a checkpoint; steps that it does not know of count as lost in the estimate."""
         super().restore(tensors)
         names = [name for name in tensors if name.startswith(_ESTIMATE)]
         if self._step is None:
@@ -195,12 +195,12 @@ def annotated(generator: nn.Module, labeller: Labeller, settings: ImageBayesganS
 
 
 def untaught_labeller(encoder: Encoder) -> Labeller:
-    """Return an untaught annotator."""
+    """Return an untrained annotator."""
     return Labeller(of_images(encoder).body_shape, classes=encoder.condition_width)
 
 
 def taught_annotator(job: Job, settings: ImageBayesganSettings, generator: nn.Module) -> Labeller:
-    """Teach the annotator on the labelled private records, in steps that follow the critic's."""
+    """Train the annotator on the labelled private records, in steps that follow the critic's."""
     stage = job.stage("annotator", after=settings.steps or 1)
     sums = NoisySums(stage, job.accesses[-1:])
     steered = generator if settings.conditional else Unsteered(generator)

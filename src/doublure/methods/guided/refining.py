@@ -1,4 +1,4 @@
-"""A private critic refines a generator that statistics have taught: the middle stage of ``guided``.
+"""A private critic refines a generator that was trained on statistics: the middle stage of ``guided``.
 
 The loop, the critic and its noisy steps are those of ``dpgan``; what differs is where it begins, few steps on large
 lots, a pace that follows how well the critic does, and that the generator is held to the statistics released before.

@@ -116,7 +116,7 @@ class TableGuidedSettings(GuidedSettings, TableStatisticsSettings):
         return f"{super().noise_source}; os-keyed for the critic" if self.critic_share else super().noise_source
 
     def adversarial(self, noise_width: int) -> DpganSettings:
-        """Return the critic's stage as the settings of a private GAN, whose generator is the one taught before.
+        """Return the critic's stage as the settings of a private GAN, whose generator is the one trained before.
 
         Args:
             noise_width: Numbers of noise that this generator takes for a row.
@@ -144,7 +144,7 @@ class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings, CheckingSetti
 
     Attributes:
         sampled_warp: How strongly images are warped when they are sampled: more than the generator learned with, as the
-            labeller says what a warped image still shows, so that a student sees more than the generator could draw.
+            labeller says what a warped image still shows, so that a classifier sees more than the generator could draw.
         sampled_spread: What the generator's noise is multiplied by when it is sampled: above 1, so that images come
             more often from the edges of what the generator can draw, where labels meet. The labeller says which.
         critic_channels: Output channels of the critic's convolutions.
@@ -177,7 +177,7 @@ class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings, CheckingSetti
         return GaussianEvent(noise_multiplier=each, steps=self.labeller_steps)
 
     def adversarial(self) -> ImageDpganSettings:
-        """Return the critic's stage as the settings of a private GAN, whose generator is the one taught before."""
+        """Return the critic's stage as the settings of a private GAN, whose generator is the one trained before."""
         return ImageDpganSettings(
             loss="logistic",
             gradient_penalty=0.0,

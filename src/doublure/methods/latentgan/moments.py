@@ -5,7 +5,7 @@ of bounded length: (a, z/√d, zzᵀ/d). Their sum for each class is the first r
 along which directions it is longest. Cut in two along each of the longest m, a class falls into 2^m cells; the sums for
 each cell are the second release. As a latent lies in one cell of one class, neither number costs anything.
 
-Each cell becomes one Gaussian. How far its moments can be believed is known, because the noise is: covariances are
+Each cell becomes one Gaussian. How precise its moments are is known, because the noise is: covariances are
 drawn towards those of their class, and classes' towards that of all, as much as the noise asks and no more.
 """
 
@@ -58,7 +58,7 @@ def mixture_from(job: Job, settings: LatentSettings, sums: NoisySums) -> nn.Modu
     job.progress.stage("sum up the latents' moments", last)
 
     def release(name: str, classes: int, number: Factors) -> Tensor:
-        """Return the sums ``(classes, 1 + d + d²)``, from the kept state if they were made before."""
+        """Return the sums ``(classes, 1 + d + d²)``, from the checkpoint if they were made before."""
         place = 1 + _RELEASES.index(name)
         shape = (classes, 1 + width + width**2)
         (total,) = kept.drawn(

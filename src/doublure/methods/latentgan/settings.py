@@ -39,7 +39,7 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
     """What ``latentgan`` needs whatever the kind of data.
 
     Attributes:
-        teacher: What teaches the generator of latents: ``mixture``: two noisy sums of moments
+        teacher: What trains the generator of latents: ``mixture``: two noisy sums of moments
             (:mod:`doublure.methods.latentgan.moments`); ``critic``, the paper's, by noisy steps; ``embedding``: one
             noisy sum of random features.
         noise_width: l, numbers that a latent is made of; 0: half of d. A mixture takes d + 1.
@@ -53,7 +53,7 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
         features: Numbers that ``embedding`` releases for each value of the condition.
         bandwidths: Of its Gaussian kernels, as shares of √(2 d), how far two latents of N(0, I) are apart.
         feature_seed: Public; fixes the features.
-        fit_steps: Steps of the generator that ``embedding`` teaches.
+        fit_steps: Steps of the generator that ``embedding`` trains.
         batch: Latents in each of them.
         embedding_lr: Adam's at the start; it falls along a cosine.
     """
@@ -130,7 +130,7 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
 
     @property
     def latent_steps(self) -> int:
-        """Noisy steps, or releases, that teach the generator of latents."""
+        """Noisy steps, or releases, that train the generator of latents."""
         return {"embedding": 1, "mixture": 2 if self.splits else 1}.get(self.teacher, self.steps or 1)
 
     @property
@@ -139,7 +139,7 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
         return 1 if self.teacher == "critic" else self.latent_steps
 
     def latent_events(self, schema: Schema, noise_multiplier: float) -> tuple[GaussianEvent, ...]:
-        """Return what teaches the generator of latents, as the accountant reads it."""
+        """Return what trains the generator of latents, as the accountant reads it."""
         share = 1 - self.later_share
         if self.teacher == "mixture" and self.splits:
             parts = (self.first_share * share, (1 - self.first_share) * share)
@@ -160,7 +160,7 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
         return min(self.checkpoint_every, left) if left > 0 else 1
 
     def work(self, schema: Schema) -> Work:
-        """Return what inversions and teaching compute and hold, from public facts."""
+        """Return what inversions and training compute and hold, from public facts."""
         records, latent = schema.public_units * schema.unit.max_records, self.latent
         each, drawn, size = self._public_work(schema)
         classes = classes_of(schema) if isinstance(schema, ImageSchema) else _GUESSED_CLASSES
@@ -244,7 +244,7 @@ class ImageLatentSettings(LatentSettings, CheckingSettings):
     Attributes:
         labeller_share: What a private labeller takes, in 1/σ², that checks what is made: 0 leaves it out, else at
             least 0.01. None: 0.5 where there is a label. The paper's labelling classifier, inside the budget.
-        detail: How loud the public generator's detail is that images get (:mod:`doublure.networks.detail`); 0 leaves
+        detail: How large the public generator's detail is that images get (:mod:`doublure.networks.detail`); 0 leaves
             it out. None: 1.2 where the public generator has any.
     """
 

@@ -182,7 +182,7 @@ class _Halfway(ProgressCounter):
 
 
 def _by_critic(job: Job, settings: LatentSettings, accesses: Sequence[Access]) -> nn.Module:
-    """Teach by a private critic of latents: the paper's."""
+    """Train by a private critic of latents: the paper's."""
     from doublure.training.critic_steps import private_teacher
     from doublure.training.gan_loop import prepare, train
 
@@ -191,7 +191,7 @@ def _by_critic(job: Job, settings: LatentSettings, accesses: Sequence[Access]) -
 
 
 def _by_mixture(job: Job, settings: LatentSettings, accesses: Sequence[Access]) -> nn.Module:
-    """Teach by noisy sums of moments."""
+    """Train by noisy sums of moments."""
     return mixture_from(job, settings, NoisySums(job, accesses))
 
 
@@ -226,7 +226,7 @@ def _lesson(settings: LatentSettings) -> EmbeddingLesson:
 
 
 def _by_embedding(job: Job, settings: LatentSettings, accesses: Sequence[Access]) -> nn.Module:
-    """Teach by one noisy sum of fixed features of the latents."""
+    """Train by one noisy sum of fixed features of the latents."""
     import torch
 
     from doublure.methods.statistics.images.mean_embedding import taught_by
@@ -246,7 +246,7 @@ _TEACHERS = {"critic": _by_critic, "mixture": _by_mixture, "embedding": _by_embe
 
 
 def _labelled(job: Job, settings: ImageLatentSettings, generator: nn.Module) -> nn.Module:
-    """Teach a private labeller on the images themselves, and let it check what is made."""
+    """Train a private labeller on the images themselves, and let it check what is made."""
     stage = job.stage("labeller", after=settings.latent_steps)
     sums = NoisySums(stage, job.accesses[-1:])
     width = settings.image_noise

@@ -28,9 +28,9 @@ class NoiseLayerSettings(AdversarialSettings):
         noise_source: ``os-keyed``, or ``chacha20`` for a cryptographic stream.
         estimate_pairs: N, how many real records the expected loss is estimated from; γ is 1/(N + 1). None: 1000, or
             half of the public number of units.
-        estimate_artificial: How many artificial records it is estimated on: the more, the less one real record is seen
+        estimate_artificial: How many synthetic records it is estimated on: the more, the less one real record is seen
             to change them.
-        estimate_seed: Fixes which records these are, real and artificial.
+        estimate_seed: Fixes which records these are, real and synthetic.
     """
 
     features: int = Field(default=64, ge=1, le=4096)

@@ -89,7 +89,7 @@ class MeasuredDistances:
         return self._accountant
 
     def take_up(self, state: Mapping[str, NDArray[np.float64]]) -> None:
-        """Go on from a kept state."""
+        """Go on from a checkpoint."""
         self._accountant.take_up(state)
 
     def measure(

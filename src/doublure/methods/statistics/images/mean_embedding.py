@@ -1,4 +1,4 @@
-"""The noisy mean embedding of private images, and the generator that it teaches: ``statistics`` on images at work.
+"""The noisy mean embedding of private images, and the generator fitted to it: training of ``statistics`` on images.
 
 One release: for each label, the sum of fixed features of length 1
 (:class:`~doublure.networks.fixed_features.MeanEmbedding`) over the images that have it. Then the generator learns to
@@ -108,7 +108,7 @@ def embedding(encoder: Encoder, settings: ImageStatisticsSettings) -> MeanEmbedd
 
 
 def generator_for(encoder: Encoder, settings: ImageStatisticsSettings, seed: int) -> UpsamplingGenerator:
-    """Return an untaught generator."""
+    """Return an untrained generator."""
     return UpsamplingGenerator(
         of_images(encoder).body_shape,
         condition_width=encoder.condition_width,
@@ -121,7 +121,7 @@ def generator_for(encoder: Encoder, settings: ImageStatisticsSettings, seed: int
 
 
 def teaching(job: Job, settings: ImageStatisticsSettings, sums: NoisySums) -> Teaching[UpsamplingGenerator]:
-    """Release the mean embedding of images, and teach a generator to its end; see :func:`taught_by`."""
+    """Release the mean embedding of images, and fit a generator to its end; see :func:`taught_by`."""
     features = embedding(job.encoder, settings)
     return taught_by(job, settings, sums, features, lambda: generator_for(job.encoder, settings, job.seed))
 
@@ -129,14 +129,14 @@ def teaching(job: Job, settings: ImageStatisticsSettings, sums: NoisySums) -> Te
 def taught_by(
     job: Job, settings: LessonSettings, sums: NoisySums, features: Features, build: Callable[[], G]
 ) -> Teaching[G]:
-    """Release a mean embedding, unless an interrupted run has, and teach a generator to its end.
+    """Release a mean embedding, unless an interrupted run has, and fit a generator to its end.
 
     Args:
         job: The run.
         settings: How the generator learns.
         sums: The mean embedding is their release.
         features: Of one record, of length 1.
-        build: Makes the untaught generator, the same each time.
+        build: Makes the untrained generator, the same each time.
     """
     features = features.to(job.device)
     job.progress.stage("average the records' features", 1)
@@ -191,7 +191,7 @@ def target(total: Tensor, noise: float) -> Target:
     """Return what a noisy sum asks of a generator."""
     counts = (total[:, -1] / COUNTED).clamp(min=_FEWEST)
     means = total[:, :-1] / (math.sqrt(1 - COUNTED**2) * counts[:, None])
-    # A label's mean is as precise as it has images; one that has hardly any teaches hardly anything.
+    # A label's mean is as precise as it has images; one that has hardly any adds hardly anything.
     weights = (counts / counts.mean()).clamp(max=1.0)
     blur = (noise / counts).square() * means.shape[1]
     return Target(means=means, weights=weights, floor=float((weights * blur).sum()))
@@ -205,7 +205,7 @@ class Teaching(Generic[G]):
         settings: Of the method.
         features: Of a record, where the job computes.
         target: What to reproduce.
-        build: Makes the untaught generator, the same each time.
+        build: Makes the untrained generator, the same each time.
     """
 
     def __init__(
@@ -272,7 +272,7 @@ class Teaching(Generic[G]):
         return kept_state.written(*self._learning()) | {"fit_step": torch.tensor([self.done])}
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Take up a kept state."""
+        """Restore a checkpoint."""
         kept_state.take_up(tensors, *self._learning())
         self.done = int(tensors["fit_step"][0])
 

@@ -1,8 +1,8 @@
-"""Teach Markov chains what noisy tables of neighbouring steps say: all of it post-processing.
+"""Fit Markov chains to noisy tables of neighbouring steps: all of it post-processing.
 
 The logits of a step are those of all steps together, plus what is this step's own, plus what an attribute adds. Each of
 these is held to where it begins by a prior with long tails, so that noisy tables move a step away from the others no
-further than they can be believed, and with much noise one chain serves all steps (the most probable parameters under
+further than their precision allows, and with much noise one chain serves all steps (the most probable parameters under
 that prior, given tables with Gaussian noise; Adam finds them). On London's days at ε = 1 this keeps the mean day of
 each weekday that chains fitted step by step lose.
 """
@@ -86,7 +86,7 @@ def expected(
 def fit_chain(
     chain: Chain, tables: ChainTables, *, steps: int, prior: float, at: Callable[[int], None] = lambda _: None
 ) -> float:
-    """Teach a chain.
+    """Fit a chain.
 
     Args:
         chain: Gets the most probable logits.

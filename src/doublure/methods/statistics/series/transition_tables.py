@@ -1,4 +1,4 @@
-"""What noisy tables of steps teach: the hands of ``statistics`` on series."""
+"""Release noisy tables of steps and fit a generator to them: training of ``statistics`` on series."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def untaught(encoder: Encoder, settings: SeriesStatisticsSettings) -> ChainGener
 
 
 def taught(job: Job, settings: SeriesStatisticsSettings, events: Sequence[DiscreteGaussianEvent]) -> ChainGenerator:
-    """Release the tables of a job's series and teach a generator what they say.
+    """Release the tables of a job's series and fit a generator to them.
 
     Args:
         job: The run.
@@ -100,7 +100,7 @@ class _StepTables:
         self._length = len(counts.pairs[0]) + 1
         self.values, self.weights = value_groups(counts.shares)
 
-    # -- what chains are taught by ---------------------------------------------------------------------------------
+    # -- what chains are fitted to ---------------------------------------------------------------------------------
 
     def of_levels(self, states: int) -> ChainTables:
         """Return what is known of the chain of the channels' levels, with so many states."""

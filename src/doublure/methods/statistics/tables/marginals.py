@@ -1,4 +1,4 @@
-"""Noisy tables of a table's columns, and the generator that they teach: the hands of ``statistics``."""
+"""Noisy tables of a table's columns, and the generator fitted to them: training of ``statistics`` on tables."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def untaught(encoder: Encoder, within: str | None, components: int) -> MixtureGe
 
 @dataclass(frozen=True, kw_only=True)
 class Lesson:
-    """What noisy tables have taught.
+    """What was fitted to noisy tables.
 
     Attributes:
-        generator: Taught to the end.
+        generator: Trained to the end.
         loss: How far a generator of the same shape is from the tables, in units of their noise's variance.
     """
 
@@ -59,7 +59,7 @@ class Lesson:
 
 
 def taught(job: Job, settings: TableStatisticsSettings, events: Sequence[DiscreteGaussianEvent]) -> Lesson:
-    """Release the tables of a job's records and teach a generator what they say.
+    """Release the tables of a job's records and fit a generator to them.
 
     Args:
         job: The run.

@@ -1,4 +1,4 @@
-"""Teach a mixture of products what noisy tables say: all of it post-processing.
+"""Fit a mixture of products to noisy tables: all of it post-processing.
 
 The expected table of two columns under a mixture with probabilities P (K, W) is a block of PᵀP / K. Adam moves the
 logits of P until that agrees with the noisy tables as closely as their noise allows, and no closer: the fit ends when
