@@ -9,6 +9,7 @@ from doublure.data.images import Images
 from doublure.errors import DataError, SettingError
 from doublure.evaluate.evaluation import _marks, _seen_before
 from doublure.guarantee import Guarantee
+from doublure.methods.noisecritic.settings import NoisecriticSettings
 from doublure.schema import Schema
 
 SENTENCE = "No privacy guarantee. Do not publish."
@@ -137,7 +138,7 @@ def empirical(understudy):
     understudy.guarantee = Guarantee(kind="empirical")
     understudy.plan = SimpleNamespace(
         method="noisecritic",
-        settings=SimpleNamespace(estimate_pairs=40, estimate_features="rows", estimate_artificial=300, estimate_seed=5),
+        settings=NoisecriticSettings(estimate_pairs=40, estimate_artificial=300, estimate_seed=5),
     )
     return understudy
 

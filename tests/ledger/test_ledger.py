@@ -6,6 +6,7 @@ import json
 import math
 import os
 import stat
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 
@@ -352,6 +353,26 @@ def test_no_run_ends_with_more_than_was_reserved(ledger, make_plan, kind, claime
         reservation.close("done", steps=0, claimed=claimed)
     reservation.close("done", steps=0, claimed=kind)
     assert [record.kind for record in ledger.entries] == ["open", "reserve", "close"]
+
+
+@pytest.mark.parametrize(("kind", "claimed"), [("dp", "bayesian-dp"), ("empirical", "dp"), ("none", "dp")])
+def test_no_mark_makes_a_claim_rise(ledger, path, make_plan, kind, claimed):
+    reservation = ledger.reserve(make_plan(kind=kind))
+    with pytest.raises(LedgerError, match="cannot claim"):
+        reservation.noise_drawn(f"the claim: {claimed}")
+    reservation.close("done", steps=0)
+    for book in (ledger, Ledger.open(path)):
+        with pytest.raises(LedgerError, match="cannot be released"):
+            book.refuse_release(reservation.id, claimed)
+
+
+def test_a_claim_that_fell_stays_where_it_is(ledger, make_plan):
+    reservation = ledger.reserve(make_plan(kind="bayesian-dp", epsilon=9.0, worst_case=(0.5, 1e-6)))
+    reservation.noise_drawn("the claim: dp")
+    with pytest.raises(LedgerError, match="cannot claim"):
+        reservation.noise_drawn("the claim: bayesian-dp")
+    run = replace(ledger._store.view().account.find(reservation.id), drawn=("the claim: dp", "the claim: bayesian-dp"))
+    assert run.claimed == "dp"  # nor where somebody wrote such a mark himself
 
 
 def test_a_run_that_cost_nothing_releases_nothing(ledger, make_plan):

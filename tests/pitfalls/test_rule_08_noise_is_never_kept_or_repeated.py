@@ -268,7 +268,7 @@ def test_paired_rows_that_are_public_for_one_of_the_two_are_caught(lab, monkeypa
 
 STREAM = "torch.Generator().manual_seed"
 TEACHER = "CriticSteps(job.mechanism, access, job.records, step, distances=distances, source=settings.stream)"
-PAIRED = "return noise.secret_draws(getattr(settings, 'noise_source', 'os-keyed'))"
+PAIRED = "return noise.secret_draws(settings.stream)"
 MIXED = "return self._draws.uniform(size)"
 WEAK_STREAMS = {
     # torch keeps 32 of the 63 bits: what this package once did

@@ -75,7 +75,9 @@ def named(wanted: Sequence[str]) -> tuple[str, ...]:
             raise SettingError(f"there is no attack {name!r}", field="--attack", remedy=remedy)
         found.update(GROUPS.get(name, (name,)))
     if not found:
-        raise SettingError("is needed", field="--attack", remedy=f"use one of: {', '.join([*GROUPS, *ATTACKS])}")
+        raise SettingError(
+            "is needed", field="--attack", remedy=f"use one of: {', '.join([*GROUPS, *ATTACKS, *_REGISTERED])}"
+        )
     return tuple(name for name in (*ATTACKS, *_REGISTERED) if name in found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import os
 from pathlib import Path
@@ -20,6 +21,7 @@ from doublure.measures.images.evaluation import MOST_IMAGES, evaluate_images
 from doublure.measures.images.feature_extractors import Extractor, refuse_other_kinds
 from doublure.measures.series import MOST_SERIES, evaluate_series
 from doublure.measures.tables.evaluation import evaluate_table
+from doublure.methods import registry as methods
 from doublure.results import About
 from doublure.schema import ResolvedSchema
 from doublure.schema.images import ImageSchema
@@ -172,13 +174,8 @@ def _planned(syn: Understudy) -> Rule | None:
     """Return the rule that an empirical plan fixed before any record was read."""
     if syn.guarantee.kind != "empirical":
         return None
-    own = syn.plan.settings
-    return Rule(
-        pairs=own.estimate_pairs,
-        features=own.estimate_features,
-        artificial=own.estimate_artificial,
-        seed=own.estimate_seed,
-    )
+    fixed = methods.method(syn.plan.method).estimation(syn.plan.settings)
+    return None if fixed is None else Rule(**dataclasses.asdict(fixed))
 
 
 def _expected_loss(

@@ -73,9 +73,12 @@ class Run:
 
     @property
     def claimed(self) -> str:
-        """The kind that it claims: as it was reserved, or what was marked at its end."""
-        marks = [what.removeprefix(CLAIM) for what in self.drawn if what.startswith(CLAIM)]
-        return marks[-1] if marks else self.kind
+        """The kind that it claims: as it was reserved, or what was marked at its end, which is never more."""
+        found = self.kind
+        for what in self.drawn:
+            if what.startswith(CLAIM) and _falls(kind := what.removeprefix(CLAIM), found):
+                found = kind
+        return found
 
     @property
     def noise_drawn(self) -> bool:
@@ -245,7 +248,18 @@ def _noise(run: Run, body: Mapping[str, Any]) -> Run:
             field=run.run_id,
             remedy="use what was drawn, or reserve a new run",
         )
+    if body["what"].startswith(CLAIM) and not _falls(claimed := body["what"].removeprefix(CLAIM), run.claimed):
+        raise LedgerError(
+            f"cannot claim {printable(claimed)}, being {printable(run.claimed)}",
+            field=run.run_id,
+            remedy="claim no more than that",
+        )
     return replace(run, drawn=(*run.drawn, body["what"]))
+
+
+def _falls(claimed: str, before: str) -> bool:
+    """Whether a claim is no more than the one before it; one of no known kind is none, under which nothing goes out."""
+    return claimed in RELEASABLE.get(before, ()) or claimed not in RELEASABLE
 
 
 def _advance(run: Run, body: Mapping[str, Any]) -> Run:

@@ -435,6 +435,9 @@ class _Run:
         if all(access.event is not None for access in plan.training):
             self._mechanism.executed.refuse_unequal(self._reservation.authorised)
         claim = self._claim()
+        if not plan.may_claim(claim):
+            remedy = "report it as a defect of the method"
+            raise SettingError("claims what its plan does not give", field=plan.method, remedy=remedy)
         sha256 = self._folder.save_generator(generator, schema, plan, claim)
         self._folder.save_guarantee(claim)
         self._reservation.close("done", steps=self._reservation.authorised, artefact_sha256=sha256, claimed=claim.kind)

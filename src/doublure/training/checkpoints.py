@@ -127,10 +127,11 @@ class KeptReleases:
 
     def _stopped_at(self, place: list[int]) -> str | None:
         """Return the session that was stopped before the noise of the release at this place, if a mark says so."""
-        if self._mark is None or self._mark[:2].tolist() != place:
+        if self._mark is None:
             return None
         with taken_up():
-            return bytes(self._mark[2:].tolist()).decode("ascii")
+            mark = self._mark.flatten().long().tolist()
+            return bytes(mark[2:]).decode("ascii") if mark[:2] == place else None
 
 
 def _lost_release(doing: str) -> LostRun:

@@ -295,7 +295,7 @@ def _paired_draws(job: Job, settings: AdversarialSettings) -> noise.Draws:
     """
     if not job.private:
         return SeededDraws(_mixed(job.seed, job.taken, 4))
-    return noise.secret_draws(getattr(settings, "noise_source", "os-keyed"))
+    return noise.secret_draws(settings.stream)
 
 
 def _optimizer(settings: AdversarialSettings, flat: nn.Parameter) -> torch.optim.Optimizer:
