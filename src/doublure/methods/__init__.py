@@ -1,1 +1,1 @@
-"""How a generator is trained: one file a method, named in :mod:`doublure.methods.registry`."""
+"""How a generator is trained: one folder a method, named in :mod:`doublure.methods.registry`."""
