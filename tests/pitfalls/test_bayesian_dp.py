@@ -390,7 +390,7 @@ def test_a_measured_figure_that_is_claimed_is_caught(lab, monkeypatch, tmp_path,
     lab.plant(bayesian, "claimed", (KEPT, AS_MEASURED))
     if trusting:
         monkeypatch.setattr(plans.Plan, "may_claim", lambda plan, guarantee: True)
-    with pytest.raises(AssertionError if trusting else RunFolderError):
+    with pytest.raises(AssertionError if trusting else SettingError):
         check_an_outlier_does_not_move_the_claim(tmp_path)
 
 
@@ -498,7 +498,7 @@ def test_the_estimate_stays_inside(usual, tmp_path, monkeypatch):
 def test_an_estimate_that_tells_more_is_caught(lab, usual, tmp_path, monkeypatch, owner, name, edit):
     lab.plant(owner, name, edit)
     made = planned() if name == "guarantee" else usual
-    with pytest.raises((AssertionError, RunFolderError)):
+    with pytest.raises((AssertionError, SettingError)):
         check_the_estimate_stays_inside(made, tmp_path, monkeypatch)
 
 
