@@ -60,7 +60,8 @@ def test_an_lstm_has_noise_for_every_step():
         plan(generator_type="lstm", noise_width=95)
 
 
-def test_estimates_grow_with_what_is_asked():
+def test_estimates_grow_with_what_is_asked(monkeypatch):
+    monkeypatch.setattr("doublure.planning.machine._flops_a_second", lambda: 1e10)
     small, large = plan(steps=100), plan(steps=1000)
     assert large.seconds_estimate > 5 * small.seconds_estimate
     longer = plan(text=TEXT.replace("length: 96", "length: 9600").replace("15min", "9s"), steps=100)
