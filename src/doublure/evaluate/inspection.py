@@ -186,11 +186,11 @@ def _schema_of(syn: Synthesizer, right: Sequence[Synthesizer]) -> ImageSchema:
     remedy = "compare runs with `doublure compare`, or sample the run and look at its columns"
     wrong = SettingError(f"is of kind {syn.schema.kind}; images can be inspected", field="run", remedy=remedy)
     schema = ImageSchema.of(syn.schema, wrong)
-    for place, each in enumerate(right, start=1):
+    for place, found in enumerate((getattr(each, "schema", None) for each in right), start=1):
         which = f"number {place} " if len(right) > 1 else ""
         remedy = "name runs with images of the same shape and labels"
         wrong = SettingError(f"{which}makes other images than the inspected run", field="against", remedy=remedy)
-        other = ImageSchema.of(each.schema, wrong)
+        other = ImageSchema.of(found, wrong)
         if (other.shape, _classes(other)) != (schema.shape, _classes(schema)):
             raise wrong
     return schema

@@ -140,11 +140,11 @@ class Schema(Frozen):
         return cast("type[Self]", (found or MODELS["table"])[issubclass(cls, ResolvedSchema)])
 
     @classmethod
-    def of(cls, schema: Schema, otherwise: Exception | None = None) -> Self:
+    def of(cls, schema: object, otherwise: Exception | None = None) -> Self:
         """Return a schema as one of this class, for code that serves no other.
 
         Args:
-            schema: Of whatever kind.
+            schema: Of whatever kind, or none at all.
             otherwise: What is raised where it is of another; a TypeError if not given.
         """
         if isinstance(schema, cls):
