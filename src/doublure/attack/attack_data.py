@@ -13,11 +13,13 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from doublure.attack.results import Claim
+from doublure.data.records import taken
 from doublure.encode.columns import Floats
 from doublure.errors import DataError
 from doublure.measures.divergence import nearest
 from doublure.measures.embedding import Points, points_of
 from doublure.schema import ResolvedSchema
+from doublure.schema.images import ImageSchema
 from doublure.support.progress import Progress, Silent
 
 MOST_TARGETS = 10_000
@@ -125,6 +127,11 @@ class World:
     shadows: int = 16
     progress: Progress = field(default_factory=Silent)
 
+    @property
+    def labelled_images(self) -> ImageSchema | None:
+        """The schema where it is one of images with labels, which classifiers of images learn."""
+        return self.schema if isinstance(self.schema, ImageSchema) and self.schema.label is not None else None
+
     @cached_property
     def released(self) -> Any:
         """The synthetic records that attackers hold: as many as were seen, and at least a thousand."""
@@ -207,18 +214,6 @@ def world_of(
         seed=seed,
         **more,
     )
-
-
-def taken(content: Any, rows: Units) -> Any:
-    """Return some records of a frame, of images or of series."""
-    return content.iloc[rows].reset_index(drop=True) if hasattr(content, "iloc") else content.take(rows)
-
-
-def joined(*parts: Any) -> Any:
-    """Return several sets of records as one."""
-    import pandas as pd
-
-    return pd.concat(parts, ignore_index=True) if hasattr(parts[0], "iloc") else parts[0].joined(parts)
 
 
 def _records(schema: ResolvedSchema, content: Any, unit: Units, rows: Units, what: str) -> Records:

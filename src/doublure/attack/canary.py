@@ -11,9 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from doublure.attack import bounds
-from doublure.attack.attack_data import Fitted, World, joined
+from doublure.attack.attack_data import Fitted, World
 from doublure.attack.results import ABSENCE, LOWER_BOUND, AttackResult, Rate, Story, skipped
 from doublure.attack.roc import clopper_pearson
+from doublure.data.records import joined
 from doublure.encode.columns import Floats
 from doublure.measures.divergence import nearest
 from doublure.measures.embedding import points_of
@@ -47,7 +48,7 @@ def attack(world: World) -> AttackResult:
     inside = rng.random(count) < 0.5
     world.progress.stage("fit with canaries")
     drawn = canaries.loc[inside] if hasattr(canaries, "loc") else canaries.take(np.flatnonzero(inside))
-    fitted = world.refit(joined(world.seen.content, drawn), world.seed + 501)
+    fitted = world.refit(joined([world.seen.content, drawn]), world.seed + 501)
     scores = score(world, fitted, canaries, rng)
     return judged(world, scores, inside)
 

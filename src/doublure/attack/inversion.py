@@ -80,8 +80,8 @@ class Identity:
 
 def attack(world: World) -> AttackResult:
     """Attack classifiers by inversion."""
-    schema = world.schema
-    if not isinstance(schema, ImageSchema) or schema.label is None:
+    schema = world.labelled_images
+    if schema is None:
         return skipped(STORY, world.claim, "only labelled images teach a classifier to be inverted")
     if len(np.unique(codes_of(schema, world.reference.content))) < 2:
         return skipped(STORY, world.claim, "the records of the holdout that the attacker holds are all of one class")
@@ -173,9 +173,7 @@ def identity_of(world: World) -> Identity:
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
 
-    schema = world.schema
-    if not isinstance(schema, ImageSchema) or schema.label is None:
-        raise TypeError("identity is a label")
+    schema = ImageSchema.of(world.schema)
     own, codes = _pixels(world.reference.content), codes_of(schema, world.reference.content)
     components = min(_COMPONENTS, len(own) - 1, own.shape[1])
     model = make_pipeline(PCA(components, whiten=True, random_state=0), LogisticRegression(max_iter=2000, C=10.0))

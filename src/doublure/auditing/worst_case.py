@@ -140,11 +140,9 @@ def _shades(places: Floats, told: np.ndarray[Any, Any]) -> Units:
 
 
 _BOOLEAN = {"type": "boolean", "missing": False}
-WORLDS: Mapping[str, Worlds] = {
-    "table": Worlds(
-        schema=_schema(kind="table", columns=dict.fromkeys(_COLUMNS, _BOOLEAN)), records=_rows, cells=_of_rows
-    ),
-    "images": Worlds(
+_WORLDS = (
+    Worlds(schema=_schema(kind="table", columns=dict.fromkeys(_COLUMNS, _BOOLEAN)), records=_rows, cells=_of_rows),
+    Worlds(
         schema=_schema(
             kind="images",
             images={"shape": [_SIDE, _SIDE, 1]},
@@ -153,7 +151,7 @@ WORLDS: Mapping[str, Worlds] = {
         records=_images,
         cells=_of_images,
     ),
-    "series": Worlds(
+    Worlds(
         schema=_schema(
             kind="series",
             series={"time": "t", "length": _LENGTH, "step": "1h", "timezone": "UTC", "gaps": "drop"},
@@ -163,5 +161,6 @@ WORLDS: Mapping[str, Worlds] = {
         records=_series,
         cells=_of_series,
     ),
-}
+)
+WORLDS: Mapping[str, Worlds] = {worlds.schema.kind: worlds for worlds in _WORLDS}
 """Kind of data to its worlds."""

@@ -55,7 +55,7 @@ def _secret(world: World) -> str | None:
     points = world.seen.points
     if len(points.blocks) < 2:
         return None
-    target = world.schema.target if world.schema.kind == "table" else None
+    target = world.schema.target if world.schema.only_columns else None
     if target is not None:
         return world.schema.derived.get(target, target)
     if LABEL in points.discrete:

@@ -58,7 +58,7 @@ class _Test:
 
 def attack(world: World) -> AttackResult:
     """Attack by descriptions that single out one row."""
-    if world.schema.kind != "table":
+    if not world.schema.only_columns:
         return skipped(STORY, world.claim, "any image or series singles itself out")
     rng, coder = world.random(6), Coder(schema=world.schema)
     n = min(len(world.seen), len(world.unseen))

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from doublure.attack.attack_data import Records, World, taken
+from doublure.attack.attack_data import Records, World
 from doublure.attack.membership.results import judged
 from doublure.attack.results import AttackResult, Story, skipped
+from doublure.data.records import joined, taken
 from doublure.encode.columns import Floats
-from doublure.schema.images import ImageSchema
+from doublure.schema.images import LABEL, ImageSchema
 
 STORY = Story(
     attack="lira",
@@ -38,7 +39,7 @@ def attack(world: World) -> AttackResult:
     """Attack membership by likelihood ratios of a classifier's confidence."""
     if world.refit is None:
         return skipped(STORY, world.claim, "the run cannot be fitted again")
-    if not isinstance(world.schema, ImageSchema) or world.schema.label is None:
+    if world.labelled_images is None:
         return skipped(STORY, world.claim, "the papers’ student learns labelled images")
     if world.shadows < _FEWEST:
         return skipped(STORY, world.claim, f"fewer than {_FEWEST} fits were allowed")
@@ -51,7 +52,7 @@ def attack(world: World) -> AttackResult:
     for number in range(world.shadows):
         drawn = [np.isin(side.unit, _half(side.unit, rng)) for side in targets]
         parts = [taken(side.content, np.flatnonzero(rows)) for side, rows in zip(targets, drawn, strict=True)]
-        shadow = world.refit(type(others).joined([*parts, others]), world.seed + 101 + number)
+        shadow = world.refit(joined([*parts, others]), world.seed + 101 + number)
         lesson = shadow.sample(len(world.released), world.seed)
         for place, sure in enumerate(_sure(world, lesson, targets)):
             known[place].append(sure)
@@ -72,11 +73,9 @@ def _sure(world: World, lesson: Any, targets: list[Records]) -> list[Floats]:
     from doublure.measures.images.classifiers import predict_each
     from doublure.measures.images.feature_extractors import codes_of
 
-    schema = world.schema
-    if not isinstance(schema, ImageSchema) or schema.label is None:
-        raise TypeError("there is no label to be sure of")
-    sides = [side.content for side in targets]
-    chances = predict_each("cnn", lesson, codes_of(schema, lesson), sides, len(schema.label.domain), world.seed)
+    schema = ImageSchema.of(world.schema)
+    sides, labels = [side.content for side in targets], schema.columns[LABEL].domain
+    chances = predict_each("cnn", lesson, codes_of(schema, lesson), sides, len(labels), world.seed)
     return [_log_odds(each, codes_of(schema, side)) for each, side in zip(chances, sides, strict=True)]
 
 
