@@ -39,6 +39,7 @@ def test_convolutions_are_whole_where_private_gradients_are_made_and_nowhere_els
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.filterwarnings("ignore:Attempting to run cuBLAS")
 def test_the_fast_way_is_taken_on_a_gpu():
     def body() -> nn.Module:
         return nn.Sequential(nn.Conv2d(1, 32, 4, 2, 1), nn.LeakyReLU(0.2), nn.Flatten(), nn.Linear(32 * 196, 1))
