@@ -14,6 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import pytest
+import remembered
+import tiers
 
 import doublure as db
 from doublure.errors import DoublureError
@@ -159,6 +161,19 @@ class Letters:
                "features": 64, "fit_steps": 4, "batch": 20, "labeller_share": 0,
                "accountant": "rdp", "epsilon": 5.0, "delta": 1e-5}  # fmt: skip
         return db.plan(db.Schema.parse(text or self.PRIVATE), method="latentgan", **(own | settings))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the exhaustive tier to those who ask for all of the suite."""
+    left = [item for item in items if not tiers.ALL and item.get_closest_marker("exhaustive")]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in left]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    remembered.install()
 
 
 @pytest.fixture(scope="session")

@@ -328,8 +328,10 @@ def bought(small):
 
 
 def test_killed_at_every_turn(nursery, small, bought, tmp_path):
+    from tiers import by_tier  # not above: a program of its own finds no tests/support
+
     outcomes, noise = set(), []
-    for turn in itertools.count(1):
+    for turn in itertools.count(1, by_tier(3, 1)):
         case = Case(nursery, small, bought, tmp_path / str(turn))
         code = case.fit(turn=turn)
         where = turn, case.notes("turn")[-1]
@@ -347,15 +349,17 @@ def test_killed_at_every_turn(nursery, small, bought, tmp_path):
         "was cut off before it could begin",
         "was cut off while facts were learned, and their price covers one draw",
     }
-    assert len(set(noise)) == len(noise) > 50  # all of them with the same seed
+    assert len(set(noise)) == len(noise) > by_tier(15, 50)  # all of them with the same seed
     shutil.rmtree(tmp_path)
 
 
 def test_killed_again_at_every_turn_of_going_on(nursery, small, tmp_path):
+    from tiers import by_tier
+
     first = Case(nursery, small, small.plan, tmp_path / "first")
     assert first.fit(turn=_turn_of_draw(nursery, small, tmp_path, 3)) == -signal.SIGKILL
     assert (first.authorised(), len(first.notes("noise"))) == (4, 2)
-    for turn in itertools.count(1):
+    for turn in itertools.count(1, by_tier(3, 1)):
         case = Case(nursery, small, small.plan, tmp_path / str(turn))
         shutil.copytree(first.folder, case.folder, dirs_exist_ok=True)
         code = case.fit(turn=turn, resume=True)

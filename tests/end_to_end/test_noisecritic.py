@@ -40,6 +40,7 @@ def private():
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     monkeypatch.setattr("doublure.measures.images.classifiers.EPOCHS", 1)
+    monkeypatch.setattr("doublure.measures.images.classifiers.LEAST_STEPS", 5)
     monkeypatch.setattr("doublure.evaluate.evaluation.MOST_IMAGES", 100)
 
 

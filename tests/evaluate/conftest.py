@@ -58,6 +58,14 @@ def shuffle(frame: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _few_trees():
+    """Let the classifiers of tables be smaller: rows of ten columns need no forest of a hundred trees."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("doublure.measures.tables.classifiers._TREES", 25)
+        yield
+
+
 @pytest.fixture(scope="session")
 def schema() -> ResolvedSchema:
     return Schema.parse(SCHEMA).resolve({})
