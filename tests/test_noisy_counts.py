@@ -5,11 +5,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from noisy_facts import any_missing, noisy, noisy_bounds, noisy_shares
 from scipy import stats
-from tiers import examples
 
 from doublure import noisy_counts
 from doublure.errors import SettingError
@@ -39,7 +38,7 @@ def distance(one, two):
 
 
 @given(kept=rows, unit=st.lists(number, max_size=3), integer=st.booleans())
-@examples(300)
+@settings(max_examples=300, deadline=None)
 def test_one_unit_moves_the_cells_by_its_records(kept, unit, integer):
     grid = Grid.of_decades(integer=integer)
     before, after = (counted_on(np.array(values), grid) for values in (kept, kept + unit))
@@ -216,7 +215,7 @@ def test_shares_of_nothing_are_even(codes):
 
 
 @given(st.lists(st.floats(-10, 10), min_size=1, max_size=20))
-@examples(200)
+@settings(max_examples=200, deadline=None)
 def test_the_projection_is_the_nearest_point_of_the_simplex(point):
     point = np.array(point)
     projected = noisy_counts.onto_simplex(point)

@@ -9,6 +9,7 @@ from tiers import exhaustive
 
 import doublure as db
 
+pytestmark = pytest.mark.usefixtures("few_trees")
 SETTINGS = ("--set", "starts=1", "--set", "fit_steps=60", "--set", "components=8")
 PREDICTIONS = {"accuracy", "auc", "macro_f1"}
 

@@ -60,7 +60,8 @@ def plan(method="dpgan", **changes):
     return db.plan(db.Schema.parse(TEXT), method=method, **(TINY | budget | changes))
 
 
-def test_the_whole_way_from_the_command_line(tmp_path, run, doublure):
+def test_the_whole_way_from_the_command_line(tmp_path, run, doublure, monkeypatch):
+    monkeypatch.setattr("doublure.measures.series.classifiers.ROUNDS", 5)
     readings().to_csv(tmp_path / "d.csv", index=False)
     (tmp_path / "s.yaml").write_text(TEXT)
     settings = [word for key, value in TINY.items() for word in ("--set", f"{key}={json.dumps(value)}")]

@@ -59,11 +59,8 @@ def shuffle(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _few_trees():
-    """Let the classifiers of tables be smaller: rows of ten columns need no forest of a hundred trees."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("doublure.measures.tables.classifiers._TREES", 25)
-        yield
+def _small(few_trees):
+    """Let all files here be quick."""
 
 
 @pytest.fixture(scope="session")

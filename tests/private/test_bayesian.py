@@ -12,10 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
-from tiers import examples
 
 from doublure.errors import PrivacyWarning, SettingError
 from doublure.private import bayesian
@@ -139,7 +138,7 @@ def test_full_batch_has_a_closed_form_and_no_distance_costs_nothing() -> None:
     assert log_moment(np.array([1e-9]), 1, 1e-4)[0] == pytest.approx(1e-26, rel=1e-9)
 
 
-@examples(60)
+@settings(max_examples=60, deadline=None)
 @given(
     order=st.integers(1, 64),
     rate=st.floats(1e-6, 1.0),
@@ -179,7 +178,7 @@ def test_bernstein_is_maurer_and_pontil_rescaled() -> None:
     assert bernstein_log_mean(np.zeros(5), 0.01, 0.0) == 0.0
 
 
-@examples(60)
+@settings(max_examples=60, deadline=None)
 @given(values=st.lists(st.floats(0.0, 1e6), min_size=3, max_size=20), gamma=st.sampled_from([0.1, 1e-6, 1.2e-16]))
 def test_the_bounds_neither_overflow_nor_fall_below_the_mean(values: list[float], gamma: float) -> None:
     sample = np.array(values)

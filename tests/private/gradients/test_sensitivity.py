@@ -9,9 +9,8 @@ from functools import partial
 
 import pytest
 import torch
-from hypothesis import HealthCheck, example, given
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from tiers import examples
 from torch import Tensor, nn
 
 from doublure.private import clipping
@@ -24,7 +23,7 @@ ROUNDING = 2.0**-23
 CLIP = 0.7
 HOSTILE = [0.0, 1.0, -1.0, 1e-3, 1e-20, 1e-45, 1e20, -1e30, 3e38, -3e38, float("inf"), -float("inf"), float("nan")]
 PLAIN, PENALISED = CriticLoss(kind="wgan"), CriticLoss(kind="wgan", gradient_penalty=10.0)
-few = examples(40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+few = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def lots(width: int, most: int = 5) -> st.SearchStrategy[Tensor]:

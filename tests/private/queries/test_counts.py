@@ -7,11 +7,10 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from planting import plant
 from scipy import stats
-from tiers import examples
 
 from doublure.access import Access
 from doublure.errors import LedgerError, NotAsPriced, SettingError
@@ -110,7 +109,7 @@ def test_counts_are_those_of_a_crosstab(exact):
 
 
 @given(rows=st.integers(0, 60), chunk=st.integers(1, 70), seed=st.integers(0, 99))
-@examples(30, derandomize=True)
+@settings(max_examples=30, deadline=None, derandomize=True)
 def test_chunks_change_nothing(rows, chunk, seed):
     values = codes(rows, seed)
     wanted = [(whole(0), whole(1)), (whole(2),)]
@@ -327,7 +326,7 @@ RECORDS = st.tuples(*(st.integers(0, size - 1) for size in SIZES))
     wanted=st.lists(st.lists(axes(), min_size=1, max_size=3).map(tuple), min_size=1, max_size=4),
     chunk=st.integers(1, 30),
 )
-@examples(80)
+@settings(max_examples=80, deadline=None)
 def test_neighbours_differ_by_one_unit(units, which, wanted, chunk):
     require_neighbours(units, which % len(units), wanted, chunk, most=3)
 

@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 import torch
 from critic_steps import critic_steps
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from replay_noise import ReplayNoise
-from tiers import examples
 from torch import Tensor, nn
 
 from doublure.errors import NotAsPriced, SettingError
@@ -124,7 +123,7 @@ def require_neighbours(engine, everyone: list[Unit], place: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["wgan-gp", "logistic"])
-@examples(60)
+@settings(max_examples=60, deadline=None)
 @example(everyone=[Unit(((HUGE,) * 7,) * 3), Unit(()), Unit(((NAN,) * 6 + (0.5,),))], which=0)
 @example(everyone=[Unit(()), Unit(((5.0,) * 3 + (1.0,) * 3 + (0.5,),) * 2)], which=1)  # as many records as units
 @given(everyone=st.lists(units(), min_size=1, max_size=5), which=st.integers(0, 4))

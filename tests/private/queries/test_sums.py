@@ -9,12 +9,11 @@ from itertools import repeat
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from planting import plant
 from replay_noise import ReplayNoise
 from scipy import stats
-from tiers import examples
 
 from doublure.access import Access
 from doublure.errors import LedgerError, NotAsPriced, SettingError
@@ -160,7 +159,7 @@ def require_neighbours(units, more, bound, most=3):
 
 
 @given(units=UNITS, more=st.lists(RECORD, min_size=1, max_size=3), bound=st.sampled_from([1e-6, 0.1, 1.0, 1e6]))
-@examples(200, derandomize=True)
+@settings(max_examples=200, deadline=None, derandomize=True)
 def test_a_unit_moves_a_sum_by_its_bound_at_most(units, more, bound):
     require_neighbours(units, more, bound)
     require_neighbours(units, [more[0]] * 3, bound)
