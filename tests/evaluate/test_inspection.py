@@ -378,7 +378,6 @@ def test_a_minority_stands_out_against_the_rest_of_its_own_run(schema, monkeypat
     assert inspect(Pretended(schema, nothing), images=SEEN).verdict.headline.startswith("Nothing was tested, and ")
 
 
-@pytest.mark.usefixtures("hurried")
 def test_a_class_without_images_is_said_to_be(schema, right):
     def lost(pixels, codes, rng):
         return pixels[codes != 1], codes[codes != 1]
