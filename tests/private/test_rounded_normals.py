@@ -94,7 +94,7 @@ def test_whole_tails_are_drawn():
 def test_of_a_large_scale_every_last_digit_is_used(scale):
     found = rounded_normals(200_000, scale)
     assert stats.kstest(found / scale, "norm").pvalue > ALPHA
-    assert len(np.unique(found)) == len(found)
+    assert len(found) - len(np.unique(found)) <= 2  # of the smaller scale one pair in 75 runs, three in 3 million
     for bit in range(8):
         assert stats.binomtest(int(((found >> bit) & 1).sum()), len(found)).pvalue > ALPHA
 
