@@ -18,7 +18,7 @@ TEXT += "label: {values: [a, b, c], shares: {learn: 0.2}}\n"
 TINY = {
     "lot_size": 12, "steps": 6, "n_critic": 2, "checkpoints": 3, "distances": 5, "labeller_steps": 3, "tries": 3,
     "view_images": 100, "view_width": 10, "noise_width": 4, "features": 5, "generator_batch": 6,
-    "critic_channels": [4, 6], "channels": [6, 4],
+    "critic_channels": [4, 6], "channels": [6, 4], "accountant": "rdp",
 }  # fmt: skip
 DELTA = 1e-6
 
@@ -45,6 +45,7 @@ def asked(world, **changes):
 
 def test_the_whole_way(world, doublure, monkeypatch):
     monkeypatch.setattr("doublure.measures.images.classifiers.EPOCHS", 1)
+    monkeypatch.setattr("doublure.measures.images.classifiers.LEAST_STEPS", 5)
     words = asked(world)
     planned = doublure("plan", world / "s.yaml", *words[2:], "--epsilon", 8, "-o", world / "plan.json")
     worst = planned["guarantee"]["epsilon"]

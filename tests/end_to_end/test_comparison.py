@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from tiers import exhaustive
 
 import doublure as db
 
+pytestmark = pytest.mark.usefixtures("few_trees")
 SETTINGS = ("--set", "starts=1", "--set", "fit_steps=60", "--set", "components=8")
 PREDICTIONS = {"accuracy", "auc", "macro_f1"}
 
@@ -35,7 +37,7 @@ def runs(tmp_path_factory, doublure):
     return folder
 
 
-@pytest.mark.parametrize("order", [("plain", "full"), ("full", "plain")])
+@pytest.mark.parametrize("order", [("plain", "full"), pytest.param(("full", "plain"), marks=exhaustive)])
 def test_every_figure_stands_under_its_own_name(order, runs, doublure, tmp_path):
     page = tmp_path / "which.html"
     aside = ("--real", runs / "real.csv", "--holdout", runs / "kept.csv")

@@ -12,6 +12,7 @@ import pytest
 import doublure as db
 from doublure.cli import budget
 from doublure.errors import RunFolderError, SettingError
+from doublure.evaluate.evaluation import EVALUATIONS
 from doublure.guarantee import figure, rounded_up
 from doublure.measures import expected_loss
 from doublure.measures.images import feature_extractors as extractors
@@ -40,6 +41,9 @@ def private():
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     monkeypatch.setattr("doublure.measures.images.classifiers.EPOCHS", 1)
+    monkeypatch.setattr("doublure.measures.images.classifiers.LEAST_STEPS", 5)
+    few = replace(EVALUATIONS["images"], most=100)
+    monkeypatch.setitem(EVALUATIONS, "images", few)
 
 
 def fitted(folder, private, doublure, **more):

@@ -7,10 +7,9 @@ from doublure.errors import SettingError
 
 
 @pytest.fixture
-def two(make_understudy, real):
+def two(make_understudy, real, shuffle_columns):
     """One that knows the real rows by heart, and one that shuffles every column."""
-    shuffled = real.apply(lambda column: column.sample(frac=1, random_state=1).to_numpy())
-    return {"good": make_understudy(real), "poor": make_understudy(shuffled)}
+    return {"good": make_understudy(real), "poor": make_understudy(shuffle_columns(real))}
 
 
 def test_the_same_figures_for_each(two, real, holdout):

@@ -226,6 +226,7 @@ class Painter:
 @pytest.mark.parametrize(("features", "width"), [("pixels", 64), ("student", 64)])
 def test_of_images(monkeypatch, features, width):
     monkeypatch.setattr("doublure.measures.images.classifiers.EPOCHS", 1)
+    monkeypatch.setattr("doublure.measures.images.classifiers.LEAST_STEPS", 5)
     painter, made = Painter(), extractors.named
     monkeypatch.setattr(extractors, "named", lambda name, *given: lessons.append(given[0]) or made(name, *given))
     lessons = []

@@ -31,6 +31,7 @@ def test_pixels_are_shares_of_full_intensity():
 
 def test_a_student_shows_its_last_layer_but_one(monkeypatch):
     monkeypatch.setattr("doublure.measures.images.classifiers.EPOCHS", 1)
+    monkeypatch.setattr("doublure.measures.images.classifiers.LEAST_STEPS", 5)
     made = extractors.student(images(40), np.arange(40) % 3 * 4, seed=1)
     seen = made.see(images(5, seed=2))
     assert seen.shape == (5, 64)

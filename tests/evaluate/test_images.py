@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
+from tiers import exhaustive
 
 from doublure.data.images import Images
 from doublure.evaluate import ImageReport
@@ -44,7 +45,10 @@ def evaluation(schema):
     return evaluate_images(schema, made(120, 1), made(150, 2), made(60, 3), students=("cnn", "logistic"))
 
 
-@pytest.mark.parametrize("student", students.STUDENTS)
+QUICK = [student for student in students.STUDENTS if student != "resnet"]
+
+
+@pytest.mark.parametrize("student", [*QUICK, pytest.param("resnet", marks=exhaustive)])
 def test_a_student_learns_and_repeats_itself(student):
     lesson, test = made(120, 1), made(60, 3)
     chances = students.predict(student, lesson, np.arange(120) % 3, test, 4, seed=5)
@@ -262,9 +266,11 @@ class Told:
         self.reached[list(self.stages)[-1]] = done
 
 
-def test_it_is_told_how_far_students_are(schema):
+def test_it_is_told_how_far_students_are(schema, monkeypatch):
     told, sets = Told(), (made(60, 1), made(80, 2), made(40, 3))
-    evaluate_images(schema, *sets, students=("cnn", "logistic"), progress=told)
+    with monkeypatch.context() as patched:
+        patched.setattr(students, "LEAST_STEPS", 1)
+        evaluate_images(schema, *sets, students=("cnn", "logistic"), progress=told)
     assert told.stages == {"teach students": 6, "compare what images look like": None}
     assert told.reached == {"teach students": 6}
     steps = students.steps_of(300)

@@ -16,7 +16,7 @@ from PIL import Image
 from doublure.data.images import Images
 from doublure.errors import SettingError
 from doublure.evaluate import inspect
-from doublure.measures.images import alterations
+from doublure.measures.images import alterations, classifiers
 from doublure.measures.images import fault_tests as suspicions
 from doublure.measures.images.alterations import ALTERATIONS, alterations_of, altered
 from doublure.measures.images.fault_tests import Inspected, holm, p_beyond
@@ -111,10 +111,19 @@ def blanks(pixels, codes, rng):
 
 @pytest.fixture(scope="module", autouse=True)
 def quick():
-    """Let the classifier of alterations learn from fewer images: glyphs are simple."""
+    """Let classifiers learn from fewer images, and for fewer steps: glyphs are simple."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(alterations, "FEWEST", 1_000)
+        patched.setattr(classifiers, "LEAST_STEPS", 80)
+        patched.setattr(classifiers, "EPOCHS", 8)
         yield
+
+
+@pytest.fixture
+def hurried(monkeypatch):
+    """Let classifiers learn next to nothing: of what is looked at, no figure is."""
+    monkeypatch.setattr(classifiers, "LEAST_STEPS", 5)
+    monkeypatch.setattr(classifiers, "EPOCHS", 1)
 
 
 @pytest.fixture(scope="module")
@@ -175,6 +184,7 @@ def test_what_is_broken_is_found_in_samples(schema, right, broken, keys):
             assert entry.share > entry.reference + 0.05
 
 
+@pytest.mark.exhaustive
 def test_a_run_too_rough_to_be_held_against_flags_nobody(schema):
     """Two fits whose images look like nothing differ in every way."""
 
@@ -198,6 +208,7 @@ def own_way(turn):
     return broken
 
 
+@pytest.mark.exhaustive
 def test_what_is_usual_among_rough_runs_is_not_flagged(schema):
     right = [Pretended(schema, own_way(turn)) for turn in (1, 3, 2, 0)]
     one = inspect(right[1], right[3], images=SEEN)
@@ -301,6 +312,7 @@ def test_what_cannot_be_told_is_said_to_be(schema):
     assert "usual: from " in html
 
 
+@pytest.mark.usefixtures("hurried")
 def test_a_run_is_never_looked_at_in_what_it_taught(schema, right):
     asked = []
 
@@ -314,6 +326,7 @@ def test_a_run_is_never_looked_at_in_what_it_taught(schema, right):
     assert len(set(asked)) == len(asked) == 4
 
 
+@pytest.mark.usefixtures("hurried")
 def test_one_label_in_the_lesson_is_said_to_hide_the_classes(schema, right):
     def collapsed(pixels, codes, rng):
         return pixels, np.zeros_like(codes)
@@ -354,6 +367,7 @@ def test_turned_images_are_found_in_samples(turned):
     assert turned.found[0].classes.keys() == {"F", "L", "T"}
 
 
+@pytest.mark.exhaustive
 def test_a_minority_stands_out_against_the_rest_of_its_own_run(schema, monkeypatch):
     monkeypatch.setattr(alterations, "FEWEST", 2_500)  # alone, it has to be sure
     found = inspect(Pretended(schema, altering("negative", 0.2)), images=SEEN)
@@ -405,6 +419,7 @@ def test_runs_whose_shares_were_bought_are_held_against_one_another(right):
     assert found.found == ()
 
 
+@pytest.mark.usefixtures("hurried")
 def test_each_sheet_shows_its_own_run(schema, right):
     found = inspect(Pretended(schema, altering("negative", 1.0)), right, images=SEEN)
     sheets = [np.asarray(Image.open(io.BytesIO(png)).convert("L")) for png in (found.sheet, *found.reference_sheets)]
@@ -412,8 +427,10 @@ def test_each_sheet_shows_its_own_run(schema, right):
     assert bright > dark + 30  # of letters on black, negatives are on white
 
 
+@pytest.mark.usefixtures("hurried")
 def test_it_repeats_itself_and_survives_json(schema, right, turned):
-    assert turned.suspicions == held(schema, right, altering("turned left")).suspicions
+    one, other = (held(schema, right, altering("turned left")).suspicions for _ in range(2))
+    assert one == other
     plain = json.loads(turned.to_json())
     assert {"about", "against", "suspicions", "slices"} <= plain.keys()
     assert "sheet" not in plain
@@ -518,12 +535,14 @@ def test_what_is_alike_is_nearer_than_the_slow_way_says_is_usual():
     assert suspicions._alike(Inspected(lesson=(lesson, codes), inspected=(inspected, codes), right=(), labels=())) == {}
 
 
+@pytest.mark.usefixtures("hurried")
 def test_one_image_alone_can_be_inspected(schema, right):
     keys = {entry.key for entry in inspect(Pretended(schema), right, images=1).suspicions}
     assert "unlike" in keys
     assert "alike" not in keys
 
 
+@pytest.mark.usefixtures("hurried")
 def test_it_is_told_what_is_learned_and_how_far_it_is(schema, right):
     told, counts = [], []
     listener = SimpleNamespace(stage=lambda name, total=None: told.append((name, total)), at=counts.append)

@@ -49,6 +49,7 @@ def test_few_images_are_looked_at_more_often(monkeypatch: pytest.MonkeyPatch) ->
     assert np.diff(ends, prepend=0).tolist() == [LEAST_STEPS, LEAST_STEPS, EPOCHS * (3000 // BATCH)]
 
 
+@pytest.mark.exhaustive
 def test_the_residual_student_learns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("doublure.measures.images.classifiers.EPOCHS", 3)
     (lesson, classes), (test, truth) = shades(256, 6, noise=10), shades(60, 7, noise=10)

@@ -6,15 +6,16 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import optimize
+from tiers import examples
 
 from doublure.methods.statistics import binning as grouping
 from doublure.methods.statistics.binning import Grouping, closest_counts, ordered, unordered
 
-many = settings(max_examples=60, deadline=None, derandomize=True)
+many = examples(60, derandomize=True)
 anything = st.one_of(
     st.floats(-1e18, 1e18, allow_nan=False),
     st.integers(-50, 50).map(float),
