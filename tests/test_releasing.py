@@ -506,6 +506,13 @@ def test_a_card_that_does_not_hold_together_is_found(mine, name):
         verify(mine[0])
 
 
+def test_the_mark_of_an_earlier_version_is_known(mine):
+    card = read_card(mine[0])
+    card["watermark"] = card["watermark"].replace("Synthetic", "Artificial")
+    write_card(mine[0], card)
+    verify(mine[0])
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"\x00\xff", b"[]", b'{"version": 1}', b'{"version": NaN}'])
 def test_a_card_that_is_none_is_found(mine, content):
     (mine[0] / "card.json").write_bytes(content)

@@ -68,7 +68,7 @@ def test_the_whole_way(world, doublure, monkeypatch):
     assert (found["internal"], found["estimate"]["epsilon_mu"]) == (True, measured)
     card = doublure("release", world / "run", "-n", 60, "-o", world / "bundle")["card"]
     assert card["guarantee"] == claim
-    assert [touch["purpose"] for touch in card["touches"]][1:] == ["train the critic", "teach the annotator"]
+    assert [touch["purpose"] for touch in card["touches"]][1:] == ["train the critic", "train the annotator"]
     checked = doublure("verify", world / "bundle", "--ledger", world / "l")
     assert checked["guarantee"].startswith("(ε_μ ≤ 8, δ_μ=1e-06)-Bayesian DP")
     again = db.load(world / "run")

@@ -469,7 +469,7 @@ def test_who_loses_a_race_to_go_on_writes_nothing(nursery, small, tmp_path):
     _start(*losers)
     for loser in losers:
         said = loser.communicate()[1]
-        assert (loser.returncode, "is in the hands of another process" in said) == (1, True), said
+        assert (loser.returncode, "is in use by another process" in said) == (1, True), said
     assert _contents(case.run, case.path) == before
     (case.run / ".generator.safetensors.aa.part").unlink()
     (tmp_path / "leave").touch()
@@ -486,7 +486,7 @@ def test_of_three_that_go_on_at_once_one_does(nursery, small, tmp_path):
     _start(*racing)
     said = [process.communicate()[1] for process in racing]
     assert sorted(process.returncode for process in racing) == [0, 1, 1], said
-    assert all("in the hands of" in text or "is finished" in text for text in said if text)
+    assert all("in use by" in text or "is finished" in text for text in said if text)
     assert len(case.entries("resume")) == 1
     assert case.files()["status"] == "done"
 

@@ -66,7 +66,7 @@ def test_the_whole_way_from_the_command_line(tmp_path, private, run, doublure):
     assert loss["mu"] >= 0
     assert found["internal"]
     page = (out / "internal" / "report.html").read_text()
-    assert "How much would one record change?" in page
+    assert "Expected privacy loss" in page
     assert "This is not ε" in page
     assert "not estimated" in page  # what may be claimed, until it is stated
     assert (out / "guarantee.json").read_bytes() == before  # evaluating publishes nothing

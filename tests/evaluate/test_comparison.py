@@ -48,9 +48,9 @@ def test_other_columns_are_refused(two, real):
     two["poor"].schema = two["poor"].schema.model_copy(
         update={"columns": dict(list(two["poor"].schema.columns.items())[:-1])}
     )
-    with pytest.raises(SettingError, match="other columns"):
+    with pytest.raises(SettingError, match="different columns"):
         evaluate.compare(two, real)
-    with pytest.raises(SettingError, match="none to compare"):
+    with pytest.raises(SettingError, match="names no run"):
         evaluate.compare({}, real)
 
 
@@ -79,10 +79,10 @@ def test_scores_meet_by_their_key_whichever_run_comes_first(first, make_understu
 
 def test_what_a_run_was_not_asked_is_said_and_is_a_dash(make_understudy, untargeted, real, holdout):
     found = evaluate.compare({"one": make_understudy(real), "other": untargeted}, real, holdout)
-    not_asked, yardsticks = found.differences
-    assert not_asked.startswith("Not asked of other")
+    not_asked, scales = found.differences
+    assert not_asked.startswith("Not measured for other")
     assert "Accuracy" in not_asked
-    assert "yardsticks" in yardsticks  # without the constraint one more column counts
+    assert "scales" in scales  # without the constraint one more column counts
     (row,) = (line for line in str(found).splitlines() if line.startswith("other "))
     assert [cell.strip() for cell in row.split("  ") if cell].count("–") == 3
 
@@ -101,5 +101,5 @@ def test_other_targets_are_refused(make_understudy, schema, real, holdout):
         "one": make_understudy(real),
         "other": make_understudy(real, schema.model_copy(update={"columns": swapped})),
     }
-    with pytest.raises(SettingError, match="other targets"):
+    with pytest.raises(SettingError, match="different targets"):
         evaluate.compare(runs, real, holdout)

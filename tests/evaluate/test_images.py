@@ -265,8 +265,8 @@ class Told:
 def test_it_is_told_how_far_students_are(schema):
     told, sets = Told(), (made(60, 1), made(80, 2), made(40, 3))
     evaluate_images(schema, *sets, students=("cnn", "logistic"), progress=told)
-    assert told.stages == {"teach students": 6, "compare what images look like": None}
-    assert told.reached == {"teach students": 6}
+    assert told.stages == {"train classifiers": 6, "compare images": None}
+    assert told.reached == {"train classifiers": 6}
     steps = students.steps_of(300)
     told.stage("teach", steps)
     lesson = made(300, 1)

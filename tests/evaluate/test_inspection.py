@@ -143,7 +143,7 @@ def turned(schema, right):
 def test_a_run_that_is_right_is_not_flagged(schema, right):
     found = held(schema, right, nothing)
     assert found.found == ()
-    assert found.verdict.headline == f"Nothing stands out in {SEEN} artificial images."
+    assert found.verdict.headline == f"Nothing stands out in {SEEN} synthetic images."
     assert {"rare_0", "label", "flat", "unlike", "alike", *(name.replace(" ", "_") for name in ALTERATIONS)} <= {
         entry.key for entry in found.suspicions
     }
@@ -184,8 +184,8 @@ def test_a_run_too_rough_to_be_held_against_flags_nobody(schema):
     found = inspect(Pretended(schema, altering("negative")), Pretended(schema, noise), images=SEEN)
     assert found.found == ()
     assert all(entry.p is None and entry.reference is not None for entry in found.suspicions)
-    assert found.verdict.headline.startswith("The run held against is too rough: 6")
-    assert "Nothing was tested. Look at both sheets, or hold the run against several" in page_of(found)
+    assert found.verdict.headline.startswith("The reference run is too rough: 6")
+    assert "Nothing was tested. Look at both sheets, or give several correct reference runs" in page_of(found)
 
 
 def own_way(turn):
@@ -201,7 +201,7 @@ def own_way(turn):
 def test_what_is_usual_among_rough_runs_is_not_flagged(schema):
     right = [Pretended(schema, own_way(turn)) for turn in (1, 3, 2, 0)]
     one = inspect(right[1], right[3], images=SEEN)
-    assert one.verdict.headline.startswith("The run held against is too rough")
+    assert one.verdict.headline.startswith("The reference run is too rough")
     for others in (right[2:], [right[0], *right[2:]]):
         found = inspect(right[1], others, images=SEEN)
         assert found.found == ()
@@ -293,7 +293,7 @@ def test_what_cannot_be_told_is_said_to_be(schema):
     assert found.found == ()
     assert found.verdict.headline.startswith("Nothing surely stands out in")
     (warning,) = found.verdict.warnings
-    assert warning.startswith("Right runs differ too much to tell whether this is usual: ")
+    assert warning.startswith("Correct runs differ too much to tell whether this is usual: ")
     assert "% look upside down" in warning
     html = page_of(found)
     assert "cannot be told" in html
@@ -320,7 +320,7 @@ def test_one_label_in_the_lesson_is_said_to_hide_the_classes(schema, right):
 
     found = inspect(right, [Pretended(schema, collapsed), right], images=SEEN)
     assert "label" not in {entry.key for entry in found.suspicions}
-    assert found.verdict.warnings == ("Classes were not looked for: the images that taught have one label.",)
+    assert found.verdict.warnings == ("Classes were not tested: the training images have one label.",)
 
 
 def test_of_several_right_runs_the_worst_is_the_measure_and_all_are_shown(schema, right):
@@ -360,7 +360,7 @@ def test_a_minority_stands_out_against_the_rest_of_its_own_run(schema, monkeypat
     assert [entry.key for entry in found.found] == ["negative"]
     assert found.against == ()
     assert all(entry.p is None and entry.reference is None for entry in found.suspicions)
-    assert any(said.startswith("Nothing was tested: ") for said in found.verdict.warnings)
+    assert any(said.startswith("Nothing was tested. ") for said in found.verdict.warnings)
     assert inspect(Pretended(schema, nothing), images=SEEN).verdict.headline.startswith("Nothing was tested, and ")
 
 
@@ -376,7 +376,7 @@ def test_a_class_without_images_is_said_to_be(schema, right):
     found = held(schema, right, none_of)
     lost_label, one_measure = found.verdict.warnings
     assert lost_label == "No image has the label L."
-    assert one_measure.startswith("Two right runs can differ so")
+    assert one_measure.startswith("Two correct runs can differ")
     assert found.slices[1].share == 0
     assert found.slices[1].brightness is None
     assert "rare_1" in {entry.key for entry in found.found}
@@ -528,7 +528,7 @@ def test_it_is_told_what_is_learned_and_how_far_it_is(schema, right):
     told, counts = [], []
     listener = SimpleNamespace(stage=lambda name, total=None: told.append((name, total)), at=counts.append)
     inspect(right, images=60, seed=1, progress=listener)
-    names = ["draw artificial images", "learn what altered images look like", "learn what the classes look like"]
+    names = ["draw synthetic images", "train a classifier of alterations", "train a classifier of the classes"]
     assert [name for name, _ in told] == names
     assert all(total > 0 for _, total in told[1:])
     assert all(total in counts for _, total in told[1:])

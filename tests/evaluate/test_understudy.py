@@ -176,7 +176,7 @@ def test_a_holdout_brings_attacks_and_what_they_cannot_show(tmp_path, understudy
     for found in report.attacks:
         low, high = found.interval
         assert low - 0.05 < 0.5 < high + 0.05, found.sentence
-    assert "The nearest artificial record: area under ROC" in str(report)
+    assert "The nearest synthetic record: area under ROC" in str(report)
     report.save(tmp_path / "page.html", tmp_path / "page.json")
     page = (tmp_path / "page.html").read_text()
     assert "NOT A PRIVACY MEASURE" in page

@@ -342,7 +342,7 @@ def claims_of(syn, folder):
         "guarantee.json": (folder / "run" / "guarantee.json").read_bytes(),
         "weights": {name: metadata[name] for name in ("guarantee", "plan", "watermark")},
         "card.json": json.dumps({name: card[name] for name in ("guarantee", "touches", "limits", "watermark")}),
-        "card.html": page.partition("In plain words")[2].partition("What they look like")[0],
+        "card.html": page.partition("In plain words")[2].partition("Sample images")[0],
         "and below": page.partition("<h2>The guarantee")[2].partition("<h2>Files")[0],
         "dictionary.json": (folder / "bundle" / "dictionary.json").read_bytes(),
         "data.npz": about,
@@ -478,7 +478,7 @@ def check_the_estimate_stays_inside(usual, folder, patch):
     assert any("ε_μ is itself computed from private gradients" in entry for entry in card["guarantee"]["assumptions"])
     assert any("over all orders (union bound)" in entry for entry in card["guarantee"]["assumptions"])
     page = re.sub(r"<[^>]+>", " ", (folder / "bundle" / "card.html").read_text())
-    assert "The estimate was itself computed from private data, without noise. It is not published" in page
+    assert "The estimate itself was computed from private data without noise, and is not published" in page
 
 
 def test_the_estimate_stays_inside(usual, tmp_path, monkeypatch):

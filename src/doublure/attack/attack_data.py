@@ -133,7 +133,7 @@ class World:
     @cached_property
     def artificial(self) -> Points:
         """The same as points."""
-        return points_of(self.schema, self.released, "the artificial records")
+        return points_of(self.schema, self.released, "the synthetic records")
 
     @cached_property
     def to_artificial(self) -> tuple[Floats, Floats]:

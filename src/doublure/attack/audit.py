@@ -73,9 +73,9 @@ class TrainerAudit:
         """The result in words."""
         verdict = "VIOLATED: the mechanism leaks more than it claims" if self.violated else "no violation found"
         return (
-            f"Claimed ε={self.claimed_epsilon:.3g} at δ={self.delta:g}; an attacker who sees every noised gradient "
+            f"Claimed ε={self.claimed_epsilon:.3g} at δ={self.delta:g}; an attacker with every noised gradient "
             f"shows ε ≥ {self.lower_bound:.2f} (Clopper–Pearson), ≥ {self.gaussian_lower_bound:.2f} (Gaussian) at "
-            f"confidence {self.confidence:g} over {self.runs} runs a world: {verdict}. "
+            f"confidence {self.confidence:g} over {self.runs} runs with the record and as many without: {verdict}. "
             "A lower bound; absence of evidence is not privacy."
         )
 

@@ -23,11 +23,11 @@ STORY = Story(
     name="Canaries in one run",
     family="audit",
     holds=("records of the attacker’s making among the data, or not", "the method and its settings", "the critic, if "
-    "one is kept, or else the artificial records"),
+    "one is kept, or else the synthetic records"),
     does="Writes records drawn uniformly over what the schema allows, has the plan fitted once to the data with about "
-    "half of them, and ranks them by the critic’s score, or by their distance to the nearest artificial record.",
-    success="More guesses are right than the claim allows.",
-    shows="With a confidence of 95 %, that the true ε is at least so large: no assumption on how records look.",
+    "half of them, and ranks them by the critic’s score, or by their distance to the nearest synthetic record.",
+    success="More guesses are correct than the claim allows.",
+    shows="With a confidence of 95 %, that the true ε is at least so large, without assumptions on the records.",
     cannot="That ε is small: with so few canaries the bound stays far below a true ε.",
     reference="Steinke, Nasr, Jagielski 2023, algorithm 2",
 )  # fmt: skip
@@ -40,7 +40,7 @@ _ABSTAIN_ABOVE = 4
 def attack(world: World) -> AttackResult:
     """Audit the plan by one fit with canaries."""
     if world.refit is None or world.crafted is None:
-        return skipped(STORY, world.claim, "the run cannot be fitted again")
+        return skipped(STORY, world.claim, "the run cannot be refitted")
     rng = world.random(10)
     count = max(8, min(CANARIES, int(_MOST_SHARE * len(world.seen))))
     canaries = world.crafted(count, rng)
@@ -57,7 +57,7 @@ def score(world: World, fitted: Fitted, canaries: object, rng: np.random.Generat
     critic = fitted.white.critic
     found = None if critic is None else critic(canaries)
     if found is None or not np.isfinite(found).all():  # none was kept, or its training diverged
-        drawn = points_of(world.schema, fitted.sample(len(world.released), world.seed), "the artificial records")
+        drawn = points_of(world.schema, fitted.sample(len(world.released), world.seed), "the synthetic records")
         found = -nearest(drawn.values, points_of(world.schema, canaries, "the canaries").values, 1)[0][:, 0]
     order = np.lexsort([rng.random(len(found)), found])
     ranks = np.empty(len(found))
@@ -84,7 +84,7 @@ def judged(world: World, scores: Floats, inside: np.ndarray[tuple[int], np.dtype
     if refuted is not None:
         notes.insert(1, f"Under the claim, as many right guesses or more have a probability of at most {refuted:.3g}.")
     ceiling = bounds.one_run_epsilon(guesses, guesses, canaries, delta)
-    notes.append(f"All guesses right would have shown ε ≥ {ceiling:.2f}: no more can be seen with so many.")
+    notes.append(f"All guesses right would have shown ε ≥ {ceiling:.2f}: so many canaries can show no more.")
     return AttackResult(
         story=STORY,
         measure=LOWER_BOUND,

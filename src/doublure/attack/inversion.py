@@ -34,11 +34,12 @@ STORY = Story(
     attack="inversion",
     name="Model inversion",
     family="inversion",
-    holds=("a classifier that was taught with the released images", "the classes’ names"),
-    does="Begins at plain grey and follows the classifier’s gradient until it is sure of what it sees, class by class.",
-    success="A model of identity that was taught with other pictures recognises the class in the reconstruction.",
-    shows="Which features of a class a student carries on, beside a student of real images and a private one.",
-    cannot="Whether somebody’s picture was in: a good likeness of a class is what a good classifier needs, and no "
+    holds=("a classifier trained on the released images", "the classes’ names"),
+    does="Begins at plain grey and follows the classifier’s gradient until it is sure, class by class.",
+    success="A model of identity trained on other pictures recognises the class in the reconstruction.",
+    shows="Which features of a class a downstream classifier reveals, compared with a classifier of real images and a "
+    "private one.",
+    cannot="Whether somebody’s picture was in: a good classifier has to know what a class looks like, and no "
     "reconstruction need be a record.",
     reference="Fredrikson et al. 2015 (MI-Face); Triastcyn & Faltings 2019, §5.4, Figure 2 and Table 3",
 )
@@ -52,10 +53,10 @@ _MOST_CLASSES = 40
 _COMPONENTS = 60
 _FALSE_ACCEPTANCE = 0.01
 _TEACHERS = {
-    "real": "taught with real images",
-    "artificial": "taught with artificial images",
-    "private": f"taught with real images, DP-SGD at ε={EPSILON}, δ={DELTA:g}",
-    "untaught": "not taught at all (baseline)",
+    "real": "trained on real images",
+    "synthetic": "trained on synthetic images",
+    "private": f"trained on real images, DP-SGD at ε={EPSILON}, δ={DELTA:g}",
+    "untrained": "not trained (baseline)",
 }
 
 
@@ -82,7 +83,7 @@ def attack(world: World) -> AttackResult:
     """Attack classifiers by inversion."""
     schema = world.schema
     if not isinstance(schema, ImageSchema) or schema.label is None:
-        return skipped(STORY, world.claim, "only labelled images teach a classifier to be inverted")
+        return skipped(STORY, world.claim, "only a classifier of labelled images can be inverted")
     if len(np.unique(codes_of(schema, world.reference.content))) < 2:
         return skipped(STORY, world.claim, "the records of the holdout that the attacker holds are all of one class")
     import torch
@@ -92,7 +93,7 @@ def attack(world: World) -> AttackResult:
     test, truth = tensors(schema, world.unseen.content)
     back: dict[str, Floats] = {}
     accuracy: dict[str, float] = {}
-    world.progress.stage("teach students and invert them", len(_TEACHERS))
+    world.progress.stage("train classifiers and invert them", len(_TEACHERS))
     for number, name in enumerate(_TEACHERS):
         student = _taught(world, schema, name)
         back[name] = invert(student, wanted, schema.shape)
@@ -114,11 +115,11 @@ def _taught(world: World, schema: ImageSchema, name: str) -> nn.Sequential:
     import torch
 
     source = torch.Generator().manual_seed(world.seed)
-    inputs, codes = tensors(schema, world.released if name == "artificial" else world.taught)
+    inputs, codes = tensors(schema, world.released if name == "synthetic" else world.taught)
     student = perceptron(inputs.shape[1], HIDDEN, len(schema.label.domain) if schema.label else 1, source)
     if name == "private":
         teach_privately(student, inputs, codes, epsilon=EPSILON, delta=DELTA)
-    elif name != "untaught":
+    elif name != "untrained":
         teach(student, inputs, codes, source)
     return student
 
@@ -210,37 +211,37 @@ def _result(
     for name, words in _TEACHERS.items():
         rates.append(
             Rate(
-                name=f"recognised, student {words}",
+                name=f"recognised, classifier {words}",
                 value=hits[name] / n,
                 interval=clopper_pearson(hits[name], n),
-                note=f"the student is right for {100 * accuracy[name]:.0f} % of other real images",
+                note=f"accuracy on other real images {100 * accuracy[name]:.0f} %",
             )
         )
     at_hand = detectors()
     if not at_hand:
         notes.append(
-            "No face was looked for: OpenCV 4 is not installed; "
+            "Faces were not detected: OpenCV 4 is not installed; "
             "for pictures of faces, pip install 'doublure[audit-images]'."
         )
     elif MTCNN not in at_hand:
-        notes.append("MTCNN looked for no face: its package is not installed, or not for this Python (3.13 and later).")
+        notes.append("MTCNN was not used: its package is not installed, or not for this Python (3.13 and later).")
     for detector, has_face in at_hand.items():
         for name, words in _TEACHERS.items():
             found = sum(has_face(picture) for picture in _pictures(schema, back[name]))
-            shown = f"faces detected by {detector}, student {words}"
+            shown = f"faces detected by {detector}, classifier {words}"
             rates.append(Rate(name=shown, value=found / n, interval=clopper_pearson(found, n)))
     notes.append(
-        f"{n} classes, one reconstruction each. Recognised means: the identity model (eigenfaces, taught with "
-        f"{len(world.reference):,} pictures that no student saw; right for {100 * identity.accuracy:.0f} % of others) "
-        f"gives the class at least {identity.threshold:.3f}, which strangers reach in 1 of 100 comparisons."
+        f"{n} classes, one reconstruction each. Recognised means: the identity model (eigenfaces, trained on "
+        f"{len(world.reference):,} pictures that no classifier saw; accuracy {100 * identity.accuracy:.0f} % on others)"
+        f" gives the class at least {identity.threshold:.3f}, which other people reach in 1 of 100 comparisons."
     )
     return AttackResult(
         story=STORY,
-        measure="share of classes recognised, student taught with artificial images",
-        value=hits["artificial"] / n,
-        interval=clopper_pearson(hits["artificial"], n),
-        baseline=hits["untaught"] / n,
-        good="as without looking",
+        measure="share of classes recognised, classifier trained on synthetic images",
+        value=hits["synthetic"] / n,
+        interval=clopper_pearson(hits["synthetic"], n),
+        baseline=hits["untrained"] / n,
+        good="as the baseline",
         rates=tuple(rates),
         claim=world.claim,
         notes=tuple(notes),
@@ -255,7 +256,7 @@ def _pictures(schema: ImageSchema, pixels: Floats) -> np.ndarray[Any, np.dtype[n
 
 def _sheet(world: World, schema: ImageSchema, wanted: Labels, back: dict[str, Floats]) -> Picture:
     """Return one real picture of each class above its reconstructions. Private."""
-    title = "Reconstructions: a real picture of each class, and what each student gives back"
+    title = "Reconstructions: a real picture of each class, and what each classifier reveals"
     if schema.label is None:
         raise TypeError("classes have names")
     shown, codes = wanted[:12], codes_of(schema, world.taught)

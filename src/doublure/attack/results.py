@@ -177,7 +177,7 @@ class AttackResult(Result):
         if self.interval is not None:
             said += f" (95 %: {written(self.interval[0])} to {written(self.interval[1])})"
         if self.baseline is not None:
-            said += f", {written(self.baseline)} without looking"
+            said += f"; baseline {written(self.baseline)}"
         if self.lower_bound is not None and self.lower_bound >= SHOWN and self.measure != LOWER_BOUND:
             said += f"; shows ε ≥ {self.lower_bound:.2f}"
         return said + (": MORE THAN IS CLAIMED." if self.alarm else ".")

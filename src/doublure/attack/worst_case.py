@@ -23,13 +23,13 @@ from doublure.support.progress import Progress, Silent
 
 STORY = Story(
     attack="worst-case",
-    name="Four people or five",
+    name="Distinguishing four rows from five",
     family="audit",
-    holds=("the data, but for whether it has the fifth row", "the method and its settings", "the artificial rows"),
-    does="Counts how often each of the eight possible rows occurs, and asks a classifier taught on other runs.",
-    success="The worlds are told apart more often than the claim allows.",
+    holds=("the data, but for whether it has the fifth row", "the method and its settings", "the synthetic rows"),
+    does="Counts how often each of the eight possible rows occurs, and asks a classifier trained on other runs.",
+    success="Runs with and without the record are distinguished more often than the claim allows.",
     shows="With a confidence of 95 %, that a method leaks more than it claims, wherever the fault lies.",
-    cannot="That it leaks no more: artificial rows show far less than what an onlooker of the training sees.",
+    cannot="That it leaks no more: synthetic rows show far less than the gradients of the training.",
     reference="Ganev et al. 2024; Annamalai et al. 2024; bounds: Dong, Roth, Su 2022 by Clopper–Pearson",
 )
 
@@ -109,7 +109,7 @@ def judged(inside: Floats, outside: Floats, claim: Claim, confidence: float = 0.
         lower_bound=lower,
         alarm=claim.epsilon is not None and lower > claim.epsilon,
         notes=(
-            f"{len(inside):,} runs a world; the bounds rest on {judges:,} of them.",
+            f"{len(inside):,} runs on each side; the bounds rest on {judges:,} of them.",
             f"If the trade-off were Gaussian: ε ≥ {bounds.gaussian_epsilon(mu, max(delta, 1e-12)):.2f}.",
             f"A perfect attack would have shown ε ≥ {_perfect(judges, confidence, delta):.2f}.",
             ABSENCE,

@@ -73,7 +73,7 @@ def world_around(
     seen, kept = load_both(syn.schema, real, holdout)
     if kept is None:
         remedy = "give records of the same kind that the fit never saw"
-        message = "is needed: an attack on those who are in has to be compared with one on strangers"
+        message = "is needed: an attack on members has to be compared with one on others"
         raise SettingError(message, field="--holdout", remedy=remedy)
     return world_of(
         syn.schema,

@@ -26,7 +26,8 @@ def evaluate(
     features: Annotated[
         str | None,
         typer.Option(
-            help="In what images are compared: student (the default), pixels, efficientnet-lite0, inception-v3=FILE."
+            help="Features in which images are compared: student (a classifier of real images, the default), pixels, "
+            "efficientnet-lite0, inception-v3=FILE."
         ),
     ] = None,
     claim: Annotated[

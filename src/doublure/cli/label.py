@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
     """Add the verb."""
     group = typer.Typer(
         no_args_is_help=True,
-        help="Have artificial images labelled by hand or a classifier.",
+        help="Label synthetic images by hand or by a classifier.",
         rich_markup_mode=None,
     )
     group.command("out")(out)
@@ -48,7 +48,7 @@ def out(
 
     check_output(folder)
     count = hand_out(load(run), folder, rows, seed=seed)
-    text = f"Wrote {count} artificial images to {folder / 'images'}. Fill in {folder / 'labels.csv'}."
+    text = f"Wrote {count} synthetic images to {folder / 'images'}. Fill in {folder / 'labels.csv'}."
     return Outcome(data={"task": str(folder), "images": count}, text=text)
 
 

@@ -20,7 +20,7 @@ from doublure.errors import Interrupted
 
 app = typer.Typer(
     name="doublure",
-    help="Private data goes in, an artificial understudy comes out.",
+    help="Train a synthesizer on private data and publish synthetic data, with a privacy guarantee.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -17,9 +17,7 @@ from doublure.results import INTERNAL, Document
 from doublure.schema.kinds import RECORDS
 from doublure.support.progress import Progress
 
-UNLIKE = (
-    "These claims differ: who spends more should be better. Compare methods at the same ε and δ, for the same unit."
-)
+UNLIKE = "These claims differ: a run that spends more should be better. Compare methods at the same ε, δ and unit."
 
 _LEAST = {"table": "independent columns", "images": "class means", "series": "independent steps"}
 
@@ -111,11 +109,11 @@ class Comparison(Document, Saved):
         for place, one in enumerate(self.contenders):
             missing = [entry.score.name for entry in figures if entry.scores[place] is None]
             if missing:
-                found.append(f"Not asked of {one.name}, and left as a dash: {', '.join(missing)}.")
+                found.append(f"Not measured for {one.name} (a dash in its row): {', '.join(missing)}.")
         unlike = [entry.score.name for entry in figures if not entry.one_scale]
         if unlike:
             found.append(
-                f"The yardsticks of these differ from run to run: {', '.join(unlike)}. Hold each run against its own "
+                f"The scales of these differ from run to run: {', '.join(unlike)}. Compare each run with its own "
                 f"{self.least} and real {self.records}."
             )
         return tuple(found)
@@ -163,12 +161,12 @@ def compare(
         SettingError: There is none, or they have other columns or another target.
     """
     if not understudies:
-        raise SettingError("has none to compare", field="runs", remedy="name a run folder or more")
+        raise SettingError("names no run", field="runs", remedy="name a run folder or more")
     columns = {name: list(one.schema.columns) for name, one in understudies.items()}
     if len({(one.schema.kind, *columns[name]) for name, one in understudies.items()}) > 1:
-        raise SettingError("were made under other columns", field="runs", remedy="compare runs of the same schema")
+        raise SettingError("have different columns", field="runs", remedy="compare runs of the same schema")
     if len({target for one in understudies.values() for target in one.schema.with_role("target")}) > 1:
-        raise SettingError("predict other targets", field="runs", remedy="compare runs whose target is the same column")
+        raise SettingError("predict different targets", field="runs", remedy="compare runs with the same target column")
     contenders = []
     for name, understudy in understudies.items():
         contenders.append(

@@ -117,7 +117,7 @@ def report(
     train, aside = load_both(syn.schema, real, holdout)
     kept = None if aside is None else aside.content
     wanted = rows if rows is not None else min(len(train.unit), _MOST[syn.schema.kind])
-    listener.stage("draw artificial records")
+    listener.stage("draw synthetic records")
     artificial = syn.sample(wanted, seed=seed)
     listener.stage("compare")
     chosen = (rule or _planned(syn)) if loss else None
@@ -158,7 +158,7 @@ def load_both(schema: ResolvedSchema, real: Given, holdout: Given | None) -> tup
 
     Raises:
         DataError: The data does not fit the schema.
-        SettingError: The holdout is the data that the fit has seen, in whatever order, or most of it is.
+        SettingError: The holdout is the data that was fitted, in whatever order, or most of it is.
     """
     lenient = _lenient(schema)
     if holdout is not None and _same_file(real, holdout):
@@ -197,7 +197,7 @@ def _attacked(
 ) -> tuple[tuple[AttackResult, ...], str | None]:
     """Return what the two quickest attacks find, or why they were not made."""
     if aside is None:
-        return (), "no holdout was given, and an attack has to be compared with one on strangers"
+        return (), "no holdout was given, and an attack on members has to be compared with one on others"
     from doublure.attack import registry as table
     from doublure.attack.attack_data import taken, world_of
 
@@ -246,7 +246,7 @@ def _seen_before(fitted: np.ndarray[Any, Any], aside: np.ndarray[Any, Any]) -> b
 
 def _not_kept_aside() -> SettingError:
     return SettingError(
-        "is the data that the fit has seen",
+        "is the data that was fitted",
         field="holdout",
         remedy="give records that were kept aside, or leave it out",
     )

@@ -131,10 +131,10 @@ class ExpectedLoss(Result):
         """What μ was computed from, in words; no figure of the data, but whether k is what the rule asks for."""
         short = "" if self.k_reached else "; here the rule asks for more, so that μ may be far too low"
         return (
-            f"μ is estimated from {self.pairs} pairs: {self.artificial} artificial records, and those that are left "
-            "without the nearest to a record of the data that their owner names as the fit's, by distances in the "
-            f"features {self.space}; their number by the rule of thumb of Triastcyn & Faltings (2019), but never "
-            f"more than a tenth of them{short}; the bound by Saw, Yang and Mo (1984)"
+            f"μ is estimated from {self.pairs} pairs: {self.artificial} synthetic records, and the same without "
+            "those nearest to a record of the data that their owner names as the fit's, by distances in the features "
+            f"{self.space}; how many are left out follows the rule of thumb of Triastcyn & Faltings (2019), at most a "
+            f"tenth of them{short}; the bound is that of Saw, Yang and Mo (1984)"
         )
 
     @property
@@ -147,7 +147,7 @@ class ExpectedLoss(Result):
             f"the pairs alone: {low:.4g} to {high:.4g}) at γ={self.gamma:.3g}, the least that {self.pairs} pairs can "
             "show. This is not ε and bounds no individual's risk.",
             f"It rests on distances in the features {self.space} ({self.width} numbers), {self.artificial:,} "
-            f"artificial records, k={self.k}{reached}; mean loss {self.mean:.4g}, upper deviation "
+            f"synthetic records, k={self.k}{reached}; mean loss {self.mean:.4g}, upper deviation "
             f"{self.upper_deviation:.4g}. By the paper’s formula, as if these two were known, "
             f"μ={self.mu_chebyshev:.4g} at γ={self.gamma:.3g}, {self.mu_paper:.4g} at γ={PAPER_GAMMA:g}.",
         )
@@ -334,7 +334,7 @@ def of_understudy(
     artificial = syn.sample(rule.artificial, seed=rule.seed + 1)
     if not isinstance(syn.schema, ImageSchema):
         coder = Coder(schema=syn.schema)
-        drawn = of_table(coder, coder.read(artificial, "the artificial table")).values
+        drawn = of_table(coder, coder.read(artificial, "the synthetic table")).values
         return estimate(drawn, of_table(coder, coder.read(real, "the real table")).values, rule)
     if extractor is None:
         # A classifier learns from other synthetic images than those that are measured: it would know these by heart.

@@ -57,7 +57,7 @@ class Overlap:
             "Internal: computed on private records. Do not publish.",
             f"{self.same} of {self.private} private records are among the public ones as they are, labels, conditions "
             "and ids aside",
-            f"{self.near} of {self.sampled} looked at are much closer to a public record than is usual",
+            f"{self.near} of {self.sampled} tested are much closer to a public record than is usual",
         )
 
 

@@ -44,7 +44,7 @@ def taught(job: Job, settings: PublicSettings) -> PublicNetworks:
     """
     if settings.objective == "autoencoder":
         lesson = Autoencoding(job, settings, "autoencoder")
-        lesson.run("teach the autoencoder", settings.steps or 1)
+        lesson.run("train the autoencoder", settings.steps or 1)
         return PublicNetworks(lesson.generator_average, lesson.encoder_average, lesson.detail())
     stage = _gan(job, settings)
     adversaries = adversarial.prepare(stage, settings)
@@ -52,7 +52,7 @@ def taught(job: Job, settings: PublicSettings) -> PublicNetworks:
     if not settings.proposer:
         return PublicNetworks(generator)
     proposing = Proposing(job, settings, generator)
-    proposing.run("teach the encoder", settings.proposer_steps)
+    proposing.run("train the encoder", settings.proposer_steps)
     return PublicNetworks(generator, proposing.encoder_average)
 
 
@@ -165,7 +165,7 @@ class Autoencoding(_Lesson):
         shape, records = self._job.encoder.body_shape, self._job.records
         if len(shape) != _IMAGE:
             return None
-        self._job.progress.stage("look at what is left out")
+        self._job.progress.stage("measure what the autoencoder leaves out")
         rows = np.random.default_rng([self._job.seed, 8]).permutation(records.n_units)[:_MOST_LOOKED_AT]
         found = Detail((shape[0], shape[1], shape[2]))
         found.learn(self._with_made(part) for part in np.split(rows, range(_AT_ONCE, len(rows), _AT_ONCE)))

@@ -43,15 +43,15 @@ _DEFUSED = "text and column names that a spreadsheet would run as a formula have
 _EDITED = "the run folder was edited; fit again"
 _FIRST_LIMITS = {
     "table": (
-        "Every row is artificial; one may still equal a real one.",
+        "Every row is synthetic; one may still equal a real one.",
         "Rare combinations and small groups are approximated worst; check them before relying on them.",
     ),
     "images": (
-        "Every image is artificial; one may still look like a real one.",
-        "Rare classes and unusual images are approximated worst; look at them before relying on them.",
+        "Every image is synthetic; one may still look like a real one.",
+        "Rare classes and unusual images are approximated worst; check them before relying on them.",
     ),
     "series": (
-        "Every series is artificial; one may still look like a real one. None belongs to a day of the calendar.",
+        "Every series is synthetic; one may still look like a real one. None belongs to a day of the calendar.",
         "Peaks, rare attributes and what happens seldom are approximated worst; check them before relying on them.",
     ),
 }
@@ -267,7 +267,7 @@ def _card(
         "version": VERSION,
         "doublure_version": __version__,
         "created": now.isoformat(timespec="seconds"),
-        "title": title or f"Artificial {syn.schema.kind} for {dataset}",
+        "title": title or f"Synthetic {syn.schema.kind} for {dataset}",
         "contact": contact,
         "method": syn.plan.method,
         "watermark": syn.guarantee.watermark,

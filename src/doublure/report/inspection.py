@@ -18,7 +18,7 @@ _SLICED = ("label", "unlike", "alike")
 
 def inspection_context(found: Inspected) -> dict[str, Any]:
     """Return what the template of an inspection names."""
-    claims = [("inspected", found.about), *(("held against", each) for each in found.against)]
+    claims = [("inspected", found.about), *(("reference", each) for each in found.against)]
     listed = _listed(found.suspicions)
     return {
         "title": "Is something wrong with these images?",

@@ -190,7 +190,7 @@ class Synthesizer:
         if planned is not None and planned != made:
             remedy = (
                 f"estimate it from {planned.pairs} pairs in the features {planned.features} on {planned.artificial} "
-                f"artificial records, with seed {planned.seed}"
+                f"synthetic records, with seed {planned.seed}"
             )
             raise SettingError("was made otherwise than the plan says", field="estimate", remedy=remedy)
         stated = self.guarantee.estimated(mu=estimate.mu, gamma=estimate.gamma, basis=estimate.basis)
@@ -258,10 +258,10 @@ def _refuse_too_rare(wanted: asking.Given, drawn: int, found: int, n: int) -> No
     """
     if drawn < _DECIDED_AFTER or n * drawn <= _MOST_DRAWN * found:
         return
-    message = f"no artificial row in {drawn:,} has this combination"
+    message = f"no synthetic row in {drawn:,} has this combination"
     remedy = "ask for fewer conditions, or give the column the role condition and fit again"
     if found:
-        message = f"about one artificial row in {drawn / found:,.0f} has this combination, too few to find {n:,}"
+        message = f"about one synthetic row in {drawn / found:,.0f} has this combination, too few to find {n:,}"
         remedy = (
             f"ask for fewer rows ({max(1, _MOST_DRAWN * found // drawn):,} can be found) or conditions, or give the"
         )

@@ -42,7 +42,7 @@ class Unit(Frozen):
     @model_validator(mode="after")
     def _several_need_an_id(self) -> Unit:
         if self.max_records > 1 and self.id is None:
-            raise ValueError("max_records above 1 needs an id; name the column that tells units apart")
+            raise ValueError("max_records above 1 needs an id; name the column that identifies units")
         if printable(self.name) != self.name:
             raise ValueError("name is long or has invisible characters; write one word, such as person")
         return self

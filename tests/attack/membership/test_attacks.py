@@ -186,7 +186,7 @@ def test_likelihood_ratios_prefer_the_nearer_distribution():
 
 def test_lira_says_why_it_was_not_made(make_world):
     (entry,) = table.run(make_world(honest=True), ["lira"])
-    assert entry.skipped == "the run cannot be fitted again"
+    assert entry.skipped == "the run cannot be refitted"
     (entry,) = table.run(make_world(honest=True, refit=lambda content, seed: None), ["lira"])
     assert "labelled images" in entry.skipped
 

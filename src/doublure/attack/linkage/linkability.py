@@ -21,9 +21,9 @@ STORY = Story(
     name="Linkability",
     family="linkage",
     holds=("the released records", "two parts of the targets, not known to belong together"),
-    does="Looks for the artificial records nearest to each part: every other column of a table, one half of an image "
+    does="Looks for the synthetic records nearest to each part: every other column of a table, one half of an image "
     "or of a series.",
-    success="The same artificial record is among the ten nearest to both parts of a target.",
+    success="The same synthetic record is among the ten nearest to both parts of a target.",
     shows="That released records serve as a bridge between two sources.",
     cannot="What other bridges there are; the columns of each source are our guess.",
     reference="Giomi et al. 2023, §4.2; WP216",

@@ -14,7 +14,7 @@ from doublure.attack.results import AttackResult, Rate, Story
 from doublure.intervals import Interval, quantile, wilson
 
 MEASURE = "risk"
-GOOD = "0: seen records are hit no more often than others"
+GOOD = "0: members are hit no more often than others"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,11 +61,11 @@ def result(story: Story, world: World, hits: Hits, *, notes: tuple[str, ...] = (
     value, interval = risk(hits.attack, hits.control, n)
     said = list(notes)
     if hits.attack <= hits.baseline:
-        said.append("Not informative: the attack hits no more often than guessing without the artificial records.")
+        said.append("Not informative: the attack hits no more often than guessing without the synthetic records.")
     rates = {
-        "seen records hit": hits.attack,
+        "members hit": hits.attack,
         "other records hit (control)": hits.control,
-        "seen records hit by guessing (baseline)": hits.baseline,
+        "members hit by guessing (baseline)": hits.baseline,
     }
     return AttackResult(
         story=story,

@@ -24,11 +24,11 @@ STORY = Story(
     name="Singling out",
     family="linkage",
     holds=("the released records",),
-    does="Makes descriptions that fit exactly one artificial row, of three to six columns: a value, or at least or at "
+    does="Makes descriptions that fit exactly one synthetic row, of three to six columns: a value, or at least or at "
     "most a number.",
     success="A description fits exactly one of the real rows.",
     shows="That rows are released which point at one person.",
-    cannot="Who that person is, and what else somebody may put together who knows more.",
+    cannot="Who that person is, and what an attacker with more knowledge could link.",
     reference="Giomi et al. 2023, §4.1 (multivariate); WP216",
 )
 
@@ -62,7 +62,7 @@ def attack(world: World) -> AttackResult:
         return skipped(STORY, world.claim, "any image or series singles itself out")
     rng, coder = world.random(6), Coder(schema=world.schema)
     n = min(len(world.seen), len(world.unseen))
-    released = coder.read(world.released, "the artificial records")
+    released = coder.read(world.released, "the synthetic records")
     seen, other = (
         coder.read(side.content, "the real records").take(rng.permutation(len(side))[:n])
         for side in (world.seen, world.unseen)
@@ -73,7 +73,7 @@ def attack(world: World) -> AttackResult:
     told = released.take(rng.permutation(len(released))[:n])
     described = list(_descriptions(told, rng))
     if not described:
-        return skipped(STORY, world.claim, "no description fits exactly one artificial row")
+        return skipped(STORY, world.claim, "no description fits exactly one synthetic row")
     guessed = [_guess(coder, told, rng) for _ in described]
     hits = Hits(
         attack=sum(_singles(tests, seen) for tests in described),

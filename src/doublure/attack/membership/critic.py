@@ -17,10 +17,10 @@ STORY = Story(
     name="The critic’s score",
     family="membership",
     holds=("the critic as training left it", "the targets"),
-    does="Asks the critic how real each target looks.",
+    does="Takes the critic’s score of each target.",
     success="Members get higher scores than other real records.",
-    shows="What the training has learned by heart, more directly than any attack on samples.",
-    cannot="What somebody learns who has the release alone: no bundle holds a critic.",
+    shows="What the critic has memorised, more directly than any attack on samples.",
+    cannot="What the release alone reveals: no bundle holds a critic.",
     reference="Hayes et al. 2019 (LOGAN)",
 )
 

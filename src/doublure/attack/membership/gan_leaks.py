@@ -14,14 +14,14 @@ from doublure.attack.results import AttackResult, Story, skipped
 from doublure.encode.columns import Floats
 
 _TARGETS = "the targets"
-_CANNOT = "That a record is hidden: a record can be known to be in the data although nothing near it is ever generated."
+_CANNOT = "That a record is protected: its membership can be known although nothing near it is ever generated."
 
 SAMPLES = Story(
     attack="gan-leaks",
-    name="The nearest artificial record",
+    name="The nearest synthetic record",
     family="membership",
     holds=("the released records", _TARGETS),
-    does="Looks for the artificial record that is nearest to each target.",
+    does="Looks for the synthetic record that is nearest to each target.",
     success="Members have nearer ones than other real records.",
     shows="Copies, and what is almost one.",
     cannot=_CANNOT,
@@ -43,7 +43,7 @@ CALIBRATED = Story(
     name="Nearer than real ones are to one another",
     family="membership",
     holds=("the released records", "other real records of the same kind", _TARGETS),
-    does="Takes the distance to the nearest artificial record, less the distance to the nearest other real one.",
+    does="Takes the distance to the nearest synthetic record, less the distance to the nearest other real one.",
     success="The difference is smaller for members.",
     shows="Copies, also of records that are far from all others.",
     cannot=_CANNOT,

@@ -19,15 +19,15 @@ from doublure.schema.images import ImageSchema
 
 STORY = Story(
     attack="lira",
-    name="How sure a student is",
+    name="Confidence of a downstream classifier",
     family="membership",
     holds=("the released records", "the method and its settings", "real records, among them the targets"),
-    does="Fits understudies to random halves of all real records, teaches the papers’ student with each, and compares "
-    "how sure the real understudy’s student is of a target with those that had it and those that had not.",
+    does="Fits synthesizers to random halves of all real records and trains the papers’ classifier on each. Compares "
+    "the attacked classifier’s confidence in a target with that of classifiers with and without the target.",
     success="The likelihood ratio is higher for members.",
-    shows="What a model carries on that was taught with artificial records alone.",
-    cannot="More than so many fits can: the two distributions of a target rest on half as many each.",
-    reference="Carlini et al. 2022 (LiRA), on the student of Triastcyn & Faltings 2019, §5.1",
+    shows="What a model reveals that was trained on synthetic records alone.",
+    cannot="What more fits would show: a target’s two distributions rest on half of the fits each.",
+    reference="Carlini et al. 2022 (LiRA), on the classifier of Triastcyn & Faltings 2019, §5.1",
 )
 
 _TINY = 1e-7
@@ -37,9 +37,9 @@ _FEWEST = 4
 def attack(world: World) -> AttackResult:
     """Attack membership by likelihood ratios of a classifier's confidence."""
     if world.refit is None:
-        return skipped(STORY, world.claim, "the run cannot be fitted again")
+        return skipped(STORY, world.claim, "the run cannot be refitted")
     if not isinstance(world.schema, ImageSchema) or world.schema.label is None:
-        return skipped(STORY, world.claim, "the papers’ student learns labelled images")
+        return skipped(STORY, world.claim, "the papers’ classifier needs labelled images")
     if world.shadows < _FEWEST:
         return skipped(STORY, world.claim, f"fewer than {_FEWEST} fits were allowed")
     rng = world.random(5)

@@ -15,10 +15,10 @@ STORY = Story(
     name="How much is generated nearby",
     family="membership",
     holds=("the released records", "the targets"),
-    does="Counts the artificial records within a radius of each target: the median distance, over all targets, to the "
+    does="Counts the synthetic records within a radius of each target: the median distance, over all targets, to the "
     "nearest.",
     success="More is generated around members than around other real records.",
-    shows="That the generator is fond of what it has seen, without copying it.",
+    shows="That the generator overfits to its training records without copying them.",
     cannot="Anything about a record in whose neighbourhood nothing is generated.",
     reference="Hilprecht et al. 2019, Monte Carlo attack with the median heuristic",
 )

@@ -38,13 +38,13 @@ def judged(story: Story, world: World, inside: Floats, outside: Floats, *, notes
     low, high = blind.interval or (0.0, 1.0)
     if abs(blind.area - 0.5) > _SHIFTED and not low <= 0.5 <= high:
         said.append(
-            "Somebody who does not look at the artificial records tells both sides apart too: the holdout differs from "
-            "the fitted data by itself, and part of the figure is that difference."
+            "The baseline attacker, who has no synthetic data, separates members from others too: the holdout differs "
+            "from the fitted data by itself, and part of the figure is that difference."
         )
     if exceeded and explained:
         said.append(
-            "No alarm: somebody who does not look shows more than is claimed too, so that it says nothing of the "
-            "release. Keep records aside by the same coin, and attack again."
+            "No alarm: the baseline attacker, who has no synthetic data, shows more than is claimed too. The figure "
+            "says nothing about the release. Keep a random holdout aside, and attack again."
         )
     if len(members) < len(world.seen):
         said.append("A unit's score is the mean over its records.")

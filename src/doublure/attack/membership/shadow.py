@@ -21,9 +21,9 @@ STORY = Story(
     name="Shadow models",
     family="membership",
     holds=("the released records", "the method and its settings", "other real records of the same kind", "the targets"),
-    does="Fits shadow understudies to random halves of the other records, and teaches a random forest to tell, from "
-    "distances and from how often queries that fit a record are answered, whether that record was in.",
-    success="The forest is surer of members than of other real records.",
+    does="Fits shadow synthesizers to random halves of the other records. Trains a random forest to predict whether a "
+    "record was in, from distances and from counts of queries that fit the record.",
+    success="The forest gives members higher scores than other real records.",
     shows="Whatever the shadows show that also holds for the real run.",
     cannot="What only appears at the real run’s size, if there are fewer other records than were fitted.",
     reference="Shokri et al. 2017; Stadler et al. 2022; queries as in Houssiau et al. 2022 (TAPAS)",
@@ -39,7 +39,7 @@ _TREES = 200
 def attack(world: World) -> AttackResult:
     """Attack membership by a classifier trained on shadow synthesizers."""
     if world.refit is None:
-        return skipped(STORY, world.claim, "the run cannot be fitted again")
+        return skipped(STORY, world.claim, "the run cannot be refitted")
     from sklearn.ensemble import RandomForestClassifier
 
     rng, own = world.random(4), world.reference

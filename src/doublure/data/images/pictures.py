@@ -76,7 +76,7 @@ class Faults:
             return
         said = "; ".join(f"{count} {_of(count, fault)}" for fault, count in sorted(self._counts.items()))
         mended = set(self._counts) <= _MENDED_BY_RESIZING
-        remedy = "mend or remove them" + (", or declare on_mismatch: resize" if mended else "")
+        remedy = "fix or remove them" + (", or declare on_mismatch: resize" if mended else "")
         raise DataError(f"of the images {said} (the first is number {min(self.rows) + 1})", field=name, remedy=remedy)
 
 

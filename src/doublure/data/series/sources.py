@@ -158,5 +158,5 @@ def at_most(codes: Whole, max_records: int) -> Whole:
 def series_schema(schema: Schema) -> SeriesSchema:
     """Return the schema, once it is sure that it describes series."""
     if not isinstance(schema, SeriesSchema):
-        raise DataError("holds series, and the schema does not describe series", field="data", remedy="mend either")
+        raise DataError("holds series, and the schema does not describe series", field="data", remedy="fix either")
     return schema

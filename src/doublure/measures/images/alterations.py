@@ -103,7 +103,7 @@ def looks(
     taught = _with_class(pixels, codes[drawn], n_classes)
     hinted = [_with_class(images.images, of, n_classes) for images, of in seen]
     listener = progress or Silent()
-    listener.stage("learn what altered images look like", steps_of(len(taught)))
+    listener.stage("train a classifier of alterations", steps_of(len(taught)))
     return predict_each("cnn", taught, which.astype(np.int64), hinted, len(names) + 1, seed, listener)
 
 

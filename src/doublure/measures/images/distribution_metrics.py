@@ -20,11 +20,11 @@ NEIGHBOURS = 3
 MOST = 2_000
 """The most images that precision and recall look at: a set's first."""
 
-_FAR = "Squared, between normal distributions with the means and spreads of the features; of real test images."
-_SHARP = "How surely a student tells what is shown, and how evenly: 1 to the number of classes."
+_FAR = "Squared distance to the real test images, between normal distributions fitted to the features."
+_SHARP = "How sure a classifier is of each image, and how even the classes are: 1 to the number of classes."
 _AMONG = {
-    "precision": f"The share of images that lie among real test images: nearer to one than its neighbour {NEIGHBOURS}.",
-    "recall": f"The share of real test images that lie among them: nearer to one than its neighbour {NEIGHBOURS}.",
+    "precision": f"The share of images within the {NEIGHBOURS}-nearest-neighbour radius of a real test image.",
+    "recall": f"The share of real test images within the {NEIGHBOURS}-nearest-neighbour radius of one of the images.",
 }
 
 

@@ -238,14 +238,14 @@ def _labelled(sets: Inspected, seed: int, progress: Progress) -> dict[str, _Sign
     lesson, codes = sets.lesson
     if len(np.unique(codes)) < 2:
         return {}
-    progress.stage("learn what the classes look like", steps_of(len(lesson)))
+    progress.stage("train a classifier of the classes", steps_of(len(lesson)))
     asked = [images for images, _ in sets.seen]
     chances = predict_each("cnn", lesson, codes, asked, len(sets.labels), seed, progress)
     told = [each.argmax(1) for each in chances]
     found = {
         LABEL: _Sign(
             clause="do not show what their label says",
-            meaning="A student sees another class in them than their label's.",
+            meaning="A classifier predicts another class than their label.",
             shown=[seen != of for seen, (_, of) in zip(told, sets.seen, strict=True)],
             learned=True,
         )
@@ -254,8 +254,8 @@ def _labelled(sets: Inspected, seed: int, progress: Progress) -> dict[str, _Sign
         return found
     return found | {
         f"rare_{code}": _Sign(
-            clause=f"are taken for {printable(label)}",
-            meaning="A class that was lost: fewer than half as many as in any run held against.",
+            clause=f"are classified as {printable(label)}",
+            meaning="A lost class: fewer than half as many as in any reference run.",
             shown=[seen == code for seen in told],
             fewer=True,
         )
@@ -273,7 +273,7 @@ def _unlike(sets: Inspected) -> dict[str, _Sign]:
     return {
         "unlike": _Sign(
             clause="are unlike any",
-            meaning="They are further from the images that taught than 99 in 100 of a right run are.",
+            meaning="They are further from the training images than 99 in 100 of a correct run are.",
             shown=[found > usual for found in distance],
             learned=True,
         )
@@ -291,7 +291,7 @@ def _alike(sets: Inspected) -> dict[str, _Sign]:
     return {
         "alike": _Sign(
             clause="are nearly the same as another",
-            meaning="They are nearer to another of their own than 99 in 100 of a right run are: the fit collapsed.",
+            meaning="They are nearer to another of their run than 99 in 100 of a correct run are: the fit collapsed.",
             shown=[found <= usual for found in distance],  # of doubles it is 0
             learned=True,
         )

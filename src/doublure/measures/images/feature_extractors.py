@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from doublure.data.images import Images
 
-STUDENT_OF_REAL = "student of real images"
+STUDENT_OF_REAL = "classifier of real images"
 """The space of an evaluation, when no other is asked for."""
-STUDENT_OF_ARTIFICIAL = "student of the understudy's own images"
+STUDENT_OF_ARTIFICIAL = "classifier of the synthetic images"
 """The space that a rule of expected loss calls ``student``; each understudy has one of its own."""
 
 _BATCH = 50

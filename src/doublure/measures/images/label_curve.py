@@ -64,9 +64,9 @@ class LabelCurve(Result):
     points: tuple[Point, ...]
 
     def __str__(self) -> str:
-        said = [f"INTERNAL: {INTERNAL}", f"{'labels':>8}  {'artificial':>22}  {'real':>22}"]
+        said = [f"INTERNAL: {INTERNAL}", f"{'labels':>8}  {'synthetic':>22}  {'real':>22}"]
         said += [f"{each.labels:>8,}  {_told(each.artificial):>22}  {_told(each.real):>22}" for each in self.points]
-        whom = f"A {STUDENTS[self.student]} taught with so many images, tested on {self.tested:,} real ones"
+        whom = f"A {STUDENTS[self.student]} trained on so many images, tested on {self.tested:,} real ones"
         return "\n".join([*said, f"{whom}; 95 % intervals."])
 
 
@@ -117,7 +117,7 @@ def label_curve(
     """
     if schema.label is None:
         remedy = "give a schema that lists them"
-        raise SchemaError("lists no classes that a student could be tested on", field=LABEL, remedy=remedy)
+        raise SchemaError("lists no classes that a classifier could be tested on", field=LABEL, remedy=remedy)
     listener = progress or Silent()
     listener.stage("read the real images")
     content = open_data(real, schema.kind).load(schema).content
@@ -129,8 +129,8 @@ def label_curve(
     truth = codes_of(schema, test)
     sizes = (*SIZES, len(lesson))
     found = []
-    for name, taught in (("artificial", lesson), ("real", own)):
-        listener.stage(f"teach with {name} images")
+    for name, taught in (("synthetic", lesson), ("real", own)):
+        listener.stage(f"train on {name} images")
         found.append(learning_curve(student, taught, codes_of(schema, taught), test, truth, sizes, seed))
     artificial, beside = ({size: _accuracy(share, len(test)) for size, share in each.items()} for each in found)
     points = (Point(labels=size, artificial=own, real=beside.get(size)) for size, own in artificial.items())

@@ -60,7 +60,7 @@ def student_scores(schema: SeriesSchema, sets: Mapping[str, Series], seed: int) 
         seed: Fixes what is drawn for them.
     """
     if min(len(each) for each in sets.values()) < _FEWEST:
-        return (), f"No student was taught: a set has fewer than {_FEWEST} series."
+        return (), f"No classifier was trained: a set has fewer than {_FEWEST} series."
     rng = np.random.default_rng([seed, 7])
     lessons = {name: _some(each, MOST_TAUGHT, rng) for name, each in sets.items()}
     found = [_discriminative(lessons, seed), _predictive(schema, lessons, rng, seed)]
@@ -109,8 +109,10 @@ def _discriminative(lessons: Mapping[str, Series], seed: int) -> Score:
         role: told_apart(lessons["real"], lessons[place], seed) for role, place in PLACES.items()
     }
     figures = {role: area for role, (area, _) in found.items()}
-    meaning = "The area under ROC of boosted trees that learn to tell them from real series: 0.5 cannot, 1 always can."
-    return scored("discriminative", "Told apart", "low", (0.0, 1.0), figures, meaning, found["value"][1])
+    meaning = (
+        "Area under ROC of boosted trees that classify synthetic and real series: 0.5 at chance, 1 if always right."
+    )
+    return scored("discriminative", "Two-sample AUC", "low", (0.0, 1.0), figures, meaning, found["value"][1])
 
 
 def told_apart(real: Series, other: Series, seed: int) -> tuple[float | None, Interval | None]:
@@ -135,10 +137,10 @@ def _predictive(schema: SeriesSchema, lessons: Mapping[str, Series], rng: np.ran
         errors = [_error(questions(schema, lessons[role], name, rng), tested[name], seed) for name in channels]
         figures[role] = average(errors)
     meaning = (
-        "The error with which boosted trees that learned from them foretell real series, step by step; 1 is that of a "
-        "constant."
+        "Error of boosted trees that were trained on them and forecast real series step by step, divided by the error "
+        "of the best constant."
     )
-    return scored("predictive", "Prediction", "low", (0.0, _WORST), figures, meaning)
+    return scored("predictive", "Forecast (TSTR)", "low", (0.0, _WORST), figures, meaning)
 
 
 def questions(schema: SeriesSchema, series: Series, channel: str, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -179,8 +181,8 @@ def _classified(schema: SeriesSchema, target: str, lessons: Mapping[str, Series]
         chances = _classes(described(lessons[role]), codes[role], seen, classes, seed)
         right[role] = float((chances.argmax(axis=1) == truth).mean())
     interval = wilson(right["value"] * len(truth), len(truth))
-    meaning = "The share of real series whose target attribute boosted trees get right that learned from them."
-    return scored("accuracy", "Classes", "high", (0.0, 1.0), right, meaning, interval)
+    meaning = "Accuracy, on real series, of boosted trees that were trained on them to classify the target attribute."
+    return scored("accuracy", "Accuracy (TSTR)", "high", (0.0, 1.0), right, meaning, interval)
 
 
 # -- the model -------------------------------------------------------------------------------------------------------

@@ -93,7 +93,7 @@ def evaluate_series(
     sets = {"value": synthetic, "baseline": independent_steps(real, len(synthetic), rng), "real": real, "test": test}
     looks = {name: look(schema, each) for name, each in sets.items()}
     clock = clock_texts(schema.series, schema.length)
-    taught, skipped = student_scores(schema, sets, seed) if students else ((), "No student was asked for.")
+    taught, skipped = student_scores(schema, sets, seed) if students else ((), "No classifier was asked for.")
     near: tuple[tuple[Score, ...], Nearest | None] = nearest_scores(sets, seed) if nearest else ((), None)
     return SeriesEvaluation(
         seed=seed,
@@ -122,18 +122,19 @@ def independent_steps(real: Series, n: int, rng: np.random.Generator) -> Series:
 
 def _notes(kept_aside: bool, *, students: bool, nearest: bool) -> tuple[str, ...]:
     notes = [
-        "Independent steps draws each step on its own from the real values at that step: right profiles, no course.",
-        "All series of a unit are looked at, not only those that a fit may use.",
+        "Independent steps draws each step on its own from the real values at that step: right profiles, no "
+        "correlation in time.",
+        "All series of a unit are compared, not only those that a fit may use.",
     ]
     if students:
         notes.append(
-            f"Students are boosted trees of {ROUNDS} rounds, fixed beforehand, of at most {MOST_TAUGHT:,} series. Told "
-            "apart: half of both sets to learn from, the other halves to test. Prediction: a step from the "
-            f"{LAGS} before it, tested on the real test series."
+            f"Classifiers and forecasts are boosted trees of {ROUNDS} rounds, fixed beforehand, on at most "
+            f"{MOST_TAUGHT:,} series. Two-sample AUC: trained on half of both sets, tested on the other halves. "
+            f"Forecast: a step from the {LAGS} before it, tested on the real test series."
         )
     if nearest:
         notes.append(
-            f"Nearest series: {QUERIES} of each set, looked up among at most {MOST_SEARCHED:,} real ones by dynamic "
+            f"Nearest series: {QUERIES} of each set, searched among at most {MOST_SEARCHED:,} real ones by dynamic "
             "time warping within a tenth of the length."
         )
     return (*notes, *seen_note(kept_aside, "series", "units"))

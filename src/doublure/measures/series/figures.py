@@ -16,27 +16,27 @@ PLACES: Mapping[str, str] = {"value": "value", "baseline": "baseline", "real": "
 """Which set gives a score's value, its baseline, and the real figure to hope for."""
 
 _MEANT = {
-    "profile": "How the mean at each step goes together with the real mean: a correlation, mean over channels.",
-    "profile_by_attribute": "The profile’s correlation for each value of each attribute by itself, mean over them.",
-    "apart": "How far values have to move at each step to be the real ones (Wasserstein), as a share of how far two "
-    "are apart that are drawn from both; mean over steps.",
-    "autocorrelation": "How far the autocorrelation is off, mean over lags up to half a series.",
-    "spectrum": "The share of a series’ variance that stands at other frequencies.",
-    "values": "By how much the share of values below any value differs at most (Kolmogorov’s distance).",
+    "profile": "Correlation of the mean at each step with the real mean, mean over channels.",
+    "profile_by_attribute": "The same within each value of each attribute, mean over values.",
+    "apart": "Wasserstein distance to the real values at each step, divided by the mean distance of two values drawn "
+    "from both sets; mean over steps.",
+    "autocorrelation": "Mean absolute error of the autocorrelation over lags up to half a series.",
+    "spectrum": "Total variation of the power spectrum: the share of variance at other frequencies.",
+    "values": "Kolmogorov–Smirnov statistic: the largest difference of the two distribution functions.",
     "level": "The same for the mean of each series.",
     "peaks": "The same for the highest value of each series.",
-    "peak_step": "The same for the step at which it stands.",
+    "peak_step": "The same for the step of the highest value.",
 }
 _NAMES = {
     "profile": "Profile",
     "profile_by_attribute": "Profile by attribute",
-    "apart": "Values by step",
+    "apart": "Values by step (Wasserstein)",
     "autocorrelation": "Autocorrelation",
     "spectrum": "Spectrum",
-    "values": "Values",
-    "level": "Level",
-    "peaks": "Peak",
-    "peak_step": "Time of the peak",
+    "values": "Values (KS)",
+    "level": "Level (KS)",
+    "peaks": "Peak (KS)",
+    "peak_step": "Time of the peak (KS)",
 }
 
 _Compare = Callable[[Look, Look, str], float | None]

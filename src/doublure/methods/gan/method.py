@@ -64,7 +64,7 @@ class Gan(Method):
 
     def warnings(self, schema: Schema, settings: MethodSettings) -> tuple[str, ...]:
         """Say what is missing."""
-        return ("gan has no privacy guarantee: its understudy is for comparison and must not be published",)
+        return ("gan has no privacy guarantee: what it makes is for comparison and must not be published",)
 
     def sample_noise(self, settings: MethodSettings) -> int:
         """Return how many numbers of noise a sample takes for a record."""

@@ -87,7 +87,7 @@ class GuidedSettings(StatisticsSettings):
         """Return the statistics, and each step of the critic if there is one."""
         if not self.critic_share:
             return statistics
-        return (*statistics, Access(purpose="teach the critic", event=self.critic_event(schema, noise_multiplier)))
+        return (*statistics, Access(purpose="train the critic", event=self.critic_event(schema, noise_multiplier)))
 
     def statistics_noise(self, noise_multiplier: float) -> float:
         """Return the noise multiplier of all statistics together."""

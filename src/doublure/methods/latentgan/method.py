@@ -71,7 +71,7 @@ class Latentgan(Method):
         )
         if not isinstance(own, ImageLatentSettings) or not own.labeller_share:
             return found
-        return (*found, Access(purpose="teach the labeller", event=own.labeller_event(noise_multiplier), whole=True))
+        return (*found, Access(purpose="train the labeller", event=own.labeller_event(noise_multiplier), whole=True))
 
     def work(self, schema: Schema, settings: MethodSettings) -> Work:
         """Return what inversions and training compute and hold."""

@@ -153,7 +153,7 @@ def taught_by(
         lesson = Teaching(job, settings, features, target(total, sums.deviations[0]), build)
         if "fit_step" in kept:
             lesson.restore(kept)
-    job.progress.stage("teach the generator", settings.fit_steps)
+    job.progress.stage("train the generator", settings.fit_steps)
     begun = lesson.done
 
     def keep() -> None:
