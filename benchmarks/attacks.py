@@ -295,7 +295,7 @@ def about(row: Mapping[str, Any]) -> str:
 
 def table() -> None:
     """Print what was found."""
-    print("| case | claimed ε | attack | value | 95 % | without looking | shows ε ≥ | alarm |")
+    print("| case | claimed ε | attack | value | 95 % | baseline | shows ε ≥ | alarm |")
     print("|---|--:|---|--:|---|--:|--:|---|")
     for row in finished("attacks"):
         for name, found in row.get("attacks", {}).items():

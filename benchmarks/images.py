@@ -280,11 +280,11 @@ def main() -> None:
     parser.add_argument("--students", nargs="+", choices=sorted(STUDENTS), default=list[Student](["cnn"]))
     parser.add_argument("--expected-loss", nargs="*", choices=sorted(NAMES), default=[], metavar="FEATURES")
     parser.add_argument("--pairs", type=int, default=1000, help="real records that a loss is estimated from")
-    told = "numbers of images for the first student, where its cell is not measured yet"
+    told = "numbers of images for the first classifier, where its cell is not measured yet"
     parser.add_argument("--sizes", type=int, nargs="*", default=[], help=told)
     parser.add_argument("--set", nargs="*", default=[], help="settings, name=JSON")
     parser.add_argument("--sampled", nargs="*", default=[], help="sampled_warp=, sampled_spread= after the fit")
-    parser.add_argument("--tuning", action="store_true", help="teach a sweep of students, and compare their losses")
+    parser.add_argument("--tuning", action="store_true", help="train a sweep of classifiers, and compare their losses")
     parser.add_argument("--tune", action="store_true", help="test on training images that were kept aside")
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()

@@ -136,7 +136,7 @@ def test_a_vote_is_in_the_ledger_and_the_release_stays_empirical(tmp_path, priva
     plan = db.plan(db.Schema.parse(TEXT), method="noisecritic", **(TINY | VOTES))
     db.fit(private, plan, ledger=book, out=tmp_path / "again")  # the same labels are voted on once more
     shown = budget.show(book)
-    assert f"these 2 together, added up: ε = {figure(2 * votes['epsilon'])}, δ = 0.0002" in shown.text
+    assert f"the sum of these 2: ε = {figure(2 * votes['epsilon'])}, δ = 0.0002" in shown.text
     (together,) = shown.data["apart"]
     assert (together["times"], together["epsilon"]) == (2, 2 * votes["epsilon"])
     page = (tmp_path / "bundle" / "card.html").read_text()

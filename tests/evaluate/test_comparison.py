@@ -39,7 +39,7 @@ def test_the_table_names_everybody_and_says_that_it_is_internal(two, real, holdo
 
 
 def test_rows_that_the_fits_have_seen_are_said_to_be(two, real, holdout):
-    seen = "! The fit has seen these rows: "
+    seen = "! The test rows are not held out: "
     assert str(evaluate.compare(two, real)).splitlines()[1].startswith(seen)
     assert seen not in str(evaluate.compare(two, real, holdout))
 

@@ -115,7 +115,7 @@ def test_distances_stand_between_their_comparisons(evaluation):
 
 def test_resemblance_is_measured_in_a_named_space(schema, evaluation):
     scores = {score.key: score for score in evaluation.resemblance}
-    assert all(score.name.endswith("(student of real images)") for score in scores.values())
+    assert all(score.name.endswith("(classifier of real images)") for score in scores.values())
     inverted = Images(images=255 - made(150, 1).images, labels=made(150, 1).labels)
     others = evaluate_images(schema, inverted, made(150, 2), made(60, 3), students=("logistic",)).resemblance
     assert scores["frechet"].value < next(score.value for score in others if score.key == "frechet") / 2
@@ -130,7 +130,7 @@ def test_resemblance_is_measured_in_any_features(schema):
     sets = [made(60, 1), made(80, 2), made(60, 3)]
     found = {score.key: score for score in evaluate_images(schema, *sets, students=(), extractor=means).resemblance}
     assert [score.name for score in found.values()] == [
-        "Fréchet distance (row means)", "Inception score (student of real images)",
+        "Fréchet distance (row means)", "Inception score (classifier of real images)",
         "Precision (row means)", "Recall (row means)",
     ]  # fmt: skip
     artificial, test = (means.see(sets[place]) for place in (0, 2))
@@ -197,8 +197,8 @@ def test_class_means_have_the_right_averages_and_no_relations(schema):
 
 def test_images_that_the_fit_has_seen_are_said_to_be(schema, evaluation):
     seen = evaluate_images(schema, made(60, 1), made(80, 2), students=())
-    assert seen.verdict.warnings[0].startswith("The fit has seen these images")
-    assert not any("has seen" in warning for warning in evaluation.verdict.warnings)
+    assert seen.verdict.warnings[0].startswith("The test images are not held out")
+    assert not any("not held out" in warning for warning in evaluation.verdict.warnings)
 
 
 def test_without_a_holdout_a_quarter_of_the_units_is_kept_aside(schema):

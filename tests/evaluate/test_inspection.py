@@ -214,7 +214,7 @@ def test_what_goes_beyond_the_usual_is_found_among_rough_runs(schema):
     right = [Pretended(schema, own_way(turn)) for turn in (3, 2, 0)]
     turned = inspect(Pretended(schema, both(own_way(2), altering("turned left", 0.5))), right, images=SEEN)
     assert "turned_left" in [entry.key for entry in turned.found]
-    assert "in the worst of 3 runs held against" in turned.verdict.headline
+    assert "in the worst of 3 reference runs" in turned.verdict.headline
 
 
 def shown(*shares, fewer=False):
@@ -296,7 +296,7 @@ def test_what_cannot_be_told_is_said_to_be(schema):
     assert warning.startswith("Correct runs differ too much to tell whether this is usual: ")
     assert "% look upside down" in warning
     html = page_of(found)
-    assert "cannot be told" in html
+    assert "undecided" in html
     assert "usual: up to 100.0" in html
     assert "usual: from " in html
 
@@ -333,7 +333,7 @@ def test_of_several_right_runs_the_worst_is_the_measure_and_all_are_shown(schema
     assert len(found.against) == 3
     html = page_of(found)
     assert html.count("data:image/png") == 4
-    assert "Held against (1, which taught)" in html
+    assert "Reference run 1 (classifiers were trained on it)" in html
     assert f"<small>usual: up to {percent(entries['negative'].usual)}</small>" in html
     assert found.slices[0].reference == pytest.approx(1 / 3, abs=0.1)
 

@@ -93,7 +93,7 @@ def test_nothing_is_shown_by_accident(good):
 def test_without_a_holdout_a_quarter_is_set_aside_and_said_so(schema, real, drawn):
     found = evaluate_table(schema, drawn(300, 3), real)
     assert (found.rows.train, found.rows.holdout, found.rows.kept_aside) == (675, 225, False)
-    assert any("No holdout was given" in note and "has seen" in note for note in found.notes)
+    assert any("No holdout was given" in note and "were fitted too" in note for note in found.notes)
     assert found.utility.rows == {"synthetic": 300, "real": 675, "test": 225}
 
 

@@ -49,7 +49,7 @@ def test_what_the_fit_has_seen_is_no_holdout(tmp_path, understudy, real, holdout
     for kept in (real, real.copy(), turned, part, pd.concat([part, holdout[: len(part) // 2]])):
         pairs.append((real, kept))
     for data, kept in (*pairs, (tmp_path / "real.csv", real)):
-        with pytest.raises(SettingError, match="the fit has seen") as caught:
+        with pytest.raises(SettingError, match="that was fitted") as caught:
             evaluate.report(understudy, data, kept)
         assert (caught.value.field, caught.value.exit_code) == ("holdout", 2)
     assert evaluate.report(understudy, real, holdout).table.rows.kept_aside
@@ -81,7 +81,7 @@ def test_images_in_another_order_are_the_same_images():
 
 
 def test_what_the_fit_has_seen_is_said_before_the_figures(tmp_path, understudy, real, holdout):
-    caveat = "The fit has seen these rows"
+    caveat = "The test rows are not held out"
     seen, kept = evaluate.report(understudy, real), evaluate.report(understudy, real, holdout)
     assert f"! {caveat}" in str(seen)
     assert caveat not in str(kept)

@@ -81,7 +81,7 @@ def test_images_that_nobody_labels_are_refused(digits):
     with pytest.raises(SettingError, match="nobody to say") as refused:
         settings(digits.TEXT, annotator=False)
     assert refused.value.field == "annotator"
-    with pytest.raises(SchemaError, match="tell apart") as lost:
+    with pytest.raises(SchemaError, match="lacks the role condition") as lost:
         settings(digits.UNLABELLED, annotator=True)
     assert lost.value.field == "label"
     target = digits.TEXT.replace("label: {", "label: {roles: [target], ")

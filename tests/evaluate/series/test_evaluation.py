@@ -111,7 +111,7 @@ def test_independent_steps_beat_a_bad_understudy_and_it_is_said(schema, waves):
 def test_without_a_holdout_a_quarter_of_the_units_is_kept_aside(schema, waves):
     found = evaluate_series(schema, waves(60, 1), waves(80, 2), unit=np.arange(80) // 4)
     assert (found.rows.train, found.rows.holdout, found.rows.kept_aside) == (60, 20, False)
-    assert found.verdict.warnings[0].startswith("The fit has seen these series")
+    assert found.verdict.warnings[0].startswith("The test series are not held out")
     assert any("No holdout" in note for note in found.notes)
 
 
@@ -197,5 +197,5 @@ def test_a_measure_looks_at_all_series_of_a_unit_and_repeats_itself(text, waves,
     assert found[0].series == found[1].series
     assert (found[0].series.rows.train, found[0].series.rows.holdout) == (100, 40)
     assert found[0].series.rows.synthetic == 100
-    with pytest.raises(Exception, match="the fit has seen"):
+    with pytest.raises(Exception, match="that was fitted"):
         report(Understudy(schema, waves), data["real"], {**data["real"], "who": np.arange(100) // 5})
