@@ -38,7 +38,7 @@ from doublure.attack import inversion
 from doublure.attack import target_models as victims
 from doublure.auditing import audit, audit_method
 from doublure.auditing.attack_report import AttackReport
-from doublure.auditing.worst_case import WORLDS
+from doublure.auditing.worst_case import NEIGHBOURING_SETS
 from doublure.data.images import Images
 from doublure.measures.expected_loss import Rule, of_understudy
 from doublure.schema import Schema
@@ -164,7 +164,7 @@ def public_rows(folder: Path) -> str:
     rows = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (500, 3)).astype(bool), columns=list("abc"))
     provenance = {"data": "coins thrown by a program", "people": "nobody at all", "licence": "CC0"}
     db_public.fit(
-        rows, WORLDS["table"].schema, provenance=provenance, out=folder, seed=0, objective="autoencoder",
+        rows, NEIGHBOURING_SETS["table"].schema, provenance=provenance, out=folder, seed=0, objective="autoencoder",
         noise_width=3, steps=300, width=32, critic_width=32,
     )  # fmt: skip
     return str(folder)

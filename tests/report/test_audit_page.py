@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from doublure.attack.results import AttackResult, Claim, Picture, Rate, Story
+from doublure.attack.results import AttackResult, Claim, Picture, Rate, ThreatModel
 from doublure.attack.roc import roc
 from doublure.auditing.attack_report import AttackReport
 from doublure.report import page_of
@@ -14,8 +14,8 @@ from doublure.report.audit import sections_of
 HOSTILE = '<script>alert("x")</script>'
 
 
-def story(name: str, family: str) -> Story:
-    return Story(
+def story(name: str, family: str) -> ThreatModel:
+    return ThreatModel(
         attack=name, name=name.title(), family=family, holds=("a key",), does="Turns it.", success="It opens.",
         shows="That it fits.", cannot="That no other does.",
     )  # fmt: skip

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from doublure.attack.attack_data import World
-from doublure.attack.results import AttackResult, Picture, Rate, Story
+from doublure.attack.attack_data import AttackData
+from doublure.attack.results import AttackResult, Picture, Rate, ThreatModel
 from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, png
 from doublure.data.series import Series
@@ -21,7 +21,7 @@ from doublure.encode.columns import Floats
 from doublure.intervals import Interval, wilson
 from doublure.measures.divergence import Rows, nearest
 
-STORY = Story(
+THREAT_MODEL = ThreatModel(
     attack="neighbours",
     name="Nearest neighbours",
     family="neighbours",
@@ -38,31 +38,31 @@ _EQUAL = 1e-9
 _LONGEST_CELL = 40
 
 
-def attack(world: World) -> AttackResult:
+def attack(data: AttackData) -> AttackResult:
     """Look for copies."""
-    n = min(len(world.seen), len(world.unseen))
-    rng = world.random(9)
-    rows = [np.sort(rng.permutation(len(side))[:n]) for side in (world.seen, world.unseen)]
-    sides = [side.take(kept) for side, kept in zip((world.seen, world.unseen), rows, strict=True)]
-    released = world.artificial.values
+    n = min(len(data.seen), len(data.unseen))
+    rng = data.random(9)
+    rows = [np.sort(rng.permutation(len(side))[:n]) for side in (data.seen, data.unseen)]
+    sides = [side.take(kept) for side, kept in zip((data.seen, data.unseen), rows, strict=True)]
+    released = data.synthetic.values
     (own, who), (other, others) = (nearest(side.points.values, released, min(2, n)) for side in sides)
     share, interval = _nearer((own[:, 0], other[:, 0]), (who[:, 0], others[:, 0]))
     ties = int((own[:, 0] == other[:, 0]).sum())
     pairs = np.argsort(own[:, 0], kind="stable")[:_PAIRS]
     return AttackResult(
-        story=STORY,
+        story=THREAT_MODEL,
         measure="share of synthetic records nearer to training records than to others",
         value=share,
         interval=interval,
         baseline=0.5,
         good="0.5: training records are no nearer than others",
         rates=(*_equal(own, other), *_quantiles(own, other)),
-        claim=world.claim,
+        claim=data.claim,
         notes=(
             "Not a privacy measure.",
             f"{n:,} records of each side, {len(released):,} synthetic ones; {ties:,} ties left out.",
         ),
-        pictures=_pictures(world, sides[0].content, who[:, 0], pairs),
+        pictures=_pictures(data, sides[0].content, who[:, 0], pairs),
     )
 
 
@@ -112,11 +112,11 @@ def _quantiles(own: Floats, other: Floats) -> tuple[Rate, ...]:
     return tuple(found)
 
 
-def _pictures(world: World, real: Any, who: Rows, pairs: Rows) -> tuple[Picture, ...]:
+def _pictures(data: AttackData, real: Any, who: Rows, pairs: Rows) -> tuple[Picture, ...]:
     """Return the nearest pairs side by side. Private."""
     title = "The nearest pairs: synthetic, and the real record beside it. Private: do not publish"
     if isinstance(real, Images):
-        both = (("synthetic", world.released.images[pairs]), ("real", real.images[who[pairs]]))
+        both = (("synthetic", data.released.images[pairs]), ("real", real.images[who[pairs]]))
         return (Picture(title=title, png=png(contact_sheet(both, title))),)
     if isinstance(real, Series):
         header = tuple(f"step {step}" for step in range(min(8, real.length)))
@@ -124,13 +124,13 @@ def _pictures(world: World, real: Any, who: Rows, pairs: Rows) -> tuple[Picture,
         cells = [
             ((name, *(f"{value:.4g}" for value in series.channel(first)[place][: len(header)])))
             for pair in pairs
-            for name, series, place in (("synthetic", world.released, pair), ("real", real, who[pair]))
+            for name, series, place in (("synthetic", data.released, pair), ("real", real, who[pair]))
         ]
         return (Picture(title=f"{title}. {first}", header=("", *header), rows=tuple(cells)),)
-    names = [name for name, column in world.schema.columns.items() if column.type != "id"]
+    names = [name for name, column in data.schema.columns.items() if column.type != "id"]
     rows = []
     for pair in pairs:
-        rows.append(("synthetic", *_cells(world.released[names].iloc[pair])))
+        rows.append(("synthetic", *_cells(data.released[names].iloc[pair])))
         rows.append(("real", *_cells(real[names].iloc[who[pair]])))
     return (Picture(title=title, header=("", *names), rows=tuple(rows)),)
 

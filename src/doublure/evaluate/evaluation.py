@@ -199,12 +199,12 @@ def _attacked(
     if aside is None:
         return (), "no holdout was given, and an attack on members has to be compared with one on others"
     from doublure.attack import registry as table
-    from doublure.attack.attack_data import taken, world_of
+    from doublure.attack.attack_data import attack_data_of, taken
 
     progress.stage("attack")
     artificial, drawn = released
     try:
-        world = world_of(
+        world = attack_data_of(
             syn.schema,
             Claim.of(syn.guarantee),
             (train.content, train.unit),

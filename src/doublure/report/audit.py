@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from doublure.attack.results import AttackResult, Family, Rate
-from doublure.attack.roc import At
+from doublure.attack.roc import TprAtFpr
 from doublure.report import page
 from doublure.report.contents import Attacked, Evaluated
 from doublure.results import percent, span
@@ -149,7 +149,7 @@ def _rate(entry: Rate) -> dict[str, str]:
     }
 
 
-def _at(entry: At) -> dict[str, str]:
+def _at(entry: TprAtFpr) -> dict[str, str]:
     return {
         "value": "too few others" if entry.value is None else percent(entry.value),
         "interval": span(entry.interval, shares=True),

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from doublure.attack.attack_data import World
-from doublure.attack.results import AttackResult, Rate, Story
+from doublure.attack.attack_data import AttackData
+from doublure.attack.results import AttackResult, Rate, ThreatModel
 from doublure.intervals import Interval, quantile, wilson
 
 MEASURE = "risk"
@@ -55,7 +55,7 @@ def _wilson(hits: int, trials: int) -> tuple[float, float]:
     return (hits + z2 / 2) / (trials + z2), (high - low) / 2
 
 
-def result(story: Story, world: World, hits: Hits, *, notes: tuple[str, ...] = ()) -> AttackResult:
+def result(story: ThreatModel, data: AttackData, hits: Hits, *, notes: tuple[str, ...] = ()) -> AttackResult:
     """Return what an attack found, in the form that all three have."""
     n = hits.trials
     value, interval = risk(hits.attack, hits.control, n)
@@ -75,6 +75,6 @@ def result(story: Story, world: World, hits: Hits, *, notes: tuple[str, ...] = (
         baseline=risk(hits.baseline, hits.control, n)[0],
         good=GOOD,
         rates=tuple(Rate(name=name, value=count / n, interval=wilson(count, n)) for name, count in rates.items()),
-        claim=world.claim,
+        claim=data.claim,
         notes=tuple(said),
     )

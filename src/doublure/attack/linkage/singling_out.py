@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from doublure.attack.attack_data import World
+from doublure.attack.attack_data import AttackData
 from doublure.attack.linkage.risk import Hits, result
-from doublure.attack.results import AttackResult, Story, skipped
+from doublure.attack.results import AttackResult, ThreatModel, skipped
 from doublure.encode.columns import Floats
 from doublure.measures.divergence import Rows
 from doublure.measures.tables.coding import Coded, Coder
 
-STORY = Story(
+THREAT_MODEL = ThreatModel(
     attack="singling-out",
     name="Singling out",
     family="linkage",
@@ -56,24 +56,24 @@ class _Test:
         return passing
 
 
-def attack(world: World) -> AttackResult:
+def attack(data: AttackData) -> AttackResult:
     """Attack by descriptions that single out one row."""
-    if world.schema.kind != "table":
-        return skipped(STORY, world.claim, "any image or series singles itself out")
-    rng, coder = world.random(6), Coder(schema=world.schema)
-    n = min(len(world.seen), len(world.unseen))
-    released = coder.read(world.released, "the synthetic records")
+    if data.schema.kind != "table":
+        return skipped(THREAT_MODEL, data.claim, "any image or series singles itself out")
+    rng, coder = data.random(6), Coder(schema=data.schema)
+    n = min(len(data.seen), len(data.unseen))
+    released = coder.read(data.released, "the synthetic records")
     seen, other = (
         coder.read(side.content, "the real records").take(rng.permutation(len(side))[:n])
-        for side in (world.seen, world.unseen)
+        for side in (data.seen, data.unseen)
     )
     if len(coder.names) < 2:
-        return skipped(STORY, world.claim, "there are too few columns to describe a row by")
+        return skipped(THREAT_MODEL, data.claim, "there are too few columns to describe a row by")
     # A description may be made from any released row, but is counted among as many as are attacked.
     told = released.take(rng.permutation(len(released))[:n])
     described = list(_descriptions(told, rng))
     if not described:
-        return skipped(STORY, world.claim, "no description fits exactly one synthetic row")
+        return skipped(THREAT_MODEL, data.claim, "no description fits exactly one synthetic row")
     guessed = [_guess(coder, told, rng) for _ in described]
     hits = Hits(
         attack=sum(_singles(tests, seen) for tests in described),
@@ -81,7 +81,9 @@ def attack(world: World) -> AttackResult:
         baseline=sum(_singles(tests, seen) for tests in guessed),
         trials=len(described),
     )
-    return result(STORY, world, hits, notes=(f"{len(described):,} descriptions, counted among {n:,} rows of each.",))
+    return result(
+        THREAT_MODEL, data, hits, notes=(f"{len(described):,} descriptions, counted among {n:,} rows of each.",)
+    )
 
 
 def _descriptions(table: Coded, rng: np.random.Generator) -> Sequence[tuple[_Test, ...]]:

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from doublure.attack.attack_data import Records, World, taken
-from doublure.attack.membership.results import judged
-from doublure.attack.results import AttackResult, Story, skipped
+from doublure.attack.attack_data import AttackData, RealRecords, taken
+from doublure.attack.membership.results import membership_result
+from doublure.attack.results import AttackResult, ThreatModel, skipped
 from doublure.encode.columns import Floats
 from doublure.schema.images import ImageSchema
 
-STORY = Story(
+THREAT_MODEL = ThreatModel(
     attack="lira",
     name="Confidence of a downstream classifier",
     family="membership",
@@ -34,32 +34,32 @@ _TINY = 1e-7
 _FEWEST = 4
 
 
-def attack(world: World) -> AttackResult:
+def attack(data: AttackData) -> AttackResult:
     """Attack membership by likelihood ratios of a classifier's confidence."""
-    if world.refit is None:
-        return skipped(STORY, world.claim, "the run cannot be refitted")
-    if not isinstance(world.schema, ImageSchema) or world.schema.label is None:
-        return skipped(STORY, world.claim, "the papers’ classifier needs labelled images")
-    if world.shadows < _FEWEST:
-        return skipped(STORY, world.claim, f"fewer than {_FEWEST} fits were allowed")
-    rng = world.random(5)
-    targets = [world.seen, world.unseen]
-    others = world.reference.content
+    if data.refit is None:
+        return skipped(THREAT_MODEL, data.claim, "the run cannot be refitted")
+    if not isinstance(data.schema, ImageSchema) or data.schema.label is None:
+        return skipped(THREAT_MODEL, data.claim, "the papers’ classifier needs labelled images")
+    if data.shadows < _FEWEST:
+        return skipped(THREAT_MODEL, data.claim, f"fewer than {_FEWEST} fits were allowed")
+    rng = data.random(5)
+    targets = [data.seen, data.unseen]
+    others = data.reference.content
     known: list[list[Floats]] = [[], []]
     inside: list[list[np.ndarray[Any, Any]]] = [[], []]
-    world.progress.stage("fit shadows", world.shadows)
-    for number in range(world.shadows):
+    data.progress.stage("fit shadows", data.shadows)
+    for number in range(data.shadows):
         drawn = [np.isin(side.unit, _half(side.unit, rng)) for side in targets]
         parts = [taken(side.content, np.flatnonzero(rows)) for side, rows in zip(targets, drawn, strict=True)]
-        shadow = world.refit(type(others).joined([*parts, others]), world.seed + 101 + number)
-        lesson = shadow.sample(len(world.released), world.seed)
-        for place, sure in enumerate(_sure(world, lesson, targets)):
+        shadow = data.refit(type(others).joined([*parts, others]), data.seed + 101 + number)
+        lesson = shadow.sample(len(data.released), data.seed)
+        for place, sure in enumerate(_sure(data, lesson, targets)):
             known[place].append(sure)
             inside[place].append(drawn[place])
-        world.progress.at(number + 1)
-    seen = _sure(world, world.released, targets)
+        data.progress.at(number + 1)
+    seen = _sure(data, data.released, targets)
     scores = (_ratios(seen[place], np.stack(known[place]), np.stack(inside[place])) for place in range(len(targets)))
-    return judged(STORY, world, *scores, notes=(f"{world.shadows} fits; one spread for all targets.",))
+    return membership_result(THREAT_MODEL, data, *scores, notes=(f"{data.shadows} fits; one spread for all targets.",))
 
 
 def _half(unit: np.ndarray[Any, Any], rng: np.random.Generator) -> np.ndarray[Any, Any]:
@@ -67,16 +67,16 @@ def _half(unit: np.ndarray[Any, Any], rng: np.random.Generator) -> np.ndarray[An
     return rng.permutation(units)[: len(units) // 2]
 
 
-def _sure(world: World, lesson: Any, targets: list[Records]) -> list[Floats]:
+def _sure(data: AttackData, lesson: Any, targets: list[RealRecords]) -> list[Floats]:
     """Return for each side ``(N,)`` the log odds that a classifier gives each record's true class."""
     from doublure.measures.images.classifiers import predict_each
     from doublure.measures.images.feature_extractors import codes_of
 
-    schema = world.schema
+    schema = data.schema
     if not isinstance(schema, ImageSchema) or schema.label is None:
         raise TypeError("there is no label to be sure of")
     sides = [side.content for side in targets]
-    chances = predict_each("cnn", lesson, codes_of(schema, lesson), sides, len(schema.label.domain), world.seed)
+    chances = predict_each("cnn", lesson, codes_of(schema, lesson), sides, len(schema.label.domain), data.seed)
     return [_log_odds(each, codes_of(schema, side)) for each, side in zip(chances, sides, strict=True)]
 
 
