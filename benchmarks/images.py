@@ -48,7 +48,7 @@ import bayesian_rows
 import doublure as db
 from doublure.cli.options import settings
 from doublure.data.images import Images
-from doublure.measures.expected_loss import Rule, of_understudy
+from doublure.measures.expected_loss import Rule, of_synthesizer
 from doublure.measures.images.classifiers import STUDENTS, Student, learning_curve, predict
 from doublure.measures.images.feature_extractors import NAMES
 from doublure.schema import Schema
@@ -117,10 +117,10 @@ def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
         drawn, lesson, cost = peers(options, images, labels, seed)
         found |= cost
     else:
-        understudy, cost = fitted(options, images, labels, seed)
-        understudy = understudy.sampling_with(**settings(options.sampled))
-        found["annotator"] = bayesian_rows.annotator_accuracy(understudy, test_images, test_labels)
-        drawn = understudy.sample(options.samples, seed=seed)
+        synthesizer, cost = fitted(options, images, labels, seed)
+        synthesizer = synthesizer.sampling_with(**settings(options.sampled))
+        found["annotator"] = bayesian_rows.annotator_accuracy(synthesizer, test_images, test_labels)
+        drawn = synthesizer.sample(options.samples, seed=seed)
         lesson = drawn.labels.to_numpy().astype(np.int64)
         found |= cost
     found["peak_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
@@ -141,7 +141,7 @@ def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
         own = [(drawn.take(part), lesson[part]) for part in ends]
         found["tuning"] = json.loads(tune(*own, validation, seed=seed, done=print).model_dump_json())
     if options.expected_loss and options.method not in ("real", PEER):
-        found["expected_loss"] = losses(options, understudy, Images(images=images), seed)
+        found["expected_loss"] = losses(options, synthesizer, Images(images=images), seed)
     return found
 
 
@@ -156,8 +156,10 @@ def fitted(
     cell = (_name(options), options.epsilon, seed, options.tune, options.set)
     if options.method != bayesian_rows.METHOD:
         cell = (*cell, options.method)
-    understudy, cost, run = kept(plan, {"images": images, "labels": labels}, cell, seed)
-    return understudy, cost | (bayesian_rows.claims(understudy, run) if options.method == bayesian_rows.METHOD else {})
+    synthesizer, cost, run = kept(plan, {"images": images, "labels": labels}, cell, seed)
+    return synthesizer, cost | (
+        bayesian_rows.claims(synthesizer, run) if options.method == bayesian_rows.METHOD else {}
+    )
 
 
 def peers(
@@ -172,7 +174,7 @@ def peers(
 
 
 def losses(
-    options: argparse.Namespace, understudy: db.Synthesizer, images: Images, seed: int
+    options: argparse.Namespace, synthesizer: db.Synthesizer, images: Images, seed: int
 ) -> dict[str, dict[str, Any]]:
     """Return the expected loss in each space of features; null where there is none."""
     found: dict[str, dict[str, Any]] = {}
@@ -180,7 +182,7 @@ def losses(
         rule = Rule(pairs=options.pairs, features=name, seed=seed)
         start = time.process_time()
         try:
-            estimate = of_understudy(understudy, images, rule)
+            estimate = of_synthesizer(synthesizer, images, rule)
             found[name] = json.loads(estimate.model_dump_json()) | {"cpu_seconds": round(time.process_time() - start)}
             print(*estimate.lines, sep="\n", flush=True)
         except db.errors.DataError as error:

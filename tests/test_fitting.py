@@ -219,7 +219,7 @@ def test_bad_records_cost_nothing_and_leave_nothing(small, book, tmp_path, name)
     assert book.spent.epsilon == small.epsilon
 
 
-def test_an_understudy_that_diverged_is_no_success(small, book, tmp_path, monkeypatch):
+def test_a_synthesizer_that_diverged_is_no_success(small, book, tmp_path, monkeypatch):
     train = Dpgan.train
 
     def diverged(self, job):

@@ -372,7 +372,7 @@ def test_a_run_of_another_plan_than_the_ledger_paid_for_is_refused(small, tmp_pa
     assert ledger.read_bytes() == before
 
 
-def test_an_understudy_without_a_ledger_entry_is_refused(small, tmp_path):
+def test_a_synthesizer_without_a_ledger_entry_is_refused(small, tmp_path):
     syn = db.load(small.run)
     orphan = db.Synthesizer(schema=syn.schema, plan=syn.plan, guarantee=syn.guarantee, generator=syn.generator)
     with pytest.raises(RunFolderError, match="names no ledger entry"):

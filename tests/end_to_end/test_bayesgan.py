@@ -105,13 +105,13 @@ def test_above_the_ceiling_nothing_is_released_under_it(world):
     )  # fmt: skip
     with pytest.raises(CeilingPassed) as caught:
         db.fit(world / "d.npz", plan, ledger=world / "l")
-    better = replace(caught.value.understudy, guarantee=plan.guarantee)
+    better = replace(caught.value.synthesizer, guarantee=plan.guarantee)
     better.save(world / "better")
     for made in (better, db.load(world / "better")):
         with pytest.raises(LedgerError, match="ended as dp and cannot be released as bayesian-dp"):
             db.release(made, world / "bundle", n=20)
     assert not (world / "bundle").exists()
-    card = db.release(caught.value.understudy, world / "bundle", n=20)
+    card = db.release(caught.value.synthesizer, world / "bundle", n=20)
     assert card["guarantee"]["kind"] == "dp"
     assert db.Ledger.open(world / "l").verify().releases == 1
 

@@ -229,7 +229,7 @@ def test_of_images(monkeypatch, features, width):
     painter, made = Painter(), extractors.named
     monkeypatch.setattr(extractors, "named", lambda name, *given: lessons.append(given[0]) or made(name, *given))
     lessons = []
-    found = expected_loss.of_understudy(
+    found = expected_loss.of_synthesizer(
         painter, painter.sample(80, seed=9), Rule(pairs=30, features=features, artificial=200)
     )
     (lesson,) = lessons
@@ -241,7 +241,7 @@ def test_of_images(monkeypatch, features, width):
 def test_an_extractor_of_ones_own_names_itself():
     painter = Painter()
     mine = extractors.Extractor(name="means", see=lambda images: images.images.mean(axis=(1, 3)).astype(float))
-    found = expected_loss.of_understudy(
+    found = expected_loss.of_synthesizer(
         painter, painter.sample(80, seed=9), Rule(pairs=30, features="pixels", artificial=200), extractor=mine
     )
     assert (found.features, found.width) == ("means", 8)
@@ -256,7 +256,7 @@ def test_an_extractor_sees_no_more_real_images_than_are_used():
 
     painter, rule = Painter(), Rule(pairs=30, features="pixels", artificial=200)
     real = painter.sample(900, seed=9)
-    found = expected_loss.of_understudy(painter, real, rule, extractor=extractors.Extractor(name="means", see=see))
+    found = expected_loss.of_synthesizer(painter, real, rule, extractor=extractors.Extractor(name="means", see=see))
     assert seen == [200, 200]
     whole = estimate(see(painter.sample(200, seed=rule.seed + 1)), see(real), rule)
     assert found.model_copy(update={"features": "pixels"}) == whole
@@ -277,9 +277,9 @@ def test_of_a_table():
             return pd.DataFrame({"a": a, "b": rng.choice(["x", "y"], n), "c": rng.random(n)})
 
     rule = Rule(pairs=30, features="rows", artificial=200)
-    found = expected_loss.of_understudy(Tabler(), Tabler().sample(80, seed=9), rule)
+    found = expected_loss.of_synthesizer(Tabler(), Tabler().sample(80, seed=9), rule)
     assert (found.features, found.artificial) == ("rows", 200)
     same = Tabler()
     same.sample = lambda n, seed=None: pd.DataFrame({"a": np.full(n, 0.5), "b": ["x"] * n, "c": np.zeros(n)})
     with pytest.raises(DataError, match="no density"):
-        expected_loss.of_understudy(same, Tabler().sample(80, seed=9), rule)
+        expected_loss.of_synthesizer(same, Tabler().sample(80, seed=9), rule)

@@ -124,8 +124,8 @@ def test_images_get_the_public_detail(letters, tmp_path):
     found = {}
     for strength in (0.0, 2.0):
         (folder := tmp_path / str(strength)).mkdir()
-        understudy = fitted(letters, letters.plan(teacher="mixture", splits=0, detail=strength, epsilon=50.0), folder)
-        found[strength] = understudy.sample(200, given={"label": 4}, seed=1).images.astype(float) / 127.5 - 1
+        synthesizer = fitted(letters, letters.plan(teacher="mixture", splits=0, detail=strength, epsilon=50.0), folder)
+        found[strength] = synthesizer.sample(200, given={"label": 4}, seed=1).images.astype(float) / 127.5 - 1
     changes = [np.diff(images, axis=1).std() for images in found.values()]
     assert changes[1] > 1.2 * changes[0]
 

@@ -321,7 +321,7 @@ def fitted(data, plan, folder):
     try:
         return db.fit(data, plan, ledger=book_of(folder), out=folder / "run", seed=1)
     except CeilingPassed as passed:
-        return passed.understudy
+        return passed.synthesizer
 
 
 def measured(folder):
@@ -593,7 +593,7 @@ def check_the_ceiling_is_kept(refusal, folder):
     plan, ledger = planned(epsilon=0.2), book_of(folder)
     passed = refusal(CeilingPassed, lambda: db.fit(people(), plan, ledger=ledger, out=folder / "run", seed=1))
     assert passed.exit_code == 4
-    assert passed.understudy.guarantee.kind == "dp"
+    assert passed.synthesizer.guarantee.kind == "dp"
     syn = db.load(folder / "run")
     assert (syn.guarantee.kind, syn.guarantee.epsilon_mu) == ("dp", None)
     assert (syn.guarantee.epsilon, syn.guarantee.delta) == plan.worst_case

@@ -436,7 +436,7 @@ def test_a_critic_that_another_event_pays_for_is_refused(critical, event):
 # -- latents of a public generator -------------------------------------------------------------------------------------
 
 
-class Understudies(Theatre):
+class Synthesizers(Theatre):
     """Runs ``latentgan`` as ``fit`` does, through a public generator."""
 
     @staticmethod
@@ -457,14 +457,14 @@ class Understudies(Theatre):
 def latents(lab, letters, monkeypatch):
     """Two sums of moments, the second in cells that the first has cut."""
     monkeypatch.setattr(latent_moments, "_BELIEVED", 1e9)  # of so few units the noise would leave no cell
-    return Understudies(lab, public=letters.folder, splits=1, labeller_share=0)
+    return Synthesizers(lab, public=letters.folder, splits=1, labeller_share=0)
 
 
 @pytest.fixture
 def learned_latents(lab, letters):
     """The paper's critic; its lots are the whole set, so that a neighbour is in each of them."""
     sizes = {"width": 8, "critic_width": 8, "generator_batch": 8, "steps": 3, "lot_size": UNITS, "max_grad_norm": 0.01}
-    return Understudies(lab, public=letters.folder, teacher="critic", labeller_share=0, **sizes)
+    return Synthesizers(lab, public=letters.folder, teacher="critic", labeller_share=0, **sizes)
 
 
 def test_a_record_more_is_one_latent_more(latents):
@@ -482,7 +482,7 @@ def test_a_record_more_moves_the_critic_of_latents_within_its_bound(learned_late
 def labelled_latents(lab, letters):
     """One sum of moments, and a labeller of what comes out."""
     own = {name: FEW[name] for name in ("labeller_steps", "labeller_clip", "view_images", "view_width", "tries")}
-    return Understudies(lab, public=letters.folder, splits=0, labeller_share=0.5, **own)
+    return Synthesizers(lab, public=letters.folder, splits=0, labeller_share=0.5, **own)
 
 
 def check_a_labeller_of_latents_has_its_own_noise(theatre):

@@ -88,7 +88,7 @@ class Fitted(Protocol):
 
 
 Refit: TypeAlias = Callable[[Any, int], Fitted]
-"""Records and a seed to an understudy that was fitted to them as the plan says."""
+"""Records and a seed to a synthesizer that was fitted to them as the plan says."""
 
 
 @dataclass(frozen=True, kw_only=True)

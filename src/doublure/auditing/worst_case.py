@@ -1,7 +1,7 @@
 """The worst case, for any method: four records or five, fitted again and again, looked at from outside.
 
-Of each kind of data there is one such pair of neighbours: four records that are all alike, and a fifth that is as
-different as can be, in what is learned and in what it is learned under. What is counted are eight cells of what is sampled.
+For each kind of data there are two neighbours: four records that are all alike, and the same with a fifth that is as
+different as can be, in what is learned and in what it is learned under. Eight cells of what is sampled are counted.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def evaluate(
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
-    """Compare the understudy with the real data. Internal: the page is not to be published."""
+    """Compare synthetic with real data. Internal: do not publish the page."""
     from doublure import evaluate as measures
     from doublure.guarantee import figure
     from doublure.measures.images.feature_extractors import asked_for

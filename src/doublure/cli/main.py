@@ -58,7 +58,7 @@ def _version(wanted: bool) -> None:
 def _root(
     version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
 ) -> None:
-    """Private data goes in, an artificial understudy comes out."""
+    """Train a synthesizer on private data and publish synthetic data."""
 
 
 for _verb in VERBS:

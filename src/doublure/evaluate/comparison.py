@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from doublure.data.opening import Given
 from doublure.errors import SettingError
-from doublure.evaluate.evaluation import Understudy, report
+from doublure.evaluate.evaluation import AnySynthesizer, report
 from doublure.guarantee import figure
 from doublure.intervals import Result
 from doublure.measures.holdout import seen_warning
@@ -141,7 +141,7 @@ class Comparison(Document, Saved):
 
 
 def compare(
-    understudies: Mapping[str, Understudy],
+    synthesizers: Mapping[str, AnySynthesizer],
     real: Given,
     holdout: Given | None = None,
     *,
@@ -151,7 +151,7 @@ def compare(
     """Evaluate synthesizers of the same data in the same way.
 
     Args:
-        understudies: Name -> synthesizer; all of them under the same columns.
+        synthesizers: Name -> synthesizer; all of them under the same columns.
         real: The records that they were learned from.
         holdout: Real records kept aside.
         seed: Fixes every random choice made here.
@@ -160,29 +160,29 @@ def compare(
     Raises:
         SettingError: There is none, or they have other columns or another target.
     """
-    if not understudies:
+    if not synthesizers:
         raise SettingError("names no run", field="runs", remedy="name a run folder or more")
-    columns = {name: list(one.schema.columns) for name, one in understudies.items()}
-    if len({(one.schema.kind, *columns[name]) for name, one in understudies.items()}) > 1:
+    columns = {name: list(one.schema.columns) for name, one in synthesizers.items()}
+    if len({(one.schema.kind, *columns[name]) for name, one in synthesizers.items()}) > 1:
         raise SettingError("have different columns", field="runs", remedy="compare runs of the same schema")
-    if len({target for one in understudies.values() for target in one.schema.with_role("target")}) > 1:
+    if len({target for one in synthesizers.values() for target in one.schema.with_role("target")}) > 1:
         raise SettingError("predict different targets", field="runs", remedy="compare runs with the same target column")
     contenders = []
-    for name, understudy in understudies.items():
+    for name, synthesizer in synthesizers.items():
         contenders.append(
             Contender(
                 name=name,
-                method=understudy.plan.method,
-                kind=understudy.guarantee.kind,
-                guarantee=understudy.guarantee.sentence,
-                epsilon=understudy.guarantee.epsilon,
-                delta=understudy.guarantee.delta,
-                unit=understudy.guarantee.unit,
-                max_records=understudy.guarantee.max_records,
-                scores=report(understudy, real, holdout, seed=seed, loss=False, progress=progress).scores,
+                method=synthesizer.plan.method,
+                kind=synthesizer.guarantee.kind,
+                guarantee=synthesizer.guarantee.sentence,
+                epsilon=synthesizer.guarantee.epsilon,
+                delta=synthesizer.guarantee.delta,
+                unit=synthesizer.guarantee.unit,
+                max_records=synthesizer.guarantee.max_records,
+                scores=report(synthesizer, real, holdout, seed=seed, loss=False, progress=progress).scores,
             )
         )
-    kind = next(iter(understudies.values())).schema.kind
+    kind = next(iter(synthesizers.values())).schema.kind
     return Comparison(
         records=RECORDS[kind], least=_LEAST[kind], kept_aside=holdout is not None, contenders=tuple(contenders)
     )

@@ -16,7 +16,7 @@ from doublure.data.opening import Given, Loaded, open_data
 from doublure.data.series import Series
 from doublure.errors import DataError, SettingError
 from doublure.evaluate.reports import ImageReport, Report, SeriesReport
-from doublure.measures.expected_loss import ExpectedLoss, Rule, of_understudy
+from doublure.measures.expected_loss import ExpectedLoss, Rule, of_synthesizer
 from doublure.measures.images.evaluation import MOST_IMAGES, evaluate_images
 from doublure.measures.images.feature_extractors import Extractor, refuse_other_kinds
 from doublure.measures.series import MOST_SERIES, evaluate_series
@@ -55,7 +55,7 @@ class _Plan(Protocol):
     def settings(self) -> Any: ...
 
 
-class Understudy(Protocol):
+class AnySynthesizer(Protocol):
     """What is evaluated: a fitted synthesizer."""
 
     @property
@@ -75,7 +75,7 @@ class Understudy(Protocol):
 
 
 def report(
-    syn: Understudy,
+    syn: AnySynthesizer,
     real: Given,
     holdout: Given | None = None,
     *,
@@ -141,7 +141,7 @@ def report(
     return Report(table=table, **common)
 
 
-def about(syn: Understudy) -> About:
+def about(syn: AnySynthesizer) -> About:
     """Return whose records a synthesizer's are, and what may be claimed about them."""
     return About(
         method=syn.plan.method,
@@ -170,7 +170,7 @@ def load_both(schema: ResolvedSchema, real: Given, holdout: Given | None) -> tup
     return train, kept
 
 
-def _planned(syn: Understudy) -> Rule | None:
+def _planned(syn: AnySynthesizer) -> Rule | None:
     """Return the rule that an empirical plan fixed before any record was read."""
     if syn.guarantee.kind != "empirical":
         return None
@@ -179,7 +179,7 @@ def _planned(syn: Understudy) -> Rule | None:
 
 
 def _expected_loss(
-    syn: Understudy, real: Any, rule: Rule | None, extractor: Extractor | None, progress: Progress
+    syn: AnySynthesizer, real: Any, rule: Rule | None, extractor: Extractor | None, progress: Progress
 ) -> tuple[ExpectedLoss | None, str | None]:
     """Return the estimate, or why there is none."""
     if rule is None:
@@ -187,13 +187,13 @@ def _expected_loss(
     progress.stage("estimate the expected privacy loss")
     try:
         meant = extractor if extractor is not None and extractor.name == rule.features else None
-        return of_understudy(syn, real, rule, extractor=meant), None
+        return of_synthesizer(syn, real, rule, extractor=meant), None
     except (DataError, SettingError) as error:  # a package that the plan's features need may not be here
         return None, f"{error.field} {error.message}" + ("" if error.remedy is None else f" ({error.remedy})")
 
 
 def _attacked(
-    syn: Understudy, released: tuple[Any, int], train: Loaded, aside: Loaded | None, seed: int, progress: Progress
+    syn: AnySynthesizer, released: tuple[Any, int], train: Loaded, aside: Loaded | None, seed: int, progress: Progress
 ) -> tuple[tuple[AttackResult, ...], str | None]:
     """Return what the two quickest attacks find, or why they were not made."""
     if aside is None:

@@ -22,7 +22,7 @@ from pydantic import Field
 from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
 from doublure.errors import SettingError, printable
-from doublure.evaluate.evaluation import Understudy, about
+from doublure.evaluate.evaluation import AnySynthesizer, about
 from doublure.measures.images.fault_tests import (
     LABEL,
     LEVEL,
@@ -124,8 +124,8 @@ class Inspection(Document, Saved):
 
 
 def inspect(
-    syn: Understudy,
-    against: Understudy | Sequence[Understudy] | None = None,
+    syn: AnySynthesizer,
+    against: AnySynthesizer | Sequence[AnySynthesizer] | None = None,
     *,
     images: int = LOOKED_AT,
     seed: int = 0,
@@ -178,7 +178,7 @@ def inspect(
     )
 
 
-def _schema_of(syn: Understudy, right: Sequence[Understudy]) -> ImageSchema:
+def _schema_of(syn: AnySynthesizer, right: Sequence[AnySynthesizer]) -> ImageSchema:
     schema = syn.schema
     if not isinstance(schema, ImageSchema):
         remedy = "compare runs with `doublure compare`, or evaluate the run"
@@ -196,7 +196,7 @@ def _classes(schema: ImageSchema) -> Sequence[object] | None:
     return None if schema.label is None else schema.label.domain
 
 
-def _sheet(images: Images, schema: ImageSchema, syn: Understudy) -> bytes:
+def _sheet(images: Images, schema: ImageSchema, syn: AnySynthesizer) -> bytes:
     order = _classes(schema) or ()
     title = f"Synthetic images made by {syn.plan.method}"
     return png(contact_sheet(rows_of(examples(images, schema, _A_ROW), order), title))

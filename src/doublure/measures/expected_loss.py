@@ -315,7 +315,7 @@ class Sampled(Protocol):
         """Return ``n`` synthetic records."""
 
 
-def of_understudy(
+def of_synthesizer(
     syn: Sampled, real: Any, rule: Rule, *, extractor: extractors.Extractor | None = None
 ) -> ExpectedLoss:
     """Estimate the expected privacy loss of a synthesizer's records. The result is internal.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 STUDENT_OF_REAL = "classifier of real images"
 """The space of an evaluation, when no other is asked for."""
 STUDENT_OF_ARTIFICIAL = "classifier of the synthetic images"
-"""The space that a rule of expected loss calls ``student``; each understudy has one of its own."""
+"""The space that a rule of expected loss calls ``student``; each synthesizer has one of its own."""
 
 _BATCH = 50
 _LITE0 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"

@@ -127,8 +127,8 @@ def test_series_are_crafted_whatever_the_encoder(method):
     """Statistics sees series as codes, a critic as numbers; of either, canaries are made."""
     plan = db.plan(db.Schema.parse(READINGS), method=method, epsilon=4.0, delta=1e-4, accountant="rdp")
     schema = plan.schema.resolve({})
-    understudy = Synthesizer(schema=schema, plan=plan, guarantee=plan.guarantee, generator=torch.nn.Identity())
-    crafted = WhiteBoxAccess(understudy, None).crafted(200, np.random.default_rng(0))
+    synthesizer = Synthesizer(schema=schema, plan=plan, guarantee=plan.guarantee, generator=torch.nn.Identity())
+    crafted = WhiteBoxAccess(synthesizer, None).crafted(200, np.random.default_rng(0))
     litres, valve = (crafted.channel(name) for name in ("litres", "valve"))
     assert set(np.unique(valve)) == {0, 1, 2, 3}
     assert np.nanmin(litres) < 1 < 9 < np.nanmax(litres)
