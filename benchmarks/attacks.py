@@ -40,7 +40,7 @@ from doublure.auditing import audit, audit_method
 from doublure.auditing.attack_report import AttackReport
 from doublure.auditing.worst_case import NEIGHBOURING_SETS
 from doublure.data.images import Images
-from doublure.measures.expected_loss import Rule, of_synthesizer
+from doublure.measures.expected_loss import EstimatorConfig, of_synthesizer
 from doublure.schema import Schema
 from real_images import FACE, faces, images_of
 from results import Case, finished, measure
@@ -202,7 +202,7 @@ def digits(noise: float | None, steps: int, seed: int) -> dict[str, Any]:
         run = fitted(Path(folder), schema, taught, seed, method="noisecritic", **asked)
         syn = db.load(run)
     lesson = syn.sample(10_000, seed=seed)
-    loss = of_synthesizer(syn, private, Rule(pairs=200, features="student", artificial=2000, seed=seed))
+    loss = of_synthesizer(syn, private, EstimatorConfig(pairs=200, features="student", artificial=2000, seed=seed))
     return {"mu": loss.mu, **inverted_digits(lesson, schema, (test, truth), own, seed)}
 
 

@@ -48,8 +48,8 @@ import bayesian_rows
 import doublure as db
 from doublure.cli.options import settings
 from doublure.data.images import Images
-from doublure.measures.expected_loss import Rule, of_synthesizer
-from doublure.measures.images.classifiers import STUDENTS, Student, learning_curve, predict
+from doublure.measures.expected_loss import EstimatorConfig, of_synthesizer
+from doublure.measures.images.classifiers import CLASSIFIERS, ClassifierName, learning_curve, predict
 from doublure.measures.images.feature_extractors import NAMES
 from doublure.schema import Schema
 from fits import kept
@@ -179,7 +179,7 @@ def losses(
     """Return the expected loss in each space of features; null where there is none."""
     found: dict[str, dict[str, Any]] = {}
     for name in options.expected_loss:
-        rule = Rule(pairs=options.pairs, features=name, seed=seed)
+        rule = EstimatorConfig(pairs=options.pairs, features=name, seed=seed)
         start = time.process_time()
         try:
             estimate = of_synthesizer(synthesizer, images, rule)
@@ -197,7 +197,7 @@ def table() -> None:
     for entry in finished("images"):
         data, method, epsilon, _, samples, tune, chosen, *loss = entry["cell"]
         cells.setdefault((data, method, epsilon, samples, tune, chosen, *loss), []).append(entry)
-    names = [student for student in STUDENTS if any(student in e["students"] for es in cells.values() for e in es)]
+    names = [student for student in CLASSIFIERS if any(student in e["students"] for es in cells.values() for e in es)]
     print("| data | method | ε | " + " | ".join(names) + " | fit, s | CPU s | MiB | images | seeds | settings |")
     print("|---|---|--:|" + "--:|" * len(names) + "--:|--:|--:|--:|--:|---|")
     for (data, method, epsilon, samples, tune, chosen, *_), entries in cells.items():
@@ -279,7 +279,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--samples", type=int, default=60_000)
     parser.add_argument("--private", type=int, default=None, help="only the first so many training images are private")
-    parser.add_argument("--students", nargs="+", choices=sorted(STUDENTS), default=list[Student](["cnn"]))
+    parser.add_argument("--students", nargs="+", choices=sorted(CLASSIFIERS), default=list[ClassifierName](["cnn"]))
     parser.add_argument("--expected-loss", nargs="*", choices=sorted(NAMES), default=[], metavar="FEATURES")
     parser.add_argument("--pairs", type=int, default=1000, help="real records that a loss is estimated from")
     told = "numbers of images for the first classifier, where its cell is not measured yet"

@@ -190,7 +190,7 @@ def test_a_table_goes_the_same_way(small, tmp_path):
     plan = db.plan(small.declared, method="noisecritic", **settings)
     syn = db.fit(small.frame(), plan, ledger=small.book(tmp_path), out=tmp_path / "run", seed=1)
     assert len(syn.sample(20, seed=1)) == 20
-    rule = expected_loss.Rule(pairs=100, features="rows", artificial=500)
+    rule = expected_loss.EstimatorConfig(pairs=100, features="rows", artificial=500)
     loss = expected_loss.of_synthesizer(syn, small.frame(), rule)
     for change in ({"pairs": 90}, {"features": "pixels"}, {"artificial": 5000}, {"seed": 4}):
         with pytest.raises(SettingError, match="otherwise than the plan says"):

@@ -16,8 +16,7 @@ from PIL import Image
 from doublure.data.images import Images
 from doublure.errors import SettingError
 from doublure.evaluate import inspect
-from doublure.measures.images import alterations
-from doublure.measures.images import fault_tests as suspicions
+from doublure.measures.images import alterations, fault_tests
 from doublure.measures.images.alterations import ALTERATIONS, alterations_of, altered
 from doublure.measures.images.fault_tests import Inspected, holm, p_beyond
 from doublure.report import page_of
@@ -220,7 +219,7 @@ def test_what_goes_beyond_the_usual_is_found_among_rough_runs(schema):
 def shown(*shares, fewer=False):
     """Return a sign that such shares of 2,000 images show, the inspected run's first."""
     masks = [np.arange(2_000) < 2_000 * share for share in shares]
-    return suspicions._Sign(clause="", meaning="", shown=masks, fewer=fewer)
+    return fault_tests._Evidence(clause="", meaning="", shown=masks, fewer=fewer)
 
 
 @pytest.mark.parametrize(
@@ -268,10 +267,10 @@ def test_a_difference_has_to_be_both_surprising_and_unusual(monkeypatch):
         ((0.14, 0.1, 0.1, 0.1), False, False),
     ):
         sign = shown(*shares)
-        monkeypatch.setattr(suspicions, "_flat", lambda sets, sign=sign: {"flat": sign})
+        monkeypatch.setattr(fault_tests, "_flat", lambda sets, sign=sign: {"flat": sign})
         for name in ("_altered", "_labelled", "_unlike", "_alike"):
-            monkeypatch.setattr(suspicions, name, lambda *_: {})
-        (judged,) = suspicions.suspicions(Inspected(lesson=one, inspected=one, right=(one,) * 3, labels=()), 0)
+            monkeypatch.setattr(fault_tests, name, lambda *_: {})
+        (judged,) = fault_tests.run_fault_tests(Inspected(training=one, inspected=one, right=(one,) * 3, labels=()), 0)
         assert (judged.p < 1e-3) == surprising
         assert judged.found == found
         assert judged.open == (surprising and not found)
@@ -280,10 +279,10 @@ def test_a_difference_has_to_be_both_surprising_and_unusual(monkeypatch):
 
 def test_who_taught_says_nothing_of_what_is_usual_where_two_others_do():
     masks = shown(0.3, 0.01, 0.2, 0.21, 0.19).shown
-    sign = suspicions._Sign(clause="", meaning="", shown=masks, learned=True)
+    sign = fault_tests._Evidence(clause="", meaning="", shown=masks, learned=True)
     assert sign.usual == pytest.approx(0.28, abs=0.01)
     assert shown(0.3, 0.01, 0.2, 0.21, 0.19).usual > 0.6
-    two = suspicions._Sign(clause="", meaning="", shown=masks[:3], learned=True)
+    two = fault_tests._Evidence(clause="", meaning="", shown=masks[:3], learned=True)
     assert two.usual == shown(0.3, 0.01, 0.2).usual == 1
 
 
@@ -481,19 +480,19 @@ def test_corrected_p_values_keep_their_order():
 
 def test_what_is_unlike_any_is_further_than_the_slow_way_says_is_usual():
     rng = np.random.default_rng(1)
-    lesson, inspected, reference = (
+    training, inspected, reference = (
         Images(images=rng.integers(low, 256, (n, 3, 3, 1), dtype=np.uint8)) for n, low in ((300, 0), (7, 100), (90, 0))
     )
-    codes = [np.zeros(len(each), dtype=np.int64) for each in (lesson, inspected, reference)]
-    inspected.images[0] = lesson.images[5]
+    codes = [np.zeros(len(each), dtype=np.int64) for each in (training, inspected, reference)]
+    inspected.images[0] = training.images[5]
     inspected.images[1] = 255
-    points = [each.images.reshape(len(each), -1) / 255 for each in (lesson, inspected, reference)]
+    points = [each.images.reshape(len(each), -1) / 255 for each in (training, inspected, reference)]
     far = [np.linalg.norm(each[:, None] - points[0][None], axis=2).min(1) for each in points[1:]]
     usual = np.quantile(far[1], 0.99)
     sets = Inspected(
-        lesson=(lesson, codes[0]), inspected=(inspected, codes[1]), right=((reference, codes[2]),), labels=()
+        training=(training, codes[0]), inspected=(inspected, codes[1]), right=((reference, codes[2]),), labels=()
     )
-    inspected_shown, reference_shown = suspicions._unlike(sets)["unlike"].shown
+    inspected_shown, reference_shown = fault_tests._unlike(sets)["unlike"].shown
     assert inspected_shown.tolist() == (far[0] > usual).tolist()
     assert reference_shown.tolist() == (far[1] > usual).tolist()
     assert inspected_shown[:2].tolist() == [False, True]
@@ -501,7 +500,7 @@ def test_what_is_unlike_any_is_further_than_the_slow_way_says_is_usual():
 
 def test_what_is_alike_is_nearer_than_the_slow_way_says_is_usual():
     rng = np.random.default_rng(2)
-    lesson, inspected, reference = (
+    training, inspected, reference = (
         Images(images=rng.integers(0, 256, (90, 3, 3, 1), dtype=np.uint8)) for _ in range(3)
     )
     inspected.images[:3] = inspected.images[3]
@@ -510,12 +509,15 @@ def test_what_is_alike_is_nearer_than_the_slow_way_says_is_usual():
     apart = [np.linalg.norm(each[:, None] - each[None], axis=2) + 1e9 * np.eye(90) for each in points]
     near = [each.min(1) for each in apart]
     usual = np.quantile(near[1], 0.01)
-    sets = Inspected(lesson=(lesson, codes), inspected=(inspected, codes), right=((reference, codes),), labels=())
-    inspected_shown, reference_shown = suspicions._alike(sets)["alike"].shown
+    sets = Inspected(training=(training, codes), inspected=(inspected, codes), right=((reference, codes),), labels=())
+    inspected_shown, reference_shown = fault_tests._alike(sets)["alike"].shown
     assert inspected_shown.tolist() == (near[0] <= usual).tolist()
     assert reference_shown.tolist() == (near[1] <= usual).tolist()
     assert inspected_shown[:4].all()
-    assert suspicions._alike(Inspected(lesson=(lesson, codes), inspected=(inspected, codes), right=(), labels=())) == {}
+    assert (
+        fault_tests._alike(Inspected(training=(training, codes), inspected=(inspected, codes), right=(), labels=()))
+        == {}
+    )
 
 
 def test_one_image_alone_can_be_inspected(schema, right):

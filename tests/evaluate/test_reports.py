@@ -158,7 +158,9 @@ def test_the_loss_of_an_empirical_synthesizer_is_estimated_as_its_plan_says(monk
         assert len(records) == len(real)  # all that the fit has seen, whatever is kept aside for tests
         assert (rule.pairs, rule.features, rule.artificial, rule.seed) == (40, "rows", 300, 5)
         assert named == {"extractor": None}
-        evaluate.report(synthesizer, real, rows=100, rule=evaluate.expected_loss.Rule(pairs=7, features="rows"))
+        evaluate.report(
+            synthesizer, real, rows=100, rule=evaluate.expected_loss.EstimatorConfig(pairs=7, features="rows")
+        )
         assert asked[1][0][2].pairs == 7
 
     # One that cannot be estimated is said: these rows are drawn from 500 with replacement, so that most have a twin.

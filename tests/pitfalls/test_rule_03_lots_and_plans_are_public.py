@@ -277,8 +277,8 @@ def test_a_plan_reads_no_data(lab, monkeypatch):
 def test_a_plan_that_looks_at_a_file_is_caught(lab, monkeypatch, tmp_path):
     data = tmp_path / "data.csv"
     data.write_text("age\n3\n")
-    look = f"open({str(data)!r}).close()\n    chosen = table.method(method)"
-    lab.plant(plans, "plan", ("chosen = table.method(method)", look))
+    series_statistics = f"open({str(data)!r}).close()\n    chosen = table.method(method)"
+    lab.plant(plans, "plan", ("chosen = table.method(method)", series_statistics))
     with lab.caught():
         check_a_plan_opens_nothing(lab, monkeypatch)
 

@@ -82,11 +82,11 @@ def curve(
     config: Config = None,
 ) -> Outcome:
     """Say how far so many labels get a student on real images, beside as many real ones. Internal."""
-    from doublure.measures.images.label_curve import label_curve, student_named
+    from doublure.measures.images.label_curve import classifier_named, label_curve
     from doublure.releasing.labelling import read_back
     from doublure.support.devices import use_threads
 
-    who = student_named(student)
+    who = classifier_named(student)
     if threads is not None:
         use_threads(threads)
     found = read_back(task, schema)

@@ -16,7 +16,7 @@ from doublure.data.opening import Given, Loaded, open_data
 from doublure.data.series import Series
 from doublure.errors import DataError, SettingError
 from doublure.evaluate.reports import ImageReport, Report, SeriesReport
-from doublure.measures.expected_loss import ExpectedLoss, Rule, of_synthesizer
+from doublure.measures.expected_loss import EstimatorConfig, ExpectedLoss, of_synthesizer
 from doublure.measures.images.evaluation import MOST_IMAGES, evaluate_images
 from doublure.measures.images.feature_extractors import Extractor, refuse_other_kinds
 from doublure.measures.series import MOST_SERIES, evaluate_series
@@ -81,7 +81,7 @@ def report(
     *,
     rows: int | None = None,
     seed: int = 0,
-    rule: Rule | None = None,
+    rule: EstimatorConfig | None = None,
     loss: bool = True,
     extractor: Extractor | None = None,
     progress: Progress | None = None,
@@ -170,16 +170,16 @@ def load_both(schema: ResolvedSchema, real: Given, holdout: Given | None) -> tup
     return train, kept
 
 
-def _planned(syn: AnySynthesizer) -> Rule | None:
+def _planned(syn: AnySynthesizer) -> EstimatorConfig | None:
     """Return the rule that an empirical plan fixed before any record was read."""
     if syn.guarantee.kind != "empirical":
         return None
     fixed = methods.method(syn.plan.method).estimation(syn.plan.settings)
-    return None if fixed is None else Rule(**dataclasses.asdict(fixed))
+    return None if fixed is None else EstimatorConfig(**dataclasses.asdict(fixed))
 
 
 def _expected_loss(
-    syn: AnySynthesizer, real: Any, rule: Rule | None, extractor: Extractor | None, progress: Progress
+    syn: AnySynthesizer, real: Any, rule: EstimatorConfig | None, extractor: Extractor | None, progress: Progress
 ) -> tuple[ExpectedLoss | None, str | None]:
     """Return the estimate, or why there is none."""
     if rule is None:

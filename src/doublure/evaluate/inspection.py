@@ -29,10 +29,10 @@ from doublure.measures.images.fault_tests import (
     MARGIN,
     ROUGH,
     USUAL,
+    FaultTest,
     Inspected,
-    Suspicion,
     roughness,
-    suspicions,
+    run_fault_tests,
 )
 from doublure.measures.images.feature_extractors import codes_of
 from doublure.measures.images.slices import Slice, slices
@@ -67,7 +67,7 @@ class Inspection(Document, Saved):
     against: tuple[About, ...] = ()
     images: int
     seed: int
-    suspicions: tuple[Suspicion, ...]
+    suspicions: tuple[FaultTest, ...]
     slices: tuple[Slice, ...]
     notes: tuple[str, ...]
     versions: Mapping[str, str]
@@ -75,7 +75,7 @@ class Inspection(Document, Saved):
     reference_sheets: tuple[bytes, ...] = Field(default=(), exclude=True, repr=False)
 
     @property
-    def found(self) -> tuple[Suspicion, ...]:
+    def found(self) -> tuple[FaultTest, ...]:
         """What stands out, the surest first."""
         standing = [entry for entry in self.suspicions if entry.found]
         return tuple(sorted(standing, key=lambda entry: (entry.p or 0.0, -entry.share)))
@@ -153,13 +153,13 @@ def inspect(
     listener.stage("draw synthetic images")
     first, *others = right or (syn,)
     drawn = first.sample(3 * images, seed=seed)
-    lesson, rest = drawn.take(slice(2 * images)), drawn.take(slice(2 * images, None))
+    training, rest = drawn.take(slice(2 * images)), drawn.take(slice(2 * images, None))
     inspected, of_right = rest, []
     if right:
         inspected = syn.sample(images, seed=seed + 1)
         of_right = [rest, *(other.sample(images, seed=seed + 2 + place) for place, other in enumerate(others))]
     sets = Inspected(
-        lesson=(lesson, codes_of(schema, lesson)),
+        training=(training, codes_of(schema, training)),
         inspected=(inspected, codes_of(schema, inspected)),
         right=tuple((each, codes_of(schema, each)) for each in of_right),
         labels=() if schema.label is None else tuple(str(value) for value in schema.label.domain),
@@ -169,9 +169,9 @@ def inspect(
         against=tuple(about(each) for each in right),
         images=images,
         seed=seed,
-        suspicions=suspicions(sets, seed, listener),
+        suspicions=run_fault_tests(sets, seed, listener),
         slices=slices(sets),
-        notes=_notes(len(right), len(lesson), labelled=schema.label is not None),
+        notes=_notes(len(right), len(training), labelled=schema.label is not None),
         versions=versions(),
         sheet=_sheet(inspected, schema, syn),
         reference_sheets=tuple(_sheet(each, schema, of) for each, of in zip(of_right, right, strict=True)),
@@ -202,7 +202,7 @@ def _sheet(images: Images, schema: ImageSchema, syn: AnySynthesizer) -> bytes:
     return png(contact_sheet(rows_of(examples(images, schema, _A_ROW), order), title))
 
 
-def _sentence(entry: Suspicion) -> str:
+def _sentence(entry: FaultTest) -> str:
     said = f"{percent(entry.share)} of the images {entry.clause}"
     if entry.p is None:
         return f"{said}."

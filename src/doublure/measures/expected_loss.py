@@ -53,7 +53,7 @@ _TRIALS_SHARE = 20  # one trial for so many pairs
 _RESAMPLES = 1000
 
 
-class Rule(Result):
+class EstimatorConfig(Result):
     """What is fixed before any result is seen.
 
     Attributes:
@@ -124,7 +124,7 @@ class ExpectedLoss(Result):
     @property
     def space(self) -> str:
         """In what distances were measured, in words."""
-        return extractors.STUDENT_OF_ARTIFICIAL if self.features == "student" else self.features
+        return extractors.CLASSIFIER_OF_SYNTHETIC if self.features == "student" else self.features
 
     @property
     def basis(self) -> str:
@@ -226,7 +226,7 @@ def choose_k(near: Neighbourhood, trials: Rows, wanted: float) -> tuple[int, boo
     return most, False
 
 
-def estimate(artificial: Floats, real: Floats, rule: Rule) -> ExpectedLoss:
+def estimate(artificial: Floats, real: Floats, rule: EstimatorConfig) -> ExpectedLoss:
     """Estimate the expected privacy loss.
 
     Args:
@@ -241,7 +241,7 @@ def estimate(artificial: Floats, real: Floats, rule: Rule) -> ExpectedLoss:
     return _of_drawn(artificial, real[_drawn(len(real), len(artificial), rule, rng)], rule, rng)
 
 
-def _drawn(real: int, artificial: int, rule: Rule, rng: np.random.Generator) -> Rows:
+def _drawn(real: int, artificial: int, rule: EstimatorConfig, rng: np.random.Generator) -> Rows:
     """Return the places of the real records that are looked at, in the order of their use.
 
     Raises:
@@ -254,7 +254,7 @@ def _drawn(real: int, artificial: int, rule: Rule, rng: np.random.Generator) -> 
     return rng.permutation(real)[: max(needed, artificial)]
 
 
-def _of_drawn(artificial: Floats, sample: Floats, rule: Rule, rng: np.random.Generator) -> ExpectedLoss:
+def _of_drawn(artificial: Floats, sample: Floats, rule: EstimatorConfig, rng: np.random.Generator) -> ExpectedLoss:
     most = max(1, int(_LARGEST_SHARE * len(artificial)))
     near = Neighbourhood(artificial, most)
     apart = divergence(sample, artificial, named="the real data")
@@ -266,7 +266,7 @@ def _of_drawn(artificial: Floats, sample: Floats, rule: Rule, rng: np.random.Gen
 
 def _summed_up(
     losses: Floats,
-    rule: Rule,
+    rule: EstimatorConfig,
     shape: Sequence[int],
     apart: float,
     chosen: tuple[int, bool],
@@ -316,7 +316,7 @@ class Sampled(Protocol):
 
 
 def of_synthesizer(
-    syn: Sampled, real: Any, rule: Rule, *, extractor: extractors.Extractor | None = None
+    syn: Sampled, real: Any, rule: EstimatorConfig, *, extractor: extractors.Extractor | None = None
 ) -> ExpectedLoss:
     """Estimate the expected privacy loss of a synthesizer's records. The result is internal.
 
@@ -338,8 +338,8 @@ def of_synthesizer(
         return estimate(drawn, of_table(coder, coder.read(real, "the real table")).values, rule)
     if extractor is None:
         # A classifier learns from other synthetic images than those that are measured: it would know these by heart.
-        lesson = syn.sample(rule.artificial, seed=rule.seed + 2)
-        extractor = extractors.named(rule.features, lesson, extractors.codes_of(syn.schema, lesson), rule.seed)
+        training = syn.sample(rule.artificial, seed=rule.seed + 2)
+        extractor = extractors.named(rule.features, training, extractors.codes_of(syn.schema, training), rule.seed)
     named, rng = rule.model_copy(update={"features": extractor.name}), np.random.default_rng(rule.seed)
     drawn = real.take(_drawn(len(real), len(artificial), rule, rng))  # a large extractor need not see the others
-    return _of_drawn(extractor.see(artificial), extractor.see(drawn), named, rng)
+    return _of_drawn(extractor.extract(artificial), extractor.extract(drawn), named, rng)

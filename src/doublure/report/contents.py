@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, Protocol, TypeAlias
 
 from doublure.attack.results import AttackResult, Claim
 from doublure.measures.images.evaluation import ImageEvaluation
-from doublure.measures.images.fault_tests import Suspicion
+from doublure.measures.images.fault_tests import FaultTest
 from doublure.measures.images.slices import Slice
 from doublure.measures.scores import SideBySide
 from doublure.measures.series import SeriesEvaluation
@@ -169,7 +169,7 @@ class Inspected(Protocol):
         """How many were looked at."""
 
     @property
-    def suspicions(self) -> Sequence[Suspicion]:
+    def suspicions(self) -> Sequence[FaultTest]:
         """Every way in which they can be wrong."""
 
     @property

@@ -11,7 +11,7 @@ import numpy as np
 
 from doublure.data.images import Images
 from doublure.encode.grids import Floats
-from doublure.measures.images.feature_extractors import STUDENT_OF_REAL, Extractor
+from doublure.measures.images.feature_extractors import CLASSIFIER_OF_REAL, Extractor
 from doublure.measures.scores import Score
 
 NEIGHBOURS = 3
@@ -43,7 +43,7 @@ def resemblance(
         n_classes: K.
     """
     roles = ("value", "baseline", "real")
-    features = {name: seen.see(each) for name, each in images.items()}
+    features = {name: seen.extract(each) for name, each in images.items()}
     far = {role: frechet_distance(features[role], features["test"]) for role in roles}
     both = {role: precision_and_recall(features[role][:MOST], features["test"][:MOST]) for role in roles}
     among = [(key, {role: pair[which] for role, pair in both.items()}) for which, key in enumerate(_AMONG)]
@@ -51,7 +51,7 @@ def resemblance(
     found = [Score(key="frechet", name=name, goal="low", range=low, meaning=_FAR, **far)]
     if chances is not None:
         sharp = {role: inception_score(chances(images[role])) for role in roles}
-        name, high = f"Inception score ({STUDENT_OF_REAL})", (1.0, float(n_classes))
+        name, high = f"Inception score ({CLASSIFIER_OF_REAL})", (1.0, float(n_classes))
         found.append(Score(key="inception_score", name=name, goal="near", range=high, meaning=_SHARP, **sharp))
     for key, figures in among:
         name = f"{key.capitalize()} ({seen.name})"

@@ -22,9 +22,17 @@ from doublure.measures.classification import Labels
 from doublure.measures.divergence import nearest
 from doublure.measures.evaluation import Evaluation
 from doublure.measures.holdout import seen_note, seen_warning, sides
-from doublure.measures.images.classifiers import EPOCHS, LEAST_STEPS, STUDENTS, USUAL, Student, predict, sight
+from doublure.measures.images.classifiers import (
+    CLASSIFIERS,
+    EPOCHS,
+    LEAST_STEPS,
+    USUAL,
+    ClassifierName,
+    image_classifier,
+    predict,
+)
 from doublure.measures.images.distribution_metrics import resemblance
-from doublure.measures.images.feature_extractors import STUDENT_OF_REAL, Extractor, codes_of, pixels
+from doublure.measures.images.feature_extractors import CLASSIFIER_OF_REAL, Extractor, codes_of, pixels
 from doublure.measures.scores import Score, distance_score, interval, rate_score
 from doublure.results import Verdict, percent, versions
 from doublure.schema.images import ImageSchema
@@ -40,10 +48,10 @@ _SLIGHT = 0.005
 _ROLES: tuple[Literal["value"], Literal["baseline"], Literal["real"]] = ("value", "baseline", "real")
 
 
-class StudentScore(Result):
+class ClassifierScore(Result):
     """One classifier: its accuracy on real test images after training on synthetic ones, beside other training sets."""
 
-    student: Student
+    student: ClassifierName
     name: str
     accuracy: Score
 
@@ -70,7 +78,7 @@ class ImageEvaluation(Evaluation):
         neighbours_sheet: Synthetic images, and the real one nearest to each. Private.
     """
 
-    students: tuple[StudentScore, ...]
+    students: tuple[ClassifierScore, ...]
     students_skipped: str | None
     classes: tuple[ClassShare, ...]
     pixels: tuple[Score, ...]
@@ -112,7 +120,7 @@ def evaluate_images(
     holdout: Images | None = None,
     *,
     unit: np.ndarray[Any, np.dtype[np.int64]] | None = None,
-    students: Sequence[Student] = USUAL,
+    students: Sequence[ClassifierName] = USUAL,
     extractor: Extractor | None = None,
     seed: int = 0,
     progress: Progress | None = None,
@@ -211,19 +219,19 @@ def _skipped(schema: ImageSchema, sets: _Sets) -> str | None:
 
 
 def _teach(
-    student: Student, sets: _Sets, lessons: Mapping[str, Labels], seed: int, progress: Progress, place: int
-) -> StudentScore:
+    student: ClassifierName, sets: _Sets, lessons: Mapping[str, Labels], seed: int, progress: Progress, place: int
+) -> ClassifierScore:
     test, truth = sets.images["test"].take(lessons["test"]), sets.classes["test"][lessons["test"]]
     right: dict[str, int] = {}
     for number, role in enumerate(_ROLES):
         progress.at(place * len(_ROLES) + number)
         rows = lessons[role]
-        lesson, classes = sets.images[role].take(rows), sets.classes[role][rows]
-        chances = predict(student, lesson, classes, test, len(sets.labels), seed)
+        training, classes = sets.images[role].take(rows), sets.classes[role][rows]
+        chances = predict(student, training, classes, test, len(sets.labels), seed)
         right[role] = int((chances.argmax(axis=1) == truth).sum())
-    meaning = f"Accuracy of a {STUDENTS[student]} on real test images."
-    accuracy = rate_score("accuracy", STUDENTS[student].capitalize(), right, len(truth), meaning)
-    return StudentScore(student=student, name=STUDENTS[student], accuracy=accuracy)
+    meaning = f"Accuracy of a {CLASSIFIERS[student]} on real test images."
+    accuracy = rate_score("accuracy", CLASSIFIERS[student].capitalize(), right, len(truth), meaning)
+    return ClassifierScore(student=student, name=CLASSIFIERS[student], accuracy=accuracy)
 
 
 # -- distances -------------------------------------------------------------------------------------------------------
@@ -284,8 +292,8 @@ def _resemblance(
     half = len(picked["real"]) // 2
     codes = sets.classes["real"][lessons["real"]]
     # One half is the training set, so that the other is as new to the classifier as all else that it sees.
-    own = sight(picked["real"].take(slice(half)), codes[:half], seed)
-    seen = extractor or Extractor(name=STUDENT_OF_REAL, see=own.features)
+    own = image_classifier(picked["real"].take(slice(half)), codes[:half], seed)
+    seen = extractor or Extractor(name=CLASSIFIER_OF_REAL, extract=own.features)
     others = picked | {"real": picked["real"].take(slice(half, None))}
     return resemblance(seen, others, own.chances, len(sets.labels))
 
@@ -302,10 +310,10 @@ def _neighbours(synthetic: Images, real: Images, schema: ImageSchema) -> bytes:
     """Draw synthetic images and below each the real one nearest to it by pixels (Triastcyn & Faltings 2018, §5)."""
     classes = 1 if schema.label is None else max(1, len(schema.label.domain))
     shown = examples(synthetic, schema, max(1, _BESIDE // classes)).take(slice(_BESIDE))
-    see = pixels().see
-    asked, found = see(shown), [(np.inf, 0)] * len(shown)
+    extract = pixels().extract
+    asked, found = extract(shown), [(np.inf, 0)] * len(shown)
     for first in range(0, len(real) if len(shown) else 0, MOST_IMAGES):
-        far, who = nearest(see(real.take(slice(first, first + MOST_IMAGES))), asked, 1)
+        far, who = nearest(extract(real.take(slice(first, first + MOST_IMAGES))), asked, 1)
         found = [
             min(best, new) for best, new in zip(found, zip(far[:, 0], first + who[:, 0], strict=True), strict=True)
         ]

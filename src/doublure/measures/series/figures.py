@@ -9,7 +9,7 @@ import numpy as np
 
 from doublure.encode.grids import Floats
 from doublure.measures.scores import Score
-from doublure.measures.series.statistics import Look, apart_by_step, correlation, furthest
+from doublure.measures.series.statistics import SeriesStatistics, correlation, ks_statistic, wasserstein_by_step
 from doublure.schema.series import SeriesSchema
 
 PLACES: Mapping[str, str] = {"value": "value", "baseline": "baseline", "real": "test"}
@@ -39,15 +39,15 @@ _NAMES = {
     "peak_step": "Time of the peak (KS)",
 }
 
-_Compare = Callable[[Look, Look, str], float | None]
+_Compare = Callable[[SeriesStatistics, SeriesStatistics, str], float | None]
 
 
-def distances(schema: SeriesSchema, looks: Mapping[str, Look]) -> tuple[Score, ...]:
+def distances(schema: SeriesSchema, statistics: Mapping[str, SeriesStatistics]) -> tuple[Score, ...]:
     """Return the distances, mean over channels.
 
     Args:
         schema: Channels and attributes.
-        looks: ``value``, ``baseline``, ``test``, and ``real``, with which each of them is compared.
+        statistics: ``value``, ``baseline``, ``test``, and ``real``, with which each of them is compared.
     """
     comparisons: dict[str, _Compare] = {
         "profile": lambda real, other, name: correlation(real.profiles[name], other.profiles[name]),
@@ -55,28 +55,28 @@ def distances(schema: SeriesSchema, looks: Mapping[str, Look]) -> tuple[Score, .
             [correlation(one, two) for one, two in zip(real.by_value[name], other.by_value[name], strict=True)]
         ),
         "apart": lambda real, other, name: average(
-            apart_by_step(real.series.channel(name), other.series.channel(name)).tolist()
+            wasserstein_by_step(real.series.channel(name), other.series.channel(name)).tolist()
         ),
-        "autocorrelation": lambda real, other, name: _gap(real.memories[name], other.memories[name]),
+        "autocorrelation": lambda real, other, name: _gap(real.autocorrelations[name], other.autocorrelations[name]),
         "spectrum": lambda real, other, name: float(np.abs(real.spectra[name] - other.spectra[name]).sum() / 2),
-        "values": lambda real, other, name: furthest(real.values[name], other.values[name]),
-        "level": lambda real, other, name: furthest(real.levels[name], other.levels[name]),
-        "peaks": lambda real, other, name: furthest(real.peaks[name], other.peaks[name]),
-        "peak_step": lambda real, other, name: furthest(real.peak_steps[name], other.peak_steps[name]),
+        "values": lambda real, other, name: ks_statistic(real.values[name], other.values[name]),
+        "level": lambda real, other, name: ks_statistic(real.levels[name], other.levels[name]),
+        "peaks": lambda real, other, name: ks_statistic(real.peaks[name], other.peaks[name]),
+        "peak_step": lambda real, other, name: ks_statistic(real.peak_steps[name], other.peak_steps[name]),
     }
     if not schema.attributes:
         del comparisons["profile_by_attribute"]
     scores = []
     for key, compare in comparisons.items():
         figures = {
-            role: average([compare(looks["real"], looks[place], name) for name in schema.channels])
+            role: average([compare(statistics["real"], statistics[place], name) for name in schema.channels])
             for role, place in PLACES.items()
         }
         high = key.startswith("profile")
         ends = (-1.0, 1.0) if high else (0.0, 2.0 if key == "autocorrelation" else 1.0)
         scores.append(scored(key, _NAMES[key], "high" if high else "low", ends, figures, _MEANT[key]))
     if any(schema.may_be_missing(name) for name in schema.channels):
-        missing = {role: looks[place].missing for role, place in PLACES.items()}
+        missing = {role: statistics[place].missing for role, place in PLACES.items()}
         scores.append(scored("missing", "Missing", "near", (0.0, 1.0), missing, "The share of steps without a value."))
     return tuple(scores)
 

@@ -38,18 +38,18 @@ def verdict(scores: Sequence[Score], *, kept_aside: bool) -> Verdict:
         lines.append(
             f"Within the values of attributes the correlation is {_said(by_value.value)} ({_said(by_value.real)})."
         )
-    apart = [f"{what} {_compared(found[key])}" for key, what in _DISTANCES.items()]
-    lines.append(f"Distances (in brackets: other real series, independent steps): {', '.join(apart)}.")
+    distances = [f"{what} {_compared(found[key])}" for key, what in _DISTANCES.items()]
+    lines.append(f"Distances (in brackets: other real series, independent steps): {', '.join(distances)}.")
     if told is not None:
         lines.append(
             f"Two-sample AUC against real series: {_compared(told)}. At 0.5 a classifier cannot distinguish them."
         )
-    foretold = found.get("predictive")
-    if foretold is not None and foretold.value is not None:
+    forecast = found.get("predictive")
+    if forecast is not None and forecast.value is not None:
         lines.append(
-            f"Trained on them, a model forecasts real series with {_said(foretold.value)} of a constant forecast’s "
-            f"error; trained on real series, {_said(foretold.real)}; on independent steps (baseline), "
-            f"{_said(foretold.baseline)}."
+            f"Trained on them, a model forecasts real series with {_said(forecast.value)} of a constant forecast’s "
+            f"error; trained on real series, {_said(forecast.real)}; on independent steps (baseline), "
+            f"{_said(forecast.baseline)}."
         )
     accuracy = found.get("accuracy")
     if accuracy is not None:
