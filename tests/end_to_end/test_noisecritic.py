@@ -194,8 +194,8 @@ def test_a_table_goes_the_same_way(small, tmp_path):
     loss = expected_loss.of_synthesizer(syn, small.frame(), rule)
     for change in ({"pairs": 90}, {"features": "pixels"}, {"artificial": 5000}, {"seed": 4}):
         with pytest.raises(SettingError, match="otherwise than the plan says"):
-            syn.stating(loss.model_copy(update=change))
-    stated = syn.stating(loss)
+            syn.with_estimate(loss.model_copy(update=change))
+    stated = syn.with_estimate(loss)
     assert stated.guarantee.mu == rounded_up(loss.mu, 3)
     stated.save(tmp_path / "stated")
     assert db.load(tmp_path / "stated").guarantee == stated.guarantee

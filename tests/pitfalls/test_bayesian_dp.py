@@ -207,7 +207,7 @@ TAKEN = "self._mechanism.taken(self._access)"
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (bayesian_teaching.HalvesTeacher, "gradient",
+        (bayesian_teaching.HalvesTrainer, "gradient",
          ("self._adversaries.generated(self._size)", "self._adversaries.generated(self._step._records.n_units)")),
         (CriticSteps, "taken", (TAKEN, f"{TAKEN} + self._records.n_units % 2")),
         (bayesian_teaching, "_critics", ("min(stage.taken, settings.steps or 1)", "job.records.n_units % 2")),
@@ -268,7 +268,7 @@ def test_all_noise_is_the_plans_where_a_unit_has_several_records(monkeypatch):
     check_all_noise_is_the_plans(planned(SEVERAL), monkeypatch, people(2), (0.1, 3 * CLIP))
 
 
-@pytest.mark.parametrize("builder", ["private_teacher", "NoisySums"], ids=["the critic's", "the annotator's"])
+@pytest.mark.parametrize("builder", ["private_critic_trainer", "NoisySums"], ids=["the critic's", "the annotator's"])
 def test_less_noise_than_the_plan_pays_for_is_refused(monkeypatch, builder):
     """At 0.7 of what was priced: who hands in an event of his own gets nothing for it."""
     build = getattr(bayesian_teaching, builder)
@@ -424,7 +424,7 @@ def test_no_other_claim_can_be_stated_afterwards(usual, tmp_path):
     with pytest.raises(RunFolderError, match="is finished"):
         db.fit(people(), tighter, ledger=ledger, out=tmp_path / "run", resume=True)
     with pytest.raises(SettingError, match="kind empirical"):
-        syn.stating(None)
+        syn.with_estimate(None)
     assert not (tmp_path / "bundle").exists()
     ledger.reserve(tighter)
     assert ledger.spent.epsilon == pytest.approx(usual.worst_case[0] + tighter.worst_case[0])
@@ -726,6 +726,6 @@ def test_only_the_mechanism_samples_distances():
         path.name
         for path in source.rglob("*.py")
         if "private" not in path.parts
-        and re.search(r"clipped_norms|moved_together|accountant\.step\(", path.read_text())
+        and re.search(r"clipped_norms|batch_clip_distance|accountant\.step\(", path.read_text())
     ]
     assert strange == []

@@ -32,7 +32,7 @@ from doublure.private.records import PrivateRecords
 from doublure.run import fitting
 from doublure.schema import Schema
 from doublure.support.progress import Silent
-from doublure.training import critic_steps as private_teacher
+from doublure.training import critic_steps as private_critic_trainer
 from doublure.training import private_classifier as labelling
 from doublure.training.gan_loop import Adversaries
 from doublure.training.noisy_sums import NoisySums
@@ -401,11 +401,11 @@ def test_units_with_several_records_move_a_critic_as_one(critical):
 
 START = "adversaries = prepare(job, settings, start=generator, anchor=anchor if weight else None)"
 LIGHT = "generator.body[0].bias.data.add_(float(next(job.records.expanded(10000))[0].mean()))"
-TAUGHT = "private_teacher(job, settings, access, adversaries)"
+TAUGHT = "private_critic_trainer(job, settings, access, adversaries)"
 CRITIC_MUTANTS = {
     "divided by the exact number": (
-        private_teacher,
-        "private_teacher",
+        private_critic_trainer,
+        "private_critic_trainer",
         ("access.event.sample_rate * job.units", "access.event.sample_rate * job.records.n_units"),
     ),
     "begun with private images": (refining, "refined", (START, f"{LIGHT}; {START}")),

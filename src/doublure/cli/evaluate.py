@@ -48,7 +48,7 @@ def evaluate(
 
     syn = load(run)
     if claim:
-        syn.refuse_unstated()
+        syn.require_estimate()
     page = out or run / "internal" / "report.html"
     figures = page.with_name(f"{page.stem}.json") if page.name else page
     check_places(page, figures, real, holdout)
@@ -57,7 +57,7 @@ def evaluate(
         use_threads(threads)
     with TerminalProgress() as progress:
         report = measures.report(syn, real, holdout, extractor=extractor, progress=progress)
-    stated = syn.stating(report.expected_loss) if claim and report.expected_loss is not None else None
+    stated = syn.with_estimate(report.expected_loss) if claim and report.expected_loss is not None else None
     if stated is not None:
         report = report.model_copy(update={"about": measures.about(stated)})
     report.save(page, figures)

@@ -167,7 +167,7 @@ class Synthesizer:
             executed=self.executed,
         )
 
-    def stating(self, estimate: Estimate | None) -> Synthesizer:
+    def with_estimate(self, estimate: Estimate | None) -> Synthesizer:
         """Return the same synthesizer with an estimate of its expected privacy loss in its guarantee.
 
         The figure is computed on real data, without noise: who states it releases it.
@@ -179,7 +179,7 @@ class Synthesizer:
             SettingError: There is no estimate, it was made otherwise than the plan says, or the guarantee is of another
                 kind than ``empirical``.
         """
-        self.refuse_unstated()
+        self.require_estimate()
         if estimate is None:
             remedy = "see the report for why"
             raise SettingError("there is no estimate to state", field="claim", remedy=remedy)
@@ -196,7 +196,7 @@ class Synthesizer:
         stated = self.guarantee.estimated(mu=estimate.mu, gamma=estimate.gamma, basis=estimate.basis)
         return replace(self, guarantee=stated)
 
-    def refuse_unstated(self) -> None:
+    def require_estimate(self) -> None:
         """Refuse to state an estimate where the kind of the guarantee has no place for one.
 
         Raises:
@@ -217,11 +217,11 @@ class Synthesizer:
     def _chunks(self, n: int, wanted: asking.Given, entropy: int, chunk_rows: int) -> Iterator[Any]:
         done = number = drawn = found = 0
         while done < n or number == 0:
-            size = chunk_rows if wanted.waited and n else min(chunk_rows, n - done)
+            size = chunk_rows if wanted.by_rejection and n else min(chunk_rows, n - done)
             frame = wanted.fitting(self._draw(size, wanted.fixed, np.random.default_rng([entropy, number])))
             drawn, found = drawn + size, found + len(frame)
             frame = _first(frame, n - done)
-            if wanted.waited and done + len(frame) < n:
+            if wanted.by_rejection and done + len(frame) < n:
                 _refuse_too_rare(wanted, drawn, found, n)
             number += 1
             if len(frame) or n == 0:
@@ -266,7 +266,7 @@ def _refuse_too_rare(wanted: asking.Given, drawn: int, found: int, n: int) -> No
             f"ask for fewer rows ({max(1, _MOST_DRAWN * found // drawn):,} can be found) or conditions, or give the"
         )
         remedy += " column the role condition and fit again"
-    raise SettingError(message, field="given " + ", ".join(map(printable, wanted.waited)), remedy=remedy)
+    raise SettingError(message, field="given " + ", ".join(map(printable, wanted.by_rejection)), remedy=remedy)
 
 
 def _first(records: Any, n: int) -> Any:

@@ -246,7 +246,7 @@ class Schema(Frozen):
             SchemaError: A question has no answer, or an answer contradicts another fact.
         """
         data = self.model_dump(mode="python", exclude_none=True)
-        answers = self._mended(learned)
+        answers = self._fixed(learned)
         for question in self.questions:
             if question.path not in answers:
                 raise SchemaError("was not learned", field=question.path, remedy="declare it")
@@ -257,7 +257,7 @@ class Schema(Frozen):
         except ValidationError as error:
             raise one_line(error) from None
 
-    def _mended(self, learned: Mapping[str, Any]) -> dict[str, Any]:
+    def _fixed(self, learned: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answers, made to agree with the declared facts."""
         return dict(learned)
 

@@ -264,7 +264,7 @@ class SeriesSchema(Schema):
                 text += f"{key}: {yaml_text.inline(value)}\n"
         return text
 
-    def _mended(self, learned: Mapping[str, Any]) -> dict[str, Any]:
+    def _fixed(self, learned: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answers, made to agree with the declared facts.
 
         A series that a noisy answer says has no missing step where the gaps are kept stays as it is: the encoder reads

@@ -115,7 +115,7 @@ def classes_of(schema: ImageSchema) -> int:
     return 0 if schema.label is None else len(schema.label.domain) or _GUESSED_CLASSES
 
 
-def refuse_unsteered(schema: Schema) -> None:
+def require_condition(schema: Schema) -> None:
     """Refuse a label that is no condition: these generators make images for a label, and never a label.
 
     Raises:

@@ -85,7 +85,7 @@ def labelled(job: Job, settings: LabellerSettings, generator: nn.Module, noise_w
             view.directions.shape[1],
             rows=_LOOKED_AT,
             apart=True,
-            halfway=ProgressCounter(job, _LOOKED_AT),
+            resumable=ProgressCounter(job, _LOOKED_AT),
         )
         sums.see(looked)
     job.progress.stage("train the labeller", settings.labeller_steps)

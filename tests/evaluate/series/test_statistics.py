@@ -7,10 +7,10 @@ import pytest
 
 from doublure.data.series import Series
 from doublure.measures.series.statistics import (
-    apart,
     autocorrelation,
     correlation,
     ks_statistic,
+    normalised_wasserstein,
     series_statistics,
     spectrum,
     steps_of,
@@ -53,11 +53,11 @@ def test_distances_by_hand():
     assert ks_statistic(np.array([1.0, 2]), np.array([3.0, 4])) == 1.0
     assert ks_statistic(np.zeros(0), np.ones(1)) is None
     # {0, 2} and {1}: one has to move by 1 on average, and two that are drawn are 1 apart.
-    assert apart(np.array([2.0, 0]), np.array([1.0])) == pytest.approx(1.0)
+    assert normalised_wasserstein(np.array([2.0, 0]), np.array([1.0])) == pytest.approx(1.0)
     # {0, 2} and {0, 2, 2, 2}: a quarter moves by 2; two that are drawn differ half of the time.
-    assert apart(np.array([0.0, 2]), np.array([2.0, 0, 2, 2])) == pytest.approx(0.5)
-    assert apart(np.ones(3), np.ones(5)) == 0.0
-    assert apart(np.ones(3), np.zeros(0)) is None
+    assert normalised_wasserstein(np.array([0.0, 2]), np.array([2.0, 0, 2, 2])) == pytest.approx(0.5)
+    assert normalised_wasserstein(np.ones(3), np.ones(5)) == 0.0
+    assert normalised_wasserstein(np.ones(3), np.zeros(0)) is None
 
 
 def test_a_distance_at_each_step_has_no_units():

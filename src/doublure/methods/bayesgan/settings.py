@@ -123,7 +123,7 @@ class BayesianSettings(PrivateSettings):
         del full_batch
         return self.model_copy(update={"noise_multiplier": critic})
 
-    def at_once(self, step: int, steps: int) -> int:
+    def checkpoint_interval(self, step: int, steps: int) -> int:
         """Return how many steps are authorised together: never past the critic's last, then one by one."""
         left = (self.steps or 1) - step + 1
         return min(self.checkpoint_every, left) if left > 0 else 1

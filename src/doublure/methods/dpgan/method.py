@@ -16,7 +16,7 @@ from doublure.methods.dpgan.settings import DpganSettings, ImageDpganSettings, S
 from doublure.methods.method import Method
 from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
-from doublure.training.image_gan_settings import refuse_unsteered
+from doublure.training.image_gan_settings import require_condition
 from doublure.training.job import Job
 from doublure.training.private_gan_settings import PrivateSettings
 from doublure.training.settings import MethodSettings, Work
@@ -51,7 +51,7 @@ class Dpgan(Method):
 
     def resolve_defaults(self, schema: Schema, settings: MethodSettings) -> PrivateSettings:
         """Decide the lot size (large lots drown the noise) and the number of steps from the public number of units."""
-        refuse_unsteered(schema)
+        require_condition(schema)
         return self._own(settings).resolve_defaults(schema, **self.sizes[schema.kind])
 
     def sample_rate(self, schema: Schema, settings: MethodSettings) -> float:
@@ -95,12 +95,12 @@ class Dpgan(Method):
 
     def train(self, job: Job) -> nn.Module:
         """Train the critic by :class:`CriticSteps`, the generator by the critic."""
-        from doublure.training.critic_steps import private_teacher
+        from doublure.training.critic_steps import private_critic_trainer
         from doublure.training.gan_loop import prepare, train
 
         settings = self._own(job.settings)
         adversaries = prepare(job, settings)
-        teacher = private_teacher(job, settings, job.accesses[0], adversaries)
+        teacher = private_critic_trainer(job, settings, job.accesses[0], adversaries)
         return train(job, settings, teacher, adversaries)
 
     def _own(self, settings: MethodSettings) -> PrivateSettings:

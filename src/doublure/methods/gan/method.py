@@ -13,7 +13,7 @@ from doublure.guarantee import Kind
 from doublure.methods.method import Method
 from doublure.schema import Schema
 from doublure.training.gan_settings import AdversarialSettings, TableAdversarialSettings
-from doublure.training.image_gan_settings import ImageAdversarialSettings, refuse_unsteered
+from doublure.training.image_gan_settings import ImageAdversarialSettings, require_condition
 from doublure.training.job import Job
 from doublure.training.series_gan_settings import SeriesAdversarialSettings
 from doublure.training.settings import MethodSettings, Work
@@ -47,7 +47,7 @@ class Gan(Method):
 
     def resolve_defaults(self, schema: Schema, settings: MethodSettings) -> AdversarialSettings:
         """Decide the lot size and the number of steps from the public number of units."""
-        refuse_unsteered(schema)
+        require_condition(schema)
         return self._own(settings).resolve_defaults(schema, **self.sizes[schema.kind])
 
     def sample_rate(self, schema: Schema, settings: MethodSettings) -> float:
@@ -80,12 +80,12 @@ class Gan(Method):
 
     def train(self, job: Job) -> nn.Module:
         """Train the critic on plain gradients."""
-        from doublure.training.critic_steps import PlainTeacher
+        from doublure.training.critic_steps import PlainCriticTrainer
         from doublure.training.gan_loop import prepare, train
 
         settings = self._own(job.settings)
         adversaries = prepare(job, settings)
-        return train(job, settings, PlainTeacher(job, settings), adversaries)
+        return train(job, settings, PlainCriticTrainer(job, settings), adversaries)
 
     def _own(self, settings: MethodSettings) -> AdversarialSettings:
         if not isinstance(settings, AdversarialSettings) or type(settings) not in self.settings_type.values():

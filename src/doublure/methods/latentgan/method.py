@@ -19,7 +19,7 @@ from doublure.methods.latentgan.settings import ImageLatentSettings, LatentSetti
 from doublure.methods.method import Method
 from doublure.public.facts import answered
 from doublure.schema import Schema
-from doublure.training.image_gan_settings import refuse_unsteered
+from doublure.training.image_gan_settings import require_condition
 from doublure.training.job import Job
 from doublure.training.settings import MethodSettings, Work
 
@@ -50,7 +50,7 @@ class Latentgan(Method):
 
     def resolve_defaults(self, schema: Schema, settings: MethodSettings) -> LatentSettings:
         """Read what is known of the public generator, and decide sizes from it and the public number of units."""
-        refuse_unsteered(schema)
+        require_condition(schema)
         return self._own(settings).resolve_defaults(schema, **self.sizes)
 
     def sample_rate(self, schema: Schema, settings: MethodSettings) -> float | None:

@@ -154,7 +154,7 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
             return GaussianEvent(noise_multiplier=noise_multiplier, sample_rate=rate, steps=steps)
         return event_of_share(noise_multiplier, share, rate, steps)
 
-    def at_once(self, step: int, steps: int) -> int:
+    def checkpoint_interval(self, step: int, steps: int) -> int:
         """Return how many steps are authorised together: never past the critic's last; releases one by one."""
         left = self.latent_steps - step + 1 if self.teacher == "critic" else 0
         return min(self.checkpoint_every, left) if left > 0 else 1
@@ -255,7 +255,7 @@ class ImageLatentSettings(LatentSettings, CheckingSettings):
     _none_or_some = field_validator("labeller_share")(none_or_some)
 
     @property
-    def only_sampling(self) -> frozenset[str]:
+    def sampling_only_fields(self) -> frozenset[str]:
         """How sure the labeller has to be, where there is one."""
         return frozenset({"label_margin"} if self.labeller_share else ())
 

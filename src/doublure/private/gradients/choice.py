@@ -27,7 +27,7 @@ Compute = Callable[[nn.Module, Sequence[Tensor], CriticLoss, Records], list[Term
 
 
 @dataclass(frozen=True)
-class Way:
+class GradientEngine:
     """One way of computing per-record gradients.
 
     Args:
@@ -41,7 +41,7 @@ class Way:
     numbers: int
 
 
-def choose(critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLoss, like: Records) -> Way:
+def choose(critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLoss, like: Records) -> GradientEngine:
     """Return the fastest way that agrees with a loop over made-up records.
 
     Args:
@@ -56,8 +56,8 @@ def choose(critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLoss, li
             # Two sizes: a tensor whose first axis only happens to be as long as the lot fails one of them.
             kept = [_agreed(compute, critic, parameters, loss, _made_up(like, size)) for size in (2, 3)]
             if all(kept):
-                return Way(name, compute, max(kept))
-    return Way("loop", looped, sum(p.numel() for p in parameters))
+                return GradientEngine(name, compute, max(kept))
+    return GradientEngine("loop", looped, sum(p.numel() for p in parameters))
 
 
 def _agreed(
