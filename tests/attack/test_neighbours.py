@@ -19,7 +19,7 @@ def test_copies_are_seen(make_world):
     rates = {rate.name: rate.value for rate in entry.rates}
     assert entry.value > 0.95
     assert rates["synthetic records that equal a training record"] == 1.0
-    assert rates["that equal another real record"] == 0.0
+    assert rates["synthetic records that equal another real record"] == 0.0
     assert rates["DCR to training records, median"] == 0.0
     assert entry.lower_bound is None
     assert not entry.alarm

@@ -60,11 +60,11 @@ def slowly(noise, wanted, tries=TRIES, margin=0.0):
         got |= dict(zip([row for row in left if row not in got], rest, strict=True))
         for row, drawer in got.items():
             others = [score for label, score in enumerate(scores[drawer]) if label != wanted[row]]
-            margin = scores[drawer][wanted[row]] - max(others)
+            lead = scores[drawer][wanted[row]] - max(others)
             if seen[drawer] == wanted[row]:
                 given[row] = (drawer, number)
-            if row not in best or margin > best[row][0]:
-                best[row] = (margin, (drawer, number))
+            if row not in best or lead > best[row][0]:
+                best[row] = (lead, (drawer, number))
         left = [row for row in left if row not in given]
     return [given.get(row, best[row][1]) for row in range(len(noise))], set(given)
 

@@ -91,7 +91,7 @@ def _equal(own: Floats, other: Floats) -> tuple[Rate, ...]:
     found = []
     for name, far in (
         ("synthetic records that equal a training record", own),
-        ("that equal another real record", other),
+        ("synthetic records that equal another real record", other),
     ):
         hits = int((far[:, 0] <= _EQUAL).sum())
         found.append(Rate(name=name, value=hits / len(far), interval=wilson(hits, len(far))))

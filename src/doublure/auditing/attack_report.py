@@ -60,9 +60,10 @@ class AttackReport(InternalReport, Saved):
             found = f"ε ≥ {shown:.2f}" if shown >= SHOWN else "no lower bound on ε"
             return f"No ε is claimed, so none can be refuted. {made} {several} {_show(made)} {found}."
         claim = f"the claim of ε = {self.claim.epsilon:g}"
-        if made == 1:
-            return f"1 attack was made and does not contradict {claim}; the lower bound is ε ≥ {shown:.2f}."
-        return f"{made} attacks were made and none contradicts {claim}; the highest lower bound is ε ≥ {shown:.2f}."
+        said = f"1 attack was made and does not contradict {claim}"
+        if made > 1:
+            said = f"{made} attacks were made and none contradicts {claim}"
+        return f"{said}: ε ≥ {shown:.2f} is shown." if shown >= SHOWN else f"{said}: no lower bound on ε is shown."
 
     def _warnings(self) -> tuple[str, ...]:
         found = [f"{entry.story.name}: shows more than is claimed. Do not release; report it." for entry in self.alarms]

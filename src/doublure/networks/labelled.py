@@ -71,7 +71,7 @@ class LabelledGenerator(nn.Module):
             scores = self.labeller(drawn) + self._margin * asked
             seen = scores.argmax(dim=1)
             assigned = _assigned(own, seen)
-            drawn, margin, agreed = drawn[assigned], _margin(scores[assigned], own), seen[assigned] == own
+            drawn, margin, agreed = drawn[assigned], _score_margin(scores[assigned], own), seen[assigned] == own
             if not start:
                 images, best = drawn, margin
             better = agreed | (margin > best[left])
@@ -82,7 +82,7 @@ class LabelledGenerator(nn.Module):
         return images
 
 
-def _margin(scores: Tensor, wanted: Tensor) -> Tensor:
+def _score_margin(scores: Tensor, wanted: Tensor) -> Tensor:
     """Return by how much each image's score for its label passes the best of the others ``(B,)``."""
     own = scores.gather(1, wanted[:, None]).squeeze(1)
     others = scores.scatter(1, wanted[:, None], -torch.inf).amax(dim=1)

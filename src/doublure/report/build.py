@@ -70,7 +70,6 @@ def table_context(report: EvaluatedTable) -> dict[str, Any]:
     table = report.table
     least = ("independent columns", "independent columns")
     return _context_of(report, table, table.scores, "rows", least) | {
-        "title": "How good is the synthetic table?",
         "utility": _utility(table),
         "utility_skipped": table.utility_skipped,
         "groups": _groups(table),

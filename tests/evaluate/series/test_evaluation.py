@@ -56,7 +56,7 @@ def test_students_and_neighbours_tell_good_series_from_independent_steps(evaluat
     near = scores["nearest"]
     assert abs(near.value - near.real) < 0.1 * near.real
     assert near.baseline > 2 * near.real
-    assert any("area under ROC" in line for line in evaluation.verdict.lines)
+    assert any("Two-sample AUC" in line for line in evaluation.verdict.lines)
 
 
 def test_each_fault_shows_in_its_own_figure(schema, waves, evaluation):

@@ -17,7 +17,7 @@ from doublure.encode.columns import Floats
 
 THREAT_MODEL = ThreatModel(
     attack="domias",
-    name="Density beyond what is explained",
+    name="Density ratio (DOMIAS)",
     family="membership",
     holds=("the released records", "other real records of the same kind", "the targets"),
     does="Estimates how dense synthetic and other real records are around each target, and takes the ratio.",
