@@ -211,5 +211,5 @@ class ImageBayesganSettings(ImageDpganSettings, BayesianSettings, LabellerSettin
             raise SettingError("leaves nobody to say what an image shows", field="annotator", remedy=remedy)
         if own.annotator and not labelled:
             remedy = "declare a label with the role condition, or leave annotator out"
-            raise SchemaError("gives an annotator fewer than two classes", field=LABEL, remedy=remedy)
+            raise SchemaError("lacks the role condition, which an annotator needs", field=LABEL, remedy=remedy)
         return own.model_copy(update={"annotator": labelled if own.annotator is None else own.annotator})

@@ -279,7 +279,7 @@ class ImageLatentSettings(LatentSettings, CheckingSettings):
         labelled = bool(schema.with_role("condition"))
         if self.labeller_share and not labelled:
             remedy = "declare a label with the role condition, or set labeller_share=0"
-            raise SchemaError("gives a labeller fewer than two classes", field=LABEL, remedy=remedy)
+            raise SchemaError("lacks the role condition, which a labeller needs", field=LABEL, remedy=remedy)
         usual = _LABELLER if labelled else 0.0
         share = usual if self.labeller_share is None else self.labeller_share
         own = super().resolve_defaults(schema, **sizes)
