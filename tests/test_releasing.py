@@ -19,6 +19,7 @@ from doublure.errors import DoublureError, GateFailed, InputError, LedgerError, 
 from doublure.guarantee import Kind
 from doublure.releasing import bundle as releasing
 from doublure.releasing.bundle import verify
+from doublure.schema.kinds import KINDS
 from doublure.support import files
 
 BUNDLE = {"data.csv", "data.parquet", "card.json", "card.html", "dictionary.json"}
@@ -122,7 +123,7 @@ def test_no_card_says_more_than_is_known(released, small, tmp_path):
         assert ("No guarantee covers anybody" in text) == (not covered)
     for kind in get_args(Kind):
         assert ("The guarantee covers" in releasing._UNIT_LIMIT[kind]) == (kind in ("dp", "bayesian-dp"))
-    assert not any("none " in line for limits in releasing._FIRST_LIMITS.values() for line in limits)
+    assert not any("none " in line for kind in KINDS.values() for line in kind.limits)
 
 
 def test_neither_nan_nor_infinity_nor_a_path_of_this_machine_is_on_the_card(released, tmp_path):

@@ -14,6 +14,7 @@ import doublure as db
 from doublure.errors import SettingError
 from doublure.run import synthesizer
 from doublure.schema.columns import label
+from doublure.schema.kinds import KINDS
 
 
 @pytest.fixture(scope="module")
@@ -231,13 +232,13 @@ def test_a_million_rows_are_drawn_one_chunk_at_a_time(syn, monkeypatch):
     stream = syn.sample_chunks(1_000_000, seed=1)
     assert asked == []
     for number, _ in enumerate(itertools.islice(stream, 3)):
-        assert asked == [synthesizer.CHUNK_ROWS] * (number + 1)
-    assert synthesizer.CHUNK_ROWS <= 100_000
+        assert asked == [KINDS["table"].chunk] * (number + 1)
+    assert KINDS["table"].chunk <= 100_000
 
 
 def test_whole_and_in_chunks_are_the_same_rows(syn):
-    whole = syn.sample(synthesizer.CHUNK_ROWS + 5, seed=5)
-    assert pd.concat(syn.sample_chunks(synthesizer.CHUNK_ROWS + 5, seed=5), ignore_index=True).equals(whole)
+    whole = syn.sample(KINDS["table"].chunk + 5, seed=5)
+    assert pd.concat(syn.sample_chunks(KINDS["table"].chunk + 5, seed=5), ignore_index=True).equals(whole)
 
 
 def test_no_chunk_is_no_size(syn):

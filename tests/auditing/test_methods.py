@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from doublure import public
-from doublure.attack.attack_data import taken
 from doublure.auditing import audit_method
 from doublure.auditing import worst_case as methods
 from doublure.auditing.worst_case import NEIGHBOURING_SETS
+from doublure.data.records import taken
 from doublure.errors import SettingError
 from doublure.private import whole_noise
 from doublure.private.noise import Drawn

@@ -40,7 +40,6 @@ def private():
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     monkeypatch.setattr("doublure.measures.images.classifiers.EPOCHS", 1)
-    monkeypatch.setattr("doublure.evaluate.evaluation.MOST_IMAGES", 100)
 
 
 def fitted(folder, private, doublure, **more):

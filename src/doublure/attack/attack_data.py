@@ -13,11 +13,13 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from doublure.attack.results import Claim
+from doublure.data.records import taken
 from doublure.encode.columns import Floats
 from doublure.errors import DataError
 from doublure.measures.divergence import nearest
 from doublure.measures.embedding import Points, points_of
 from doublure.schema import ResolvedSchema
+from doublure.schema.images import ImageSchema
 from doublure.support.progress import Progress, Silent
 
 MOST_TARGETS = 10_000
@@ -98,12 +100,12 @@ class AttackData:
     Attributes:
         schema: Every fact known.
         claim: What was claimed.
-        taught: All records that the fit has seen, at most ``MOST_TARGETS``: to train a classifier on real records.
+        fitted: All records that the fit has seen, at most ``MOST_TARGETS``: to train a classifier on real records.
         seen: Targets that the fit has seen: as many of those as ``unseen`` holds.
         unseen: Records of the same kind that it never saw; the attacker is to tell both apart.
         reference: Other records that it never saw, which the attacker holds.
         sample: A number and a seed to synthetic records.
-        white: Internals, for attacks that look inside.
+        white_box: Internals, for attacks that look inside.
         refit: Fits again, for attacks that do.
         crafted: Makes records drawn uniformly over what the schema allows, for attacks that plant some.
         seed: Fixes every random choice.
@@ -124,6 +126,11 @@ class AttackData:
     seed: int = 0
     shadows: int = 16
     progress: Progress = field(default_factory=Silent)
+
+    @property
+    def labelled_images(self) -> ImageSchema | None:
+        """The schema where it is one of images with labels, which classifiers of images learn."""
+        return self.schema if isinstance(self.schema, ImageSchema) and self.schema.label is not None else None
 
     @cached_property
     def released(self) -> Any:
@@ -207,18 +214,6 @@ def attack_data_of(
         seed=seed,
         **more,
     )
-
-
-def taken(content: Any, rows: Units) -> Any:
-    """Return some records of a frame, of images or of series."""
-    return content.iloc[rows].reset_index(drop=True) if hasattr(content, "iloc") else content.take(rows)
-
-
-def joined(*parts: Any) -> Any:
-    """Return several sets of records as one."""
-    import pandas as pd
-
-    return pd.concat(parts, ignore_index=True) if hasattr(parts[0], "iloc") else parts[0].joined(parts)
 
 
 def _records(schema: ResolvedSchema, content: Any, unit: Units, rows: Units, what: str) -> RealRecords:

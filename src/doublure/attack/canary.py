@@ -11,9 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from doublure.attack import bounds
-from doublure.attack.attack_data import AttackData, Fitted, joined
+from doublure.attack.attack_data import AttackData, Fitted
 from doublure.attack.results import ABSENCE, LOWER_BOUND, AttackResult, Rate, ThreatModel, skipped
 from doublure.attack.roc import clopper_pearson
+from doublure.data.records import joined
 from doublure.encode.columns import Floats
 from doublure.measures.divergence import nearest
 from doublure.measures.embedding import points_of
@@ -47,7 +48,7 @@ def attack(data: AttackData) -> AttackResult:
     inside = rng.random(count) < 0.5
     data.progress.stage("fit with canaries")
     drawn = canaries.loc[inside] if hasattr(canaries, "loc") else canaries.take(np.flatnonzero(inside))
-    fitted = data.refit(joined(data.seen.content, drawn), data.seed + 501)
+    fitted = data.refit(joined([data.seen.content, drawn]), data.seed + 501)
     scores = score(data, fitted, canaries, rng)
     return canary_result(data, scores, inside)
 

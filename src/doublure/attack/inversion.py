@@ -81,8 +81,8 @@ class Identity:
 
 def attack(data: AttackData) -> AttackResult:
     """Attack classifiers by inversion."""
-    schema = data.schema
-    if not isinstance(schema, ImageSchema) or schema.label is None:
+    schema = data.labelled_images
+    if schema is None:
         return skipped(THREAT_MODEL, data.claim, "only a classifier of labelled images can be inverted")
     if len(np.unique(codes_of(schema, data.reference.content))) < 2:
         return skipped(
@@ -176,9 +176,7 @@ def identity_of(data: AttackData) -> Identity:
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
 
-    schema = data.schema
-    if not isinstance(schema, ImageSchema) or schema.label is None:
-        raise TypeError("identity is a label")
+    schema = ImageSchema.of(data.schema)
     own, codes = _pixels(data.reference.content), codes_of(schema, data.reference.content)
     components = min(_COMPONENTS, len(own) - 1, own.shape[1])
     model = make_pipeline(PCA(components, whiten=True, random_state=0), LogisticRegression(max_iter=2000, C=10.0))

@@ -142,11 +142,11 @@ def _shades(places: Floats, told: np.ndarray[Any, Any]) -> Units:
 
 
 _BOOLEAN = {"type": "boolean", "missing": False}
-NEIGHBOURING_SETS: Mapping[str, NeighbouringSets] = {
-    "table": NeighbouringSets(
+_NEIGHBOURING_SETS = (
+    NeighbouringSets(
         schema=_schema(kind="table", columns=dict.fromkeys(_COLUMNS, _BOOLEAN)), records=_rows, cells=_of_rows
     ),
-    "images": NeighbouringSets(
+    NeighbouringSets(
         schema=_schema(
             kind="images",
             images={"shape": [_SIDE, _SIDE, 1]},
@@ -155,7 +155,7 @@ NEIGHBOURING_SETS: Mapping[str, NeighbouringSets] = {
         records=_images,
         cells=_of_images,
     ),
-    "series": NeighbouringSets(
+    NeighbouringSets(
         schema=_schema(
             kind="series",
             series={"time": "t", "length": _LENGTH, "step": "1h", "timezone": "UTC", "gaps": "drop"},
@@ -165,5 +165,6 @@ NEIGHBOURING_SETS: Mapping[str, NeighbouringSets] = {
         records=_series,
         cells=_of_series,
     ),
-}
-"""Kind of data to its worlds."""
+)
+NEIGHBOURING_SETS: Mapping[str, NeighbouringSets] = {sets.schema.kind: sets for sets in _NEIGHBOURING_SETS}
+"""Kind of data to its neighbouring sets."""

@@ -36,7 +36,7 @@ def release(
     """Write a bundle to publish: data, card and dictionary."""
     from doublure.releasing.bundle import release as write
     from doublure.run.loading import load
-    from doublure.schema.kinds import RECORDS
+    from doublure.schema.kinds import KINDS
 
     wanted = [form.strip() for word in formats or () for form in word.split(",") if form.strip()]
     syn = load(run).sampling_with(**settings(sampling))
@@ -53,7 +53,7 @@ def release(
             contact=contact,
             progress=progress,
         )
-    records = RECORDS[syn.schema.kind]
+    records = KINDS[syn.schema.kind].records
     sentence = card["guarantee"]["sentence"]
     text = f"Wrote {out} with {rows} synthetic {records}.\n{sentence}"
     if syn.guarantee.kind == "none":

@@ -44,8 +44,7 @@ def draft(
     made = drafted(data, codebook, kind)
     text, left = made.to_yaml().encode(), made.schema.undeclared
     write_atomic(out, lambda file: file.write(text))
-    what = "images" if made.schema.kind == "images" else f"{len(made.schema.columns)} columns"
-    done = f"Wrote {out}: {what}, {len(left)} facts still undeclared."
+    done = f"Wrote {out}: {made.schema.summary}, {len(left)} facts still undeclared."
     advice = f"\nNext: doublure schema check {out}" if left else ""
     found = {"path": str(out), "columns": len(made.schema.columns), "undeclared": list(left)}
     return Outcome(data=found, text=done + advice)

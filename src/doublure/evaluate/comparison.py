@@ -7,19 +7,18 @@ from typing import ClassVar, Literal
 
 from doublure.data.opening import Given
 from doublure.errors import SettingError
-from doublure.evaluate.evaluation import AnySynthesizer, report
+from doublure.evaluate.evaluation import report
 from doublure.guarantee import figure
 from doublure.intervals import Result
 from doublure.measures.holdout import seen_warning
 from doublure.measures.scores import Score, SideBySide
 from doublure.report.files import Saved
 from doublure.results import INTERNAL, Document
-from doublure.schema.kinds import RECORDS
+from doublure.run.synthesizer import Synthesizer
+from doublure.schema.kinds import KINDS
 from doublure.support.progress import Progress
 
 UNLIKE = "These claims differ: a run that spends more should be better. Compare methods at the same ε, δ and unit."
-
-_LEAST = {"table": "independent columns", "images": "class means", "series": "independent steps"}
 
 
 class Contender(Result):
@@ -141,7 +140,7 @@ class Comparison(Document, Saved):
 
 
 def compare(
-    synthesizers: Mapping[str, AnySynthesizer],
+    synthesizers: Mapping[str, Synthesizer],
     real: Given,
     holdout: Given | None = None,
     *,
@@ -182,9 +181,9 @@ def compare(
                 scores=report(synthesizer, real, holdout, seed=seed, loss=False, progress=progress).scores,
             )
         )
-    kind = next(iter(synthesizers.values())).schema.kind
+    kind = KINDS[next(iter(synthesizers.values())).schema.kind]
     return Comparison(
-        records=RECORDS[kind], least=_LEAST[kind], kept_aside=holdout is not None, contenders=tuple(contenders)
+        records=kind.records, least=kind.least, kept_aside=holdout is not None, contenders=tuple(contenders)
     )
 
 

@@ -22,7 +22,7 @@ from pydantic import Field
 from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
 from doublure.errors import SettingError, printable
-from doublure.evaluate.evaluation import AnySynthesizer, about
+from doublure.evaluate.evaluation import about
 from doublure.measures.images.fault_tests import (
     LABEL,
     LEVEL,
@@ -38,6 +38,7 @@ from doublure.measures.images.feature_extractors import codes_of
 from doublure.measures.images.slices import Slice, slices
 from doublure.report.files import Saved
 from doublure.results import About, Document, Verdict, p_value, percent, versions
+from doublure.run.synthesizer import Synthesizer
 from doublure.schema.images import ImageSchema
 from doublure.support.progress import Progress, Silent
 
@@ -124,8 +125,8 @@ class Inspection(Document, Saved):
 
 
 def inspect(
-    syn: AnySynthesizer,
-    against: AnySynthesizer | Sequence[AnySynthesizer] | None = None,
+    syn: Synthesizer,
+    against: Synthesizer | Sequence[Synthesizer] | None = None,
     *,
     images: int = LOOKED_AT,
     seed: int = 0,
@@ -178,16 +179,17 @@ def inspect(
     )
 
 
-def _schema_of(syn: AnySynthesizer, right: Sequence[AnySynthesizer]) -> ImageSchema:
-    schema = syn.schema
-    if not isinstance(schema, ImageSchema):
-        remedy = "compare runs with `doublure compare`, or evaluate the run"
-        raise SettingError(f"is of kind {schema.kind}; images can be inspected", field="run", remedy=remedy)
-    for place, other in enumerate((getattr(each, "schema", None) for each in right), start=1):
-        if not isinstance(other, ImageSchema) or (other.shape, _classes(other)) != (schema.shape, _classes(schema)):
-            which = f"number {place} " if len(right) > 1 else ""
-            remedy = "name runs with images of the same shape and labels"
-            raise SettingError(f"{which}makes other images than the inspected run", field="against", remedy=remedy)
+def _schema_of(syn: Synthesizer, right: Sequence[Synthesizer]) -> ImageSchema:
+    remedy = "compare runs with `doublure compare`, or evaluate the run"
+    wrong = SettingError(f"is of kind {syn.schema.kind}; images can be inspected", field="run", remedy=remedy)
+    schema = ImageSchema.of(syn.schema, wrong)
+    for place, found in enumerate((getattr(each, "schema", None) for each in right), start=1):
+        which = f"number {place} " if len(right) > 1 else ""
+        remedy = "name runs with images of the same shape and labels"
+        wrong = SettingError(f"{which}makes other images than the inspected run", field="against", remedy=remedy)
+        other = ImageSchema.of(found, wrong)
+        if (other.shape, _classes(other)) != (schema.shape, _classes(schema)):
+            raise wrong
     return schema
 
 
@@ -196,7 +198,7 @@ def _classes(schema: ImageSchema) -> Sequence[object] | None:
     return None if schema.label is None else schema.label.domain
 
 
-def _sheet(images: Images, schema: ImageSchema, syn: AnySynthesizer) -> bytes:
+def _sheet(images: Images, schema: ImageSchema, syn: Synthesizer) -> bytes:
     order = _classes(schema) or ()
     title = f"Synthetic images made by {syn.plan.method}"
     return png(contact_sheet(rows_of(examples(images, schema, _A_ROW), order), title))

@@ -332,14 +332,16 @@ def of_synthesizer(
         SettingError: The extractor is not here.
     """
     artificial = syn.sample(rule.artificial, seed=rule.seed + 1)
-    if not isinstance(syn.schema, ImageSchema):
+    if syn.schema.only_columns:
         coder = Coder(schema=syn.schema)
         drawn = of_table(coder, coder.read(artificial, "the synthetic table")).values
         return estimate(drawn, of_table(coder, coder.read(real, "the real table")).values, rule)
+    wrong = SettingError("is estimated of tables and images", field="expected loss", remedy="leave it out")
+    schema = ImageSchema.of(syn.schema, wrong)
     if extractor is None:
         # A classifier learns from other synthetic images than those that are measured: it would know these by heart.
         training = syn.sample(rule.artificial, seed=rule.seed + 2)
-        extractor = extractors.named(rule.features, training, extractors.codes_of(syn.schema, training), rule.seed)
+        extractor = extractors.named(rule.features, training, extractors.codes_of(schema, training), rule.seed)
     named, rng = rule.model_copy(update={"features": extractor.name}), np.random.default_rng(rule.seed)
     drawn = real.take(_drawn(len(real), len(artificial), rule, rng))  # a large extractor need not see the others
     return _of_drawn(extractor.extract(artificial), extractor.extract(drawn), named, rng)

@@ -62,7 +62,8 @@ def _reassembled(data: Mapping[str, Any], name: str) -> PlanContents:
         prices = [access["epsilon"] for access in data["touches"]]
         touches = tuple(replace(access, epsilon=price) for access, price in zip(made.touches, prices, strict=True))
         estimates = {key: data[key] for key in ("memory_bytes", "seconds_estimate")}
-        chose = () if budget.epsilon is None else (choice.sentence(schema, budget.epsilon),)
+        epsilon = budget.epsilon if schema.kind in choice.CHOICES else None
+        chose = () if epsilon is None else (choice.sentence(schema, epsilon),)
         said = tuple(sentence for sentence in chose if sentence in list(data["warnings"]))
         if FLOATING in data["guarantee"].get("excluded", ()):  # a plan of 0.1.0 claims less, and goes on doing so
             made = replace(made, guarantee=_before_exact_sums(made.guarantee, data["guarantee"].get("noise_source")))

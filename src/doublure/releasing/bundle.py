@@ -26,13 +26,11 @@ from doublure.ledger.chain import canonical
 from doublure.ledger.request import facts
 from doublure.private.executed import Executed, as_priced
 from doublure.releasing.verifying import CARD, VERSION, claims_sha256, verify
-from doublure.releasing.writing import FORMS, write_sample
+from doublure.releasing.writing import WRITERS, write_sample
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema import ResolvedSchema
 from doublure.schema.columns import label
-from doublure.schema.images import ImageSchema
-from doublure.schema.kinds import RECORDS
-from doublure.schema.series import SeriesSchema
+from doublure.schema.kinds import KINDS
 from doublure.support import files, seeding
 from doublure.support.progress import Progress
 from doublure.support.tensors import sha256_of
@@ -41,20 +39,6 @@ _PAGE, _DICTIONARY = "card.html", "dictionary.json"
 _REVIEW_YEARS = 2
 _DEFUSED = "text and column names that a spreadsheet would run as a formula have an apostrophe (') before them"
 _EDITED = "the run folder was edited; fit again"
-_FIRST_LIMITS = {
-    "table": (
-        "Every row is synthetic; one may still equal a real one.",
-        "Rare combinations and small groups are approximated worst; check them before relying on them.",
-    ),
-    "images": (
-        "Every image is synthetic; one may still look like a real one.",
-        "Rare classes and unusual images are approximated worst; check them before relying on them.",
-    ),
-    "series": (
-        "Every series is synthetic; one may still look like a real one. None belongs to a day of the calendar.",
-        "Peaks, rare attributes and what happens seldom are approximated worst; check them before relying on them.",
-    ),
-}
 _ERROR_LIMIT = "Figures computed from this data carry the error of the generator besides that of sampling."
 _COVERAGE_LIMIT = (
     "The guarantee covers what the unit's records add to the release, not what is known about a group from elsewhere."
@@ -106,7 +90,7 @@ def release(
     fault = known_fault(syn.run.get("doublure_version"), syn.plan.to_json())
     if fault is not None:
         raise RunFolderError(fault, field=syn.plan.method, remedy=REMEDY)
-    rows, forms = _check_arguments(asked, n, formats, FORMS[syn.schema.kind])
+    rows, forms = _check_arguments(asked, n, formats, WRITERS[syn.schema.kind].forms)
     if not syn.plan.may_claim(syn.guarantee):
         raise RunFolderError("is not what the plan gives", field="guarantee", remedy="release what load returns")
     executed = _executed(syn)
@@ -122,7 +106,9 @@ def release(
         card = _card(syn, listed, executed, book.dataset, title, contact)
         recorded = {file["path"]: file["sha256"] for file in listed} | {CARD: claims_sha256(card)}
         card["ledger"] = book.record_release(reservation, recorded, syn.guarantee.kind).to_json()
-        _write_card(staging, card, _sheet(syn, rows, entropy), RECORDS[syn.schema.kind])
+        sheet = WRITERS[syn.schema.kind].sheet
+        shown = None if sheet is None else sheet(syn, next(syn.sample_chunks(rows, seed=entropy)))
+        _write_card(staging, card, shown, KINDS[syn.schema.kind].records)
     return card
 
 
@@ -169,17 +155,6 @@ def _ledger_of(syn: Synthesizer, ledger: Ledger | str | Path | None) -> tuple[Le
     return book, kept["reservation"]
 
 
-def _sheet(syn: Synthesizer, n: int, seed: int) -> bytes | None:
-    """Return a contact sheet of some of the released images, for the card's page; None for a table."""
-    if not isinstance(syn.schema, ImageSchema):
-        return None
-    from doublure.data.images.sheets import examples, png
-    from doublure.data.images.writing import sheet_of
-
-    shown = examples(next(syn.sample_chunks(n, seed=seed)), syn.schema)
-    return png(sheet_of(shown, syn.schema, {"watermark": syn.guarantee.watermark}))
-
-
 def dictionary(schema: ResolvedSchema, *, spreadsheet_safe: bool = False) -> dict[str, Any]:
     """Return the data dictionary: every column with its type and domain, from public or bought facts.
 
@@ -208,27 +183,7 @@ def dictionary(schema: ResolvedSchema, *, spreadsheet_safe: bool = False) -> dic
     described = {"version": VERSION, "kind": schema.kind, "columns": columns, "constraints": constraints}
     if spreadsheet_safe:
         described["spreadsheet_safe"] = _DEFUSED
-    if isinstance(schema, ImageSchema):
-        arrays = {"images": "(n, height, width, channels), uint8", "labels": "(n,)"}
-        shape = list(schema.shape)
-        described |= {"images": {"shape": shape, "range": [0, 255], "arrays": arrays if columns else arrays["images"]}}
-    if isinstance(schema, SeriesSchema):
-        described |= {"series": _described_series(schema)}
-    return described
-
-
-def _described_series(schema: SeriesSchema) -> dict[str, Any]:
-    """Return how series are written: their steps, and which array or column holds what."""
-    windows = schema.series
-    return {
-        "length": schema.length,
-        "step": windows.step if windows.time is not None else None,
-        "timezone": windows.timezone,
-        "channels": list(schema.channels),
-        "attributes": list(schema.attributes),
-        "arrays": {"values": "(n, length, channels), NaN for a missing step", "channels": "names"},
-        "columns": {"series": "numbered from 1", "step": "numbered from 0", "clock": "of a day, where series are days"},
-    }
+    return described | WRITERS[schema.kind].described(schema)
 
 
 def _plain(value: Any) -> Any:
@@ -278,7 +233,7 @@ def _card(
         "public_sources": list(syn.plan.settings.public_sources),
         "ledger": None,
         "files": listed,
-        "limits": [*_FIRST_LIMITS[syn.schema.kind], _ERROR_LIMIT, _UNIT_LIMIT[syn.guarantee.kind]],
+        "limits": [*KINDS[syn.schema.kind].limits, _ERROR_LIMIT, _UNIT_LIMIT[syn.guarantee.kind]],
         "review_by": now.replace(year=now.year + _REVIEW_YEARS, day=min(now.day, 28)).date().isoformat(),
     }
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
 
 from doublure.measures.evaluation import Evaluation
+from doublure.measures.images.evaluation import ImageEvaluation
 from doublure.measures.scores import Score, figure, interval
+from doublure.measures.series import SeriesEvaluation
 from doublure.measures.tables.distributions import Density, Frequencies
 from doublure.measures.tables.evaluation import TableEvaluation
 from doublure.measures.tables.fidelity import ColumnFidelity, PairFidelity
@@ -17,7 +19,7 @@ from doublure.measures.tables.groups import Group
 from doublure.measures.tables.utility import ClassBalance, Classifier
 from doublure.report import page
 from doublure.report.audit import attacks_context, audit_context
-from doublure.report.contents import Compared, Evaluated, EvaluatedImages, EvaluatedSeries, EvaluatedTable, Shown
+from doublure.report.contents import Compared, Evaluated, Page, Shown
 from doublure.report.inspection import inspection_context
 from doublure.results import percent, points
 
@@ -45,29 +47,12 @@ class Cell:
 
 def page_of(report: Shown) -> str:
     """Return the HTML of the page that a result names."""
-    return page.render(f"{report.page}.html.j2", _context(report))
+    return page.render(f"{report.page}.html.j2", CONTEXTS[report.page](report))
 
 
-def _context(report: Shown) -> dict[str, Any]:
-    """Return what the template of a result's page names."""
-    match report.page:
-        case "evaluation":
-            return table_context(report)
-        case "images":
-            return image_context(report)
-        case "series":
-            return series_context(report)
-        case "audit":
-            return audit_context(report)
-        case "comparison":
-            return comparison_context(report)
-        case "inspection":
-            return inspection_context(report)
-
-
-def table_context(report: EvaluatedTable) -> dict[str, Any]:
+def table_context(report: Evaluated) -> dict[str, Any]:
     """Return what the template of a table names."""
-    table = report.table
+    table: TableEvaluation = report.measured
     least = ("independent columns", "independent columns")
     return _context_of(report, table, table.scores, "rows", least) | {
         "utility": _utility(table),
@@ -84,9 +69,9 @@ def table_context(report: EvaluatedTable) -> dict[str, Any]:
     }
 
 
-def image_context(report: EvaluatedImages) -> dict[str, Any]:
+def image_context(report: Evaluated) -> dict[str, Any]:
     """Return what the template of images names."""
-    found = report.images
+    found: ImageEvaluation = report.measured
     cells = _cells([entry.accuracy for entry in found.students])
     shown = (*(entry.accuracy for entry in found.students[:1]), *found.pixels)
     return _context_of(report, found, shown, "images", ("class means and noise", "class means")) | {
@@ -104,11 +89,11 @@ def image_context(report: EvaluatedImages) -> dict[str, Any]:
     }
 
 
-def series_context(report: EvaluatedSeries) -> dict[str, Any]:
+def series_context(report: Evaluated) -> dict[str, Any]:
     """Return what the template of series names."""
     from doublure.report.series import drawn
 
-    found = report.series
+    found: SeriesEvaluation = report.measured
     context = _context_of(report, found, found.scores, "series", ("independent steps", "independent steps"))
     return context | drawn(found, MOST_DRAWN)
 
@@ -360,3 +345,14 @@ def _association(table: TableEvaluation) -> list[dict[str, Markup | str]] | None
             "drawing": plots.heat_map(found.columns, gap, "Difference of the associations", signed=True),
         },
     ]
+
+
+CONTEXTS: Mapping[Page, Callable[[Any], dict[str, Any]]] = {
+    "evaluation": table_context,
+    "images": image_context,
+    "series": series_context,
+    "audit": audit_context,
+    "comparison": comparison_context,
+    "inspection": inspection_context,
+}
+"""Page -> what its template names, of a result."""

@@ -64,7 +64,7 @@ def read(given: Mapping[str, object], schema: ResolvedSchema, encoder: Encoder) 
     conditions = set(schema.with_role("condition"))
     for name, value in given.items():
         column = schema.columns.get(name)
-        if column is None or column.discrete or schema.kind != "table":
+        if column is None or column.discrete or not schema.only_columns:
             code = encoder.condition_codes({name: value})[name]
             if name in conditions:
                 fixed[name] = code

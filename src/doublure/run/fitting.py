@@ -38,7 +38,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from doublure.advisories import REMEDY
-from doublure.data.opening import Given, Loaded, Source, open_data
+from doublure.data.opening import Given, Source, open_data
+from doublure.data.records import Loaded
 from doublure.encode.choice import encoder_for
 from doublure.errors import (
     BudgetRefused,

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 
 import numpy as np
-import pandas as pd
 
+from doublure.data.records import joined, taken
 from doublure.errors import SettingError, printable
 from doublure.guarantee import Guarantee
 from doublure.methods import registry as methods
@@ -19,6 +19,7 @@ from doublure.methods.method import Estimation
 from doublure.planning import Plan
 from doublure.run import conditions as asking
 from doublure.schema import ResolvedSchema
+from doublure.schema.kinds import KINDS
 from doublure.support import seeding
 
 if TYPE_CHECKING:
@@ -26,10 +27,6 @@ if TYPE_CHECKING:
 
     from doublure.encode.encoder import Encoder
 
-CHUNK_ROWS = 50_000
-CHUNK_IMAGES = 500
-CHUNK_SERIES = 5_000
-_CHUNKS = {"table": CHUNK_ROWS, "images": CHUNK_IMAGES, "series": CHUNK_SERIES}
 _DECIDED_AFTER = 1_000_000
 _MOST_DRAWN = 100_000_000
 
@@ -88,8 +85,8 @@ class Synthesizer:
 
     def __repr__(self) -> str:
         """Return who this is in one line; schema, plan and weights would fill pages."""
-        columns = f"{len(self.schema.columns)} columns" if self.schema.kind == "table" else self.schema.kind
-        return f"Synthesizer(method={self.plan.method!r}, {columns}, guarantee={self.guarantee.sentence!r})"
+        made = self.schema.summary if self.schema.only_columns else self.schema.kind
+        return f"Synthesizer(method={self.plan.method!r}, {made}, guarantee={self.guarantee.sentence!r})"
 
     def sample(
         self, n: SupportsIndex, given: Mapping[str, object] | None = None, seed: SupportsIndex | None = None
@@ -111,9 +108,7 @@ class Synthesizer:
             SettingError: A column or value is not in the schema, or the combination is too rare to sample.
         """
         parts = list(self.sample_chunks(n, given=given, seed=seed))
-        if len(parts) == 1:
-            return parts[0]
-        return pd.concat(parts, ignore_index=True) if isinstance(parts[0], pd.DataFrame) else parts[0].joined(parts)
+        return parts[0] if len(parts) == 1 else joined(parts)
 
     def sample_chunks(
         self,
@@ -131,7 +126,7 @@ class Synthesizer:
             SettingError: As :meth:`sample`; all but the rarity is found out before the first chunk is asked for.
         """
         if chunk_rows is None:
-            chunk_rows = _CHUNKS[self.schema.kind]
+            chunk_rows = KINDS[self.schema.kind].chunk
         if chunk_rows < 1:
             raise SettingError("must be at least 1", field="chunk_rows", remedy="leave it out")
         wanted = asking.read(given or {}, self.schema, self._encoder)
@@ -220,7 +215,7 @@ class Synthesizer:
             size = chunk_rows if wanted.by_rejection and n else min(chunk_rows, n - done)
             frame = wanted.fitting(self._draw(size, wanted.fixed, np.random.default_rng([entropy, number])))
             drawn, found = drawn + size, found + len(frame)
-            frame = _first(frame, n - done)
+            frame = taken(frame, slice(n - done))
             if wanted.by_rejection and done + len(frame) < n:
                 _refuse_too_rare(wanted, drawn, found, n)
             number += 1
@@ -242,7 +237,7 @@ class Synthesizer:
         return encoder.decode(rows, rng)
 
     def _numbered(self, frame: Any, done: int) -> Any:
-        for name, column in self.schema.columns.items() if self.schema.kind == "table" else ():
+        for name, column in self.schema.columns.items() if self.schema.only_columns else ():
             if column.type == "id":
                 frame[name] = np.arange(done + 1, done + len(frame) + 1, dtype=np.int64)
         return frame
@@ -267,11 +262,6 @@ def _refuse_too_rare(wanted: asking.Given, drawn: int, found: int, n: int) -> No
         )
         remedy += " column the role condition and fit again"
     raise SettingError(message, field="given " + ", ".join(map(printable, wanted.by_rejection)), remedy=remedy)
-
-
-def _first(records: Any, n: int) -> Any:
-    """Return the first ``n`` records of a frame, of images or of series."""
-    return records.iloc[:n].reset_index(drop=True) if isinstance(records, pd.DataFrame) else records.take(slice(n))
 
 
 def counted(n: SupportsIndex) -> int:

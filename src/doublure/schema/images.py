@@ -91,6 +91,11 @@ class ImageSchema(Schema):
         """The paths of the facts nobody has decided yet."""
         return (*super().undeclared, *(("images.shape",) if self.images.shape == UNDECLARED else ()))
 
+    @property
+    def summary(self) -> str:
+        """What it describes, in a word."""
+        return self.kind
+
     def path_of(self, name: str) -> str:
         """Return where a column stands in the file."""
         return name

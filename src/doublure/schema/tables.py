@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
@@ -21,6 +21,8 @@ _MOST_COLUMNS = 10_000
 
 class TableSchema(Schema):
     """The public facts of a table."""
+
+    only_columns: ClassVar[bool] = True
 
     kind: Literal["table"]
     columns: Mapping[str, Column]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Self, TypeAlias, get_args
+from typing import Annotated, Any, ClassVar, Self, TypeAlias, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -12,6 +12,7 @@ from doublure.encode.choice import EncodingChoice
 from doublure.errors import SettingError
 from doublure.private.noise import SourceName
 
+S = TypeVar("S", bound="MethodSettings")
 LearningRate: TypeAlias = Annotated[float, Field(gt=0, le=10)]
 """Larger ones have no use, and the largest leave nothing that is finite: refused before anything is charged."""
 
@@ -48,6 +49,9 @@ def _worded(error: Mapping[str, Any]) -> str:
 
 class MethodSettings(BaseModel):
     """A method's own settings. ``None`` means: chosen by the plan from public facts."""
+
+    data: ClassVar[str]
+    """The kind of data that they are for, where a method has others for another."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -137,6 +141,11 @@ class MethodSettings(BaseModel):
     def excluded(self) -> tuple[str, ...]:
         """What a claim does not cover for the same reason."""
         return ()
+
+
+def by_kind(*types: type[S]) -> dict[str, type[S]]:
+    """Return settings of one method under the kind of data that each is for."""
+    return {one.data: one for one in types}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -55,7 +55,7 @@ def _secret(data: AttackData) -> str | None:
     points = data.seen.points
     if len(points.blocks) < 2:
         return None
-    target = data.schema.target if data.schema.kind == "table" else None
+    target = data.schema.target if data.schema.only_columns else None
     if target is not None:
         return data.schema.derived.get(target, target)
     if LABEL in points.discrete:

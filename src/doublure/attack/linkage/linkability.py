@@ -12,9 +12,7 @@ from doublure.attack.attack_data import AttackData, RealRecords
 from doublure.attack.linkage.risk import Hits, result
 from doublure.attack.results import AttackResult, ThreatModel, skipped
 from doublure.measures.divergence import Rows, nearest
-from doublure.measures.embedding import PIXELS, Points
-from doublure.schema.images import ImageSchema
-from doublure.schema.series import SeriesSchema
+from doublure.measures.embedding import Points
 
 THREAT_MODEL = ThreatModel(
     attack="linkability",
@@ -35,7 +33,7 @@ _MOST = 2000
 
 def attack(data: AttackData) -> AttackResult:
     """Attack by joining two parts of a record through the synthetic ones."""
-    halves = _halves(data.schema, data.seen.points)
+    halves = _halves(data.seen.points)
     if halves is None:
         return skipped(THREAT_MODEL, data.claim, "a record cannot be cut in two")
     n = min(_MOST, len(data.seen), len(data.unseen))
@@ -58,16 +56,10 @@ def _meet(first: Rows, second: Rows) -> Rows:
     return np.asarray((first[:, :, None] == second[:, None, :]).any(axis=(1, 2)), dtype=np.int64)
 
 
-def _halves(schema: object, points: Points) -> tuple[Rows, Rows] | None:
+def _halves(points: Points) -> tuple[Rows, Rows] | None:
     """Return the numbers of the two parts: alternate columns, or the two halves of a body."""
-    if isinstance(schema, ImageSchema):
-        return _cut(points.blocks[PIXELS])
-    if isinstance(schema, SeriesSchema):
-        cut = [
-            _cut(slice(block.start + first, block.start + min(first + schema.length, block.stop - block.start)))
-            for block in (points.blocks[name] for name in schema.channels)
-            for first in range(0, block.stop - block.start, schema.length)
-        ]
+    if points.bodies:
+        cut = [_cut(body) for body in points.bodies]
         return np.concatenate([part[0] for part in cut]), np.concatenate([part[1] for part in cut])
     places = [np.arange(block.start, block.stop) for block in points.blocks.values()]
     if len(places) < 2:

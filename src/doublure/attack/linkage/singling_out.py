@@ -58,7 +58,7 @@ class _Test:
 
 def attack(data: AttackData) -> AttackResult:
     """Attack by descriptions that single out one row."""
-    if data.schema.kind != "table":
+    if not data.schema.only_columns:
         return skipped(THREAT_MODEL, data.claim, "any image or series singles itself out")
     rng, coder = data.random(6), Coder(schema=data.schema)
     n = min(len(data.seen), len(data.unseen))

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from doublure.attack.attack_data import AttackData, RealRecords, taken
+from doublure.attack.attack_data import AttackData, RealRecords
 from doublure.attack.membership.results import membership_result
 from doublure.attack.results import AttackResult, ThreatModel, skipped
+from doublure.data.records import joined, taken
 from doublure.encode.columns import Floats
-from doublure.schema.images import ImageSchema
+from doublure.schema.images import LABEL, ImageSchema
 
 THREAT_MODEL = ThreatModel(
     attack="lira",
@@ -38,7 +39,7 @@ def attack(data: AttackData) -> AttackResult:
     """Attack membership by likelihood ratios of a classifier's confidence."""
     if data.refit is None:
         return skipped(THREAT_MODEL, data.claim, "the run cannot be refitted")
-    if not isinstance(data.schema, ImageSchema) or data.schema.label is None:
+    if data.labelled_images is None:
         return skipped(THREAT_MODEL, data.claim, "the papers’ classifier needs labelled images")
     if data.shadows < _FEWEST:
         return skipped(THREAT_MODEL, data.claim, f"fewer than {_FEWEST} fits were allowed")
@@ -51,9 +52,9 @@ def attack(data: AttackData) -> AttackResult:
     for number in range(data.shadows):
         drawn = [np.isin(side.unit, _half(side.unit, rng)) for side in targets]
         parts = [taken(side.content, np.flatnonzero(rows)) for side, rows in zip(targets, drawn, strict=True)]
-        shadow = data.refit(type(others).joined([*parts, others]), data.seed + 101 + number)
-        lesson = shadow.sample(len(data.released), data.seed)
-        for place, sure in enumerate(_sure(data, lesson, targets)):
+        shadow = data.refit(joined([*parts, others]), data.seed + 101 + number)
+        training = shadow.sample(len(data.released), data.seed)
+        for place, sure in enumerate(_sure(data, training, targets)):
             known[place].append(sure)
             inside[place].append(drawn[place])
         data.progress.at(number + 1)
@@ -67,16 +68,14 @@ def _half(unit: np.ndarray[Any, Any], rng: np.random.Generator) -> np.ndarray[An
     return rng.permutation(units)[: len(units) // 2]
 
 
-def _sure(data: AttackData, lesson: Any, targets: list[RealRecords]) -> list[Floats]:
+def _sure(data: AttackData, training: Any, targets: list[RealRecords]) -> list[Floats]:
     """Return for each side ``(N,)`` the log odds that a classifier gives each record's true class."""
     from doublure.measures.images.classifiers import predict_each
     from doublure.measures.images.feature_extractors import codes_of
 
-    schema = data.schema
-    if not isinstance(schema, ImageSchema) or schema.label is None:
-        raise TypeError("there is no label to be sure of")
-    sides = [side.content for side in targets]
-    chances = predict_each("cnn", lesson, codes_of(schema, lesson), sides, len(schema.label.domain), data.seed)
+    schema = ImageSchema.of(data.schema)
+    sides, labels = [side.content for side in targets], schema.columns[LABEL].domain
+    chances = predict_each("cnn", training, codes_of(schema, training), sides, len(labels), data.seed)
     return [_log_odds(each, codes_of(schema, side)) for each, side in zip(chances, sides, strict=True)]
 
 

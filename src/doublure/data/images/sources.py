@@ -181,9 +181,8 @@ def other_length(name: str) -> DataError:
 
 def image_schema(schema: Schema) -> ImageSchema:
     """Return the schema, once it is sure that it describes images."""
-    if not isinstance(schema, ImageSchema):
-        raise DataError("holds images, and the schema does not describe images", field="data", remedy="fix either")
-    return schema
+    wrong = DataError("holds images, and the schema does not describe images", field="data", remedy="fix either")
+    return ImageSchema.of(schema, wrong)
 
 
 def _bounded(

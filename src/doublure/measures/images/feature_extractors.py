@@ -189,8 +189,8 @@ def refuse_other_kinds(schema: Schema) -> None:
     Raises:
         SettingError: The schema describes none.
     """
-    if not isinstance(schema, ImageSchema):
-        raise SettingError("are those of images, and this run makes none", field="features", remedy="leave them out")
+    wrong = SettingError("are those of images, and this run makes none", field="features", remedy="leave them out")
+    ImageSchema.of(schema, wrong)
 
 
 def asked_for(words: str, schema: Schema) -> Extractor | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeA
 from pydantic import Field, field_validator, model_validator
 
 from doublure.errors import SchemaError, SettingError
-from doublure.methods.dpgan.settings import ImageDpganSettings
+from doublure.methods.dpgan.settings import DpganSettings, ImageDpganSettings
 from doublure.methods.method import refuse_loose_delta
 from doublure.schema import Schema
 from doublure.schema.images import LABEL
@@ -144,6 +144,8 @@ class BayesianSettings(PrivateSettings):
 
 class TableBayesganSettings(TableAdversarialSettings, BayesianSettings):
     """The settings of ``bayesgan`` on tables, where conditions are columns and nobody has to annotate."""
+
+    sizes: ClassVar[dict[str, Any]] = DpganSettings.sizes
 
 
 class ImageBayesganSettings(ImageDpganSettings, BayesianSettings, LabellerSettings):

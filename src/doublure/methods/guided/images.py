@@ -16,7 +16,7 @@ from doublure.errors import SchemaError
 from doublure.methods.guided.settings import ImageGuidedSettings
 from doublure.methods.statistics.images.method import ImageStatistics, drawing_work
 from doublure.schema import Schema
-from doublure.schema.images import LABEL, ImageSchema
+from doublure.schema.images import LABEL
 from doublure.training.job import Job
 from doublure.training.settings import Work
 
@@ -56,7 +56,7 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
         if settings.critic_share:
             critic = settings.adversarial().work(schema)
             flops, held = flops + critic.flops, max(held, critic.memory_bytes)
-        if settings.labeller_share and isinstance(schema, ImageSchema):
+        if settings.labeller_share:
             more, kept = settings.labeller_work(schema, drawing_work(schema, settings)[0])
             flops, held = flops + more, held + kept
         return replace(work, flops=flops, memory_bytes=held)

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from doublure.encode.image import of_images
 from doublure.encode.latent import LatentEncoder
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 _WORK = "latents"
 _ORDER = "places by content, each content once"  # of latents that are kept half-way
-_BATCHES = {"images": 32, "table": 256}  # what is quick on a processor; stopping waits for one
 _KEPT_EVERY = 30.0  # seconds
 _LONG_AVERAGE = 0.99
 
@@ -123,7 +122,8 @@ def latents_key(job: Job) -> str:
     machine = torch.backends.cpu.get_cpu_capability()
     if torch.device(job.device).type == "cuda":
         machine = torch.cuda.get_device_name(job.device)
-    told = [_ORDER, _BATCHES, job.records.fingerprint, job.device, machine, torch.get_num_threads(), torch.__version__]
+    rows = cast(LatentSettings, job.settings).at_a_time
+    told = [_ORDER, rows, job.records.fingerprint, job.device, machine, torch.get_num_threads(), torch.__version__]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
@@ -140,7 +140,7 @@ def _how(settings: LatentSettings) -> InversionSettings:
         restarts=settings.inversion_restarts or 1,
         rate=settings.inversion_rate,
         seed=settings.inversion_seed,
-        batch=_BATCHES["images" if isinstance(settings, ImageLatentSettings) else "table"],
+        batch=settings.at_a_time,
     )
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from doublure.errors import SettingError
-from doublure.private.gradients.choice import GradientEngine, choose
+from doublure.private.gradients.choice import GradientEngine, choose, full_convolutions
 from doublure.private.gradients.loss import CriticLoss, Records
 from doublure.private.gradients.terms import Units
 from doublure.private.gradients.units import UnitGradients
@@ -109,7 +109,9 @@ class RecordGradients:
             yield self._gradients(records.take(rows), units, membership)
 
     def _gradients(self, records: Records, units: Tensor, membership: Units) -> UnitGradients:
-        terms = self._chosen(records).compute(self._critic, self._parameters, self._loss, records)
+        chosen = self._chosen(records)
+        with full_convolutions():
+            terms = chosen.compute(self._critic, self._parameters, self._loss, records)
         return UnitGradients(units, terms, membership, self._parameters)
 
     def _room(self, records: Records) -> int:

@@ -27,7 +27,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from doublure import noisy_counts
-from doublure.data.opening import Loaded
+from doublure.data.records import Loaded
 from doublure.noisy_counts import Grid
 from doublure.private.queries.query import Answer, Sensitivity, require_everyone, require_records
 from doublure.schema import Question, Schema
