@@ -64,18 +64,22 @@ def test_students_give_back_what_they_learned(found):
     assert found.baseline == rates["not trained (baseline)"]
 
 
-def test_students_of_real_images_learn_from_all_that_the_fit_saw(no_claim, monkeypatch):
+def test_classifiers_of_real_images_train_on_all_that_the_fit_saw(no_claim, monkeypatch):
     """Targets are as few as the holdout has; a classifier that saw no more would give back less than a real one."""
     schema, learned = Schema.parse(SCHEMA).resolve({}), []
     sides = [(pictures(n, seed), np.arange(n)) for n, seed in ((90, 1), (48, 2))]
     few = attack_data_of(schema, no_claim, *sides, lambda n, seed: pictures(n, 3))
     monkeypatch.setattr(inversion, "HIDDEN", (4,))
-    for way in ("teach", "train_privately"):
-        monkeypatch.setattr(inversion, way, lambda student, inputs, *_, way=way, **__: learned.append((way, inputs)))
-    for name in inversion._TEACHERS:
-        inversion._taught(few, schema, name)
+    for name in ("train", "train_privately"):
+        monkeypatch.setattr(inversion, name, lambda _, inputs, *__, name=name, **___: learned.append((name, inputs)))
+    for name in inversion._CLASSIFIERS:
+        inversion._trained(few, schema, name)
     assert len(few.seen) == 24
-    assert [(way, len(inputs)) for way, inputs in learned] == [("teach", 90), ("teach", 1000), ("train_privately", 90)]
+    assert [(name, len(inputs)) for name, inputs in learned] == [
+        ("train", 90),
+        ("train", 1000),
+        ("train_privately", 90),
+    ]
     released = inversion.tensors(schema, few.released)[0]
     assert torch.equal(learned[1][1], released)
     assert not (learned[0][1][:, None] == released[None]).all(dim=2).any()
@@ -117,7 +121,7 @@ def test_every_detector_at_hand_is_asked(found, world, monkeypatch, names):
         asked.append(int(picture.max()))
         return picture.max() > 100
 
-    shades = dict(zip(inversion._TEACHERS, (1.0, 0.2, 0.5, 0.0), strict=True))
+    shades = dict(zip(inversion._CLASSIFIERS, (1.0, 0.2, 0.5, 0.0), strict=True))
     back = {name: np.full((CLASSES, SIDE * SIDE), shade) for name, shade in shades.items()}
     monkeypatch.setattr(inversion, "detectors", lambda: dict.fromkeys(names, in_light))
     accuracy = dict.fromkeys(back, 0.5)

@@ -78,12 +78,13 @@ def test_a_method_that_hands_out_its_records_is_caught(kind, monkeypatch):
     monkeypatch.setattr(methods, "refitting", lambda *_: lambda content, seed: Hands(content))
     report = audit_method("dpgan", kind=kind, epsilon=1.0, delta=1e-5, runs=40, steps=2)
     assert report.alarms
-    cells = [NEIGHBOURING_SETS[kind].cells(NEIGHBOURING_SETS[kind].world(fifth)).tolist() for fifth in (False, True)]
+    sets = NEIGHBOURING_SETS[kind]
+    cells = [sets.cells(sets.side(fifth)).tolist() for fifth in (False, True)]
     assert cells == [[0] * 4, [0] * 4 + [7]]
 
 
-def test_worlds_differ_in_the_fifth_record_alone(monkeypatch):
-    """Seeds are public: were they other ones in the other world, the worlds would be told apart by them."""
+def test_neighbouring_sets_differ_in_the_fifth_record_alone(monkeypatch):
+    """Seeds are public: were they other ones on the other side, they would tell the sides apart."""
     asked = []
 
     class Nothing:

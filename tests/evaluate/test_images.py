@@ -67,7 +67,7 @@ def test_images_that_come_class_by_class_are_measured_as_any_others(schema, monk
     monkeypatch.setattr("doublure.measures.images.distribution_metrics.MOST", 60)
     taught, image_classifier = [], students.image_classifier
     monkeypatch.setattr(
-        "doublure.measures.images.evaluation.sight",
+        "doublure.measures.images.evaluation.image_classifier",
         lambda training, codes, seed: (taught.append(set(codes)), image_classifier(training, codes, seed))[1],
     )
 
