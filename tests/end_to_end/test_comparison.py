@@ -46,9 +46,9 @@ def test_every_figure_stands_under_its_own_name(order, runs, doublure, tmp_path)
     assert set(scores[str(runs / "full")]) - set(scores[str(runs / "plain")]) == PREDICTIONS
     assert all(one["columns"]["name"] == "Column distance" for one in scores.values())
     html = page.read_text()
-    assert html.count("not asked of this run") == len(PREDICTIONS)
-    assert "All were asked the same" not in html
-    assert f"Not asked of {runs / 'plain'}" in html
+    assert html.count("not measured for this run") == len(PREDICTIONS)
+    assert "All were measured alike" not in html
+    assert f"Not measured for {runs / 'plain'}" in html
     assert json.loads(page.with_suffix(".json").read_text()) == found
 
 

@@ -35,7 +35,7 @@ def walk(plain):
         yield plain
 
 
-def test_a_good_understudy_nears_real_rows(good):
+def test_a_good_synthesizer_nears_real_rows(good):
     found = scores(good)
     assert found["accuracy"].value == pytest.approx(found["accuracy"].real, abs=0.05)
     assert found["accuracy"].interval[0] < found["accuracy"].value < found["accuracy"].interval[1]
@@ -93,7 +93,7 @@ def test_nothing_is_shown_by_accident(good):
 def test_without_a_holdout_a_quarter_is_set_aside_and_said_so(schema, real, drawn):
     found = evaluate_table(schema, drawn(300, 3), real)
     assert (found.rows.train, found.rows.holdout, found.rows.kept_aside) == (675, 225, False)
-    assert any("No holdout was given" in note and "has seen" in note for note in found.notes)
+    assert any("No holdout was given" in note and "were fitted too" in note for note in found.notes)
     assert found.utility.rows == {"synthetic": 300, "real": 675, "test": 225}
 
 
@@ -149,7 +149,7 @@ def test_a_target_of_one_value_is_not_predicted(schema, real, holdout):
     assert "one and the same target" in found.utility_skipped
 
 
-def test_a_collapsed_understudy_is_measured_and_said_to_lose_a_class(schema, real, holdout):
+def test_a_collapsed_synthesizer_is_measured_and_said_to_lose_a_class(schema, real, holdout):
     collapsed = real.iloc[[0] * 400].reset_index(drop=True).assign(label="no")
     found = evaluate_table(schema, collapsed, real, holdout)
     assert found.utility.scores[0].value == pytest.approx((holdout["label"] == "no").mean())
@@ -175,7 +175,7 @@ def test_one_real_row_cannot_be_split():
         evaluate_table(schema, pd.DataFrame({"x": [True]}), pd.DataFrame({"x": [True]}))
 
 
-def test_verdict_of_a_good_understudy(good):
+def test_verdict_of_a_good_synthesizer(good):
     said = verdict(good)
     assert "predictive accuracy: " in said.headline
     assert "of the way up from independent columns" in said.headline

@@ -55,7 +55,7 @@ def release(
         )
     records = KINDS[syn.schema.kind].records
     sentence = card["guarantee"]["sentence"]
-    text = f"Wrote {out} with {rows} artificial {records}.\n{sentence}"
+    text = f"Wrote {out} with {rows} synthetic {records}.\n{sentence}"
     if syn.guarantee.kind == "none":
         text = f"*** {sentence} ***\nWrote {out} with {rows} {records} that nothing protects."
     return Outcome(data={"bundle": str(out), "card": card}, text=text)

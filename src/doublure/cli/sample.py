@@ -45,4 +45,4 @@ def sample(
         )
     result = {"path": str(out), "rows": count, "watermark": syn.guarantee.watermark}
     records = KINDS[syn.schema.kind].records
-    return Outcome(data=result, text=f"Wrote {count} artificial {records} to {out}. {syn.guarantee.watermark}.")
+    return Outcome(data=result, text=f"Wrote {count} synthetic {records} to {out}. {syn.guarantee.watermark}.")

@@ -23,7 +23,7 @@ class Encoder(ABC):
         width: D + K, the length of an expanded row.
         condition_width: K, the length of its last part, the condition.
         condition_sizes: Condition -> how many values it has, side by side as in that part.
-        body_shape: The shape of one body, as networks see it: ``(D,)`` for a table, ``(C, H, W)`` for images.
+        body_shape: The shape of one body, as networks take it: ``(D,)`` for a table, ``(C, H, W)`` for images.
     """
 
     schema: Schema

@@ -24,7 +24,7 @@ from doublure.encode import constraints
 from doublure.encode.columns import Binned, Floats, Numerics, RowEncoding, Scaled, encodings
 from doublure.encode.differences import Gap, in_turn
 from doublure.encode.encoder import Encoder
-from doublure.encode.pairwise_swapping import Ints, evened
+from doublure.encode.pairwise_swapping import Ints, pairwise_swapped
 from doublure.encode.systematic_sampling import EvenShares
 from doublure.errors import InputError
 from doublure.schema import ResolvedSchema
@@ -155,7 +155,9 @@ class TableEncoder(Encoder):
         codes = [_draw(values[:, block.place], shares) for block in soft]
         if shares is not None and rng is not None and codes:
             chances = torch.cat([values[:, block.place] for block in soft], dim=1)
-            codes = list(evened(np.stack(codes, axis=1), chances, [block.size for block in soft], shares.kinds, rng).T)
+            codes = list(
+                pairwise_swapped(np.stack(codes, axis=1), chances, [block.size for block in soft], shares.kinds, rng).T
+            )
         turn = iter(codes)
         return [
             _scalar(values[:, block.place]) if block.kind == "tanh" else next(turn).astype(np.float64)

@@ -18,9 +18,7 @@ from doublure.run.synthesizer import Synthesizer
 from doublure.schema.kinds import KINDS
 from doublure.support.progress import Progress
 
-UNLIKE = (
-    "These claims differ: who spends more should be better. Compare methods at the same ε and δ, for the same unit."
-)
+UNLIKE = "These claims differ: a run that spends more should be better. Compare methods at the same ε, δ and unit."
 
 
 class Contender(Result):
@@ -110,11 +108,11 @@ class Comparison(Document, Saved):
         for place, one in enumerate(self.contenders):
             missing = [entry.score.name for entry in figures if entry.scores[place] is None]
             if missing:
-                found.append(f"Not asked of {one.name}, and left as a dash: {', '.join(missing)}.")
+                found.append(f"Not measured for {one.name} (a dash in its row): {', '.join(missing)}.")
         unlike = [entry.score.name for entry in figures if not entry.one_scale]
         if unlike:
             found.append(
-                f"The yardsticks of these differ from run to run: {', '.join(unlike)}. Hold each run against its own "
+                f"The scales of these differ from run to run: {', '.join(unlike)}. Compare each run with its own "
                 f"{self.least} and real {self.records}."
             )
         return tuple(found)
@@ -142,7 +140,7 @@ class Comparison(Document, Saved):
 
 
 def compare(
-    understudies: Mapping[str, Synthesizer],
+    synthesizers: Mapping[str, Synthesizer],
     real: Given,
     holdout: Given | None = None,
     *,
@@ -152,7 +150,7 @@ def compare(
     """Evaluate synthesizers of the same data in the same way.
 
     Args:
-        understudies: Name -> synthesizer; all of them under the same columns.
+        synthesizers: Name -> synthesizer; all of them under the same columns.
         real: The records that they were learned from.
         holdout: Real records kept aside.
         seed: Fixes every random choice made here.
@@ -161,29 +159,29 @@ def compare(
     Raises:
         SettingError: There is none, or they have other columns or another target.
     """
-    if not understudies:
-        raise SettingError("has none to compare", field="runs", remedy="name a run folder or more")
-    columns = {name: list(one.schema.columns) for name, one in understudies.items()}
-    if len({(one.schema.kind, *columns[name]) for name, one in understudies.items()}) > 1:
-        raise SettingError("were made under other columns", field="runs", remedy="compare runs of the same schema")
-    if len({target for one in understudies.values() for target in one.schema.with_role("target")}) > 1:
-        raise SettingError("predict other targets", field="runs", remedy="compare runs whose target is the same column")
+    if not synthesizers:
+        raise SettingError("names no run", field="runs", remedy="name a run folder or more")
+    columns = {name: list(one.schema.columns) for name, one in synthesizers.items()}
+    if len({(one.schema.kind, *columns[name]) for name, one in synthesizers.items()}) > 1:
+        raise SettingError("have different columns", field="runs", remedy="compare runs of the same schema")
+    if len({target for one in synthesizers.values() for target in one.schema.with_role("target")}) > 1:
+        raise SettingError("predict different targets", field="runs", remedy="compare runs with the same target column")
     contenders = []
-    for name, understudy in understudies.items():
+    for name, synthesizer in synthesizers.items():
         contenders.append(
             Contender(
                 name=name,
-                method=understudy.plan.method,
-                kind=understudy.guarantee.kind,
-                guarantee=understudy.guarantee.sentence,
-                epsilon=understudy.guarantee.epsilon,
-                delta=understudy.guarantee.delta,
-                unit=understudy.guarantee.unit,
-                max_records=understudy.guarantee.max_records,
-                scores=report(understudy, real, holdout, seed=seed, loss=False, progress=progress).scores,
+                method=synthesizer.plan.method,
+                kind=synthesizer.guarantee.kind,
+                guarantee=synthesizer.guarantee.sentence,
+                epsilon=synthesizer.guarantee.epsilon,
+                delta=synthesizer.guarantee.delta,
+                unit=synthesizer.guarantee.unit,
+                max_records=synthesizer.guarantee.max_records,
+                scores=report(synthesizer, real, holdout, seed=seed, loss=False, progress=progress).scores,
             )
         )
-    kind = KINDS[next(iter(understudies.values())).schema.kind]
+    kind = KINDS[next(iter(synthesizers.values())).schema.kind]
     return Comparison(
         records=kind.records, least=kind.least, kept_aside=holdout is not None, contenders=tuple(contenders)
     )

@@ -222,7 +222,7 @@ def _card(
         "version": VERSION,
         "doublure_version": __version__,
         "created": now.isoformat(timespec="seconds"),
-        "title": title or f"Artificial {syn.schema.kind} for {dataset}",
+        "title": title or f"Synthetic {syn.schema.kind} for {dataset}",
         "contact": contact,
         "method": syn.plan.method,
         "watermark": syn.guarantee.watermark,

@@ -13,7 +13,7 @@ from typing import Any
 
 from doublure.advisories import REMEDY, known_fault
 from doublure.errors import GateFailed, InputError, LedgerError, RunFolderError
-from doublure.guarantee import Guarantee, may_state_what_was_measured
+from doublure.guarantee import FORMER_WATERMARKS, Guarantee, may_state_what_was_measured
 from doublure.ledger import Ledger
 from doublure.ledger.chain import canonical
 from doublure.releasing.repricing import TOLERANCE, epsilon_of
@@ -116,8 +116,8 @@ def _checked_claim(card: dict[str, Any]) -> Guarantee:
     except RunFolderError:
         measured = may_state_what_was_measured(written)
         old = ", or states ε_μ as it was measured, as an older doublure did" if measured else ""
-        raise _failed(f"does not hold together{old}", "card guarantee") from None
-    if card.get("watermark") != guarantee.watermark:
+        raise _failed(f"is inconsistent{old}", "card guarantee") from None
+    if card.get("watermark") not in (guarantee.watermark, FORMER_WATERMARKS[guarantee.kind]):
         raise _failed("is not the one that goes with the guarantee", "card watermark")
     return guarantee
 

@@ -29,7 +29,7 @@ MOST_DRAWN = 36
 _MOST_GROUPS = 12
 _MOST_LISTED = 100
 _MOST_IN_A_SMALL_MAP = 24
-_NAMES = {"synthetic": "artificial rows", "train": "real rows", "holdout": "real test rows"}
+_NAMES = {"synthetic": "synthetic rows", "train": "real rows", "holdout": "real test rows"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,6 @@ def table_context(report: Evaluated) -> dict[str, Any]:
     table: TableEvaluation = report.measured
     least = ("independent columns", "independent columns")
     return _context_of(report, table, table.scores, "rows", least) | {
-        "title": "How good is the understudy?",
         "utility": _utility(table),
         "utility_skipped": table.utility_skipped,
         "groups": _groups(table),
@@ -84,7 +83,7 @@ def image_context(report: Evaluated) -> dict[str, Any]:
             (entry.label, cell)
             for entry, cell in zip(found.classes, _cells([entry.share for entry in found.classes]), strict=True)
         ],
-        "artificial_sheet": page.inline_png(found.artificial_sheet),
+        "synthetic_sheet": page.inline_png(found.artificial_sheet),
         "real_sheet": page.inline_png(found.real_sheet),
         "neighbours_sheet": page.inline_png(found.neighbours_sheet),
     }
@@ -116,7 +115,7 @@ def _context_of(
         least: What the least to expect is called, and in short.
     """
     return {
-        "title": f"How good are the artificial {records}?",
+        "title": f"How good are the synthetic {records}?",
         "records": records,
         "least": least[0],
         "least_in_short": least[1],
@@ -151,7 +150,7 @@ def comparison_context(found: Compared) -> dict[str, Any]:
             }
         )
     return {
-        "title": "Which understudy?",
+        "title": "Comparison of synthesizers",
         "internal": found.internal,
         "kept_aside": found.kept_aside,
         "warnings": found.warnings,
@@ -181,7 +180,7 @@ def _cell(score: Score, scale: tuple[float, float]) -> Cell:
     def place(value: float) -> float:
         return round(100 * (value - scale[0]) / (scale[1] - scale[0]), 2)
 
-    figures = {"baseline": score.baseline, "real": score.real, "artificial": score.value}
+    figures = {"baseline": score.baseline, "real": score.real, "synthetic": score.value}
     return Cell(
         value=figure(score, score.value),
         interval=interval(score, score.interval),
@@ -290,9 +289,7 @@ def _frequencies(table: TableEvaluation) -> dict[str, Any]:
 def _remarks(entry: Frequencies) -> list[str]:
     pairs = {"zero": entry.zero, "missing": entry.missing}
     return [
-        f"{name}: real {percent(shares[0])}, artificial {percent(shares[1])}"
-        for name, shares in pairs.items()
-        if shares
+        f"{name}: real {percent(shares[0])}, synthetic {percent(shares[1])}" for name, shares in pairs.items() if shares
     ]
 
 
@@ -340,11 +337,11 @@ def _association(table: TableEvaluation) -> list[dict[str, Markup | str]] | None
     return [
         {"name": "Real", "drawing": plots.heat_map(found.columns, found.real, "Association among real rows")},
         {
-            "name": "Artificial",
-            "drawing": plots.heat_map(found.columns, found.synthetic, "Association among artificial rows"),
+            "name": "Synthetic",
+            "drawing": plots.heat_map(found.columns, found.synthetic, "Association among synthetic rows"),
         },
         {
-            "name": "Artificial less real",
+            "name": "Synthetic less real",
             "drawing": plots.heat_map(found.columns, gap, "Difference of the associations", signed=True),
         },
     ]

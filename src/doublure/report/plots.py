@@ -28,7 +28,7 @@ from doublure.report.page import shown
 REAL, SYNTHETIC, INK, FAINT, RULE, BASELINE = "#617087", "#dd5522", "#1c2531", "#6a7382", "#d5dae1", "#b9c1cc"
 _VARIABLES = {
     REAL: "real",
-    SYNTHETIC: "artificial",
+    SYNTHETIC: "synthetic",
     INK: "ink",
     FAINT: "faint",
     RULE: "rule",
@@ -63,7 +63,7 @@ _STYLE: dict[str, Any] = {
 
 def frequencies(entry: Frequencies) -> Markup:
     """Draw the shares of a column's values or bins, real and synthetic."""
-    alt = f"Frequencies of {shown(entry.column)}: real rows and artificial rows"
+    alt = f"Frequencies of {shown(entry.column)}: real rows and synthetic rows"
     if entry.labels is None:
         return _draw(3.3, 1.65, f"bins {entry.column}", alt, lambda axes: _histogram(axes, entry))
     height = 0.42 + 0.2 * (len(entry.labels) + (entry.left_out is not None))
@@ -72,7 +72,7 @@ def frequencies(entry: Frequencies) -> Markup:
 
 def density(entry: Density) -> Markup:
     """Draw a number's smoothed densities, real and synthetic."""
-    alt = f"Density of {shown(entry.column)}: real rows and artificial rows"
+    alt = f"Density of {shown(entry.column)}: real rows and synthetic rows"
     return _draw(3.3, 1.65, f"density {entry.column}", alt, lambda axes: _curves(axes, entry))
 
 
@@ -83,14 +83,14 @@ def profile(entry: Profile, clock: Sequence[str] | None = None) -> Markup:
         entry: What is drawn.
         clock: The time of day at each step, where a series is one day.
     """
-    alt = f"Profile of {shown(entry.channel)}: real series and artificial series"
+    alt = f"Profile of {shown(entry.channel)}: real series and synthetic series"
     return _draw(5.0, 2.0, f"profile {entry.channel}", alt, lambda axes: _steps(axes, entry, clock))
 
 
 def value_profile(entry: ValueProfile, ends: tuple[float, float], clock: Sequence[str] | None = None) -> Markup:
     """Draw a channel's mean for one value of an attribute; ``ends`` of the scale are the same for its neighbours."""
     key = f"{shown(entry.channel)} for {shown(entry.attribute)} {shown(entry.value)}"
-    alt = f"Mean profile of {key}: real series and artificial series"
+    alt = f"Mean profile of {key}: real series and synthetic series"
     return _draw(2.3, 1.2, f"value {key}", alt, lambda axes: _lines(axes, entry.steps, _both(entry), ends, clock))
 
 
@@ -98,7 +98,7 @@ def curve(entry: Curve, clock: Sequence[str] | None = None) -> Markup:
     """Draw something along lags, frequencies or steps: real, synthetic, and independent steps."""
     own = clock if entry.kind == "apart" else None
     what = _WHAT[entry.kind]
-    alt = f"{what} of {shown(entry.channel)}: real series, artificial series and independent steps"
+    alt = f"{what} of {shown(entry.channel)}: real series, synthetic series and independent steps"
     figures = {BASELINE: entry.baseline} | _both(entry)
     known = [figure for figure in (*entry.baseline, *entry.real, *entry.synthetic) if figure is not None]
     ends = room(known)
@@ -107,7 +107,7 @@ def curve(entry: Curve, clock: Sequence[str] | None = None) -> Markup:
 
 def pair(entry: Pair, number: int, clock: Sequence[str] | None = None) -> Markup:
     """Draw a synthetic series over the real one that is nearest to it. Private."""
-    alt = f"Artificial series {number} and the nearest real one; private"
+    alt = f"Synthetic series {number} and the nearest real one; private"
     known = [figure for figure in (*entry.real, *entry.synthetic) if figure is not None]
     ends = room(known)
     return _draw(2.3, 1.2, f"pair {number}", alt, lambda axes: _lines(axes, entry.steps, _both(entry), ends, clock))
@@ -263,8 +263,8 @@ def _rates(axes: Axes, entry: Roc, epsilon: float | None, delta: float) -> None:
     axes.set_xticks(ticks, names)
     axes.set_yticks(ticks, names)
     axes.minorticks_off()
-    axes.set_xlabel("strangers accused")
-    axes.set_ylabel("members found")
+    axes.set_xlabel("False positive rate")
+    axes.set_ylabel("True positive rate")
     axes.grid(visible=True, color=RULE, linewidth=0.6)
     axes.set_axisbelow(True)
 

@@ -476,7 +476,7 @@ class _Run:
         """Return once this step is durably authorised; steps are authorised a checkpoint's distance at a time."""
         if step <= self._reservation.authorised:
             return
-        every = self._plan.settings.at_once(step, self._plan.steps)
+        every = self._plan.settings.checkpoint_interval(step, self._plan.steps)
         self._reservation.advance(min(self._plan.steps, step - 1 + every))
 
     def _close(self, status: Literal["interrupted", "aborted"], *, keeps: bool = False) -> bool:

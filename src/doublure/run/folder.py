@@ -140,7 +140,7 @@ class RunFolder:
                 fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             except BlockingIOError:
                 raise RunFolderError(
-                    "is in the hands of another process", field=self.path, remedy="wait until that one has ended"
+                    "is in use by another process", field=self.path, remedy="wait until that one has ended"
                 ) from None
             except OSError:
                 pass  # no locks here

@@ -162,7 +162,7 @@ class Synthesizer:
             executed=self.executed,
         )
 
-    def stating(self, estimate: Estimate | None) -> Synthesizer:
+    def with_estimate(self, estimate: Estimate | None) -> Synthesizer:
         """Return the same synthesizer with an estimate of its expected privacy loss in its guarantee.
 
         The figure is computed on real data, without noise: who states it releases it.
@@ -174,7 +174,7 @@ class Synthesizer:
             SettingError: There is no estimate, it was made otherwise than the plan says, or the guarantee is of another
                 kind than ``empirical``.
         """
-        self.refuse_unstated()
+        self.require_estimate()
         if estimate is None:
             remedy = "see the report for why"
             raise SettingError("there is no estimate to state", field="claim", remedy=remedy)
@@ -185,13 +185,13 @@ class Synthesizer:
         if planned is not None and planned != made:
             remedy = (
                 f"estimate it from {planned.pairs} pairs in the features {planned.features} on {planned.artificial} "
-                f"artificial records, with seed {planned.seed}"
+                f"synthetic records, with seed {planned.seed}"
             )
             raise SettingError("was made otherwise than the plan says", field="estimate", remedy=remedy)
         stated = self.guarantee.estimated(mu=estimate.mu, gamma=estimate.gamma, basis=estimate.basis)
         return replace(self, guarantee=stated)
 
-    def refuse_unstated(self) -> None:
+    def require_estimate(self) -> None:
         """Refuse to state an estimate where the kind of the guarantee has no place for one.
 
         Raises:
@@ -212,11 +212,11 @@ class Synthesizer:
     def _chunks(self, n: int, wanted: asking.Given, entropy: int, chunk_rows: int) -> Iterator[Any]:
         done = number = drawn = found = 0
         while done < n or number == 0:
-            size = chunk_rows if wanted.waited and n else min(chunk_rows, n - done)
+            size = chunk_rows if wanted.by_rejection and n else min(chunk_rows, n - done)
             frame = wanted.fitting(self._draw(size, wanted.fixed, np.random.default_rng([entropy, number])))
             drawn, found = drawn + size, found + len(frame)
             frame = taken(frame, slice(n - done))
-            if wanted.waited and done + len(frame) < n:
+            if wanted.by_rejection and done + len(frame) < n:
                 _refuse_too_rare(wanted, drawn, found, n)
             number += 1
             if len(frame) or n == 0:
@@ -253,15 +253,15 @@ def _refuse_too_rare(wanted: asking.Given, drawn: int, found: int, n: int) -> No
     """
     if drawn < _DECIDED_AFTER or n * drawn <= _MOST_DRAWN * found:
         return
-    message = f"no artificial row in {drawn:,} has this combination"
+    message = f"no synthetic row in {drawn:,} has this combination"
     remedy = "ask for fewer conditions, or give the column the role condition and fit again"
     if found:
-        message = f"about one artificial row in {drawn / found:,.0f} has this combination, too few to find {n:,}"
+        message = f"about one synthetic row in {drawn / found:,.0f} has this combination, too few to find {n:,}"
         remedy = (
             f"ask for fewer rows ({max(1, _MOST_DRAWN * found // drawn):,} can be found) or conditions, or give the"
         )
         remedy += " column the role condition and fit again"
-    raise SettingError(message, field="given " + ", ".join(map(printable, wanted.waited)), remedy=remedy)
+    raise SettingError(message, field="given " + ", ".join(map(printable, wanted.by_rejection)), remedy=remedy)
 
 
 def counted(n: SupportsIndex) -> int:

@@ -66,7 +66,7 @@ class ImageSchema(Schema):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.unit.id == LABEL:
-            raise ValueError("unit.id names the label; name the array or column that tells units apart")
+            raise ValueError("unit.id names the label; name the array or column that identifies units")
         return self
 
     @property

@@ -58,7 +58,7 @@ class Bayesgan(Dpgan[BayesianSettings]):
         if not own.full_batches:
             return found
         event = GaussianEvent(noise_multiplier=own.full_batch_noise or 0.0, steps=own.full_batches)
-        return (*found, Access(purpose="teach the annotator", event=event, whole=True))
+        return (*found, Access(purpose="train the annotator", event=event, whole=True))
 
     def work(self, schema: Schema, settings: MethodSettings) -> Work:
         """Return what training computes and holds, distances and annotator included."""

@@ -61,7 +61,7 @@ class Latentgan(Adversarial[LatentSettings]):
         )
         if not isinstance(own, ImageLatentSettings) or not own.labeller_share:
             return found
-        return (*found, Access(purpose="teach the labeller", event=own.labeller_event(noise_multiplier), whole=True))
+        return (*found, Access(purpose="train the labeller", event=own.labeller_event(noise_multiplier), whole=True))
 
     def warnings(self, schema: Schema, settings: MethodSettings) -> tuple[str, ...]:
         """Say what the claim hangs on, and when there are few units."""

@@ -65,7 +65,7 @@ class Noisecritic(Gan[NoiseLayerSettings]):
             decided["estimate_features"] = own.estimate_features or ("student" if labelled else "pixels")
             if decided["estimate_features"] == "student" and not labelled:
                 remedy = "choose pixels, or declare a label"
-                raise SettingError("needs a label to teach a student", field="estimate_features", remedy=remedy)
+                raise SettingError("needs a label to train a classifier", field="estimate_features", remedy=remedy)
             if own.votes:
                 _refuse_unvoted(schema)
                 refuse_loose_delta(own.label_delta or 0.0, schema.public_units, field="label_delta")

@@ -22,7 +22,7 @@ from doublure.networks.sizes import (
 from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
 from doublure.schema.images import ImageSchema
-from doublure.training.image_gan_settings import classes_of, refuse_unsteered
+from doublure.training.image_gan_settings import classes_of, require_condition
 from doublure.training.job import Job
 from doublure.training.settings import Work
 
@@ -42,7 +42,7 @@ class ImageStatistics(StatisticsOfKind[S]):
 
     def resolve_defaults(self, schema: Schema, settings: S) -> S:
         """Nothing is left to decide; a label that nothing would make is refused."""
-        refuse_unsteered(schema)
+        require_condition(schema)
         return settings
 
     def accesses(self, schema: Schema, settings: S, noise_multiplier: float) -> tuple[Access, ...]:
