@@ -21,6 +21,7 @@ UNLIKE = (
     "These claims differ: who spends more should be better. Compare methods at the same ε and δ, for the same unit."
 )
 
+_LARGE = 10.0  # figures from 0 to 100 or 1000 need no thousandths
 _LEAST = {"table": "independent columns", "images": "class means", "series": "independent steps"}
 
 
@@ -121,19 +122,22 @@ class Comparison(Document, Saved):
         return tuple(found)
 
     def __str__(self) -> str:
-        """Return a table for a terminal: a figure a column, with its interval where one is known."""
-        figures = self.side_by_side
-        heads = ["", "method", *(entry.score.name for entry in figures)]
-        lines = [
-            [one.name, one.title, *(_cell(entry.scores[place]) for entry in figures)]
-            for place, one in enumerate(self.contenders)
-        ]
-        lines.append([self.least, "", *(_against(entry, entry.score.baseline) for entry in figures)])
-        lines.append([f"real {self.records}", "", *(_against(entry, entry.score.real) for entry in figures)])
+        """Return a table for a terminal: a figure a line, a run a column, with intervals where they are known."""
         words = {"low": "low", "high": "high", "near": "as real"}
-        goals = ["", "good is", *(words[entry.score.goal] for entry in figures)]
-        table = [heads, *lines, goals]
-        widths = [max(len(line[place]) for line in table) for place in range(len(heads))]
+        names = ["", *(one.name for one in self.contenders), self.least, f"real {self.records}", "good is"]
+        titles = ["", *(one.title for one in self.contenders), "", "", ""]
+        lines = [
+            [
+                entry.score.name,
+                *(_cell(score) for score in entry.scores),
+                _against(entry, entry.score.baseline),
+                _against(entry, entry.score.real),
+                words[entry.score.goal],
+            ]
+            for entry in self.side_by_side
+        ]
+        table = [names, titles, *lines]
+        widths = [max(len(line[place]) for line in table) for place in range(len(names))]
         rows = [
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in table
         ]
@@ -191,7 +195,7 @@ def compare(
 
 
 def _figure(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
+    return "–" if value is None else f"{value:.1f}" if abs(value) >= _LARGE else f"{value:.3f}"
 
 
 def _against(entry: SideBySide, value: float | None) -> str:

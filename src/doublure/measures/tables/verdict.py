@@ -8,29 +8,44 @@ from doublure.errors import printable
 from doublure.measures.holdout import seen_warning
 from doublure.measures.scores import Score, figure, interval
 from doublure.measures.tables.groups import Groups
+from doublure.measures.tables.rules import Rules
+from doublure.measures.tables.special_values import SpecialValues
 from doublure.measures.tables.utility import Utility
 from doublure.results import Verdict, percent
 
 # Independent columns are nearly the real columns by construction, one at a time: they can be beaten only elsewhere.
-_CAN_BE_BEATEN = frozenset({"accuracy", "auc", "macro_f1", "pairs", "association"})
+_CAN_BE_BEATEN = frozenset(
+    {"accuracy", "auc", "average_precision", "macro_f1", "pairs", "association", "quantile_pairs", "k_marginal"}
+)
 _HARDLY = 0.01
 _SLIGHT = 0.005
 _NOWHERE = 0.02
+_MOST_NAMED = 3
 
 
-def verdict(found: Sequence[Score], utility: Utility | None, groups: Groups | None, *, kept_aside: bool) -> Verdict:
+def verdict(
+    found: Sequence[Score],
+    utility: Utility | None,
+    groups: Groups | None,
+    rules: Rules,
+    special: SpecialValues,
+    *,
+    kept_aside: bool,
+) -> Verdict:
     """Return what to tell somebody who reads no further.
 
     Args:
         found: The scores of an evaluation.
         utility: What was predicted, if anything was.
         groups: Subgroup accuracy, likewise.
+        rules: What real rows never have together.
+        special: Zeros, negative numbers, top codes, repeated values.
         kept_aside: Whether the fit has never seen the real rows that test it.
     """
     scores = {score.key: score for score in found}
-    lines = []
+    lines = [_overall(scores)] if "overall" in scores else []
     if utility is not None:
-        headline, line = _prediction(scores)
+        headline, line = _ranking(scores) if utility.imbalanced else _prediction(scores)
         lines.append(line)
     else:
         headline = _frequencies(scores)
@@ -40,7 +55,21 @@ def verdict(found: Sequence[Score], utility: Utility | None, groups: Groups | No
         lines.append(_association(scores["association"]))
     if groups is not None:
         lines.append(_served_worst(groups))
-    return Verdict(headline=headline, lines=tuple(lines), warnings=_warnings(found, utility, kept_aside))
+    warnings = (*_warnings(found, utility, kept_aside), *_incoherent(rules), *_off(special))
+    return Verdict(headline=headline, lines=tuple(lines), warnings=warnings)
+
+
+def _overall(scores: dict[str, Score]) -> str:
+    score = scores["overall"]
+    thirds = ", ".join(
+        f"{key} {figure(scores[key], scores[key].value)}"
+        for key in ("closeness", "usefulness", "coherence")
+        if key in scores
+    )
+    return (
+        f"Overall score {figure(score, score.value)} of 100 ({thirds}). Real rows kept aside reach "
+        f"{figure(score, score.real)}, independent columns {figure(score, score.baseline)}."
+    )
 
 
 def _prediction(scores: dict[str, Score]) -> tuple[str, str]:
@@ -68,6 +97,28 @@ def _prediction(scores: dict[str, Score]) -> tuple[str, str]:
     return f"{headline}: {_way(accuracy.way)} up from independent columns.", line
 
 
+def _ranking(scores: dict[str, Score]) -> tuple[str, str]:
+    """Return what is said of a target with one common class, for which accuracy says little."""
+    area, precision = scores["auc"], scores["average_precision"]
+    line = (
+        f"One class is so common that accuracy says little. Average precision is {figure(precision, precision.value)}; "
+        f"after training on real rows {figure(precision, precision.real)}, on independent columns "
+        f"{figure(precision, precision.baseline)}."
+    )
+    value, real, least = area.value or 0.0, area.real or 0.0, area.baseline or 0.0
+    if real - max(least, 0.5) < _HARDLY:
+        return "Even real rows hardly predict the target better than independent columns do.", line
+    headline = (
+        f"Models trained on the artificial rows rank real rows with an area under ROC of {figure(area, value)}, those "
+        f"trained on real rows of {figure(area, real)}"
+    )
+    if area.way is None:
+        return headline + ".", line
+    if area.way < _NOWHERE:
+        return headline + ": no better than independent columns do.", line
+    return f"{headline}: {_way(area.way)} up from independent columns.", line
+
+
 def _way(way: float) -> str:
     if way >= 0.995:
         return "all of the way"
@@ -75,14 +126,14 @@ def _way(way: float) -> str:
 
 
 def _frequencies(scores: dict[str, Score]) -> str:
-    one = scores["columns"]
+    one = scores["quantile_columns"]
     text = (
         f"To match a column’s frequencies, {percent(one.value)} of the rows would have to change (other real rows: "
         f"{percent(one.real)})"
     )
-    if "pairs" not in scores:
+    if "quantile_pairs" not in scores:
         return text + "."
-    two = scores["pairs"]
+    two = scores["quantile_pairs"]
     return (
         f"{text}; to match a pair of columns’, {percent(two.value)} (other real rows: {percent(two.real)}; "
         f"independent columns: {percent(two.baseline)})."
@@ -113,9 +164,7 @@ def _served_worst(groups: Groups) -> str:
 def _warnings(scores: Sequence[Score], utility: Utility | None, kept_aside: bool) -> tuple[str, ...]:
     found = seen_warning(kept_aside)
     beaten = [
-        score.name.lower() if score.key != "auc" else "area under ROC"
-        for score in scores
-        if score.key in _CAN_BE_BEATEN and _beaten(score)
+        score.name[:1].lower() + score.name[1:] for score in scores if score.key in _CAN_BE_BEATEN and _beaten(score)
     ]
     if beaten:
         found.append(f"Independent columns, which know no relation at all, do better at: {'; '.join(beaten)}.")
@@ -124,12 +173,37 @@ def _warnings(scores: Sequence[Score], utility: Utility | None, kept_aside: bool
     return tuple(found)
 
 
+def _incoherent(rules: Rules) -> list[str]:
+    """Return what to say where more rows break a rule than real rows kept aside do."""
+    value, real = rules.score.value or 0.0, rules.score.real or 0.0
+    if value < max(_HARDLY, 2 * real):
+        return []
+    named = [f"{printable(rule.sentence)} ({percent(rule.broken.value)})" for rule in rules.rules[:_MOST_NAMED]]
+    return [
+        f"{percent(value)} of the artificial rows break a rule that real rows keep (other real rows: {percent(real)}): "
+        f"{'; '.join(named)}."
+    ]
+
+
+def _off(special: SpecialValues) -> list[str]:
+    """Return what to say where zeros, negative numbers, top codes or repeated values are off."""
+    off = [value for value in special.values if value.off]
+    if not off:
+        return []
+    named = [
+        f"{printable(value.column)} {value.label}: {percent(value.share.value)} (real {percent(value.share.real)})"
+        for value in off[:_MOST_NAMED]
+    ]
+    more = f" and {len(off) - _MOST_NAMED} more" if len(off) > _MOST_NAMED else ""
+    return [f"Off by a hundredth of the rows or more: {'; '.join(named)}{more}."]
+
+
 def _beaten(score: Score) -> bool:
     """Whether the synthetic rows are worse than independent columns, and than real rows, by more than chance does."""
     if score.value is None or score.baseline is None or score.real is None:
         return False
     if score.goal == "high":
-        return min(score.baseline, score.real) - score.value > _SLIGHT
+        return min(score.baseline, score.real) - score.value > _SLIGHT * score.width
     # In a small table even other real rows are further off than independent columns, which repeat its frequencies.
     worse = max(score.baseline, score.real)
     return score.value - worse > max(_SLIGHT, 0.1 * worse)
