@@ -11,6 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import doublure as db
+from doublure.cli.main import app
+from doublure.cli.terminal import run_guarded
 from doublure.errors import GateFailed, RunFolderError, SettingError
 from doublure.private.mechanism import Mechanism
 from doublure.releasing.tables import write_noisy_tables
@@ -247,3 +249,12 @@ def test_many_tables_are_written_in_parts(tmp_path, monkeypatch):
     assert last[["column_1", "cell_1", "cell_2", "count"]].astype(str).to_numpy().tolist() == [
         ["c4", "1..2", "f", "-4"], ["c4", "1..2", "m", "-3"], ["c4", "3", "f", "-2"], ["c4", "3", "m", "-1"],
     ]  # fmt: skip
+
+
+def test_the_command_publishes_them(world, tmp_path, capfd):
+    ledger = shutil.copy(world[0] / "people.ledger", tmp_path)
+    words = ("release", world[0] / "run", "--tables", "-n", 20, "-o", tmp_path / "bundle", "--ledger", ledger, "--json")
+    assert run_guarded(app, [str(word) for word in words]) == 0
+    files = json.loads(capfd.readouterr().out)["result"]["card"]["files"]
+    assert {f"tables/{name}.parquet" for name in FILES} < {entry["path"] for entry in files}
+    assert verify(tmp_path / "bundle", ledger=ledger)["ledger"]

@@ -25,7 +25,7 @@ def test_every_figure_is_described(evaluation):
     assert "broken_rules" in keys
     assert keys <= NAMED
     (figures,) = re.findall(r"## What is measured\n(.*?)\n\*\*Rules", PAGE, flags=re.DOTALL)
-    assert set(re.findall(r"`([a-z_]+)`", figures)) == keys
+    assert set(re.findall(r"`([a-z_0-9]+)`", figures)) == keys
 
 
 def test_every_key_is_described(evaluation):
