@@ -93,6 +93,17 @@ def test_one_slip_in_thousands_does_not_hide_a_rule(coder):
     assert "sex = f never with role = husband" not in {r.sentence for r in found(coder, rows(100, 2), train).rules}
 
 
+def test_what_is_not_listed_counts_too(coder, monkeypatch):
+    synthetic = rows(1000, 2)
+    synthetic.loc[:99, ["group", "code"]] = ["a", "b1"]
+    whole = found(coder, synthetic)
+    monkeypatch.setattr("doublure.measures.tables.rules.MOST_LISTED", 1)
+    short = found(coder, synthetic)
+    assert (len(short.rules), short.rules) == (1, whole.rules[:1])
+    assert (short.score, short.found, short.broken) == (whole.score, len(whole.rules), whole.broken)
+    assert whole.broken == sum(rule.broken.value > 0 for rule in whole.rules) > 1
+
+
 def test_what_chance_could_have_left_out_is_no_rule(coder):
     few = rows(60, 1)
     expected = {rule.sentence: rule.expected * 60 for rule in found(coder, rows(60, 2), few).rules}

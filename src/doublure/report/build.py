@@ -316,8 +316,8 @@ def _rules(table: TableEvaluation) -> dict[str, Any] | None:
             {"rule": rule, "cell": cell, "expected": percent(rule.expected)}
             for rule, cell in zip(listed, _cells([rule.broken for rule in listed]), strict=True)
         ],
-        "found": len(found.rules),
-        "broken": sum(bool(rule.broken.value) for rule in found.rules),
+        "found": found.found,
+        "broken": found.broken,
     }
 
 

@@ -223,17 +223,17 @@ def _skewness(values: Floats) -> float:
 
 def _chosen(terms: list[_Term], train: Coded, truth: Floats) -> list[_Term]:
     """Return the terms that say something new, by the strength of their correlation with the outcome."""
-    columns = [term.read(train) for term in terms]
-    varied = [place for place, column in enumerate(columns) if column.std() > 0]
-    if not varied:
+    if not terms:
         return []
-    scaled = np.stack([(columns[place] - columns[place].mean()) / columns[place].std() for place in varied])
     outcome = (truth - truth.mean()) / truth.std()
-    order = np.argsort(-np.abs(scaled @ outcome), kind="stable")[:_CANDIDATES]
-    scaled = scaled[order]
+    strengths = [abs(float(_standardised(term.read(train)) @ outcome)) for term in terms]
+    order = np.argsort(-np.asarray(strengths), kind="stable")[:_CANDIDATES].tolist()
+    scaled = np.stack([_standardised(terms[place].read(train)) for place in order])
     correlations = scaled @ scaled.T / scaled.shape[1]
     kept: list[int] = []
     for place in range(len(order)):
+        if not scaled[place].any():
+            continue
         if kept:
             beside = correlations[kept, place]
             explained = float(beside @ np.linalg.lstsq(correlations[np.ix_(kept, kept)], beside, rcond=None)[0])
@@ -242,7 +242,13 @@ def _chosen(terms: list[_Term], train: Coded, truth: Floats) -> list[_Term]:
         kept.append(place)
         if len(kept) == _MOST_TERMS:
             break
-    return [terms[varied[int(order[place])]] for place in kept]
+    return [terms[order[place]] for place in kept]
+
+
+def _standardised(column: Floats) -> Floats:
+    """Return a column of mean 0 and variance 1; zeros where all are equal."""
+    spread = float(column.std())
+    return np.asarray((column - column.mean()) / spread if spread > 0 else np.zeros(len(column)), dtype=np.float64)
 
 
 # -- figures ---------------------------------------------------------------------------------------------------------

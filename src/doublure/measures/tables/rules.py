@@ -24,6 +24,9 @@ from doublure.schema.columns import DateColumn, DatetimeColumn
 LEAST_SHARE = 0.01
 """The least share of rows that has a state, and in which chance would break a rule."""
 
+MOST_LISTED = 500
+"""The most rules that are listed; all of them count."""
+
 _LEAST_ROWS = 20.0
 _HARDLY = 1e-3
 _CHUNK_ROWS = 1 << 14
@@ -62,11 +65,15 @@ class Rules(Result):
 
     Attributes:
         score: The share of rows that break one or more.
-        rules: Each, the most often broken first.
+        found: How many rules real rows keep.
+        broken: How many of them some synthetic row breaks.
+        rules: Each, the most often broken first; at most ``MOST_LISTED``.
         states: How many states there are.
     """
 
     score: Score
+    found: int
+    broken: int
     rules: tuple[Rule, ...]
     states: int
 
@@ -91,20 +98,19 @@ def rules(coder: Coder, tables: Tables) -> Rules:
     """Return the rules that real rows keep, and how often others break them."""
     states, marks = _states(coder, tables.train)
     rows = len(tables.train)
-    both, shares = _meetings(marks), marks.mean(axis=0)
+    met, shares = _meetings(marks) / rows, marks.mean(axis=0)
     least = max(LEAST_SHARE, _LEAST_ROWS / rows)
-    found: dict[tuple[int, int, bool], float] = {}
+    places = np.array([state.place for state in states], dtype=np.int64)
+    apart = places[:, None] != places[None, :]
     two_valued = _two_valued(states, [tables.train, *tables.others.values()])
-    for left, one in enumerate(states):
-        for right, other in enumerate(states):
-            if one.place == other.place:
-                continue
-            chance, met = shares[left] * shares[right], both[left, right] / rows
-            if left < right and chance >= least and met < _HARDLY * chance:
-                found[_canonical(left, right, True, two_valued)] = float(chance)
-            chance, parted = shares[left] * (1 - shares[right]), shares[left] - met
-            if chance >= least and parted < _HARDLY * chance:
-                found[_canonical(left, right, False, two_valued)] = float(chance)
+    found: dict[tuple[int, int, bool], float] = {}
+    for never, chance, seen in (
+        (True, np.outer(shares, shares), met),
+        (False, np.outer(shares, 1 - shares), shares[:, None] - met),
+    ):
+        kept = apart & (chance >= least) & (seen < _HARDLY * chance)
+        for left, right in np.argwhere(np.triu(kept) if never else kept).tolist():
+            found[_canonical(left, right, never, two_valued)] = float(chance[left, right])
     return _broken(states, found, tables)
 
 
@@ -179,17 +185,23 @@ def _broken(states: Sequence[_State], found: Mapping[tuple[int, int, bool], floa
         "The share of rows with two states that real rows never have together, or with one that they never have "
         "without the other.",
     )
+    value = each["value"]
     listed = [
         Rule(
             kind="never" if never else "always",
             columns=(states[left].column, states[right].column),
             states=(states[left].label, states[right].label),
-            expected=chance,
-            broken=distance_score("broken", "broken", {role: shares[key] for role, shares in each.items()}),
+            expected=found[left, right, never],
+            broken=distance_score(
+                "broken", "broken", {role: shares[left, right, never] for role, shares in each.items()}
+            ),
         )
-        for key, chance in found.items()
-        for left, right, never in (key,)
+        for left, right, never in sorted(found, key=lambda key: -value[key])[:MOST_LISTED]
     ]
     return Rules(
-        score=score, rules=tuple(sorted(listed, key=lambda rule: -(rule.broken.value or 0.0))), states=len(states)
+        score=score,
+        found=len(found),
+        broken=sum(share > 0 for share in value.values()),
+        rules=tuple(listed),
+        states=len(states),
     )
