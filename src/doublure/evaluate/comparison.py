@@ -21,7 +21,7 @@ UNLIKE = (
     "These claims differ: who spends more should be better. Compare methods at the same ε and δ, for the same unit."
 )
 
-_LARGE = 10.0  # figures from 0 to 100 or 1000 need no thousandths
+_LARGE = 100.0  # figures from 0 to 100 or 1000 need no thousandths
 _LEAST = {"table": "independent columns", "images": "class means", "series": "independent steps"}
 
 
@@ -194,15 +194,18 @@ def compare(
     )
 
 
-def _figure(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1f}" if abs(value) >= _LARGE else f"{value:.3f}"
+def _figure(score: Score, value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.1f}" if score.width >= _LARGE else f"{value:.3f}"
 
 
 def _against(entry: SideBySide, value: float | None) -> str:
-    return _figure(value) if entry.one_scale else "differs"
+    return _figure(entry.score, value) if entry.one_scale else "differs"
 
 
 def _cell(score: Score | None) -> str:
     if score is None or score.value is None or score.interval is None:
-        return _figure(None if score is None else score.value)
-    return f"{score.value:.3f} ({score.interval[0]:.3f}–{score.interval[1]:.3f})"
+        return "–" if score is None else _figure(score, score.value)
+    low, high = score.interval
+    return f"{_figure(score, score.value)} ({_figure(score, low)}–{_figure(score, high)})"

@@ -17,7 +17,7 @@ from doublure.measures.scores import Score, distance_score
 from doublure.measures.tables.coding import Coded, Coder
 from doublure.measures.tables.fidelity import Tables
 
-QUERIES = 200
+QUERIES = 500
 """How many queries are asked, where so many can be drawn."""
 
 _LEAST_SHARE = 0.005

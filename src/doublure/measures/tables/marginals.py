@@ -28,7 +28,7 @@ from doublure.measures.tables.quantiles import (
     quantile_shares,
 )
 
-MOST_TRIPLES = 200
+MOST_TRIPLES = 500
 """The most triples of columns that are looked at; of more, so many are drawn uniformly."""
 
 _MOST_CELLS = 1 << 22
