@@ -11,7 +11,7 @@ import doublure as db
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 SETTINGS = ("--set", "starts=1", "--set", "fit_steps=60", "--set", "components=8")
-PREDICTIONS = {"accuracy", "auc", "macro_f1"}
+PREDICTIONS = {"accuracy", "auc", "average_precision", "macro_f1", "coefficient_signs", "coefficients"}
 
 
 @pytest.fixture(scope="module")

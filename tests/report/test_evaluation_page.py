@@ -65,7 +65,7 @@ def test_ids_are_unique_and_references_resolve(html, page):
 
 def test_every_drawing_has_an_alternative_text(page):
     drawings = page.tags.count("svg")
-    assert drawings == 6 + 4 + 3
+    assert drawings == 6 + 4 + 4 + 3  # frequencies, quantile bins, densities, maps
     assert page.attribute("svg", "role") == ["img"] * drawings
     assert all(page.attribute("svg", "aria-label"))
 

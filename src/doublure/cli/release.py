@@ -26,6 +26,9 @@ def release(
         typer.Option("--format", metavar="FORMAT", help="csv or parquet, npz for images; all if left out."),
     ] = None,
     spreadsheet_safe: Annotated[bool, typer.Option("--spreadsheet-safe", help="Defuse formulas in text.")] = False,
+    tables: Annotated[
+        bool, typer.Option("--tables", help="Publish the noisy tables that the fit bought, with their standard errors.")
+    ] = False,
     title: Annotated[str | None, typer.Option(help="The card's title.")] = None,
     contact: Annotated[str | None, typer.Option(help="Whom to ask.")] = None,
     sampling: Sampling = None,
@@ -49,13 +52,15 @@ def release(
             ledger=ledger,
             formats=None if formats is None else wanted,
             spreadsheet_safe=spreadsheet_safe,
+            tables=tables,
             title=title,
             contact=contact,
             progress=progress,
         )
     records = KINDS[syn.schema.kind].records
     sentence = card["guarantee"]["sentence"]
-    text = f"Wrote {out} with {rows} synthetic {records}.\n{sentence}"
+    counted = " and noisy tables of counts" if tables else ""
+    text = f"Wrote {out} with {rows} synthetic {records}{counted}.\n{sentence}"
     if syn.guarantee.kind == "none":
         text = f"*** {sentence} ***\nWrote {out} with {rows} {records} that nothing protects."
     return Outcome(data={"bundle": str(out), "card": card}, text=text)

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from doublure.encode import constraints
+from doublure.encode.cell_names import axis_name, cell_names
 from doublure.encode.columns import Binned, Floats, Numerics, RowEncoding, Scaled, encodings
 from doublure.encode.differences import Gap, in_turn
 from doublure.encode.encoder import Encoder
@@ -90,6 +91,18 @@ class TableEncoder(Encoder):
         self.condition_width = sum(self.condition_sizes.values())
         self.body_shape = (self.width - self.condition_width,)
         self.body_blocks = self.blocks[: len(self.blocks) - len(self.condition_blocks)]
+
+    def axis(self, place: int, cells: Ints, size: int) -> tuple[str, tuple[str, ...]]:
+        """Return what a part of a compact row is called, and each cell that its codes are counted in.
+
+        Args:
+            place: The part; its block is a softmax.
+            cells: ``(codes,)`` the cell of each of its codes.
+            size: How many cells.
+        """
+        column = self.blocks[place].column
+        own = self._encodings[column]
+        return axis_name(column, own), cell_names(own, cells, size)
 
     # -- encoding ------------------------------------------------------------------------------------------------
 

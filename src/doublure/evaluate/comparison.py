@@ -19,6 +19,7 @@ from doublure.schema.kinds import KINDS
 from doublure.support.progress import Progress
 
 UNLIKE = "These claims differ: a run that spends more should be better. Compare methods at the same ε, δ and unit."
+_LARGE = 100.0  # figures from 0 to 100 or 1000 need no thousandths
 
 
 class Contender(Result):
@@ -118,19 +119,22 @@ class Comparison(Document, Saved):
         return tuple(found)
 
     def __str__(self) -> str:
-        """Return a table for a terminal: a figure a column, with its interval where one is known."""
-        figures = self.side_by_side
-        heads = ["", "method", *(entry.score.name for entry in figures)]
-        lines = [
-            [one.name, one.title, *(_cell(entry.scores[place]) for entry in figures)]
-            for place, one in enumerate(self.contenders)
-        ]
-        lines.append([self.least, "", *(_against(entry, entry.score.baseline) for entry in figures)])
-        lines.append([f"real {self.records}", "", *(_against(entry, entry.score.real) for entry in figures)])
+        """Return a table for a terminal: a figure a line, a run a column, with intervals where they are known."""
         words = {"low": "low", "high": "high", "near": "as real"}
-        goals = ["", "good is", *(words[entry.score.goal] for entry in figures)]
-        table = [heads, *lines, goals]
-        widths = [max(len(line[place]) for line in table) for place in range(len(heads))]
+        names = ["", *(one.name for one in self.contenders), self.least, f"real {self.records}", "good is"]
+        titles = ["", *(one.title for one in self.contenders), "", "", ""]
+        lines = [
+            [
+                entry.score.name,
+                *(_cell(score) for score in entry.scores),
+                _against(entry, entry.score.baseline),
+                _against(entry, entry.score.real),
+                words[entry.score.goal],
+            ]
+            for entry in self.side_by_side
+        ]
+        table = [names, titles, *lines]
+        widths = [max(len(line[place]) for line in table) for place in range(len(names))]
         rows = [
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in table
         ]
@@ -187,15 +191,18 @@ def compare(
     )
 
 
-def _figure(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
+def _figure(score: Score, value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.1f}" if score.width >= _LARGE else f"{value:.3f}"
 
 
 def _against(entry: SideBySide, value: float | None) -> str:
-    return _figure(value) if entry.one_scale else "differs"
+    return _figure(entry.score, value) if entry.one_scale else "differs"
 
 
 def _cell(score: Score | None) -> str:
     if score is None or score.value is None or score.interval is None:
-        return _figure(None if score is None else score.value)
-    return f"{score.value:.3f} ({score.interval[0]:.3f}–{score.interval[1]:.3f})"
+        return "–" if score is None else _figure(score, score.value)
+    low, high = score.interval
+    return f"{_figure(score, score.value)} ({_figure(score, low)}–{_figure(score, high)})"

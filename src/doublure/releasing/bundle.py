@@ -2,8 +2,9 @@
 
 A bundle holds ``data.parquet`` and ``data.csv`` (or one of them), for images ``data.npz``, for series all three;
 ``card.json``,
-``card.html`` and ``dictionary.json``; and nothing else. It is made from the generator, the plan and the resolved
-schema alone; ``internal/`` is never read.
+``card.html`` and ``dictionary.json``; on request ``tables/*.parquet``, the noisy tables that the fit bought; and
+nothing else. It is made from the generator, the plan, the resolved schema and what the mechanism gave out alone;
+``internal/`` is never read.
 The ledger records the release before the bundle appears, and the card proves it:
 :func:`doublure.releasing.verifying.verify` finds that record again.
 """
@@ -25,6 +26,7 @@ from doublure.ledger import Ledger
 from doublure.ledger.chain import canonical
 from doublure.ledger.request import facts
 from doublure.private.executed import Executed, as_priced
+from doublure.releasing.tables import LIMIT, described, refuse_none, write_noisy_tables
 from doublure.releasing.verifying import CARD, VERSION, claims_sha256, verify
 from doublure.releasing.writing import WRITERS, write_sample
 from doublure.run.synthesizer import Synthesizer
@@ -60,6 +62,7 @@ def release(
     ledger: Ledger | str | Path | None = None,
     formats: Sequence[str] | None = None,
     spreadsheet_safe: bool = False,
+    tables: bool = False,
     title: str | None = None,
     contact: str | None = None,
     progress: Progress | None = None,
@@ -75,6 +78,8 @@ def release(
         formats: ``csv``, ``parquet`` or both for a table, ``npz`` for images, any of the three for series; all of
             them if left out.
         spreadsheet_safe: Defuse text that a spreadsheet would run as a formula.
+        tables: Publish the noisy contingency tables that the fit bought, with their standard errors: free, as they
+            are answers of the mechanism already.
         title: The card's title.
         contact: Whom to ask.
         progress: Receives progress events.
@@ -85,6 +90,7 @@ def release(
     Raises:
         InputError: The folder is not empty, the guarantee is not one that the plan gives, something else ran than was
             priced, or the ledger is not found.
+        SettingError: An argument is out of its range, or tables are asked for and the fit bought none.
     """
     asked = Path(out)
     fault = known_fault(syn.run.get("doublure_version"), syn.plan.to_json())
@@ -94,16 +100,23 @@ def release(
     if not syn.plan.may_claim(syn.guarantee):
         raise RunFolderError("is not what the plan gives", field="guarantee", remedy="release what load returns")
     executed = _executed(syn)
+    if tables:
+        refuse_none(syn.tables)
     book, reservation = _ledger_of(syn, ledger)
     with files.whole_folder(asked) as staging:
         entropy = seeding.chosen(seed)
         for form in forms:
             file = staging / f"data.{form}"
             write_sample(syn, file, rows, seed=entropy, spreadsheet_safe=spreadsheet_safe, progress=progress)
-        described = dictionary(syn.schema, spreadsheet_safe=spreadsheet_safe)
-        files.write_json(staging / _DICTIONARY, {"watermark": syn.guarantee.watermark, **described})
-        listed = [_entry(staging / f"data.{form}", rows) for form in forms] + [_entry(staging / _DICTIONARY, None)]
+        cells = write_noisy_tables(staging, syn.tables, syn.guarantee.about) if tables else {}
+        words = dictionary(syn.schema, spreadsheet_safe=spreadsheet_safe) | (
+            {"tables": described(cells)} if tables else {}
+        )
+        files.write_json(staging / _DICTIONARY, {"watermark": syn.guarantee.watermark, **words})
+        holds = {f"data.{form}": rows for form in forms} | cells | {_DICTIONARY: None}
+        listed = [_entry(staging, name, count) for name, count in holds.items()]
         card = _card(syn, listed, executed, book.dataset, title, contact)
+        card["limits"] += [LIMIT] if tables else []
         recorded = {file["path"]: file["sha256"] for file in listed} | {CARD: claims_sha256(card)}
         card["ledger"] = book.record_release(reservation, recorded, syn.guarantee.kind).to_json()
         sheet = WRITERS[syn.schema.kind].sheet
@@ -190,8 +203,8 @@ def _plain(value: Any) -> Any:
     return value.isoformat() if hasattr(value, "isoformat") else value
 
 
-def _entry(path: Path, rows: int | None) -> dict[str, Any]:
-    return {"path": path.name, "sha256": sha256_of(path), "rows": rows}
+def _entry(folder: Path, name: str, rows: int | None) -> dict[str, Any]:
+    return {"path": name, "sha256": sha256_of(folder / name), "rows": rows}
 
 
 def _executed(syn: Synthesizer) -> bool | None:
@@ -244,7 +257,7 @@ def _write_card(folder: Path, card: dict[str, Any], sheet: bytes | None, records
 
     page = card_page(card, sheet, records).encode()
     files.write_atomic(folder / _PAGE, lambda file: file.write(page))
-    card["files"] = [*card["files"], _entry(folder / _PAGE, None)]
+    card["files"] = [*card["files"], _entry(folder, _PAGE, None)]
     files.write_json(folder / CARD, card)
 
 

@@ -23,6 +23,7 @@ from matplotlib.figure import Figure
 from doublure.attack.roc import Roc, ceiling
 from doublure.measures.series.plot_data import Curve, Pair, Profile, ValueProfile
 from doublure.measures.tables.distributions import Density, Frequencies
+from doublure.measures.tables.quantiles import QuantileShares
 from doublure.report.page import shown
 
 REAL, SYNTHETIC, INK, FAINT, RULE, BASELINE = "#617087", "#dd5522", "#1c2531", "#6a7382", "#d5dae1", "#b9c1cc"
@@ -68,6 +69,12 @@ def frequencies(entry: Frequencies) -> Markup:
         return _draw(3.3, 1.65, f"bins {entry.column}", alt, lambda axes: _histogram(axes, entry))
     height = 0.42 + 0.2 * (len(entry.labels) + (entry.left_out is not None))
     return _draw(3.3, height, f"values {entry.column}", alt, lambda axes: _bars(axes, entry))
+
+
+def quantiles(entry: QuantileShares) -> Markup:
+    """Draw the shares of a number's quantile bins, each equally wide, real and synthetic."""
+    alt = f"Quantile bins of {shown(entry.column)}: real rows and synthetic rows"
+    return _draw(3.3, 1.35, f"quantiles {entry.column}", alt, lambda axes: _quantile_bins(axes, entry))
 
 
 def density(entry: Density) -> Markup:
@@ -178,6 +185,23 @@ def _histogram(axes: Axes, entry: Frequencies) -> None:
     else:
         axes.set_ylim(0, highest * 1.08)
         axes.set_yticks([])
+
+
+def _quantile_bins(axes: Axes, entry: QuantileShares) -> None:
+    places = np.arange(len(entry.bins) + 1)
+    axes.stairs(np.asarray(entry.real), places, fill=True, color=REAL, alpha=0.38, linewidth=0)
+    axes.stairs(np.asarray(entry.synthetic), places, color=SYNTHETIC, linewidth=1.5, baseline=None)
+    axes.set_xlim(0, places[-1])
+    at = np.unique(np.linspace(0, len(entry.bins) - 1, min(5, len(entry.bins))).round().astype(int))
+    axes.set_xticks(at + 0.5, [_bin_label(*entry.bins[place], kind=entry.kind) for place in at])
+    _percent_axis(axes.yaxis, max(*entry.real, *entry.synthetic, 1e-9), axes.set_ylim)
+
+
+def _bin_label(first: float | None, last: float | None, *, kind: str) -> str:
+    """Return a bin's own value, where it has one alone, or where it begins."""
+    if first is None:
+        return "" if last is None else f"< {_tick(last, kind)}"
+    return f"= {_tick(first, kind)}" if first == last else f"{_tick(first, kind)}–"
 
 
 def _curves(axes: Axes, entry: Density) -> None:

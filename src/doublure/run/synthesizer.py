@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import torch
 
     from doublure.encode.encoder import Encoder
+    from doublure.training.noisy_tables import NoisyTable
 
 _DECIDED_AFTER = 1_000_000
 _MOST_DRAWN = 100_000_000
@@ -74,6 +75,7 @@ class Synthesizer:
         generator: The weights.
         run: Public facts of the run: when, which ledger entry, which seed.
         executed: What ran, access by access, beside what was priced; None of a run that an earlier version made.
+        read_tables: Returns the noisy tables that were bought.
     """
 
     schema: ResolvedSchema
@@ -82,6 +84,7 @@ class Synthesizer:
     generator: torch.nn.Module = field(repr=False)
     run: dict[str, Any] = field(default_factory=dict, repr=False)
     executed: list[dict[str, Any]] | None = field(default=None, repr=False)
+    read_tables: Callable[[], tuple[NoisyTable, ...]] = field(default=tuple, repr=False)
 
     def __repr__(self) -> str:
         """Return who this is in one line; schema, plan and weights would fill pages."""
@@ -148,6 +151,15 @@ class Synthesizer:
         generator.load_state_dict(self.generator.state_dict())
         return replace(self, plan=plan, generator=generator.eval())
 
+    @cached_property
+    def tables(self) -> tuple[NoisyTable, ...]:
+        """The noisy contingency tables that the fit bought, as they were released; none of most methods.
+
+        Raises:
+            RunFolderError: Their file in the run folder is missing or damaged.
+        """
+        return self.read_tables()
+
     def save(self, path: str | Path) -> None:
         """Write a run folder that :func:`doublure.load` reads."""
         from doublure.run.folder import RunFolder
@@ -160,6 +172,7 @@ class Synthesizer:
             generator=self.generator,
             run=self.run,
             executed=self.executed,
+            tables=self.tables,
         )
 
     def with_estimate(self, estimate: Estimate | None) -> Synthesizer:
