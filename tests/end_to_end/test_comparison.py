@@ -44,7 +44,7 @@ def test_every_figure_stands_under_its_own_name(order, runs, doublure, tmp_path)
     found = doublure("compare", *(runs / name for name in order), *aside, "-o", page)
     scores = {one["name"]: {score["key"]: score for score in one["scores"]} for one in found["contenders"]}
     assert set(scores[str(runs / "full")]) - set(scores[str(runs / "plain")]) == PREDICTIONS
-    assert all(one["columns"]["name"] == "Column distance" for one in scores.values())
+    assert all(one["columns"]["name"] == "One-way TVD" for one in scores.values())
     html = page.read_text()
     assert html.count("not measured for this run") == len(PREDICTIONS)
     assert "All were measured alike" not in html

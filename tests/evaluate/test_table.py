@@ -159,7 +159,7 @@ def test_a_collapsed_synthesizer_is_measured_and_said_to_lose_a_class(schema, re
     assert scores(found)["accuracy"].value == pytest.approx((holdout["label"] == "no").mean())
     said = verdict(found)
     assert any("No synthetic row has label = yes" in line for line in said.warnings)
-    assert any("do better at" in line and "pair distance" in line for line in said.warnings)
+    assert any("do better at" in line and "two-way TVD" in line for line in said.warnings)
 
 
 def test_one_column_and_two_rows_are_enough():

@@ -259,7 +259,7 @@ def _scores(
     scores = [
         distance_score(
             "columns",
-            "Column distance",
+            "One-way TVD",
             {role: mean(one, role) for role in roles},
             "The share of rows that would have to change for a column’s frequencies to match; mean over columns.",
         )
@@ -268,7 +268,7 @@ def _scores(
         scores += [
             distance_score(
                 "pairs",
-                "Pair distance",
+                "Two-way TVD",
                 two,
                 "The share of rows that would have to change for two columns’ joint frequencies to match; mean over "
                 "pairs.",

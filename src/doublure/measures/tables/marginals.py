@@ -70,7 +70,7 @@ def marginals(coder: Coder, tables: Tables, rng: np.random.Generator) -> Margina
     scores = [
         distance_score(
             "quantile_columns",
-            "Column distance, quantile bins",
+            "One-way TVD, quantile bins",
             one,
             f"Total variation of a column, numbers in {ONE_WAY_BINS} bins that real rows fill evenly; mean over "
             "columns.",
@@ -84,7 +84,7 @@ def marginals(coder: Coder, tables: Tables, rng: np.random.Generator) -> Margina
         scores.append(
             distance_score(
                 "quantile_pairs",
-                "Pair distance, quantile bins",
+                "Two-way TVD, quantile bins",
                 two,
                 f"Total variation of two columns together, numbers in {JOINT_BINS} bins that real rows fill evenly; "
                 "mean over pairs.",

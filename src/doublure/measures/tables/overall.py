@@ -89,7 +89,7 @@ def overall(
     found: Marginals, utility: Utility | None, regression: Regression | None, queries: CountQueries, rules: Rules
 ) -> Overall:
     """Return the score of a table from its figures."""
-    closeness = _third("closeness", "Closeness", _closeness(found), "How close frequencies are to the real rows’.")
+    closeness = _third("closeness", "Closeness", _closeness(found), "How close frequencies are to those of real rows.")
     usefulness = _third(
         "usefulness",
         "Usefulness",
