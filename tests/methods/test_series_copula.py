@@ -176,7 +176,7 @@ def test_it_is_saved_loaded_and_released(whole, tmp_path):
 
 
 def test_what_is_planned_is_what_is_priced():
-    """The noise of all releases is together that of one Gaussian of the plan's multiplier, whatever a unit's records."""
+    """The noise of all releases is together that of one Gaussian of the plan's multiplier."""
     for records in (1, 3):
         unit = f"unit: {{name: meter, id: unit, max_records: {records}}}\n"
         plan = planned(WHOLE.replace("units:", unit + "units:"))

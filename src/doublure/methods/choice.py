@@ -32,7 +32,10 @@ def _choice(schema: Schema, epsilon: float) -> tuple[str, str]:
     for their labels and ε.
     """
     if schema.kind == "series":
-        return "statistics", f"noisy tables of neighbouring steps have taught the best series {_WHEREVER}"
+        return (
+            "statistics",
+            f"noisy tables and products of all steps and channels have made the best series {_WHEREVER}",
+        )
     if schema.kind != "images":
         return "statistics", f"noisy tables have taught the best rows {_WHEREVER}"
     if not schema.with_role("condition"):
