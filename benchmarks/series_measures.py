@@ -33,9 +33,9 @@ def figures(made: Floats, train: Floats, aside: Floats) -> dict[str, float]:
 
     ``mean`` and ``sd``: mean absolute difference of the profiles. ``autocorrelation``: within a series, mean absolute
     difference over lags. ``forecast``: boosted trees learn from synthetic series to forecast a step from eight before
-    it and the other channels' last one; mean absolute error on the series kept aside. ``apart``: the area under ROC with
-    which boosted trees tell synthetic series from those kept aside, by values and differences. ``correlation``: mean
-    absolute difference of channels' correlations. ``values``: total variation of each step's values in twenty parts.
+    it and the other channels' last one; mean absolute error on the series kept aside. ``apart``: the area under ROC
+    with which boosted trees tell synthetic series from those kept aside, by values and differences. ``correlation``:
+    mean absolute difference of channels' correlations. ``values``: total variation of each step's values in parts.
     """
     scale = train.std((0, 1))
     made, train, aside = made / scale, train / scale, aside / scale

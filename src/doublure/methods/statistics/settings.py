@@ -197,7 +197,7 @@ class SeriesStatisticsSettings(StatisticsSettings):
     gap_share: _Share = 0.05
     calm_share: _Share = 0.01
     constant_share: _Share = 0.15
-    radius: float = Field(default=0.6, ge=0.01, le=10)
+    radius: float = Field(default=0.45, ge=0.01, le=10)
     memory: float = Field(default=0.25, ge=0.001, le=10)
     grouped: tuple[str, ...] | None = None
     level_groups: int | None = Field(default=None, ge=1, le=16)
