@@ -17,7 +17,7 @@ def register(app: typer.Typer) -> None:
 
 
 def sample(
-    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    run: Annotated[Path, typer.Argument(help="A run folder, or a published generator.")],
     rows: Annotated[int, typer.Option("-n", "--rows", min=1, help="How many rows, at least 1.")],
     out: Annotated[
         Path,
