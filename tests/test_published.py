@@ -185,3 +185,23 @@ def test_what_lacks_a_run_cannot_be_released_or_saved_again(made, tmp_path):
         with pytest.raises(RunFolderError, match="is a published generator"):
             act()
     assert not (tmp_path / "out").exists()
+
+
+def test_no_report_lands_among_what_is_published(mine, small, tmp_path, capsys):
+    real = small.csv(tmp_path)
+    for words in (
+        ["evaluate", mine, "--real", real],
+        ["inspect", mine],
+        ["audit", mine, "--real", real, "--attack", "quick"],
+    ):
+        code, line = said(words, capsys)
+        assert code == 2
+        assert "-o: is needed" in line or "is not a run folder" in line
+    assert {path.name for path in mine.iterdir()} == FILES
+
+
+def test_it_is_evaluated_as_a_run_is(made, small, few_trees, tmp_path, capsys):
+    words = ["evaluate", made[0], "--real", small.csv(tmp_path), "-o", tmp_path / "page.html"]
+    assert said(words, capsys)[0] == 0
+    assert (tmp_path / "page.json").is_file()
+    assert verify(made[0], ledger=made[1])["files"] == 3

@@ -40,7 +40,7 @@ def release(
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
-    """Write a bundle to publish: data, card and dictionary; or the generator and its card."""
+    """Write a bundle, or the generator, to publish."""
     from doublure.releasing.bundle import release as write
     from doublure.run.loading import load
     from doublure.schema.kinds import KINDS

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from doublure.advisories import REMEDY, known_fault
-from doublure.errors import InputError, RunFolderError
+from doublure.errors import InputError, RunFolderError, SettingError
 from doublure.guarantee import Guarantee
 from doublure.run import weights
 from doublure.run.synthesizer import Synthesizer
@@ -55,6 +55,21 @@ def write(syn: Synthesizer, folder: Path) -> None:
 def lies_in(folder: Path) -> bool:
     """Return whether a folder is a published generator, and no run."""
     return (folder / CARD).is_file() and (folder / weights.FILE).is_file() and not (folder / "run.json").exists()
+
+
+def refuse_inside(folder: Path, out: Path | None) -> None:
+    """Refuse to put a report where a run would hold its own: a published folder holds its own files only.
+
+    Args:
+        folder: A run, or a published generator.
+        out: Where the report goes; None for the run's own place.
+
+    Raises:
+        SettingError: No place was named, and the folder is a published generator.
+    """
+    if out is None and lies_in(folder):
+        remedy = "say where the report goes, outside of what is published"
+        raise SettingError("is needed with a published generator", field="-o", remedy=remedy)
 
 
 def read(folder: Path) -> Synthesizer:
