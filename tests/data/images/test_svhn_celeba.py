@@ -16,7 +16,7 @@ from PIL import Image
 import doublure as db
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
-from doublure.data.images import open_images
+from doublure.data.images import mat5, open_images
 from doublure.data.opening import kind_of
 from doublure.errors import DataError
 from doublure.schema import Schema
@@ -28,6 +28,7 @@ FACES = (
     "doublure: 1\nkind: images\nunits: 12\nimages: {shape: [8, 8, 3], crop: [16, 12], on_mismatch: resize}\n"
     "label: {attributes: [Male, Smiling], values: ['0 0', '0 1', '1 0', '1 1']}\n"
 )
+SHAPES = {"X": (3, 4, 3, 5), "y": (5, 1), "empty": (0, 2), "one": (1, 1)}
 NAMES = ("Bald", "Male", "Smiling")
 
 
@@ -115,6 +116,37 @@ def test_another_mat_file_is_refused_in_one_line(tmp_path, changes, said):
     with pytest.raises(DataError, match=said) as caught:
         open_images(path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("kind", ["u1", "i2", "f4", "f8", "i8"])
+def test_numbers_are_those_that_scipy_has_written(tmp_path, packed, kind):
+    held = {name: np.random.default_rng(2).integers(0, 99, shape).astype(kind) for name, shape in SHAPES.items()}
+    scipy.io.savemat(tmp_path / "a.mat", held | {"text": "hello", "cell": np.array([[1], ["x"]], dtype=object)},
+                     do_compression=packed)  # fmt: skip
+    found = mat5.variables(tmp_path / "a.mat")
+    assert set(found) == set(SHAPES)
+    for name, shape in SHAPES.items():
+        assert found[name].shape == shape
+        assert (mat5.array(tmp_path / "a.mat", found[name]) == held[name]).all()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_damaged_mat_file_is_read_or_refused(tmp_path, packed):
+    """Of such files scipy.io fells the process; here the worst is another picture."""
+    path, images, labels = svhn(tmp_path)
+    scipy.io.savemat(path, {"X": images.transpose(1, 2, 3, 0), "y": labels[:, None]}, do_compression=packed)
+    whole, draw, refused = path.read_bytes(), np.random.default_rng(3), 0
+    for _ in range(400):
+        content = bytearray(whole)
+        for place in draw.integers(0, min(len(content), int(draw.choice([400, len(content)]))), draw.integers(1, 6)):
+            content[place] = draw.integers(256)
+        path.write_bytes(content[: int(draw.choice([len(content), draw.integers(1, len(content))], p=[0.8, 0.2]))])
+        try:
+            assert open_images(path).load(Schema.parse(DIGITS)).content.images.shape == images.shape
+        except DataError:
+            refused += 1
+    assert refused > 50
 
 
 @pytest.mark.parametrize("cut", [10, 150, -40])

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from doublure.data.images import mat5
 from doublure.data.images.pictures import LARGEST_FILE, Reader
 from doublure.data.images.records import Pixels
 from doublure.data.images.sources import ImageSource, other_length
@@ -40,25 +41,22 @@ class MatSource(ImageSource):
     to_label = "put them beside the images as y"
 
     def __init__(self, path: Path) -> None:
-        import scipy.io
-
         self._path = path
         try:
-            found = {name: (tuple(shape), kind) for name, shape, kind in scipy.io.whosmat(path)}
-            shape, kind = found[_PIXELS]
-            height, width, channels, count = shape
-        except Exception:  # a hostile file makes a reader raise anything; its message could show what is in it
+            self._found = mat5.variables(path)
+            height, width, channels, count = self._found[_PIXELS].shape
+        except (*mat5.DAMAGED, KeyError):
             remedy = "give a file with SVHN's arrays: X (height, width, channels, n) and y (n, 1), of MATLAB 5"
             raise DataError("cannot be read as SVHN's .mat", field=path.name, remedy=remedy) from None
-        if kind != "uint8" or channels not in (1, 3):
+        if self._found[_PIXELS].dtype != np.uint8 or channels not in (1, 3):
             raise DataError("holds no bytes of pixels as X", field=path.name, remedy="give SVHN's file as it was")
-        if _LABELS in found and found[_LABELS][0] != (count, 1):
+        if _LABELS in self._found and self._found[_LABELS].shape != (count, 1):
             raise other_length(LABEL)
-        super().__init__(path.name, count, shape=(height, width, channels), labelled=_LABELS in found)
+        super().__init__(path.name, count, shape=(height, width, channels), labelled=_LABELS in self._found)
 
     def blocks(self, reader: Reader) -> Iterator[Pixels]:
         """Yield the images, a block at a time."""
-        images = self._array(_PIXELS, np.dtype(np.uint8)).transpose(3, 0, 1, 2)
+        images = self._array(_PIXELS).transpose(3, 0, 1, 2)
         for first in range(0, self.count, _ROWS):
             yield reader.convert(np.ascontiguousarray(images[first : first + _ROWS]), first + 1)
 
@@ -67,16 +65,11 @@ class MatSource(ImageSource):
         found = self._array(_LABELS).reshape(-1)
         return np.where(found == int(_TEN), 0, found) if _ZERO in known and _TEN not in known else found
 
-    def _array(self, name: str, kind: np.dtype[Any] | None = None) -> np.ndarray[Any, Any]:
-        import scipy.io
-
+    def _array(self, name: str) -> np.ndarray[Any, Any]:
         try:
-            found = np.asarray(scipy.io.loadmat(self._path, variable_names=[name])[name])
-        except Exception:  # as above
+            return mat5.array(self._path, self._found[name])
+        except mat5.DAMAGED:
             raise self.damaged() from None
-        if found.shape[-1 if name == _PIXELS else 0] != self.count or (kind is not None and found.dtype != kind):
-            raise self.damaged()
-        return found
 
 
 class CelebaSource(ImageSource):
