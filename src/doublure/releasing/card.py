@@ -7,7 +7,6 @@ from typing import Any
 
 from doublure.guarantee import CHOICE_OF_KIND, beside, figure, odds_factor
 from doublure.report import page
-from doublure.run import weights
 
 _TITLE = "Synthetic data"
 _WATERMARK = "Synthetic data, made by doublure"
@@ -73,7 +72,7 @@ def context(card: Mapping[str, Any], sheet: bytes | None = None, records: str = 
         "kind": kind,
         "kind_in_words": _KINDS.get(kind, kind),
         "sentence": guarantee.get("sentence"),
-        "plain": plain_words(guarantee, records, made="this generator" if _holds_weights(card) else "these data"),
+        "plain": plain_words(guarantee, records),
         "sheet": None if sheet is None else page.inline_png(sheet),
         "figures": _figures(guarantee, kind),
         "assumptions": _list(guarantee.get("assumptions")),
@@ -121,12 +120,7 @@ def _figures(guarantee: Mapping[str, Any], kind: str) -> list[tuple[str, str]]:
     return [*shown, *beside(kind, known)]
 
 
-def _holds_weights(card: Mapping[str, Any]) -> bool:
-    """Return whether a card is a published generator's."""
-    return any(entry.get("path") == weights.FILE for entry in card.get("files") or ())
-
-
-def plain_words(guarantee: Mapping[str, Any], records: str = "rows", made: str = "these data") -> list[str]:
+def plain_words(guarantee: Mapping[str, Any], records: str = "rows") -> list[str]:
     """Return what a guarantee means to somebody who has never met one, sentence by sentence.
 
     No figure of another kind is ever worded as ε.
