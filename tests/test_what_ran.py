@@ -21,7 +21,7 @@ from doublure.private.mechanism import Mechanism
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.queries.counts import Counts
 
-COUNTED: dict[str, Any] = {"fit_steps": 3, "components": 4, "bins": 4, "groups": 2}
+COUNTED: dict[str, Any] = {"fit_steps": 3, "components": 4, "groups": 2}
 CRITIC: dict[str, Any] = {"critic_share": 0.3, "critic_steps": 6, "critic_lot": 30, "critic_width": 8}
 RUNS = {
     "statistics": ("declared", "statistics", COUNTED),

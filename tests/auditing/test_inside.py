@@ -40,7 +40,7 @@ STAGE = {"critic_share": 0.3, "critic_steps": 3, "critic_lot": 20, "fit_steps": 
 CASES = {
     "dpgan": (ROWS, TABLE),
     "noisecritic": (ROWS, TABLE | {"features": 4}),
-    "guided": (ROWS, STAGE | {"components": 4, "bins": 2, "critic_width": 8}),
+    "guided": (ROWS, STAGE | {"components": 4, "critic_width": 8}),
     "guided on images": (
         PICTURES,
         STAGE | {"features": 64, "batch": 20, "channels": [6, 4], "hidden": 8, "critic_channels": [4],

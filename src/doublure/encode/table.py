@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from doublure.encode import conditions, constraints
-from doublure.encode.columns import Binned, Floats, Numerics, RowEncoding, Scaled, encodings
+from doublure.encode.columns import Binned, Floats, Numerics, RowEncoding, Scaled, Stepped, encodings
 from doublure.encode.differences import Gap, in_turn
 from doublure.encode.pairwise_swapping import Ints, evened
 from doublure.encode.systematic_sampling import EvenShares
@@ -43,7 +43,7 @@ class Block:
     """
 
     column: str
-    kind: Literal["softmax", "tanh"]
+    kind: Literal["softmax", "tanh", "steps"]
     start: int
     size: int
     states: int = 0
@@ -95,12 +95,15 @@ class TableEncoder:
 
     def compact(self, frame: pd.DataFrame) -> Tensor:
         """Return ``(N, P)`` float32: one code or scalar a part. Small enough to keep the whole data set in."""
-        compact = np.empty((len(frame), len(self.blocks)), dtype=np.float32)
+        return torch.from_numpy(self._compact(frame).astype(np.float32))
+
+    def _compact(self, frame: pd.DataFrame) -> Floats:
+        compact = np.empty((len(frame), len(self.blocks)))
         before: dict[str, Floats] = {}
         for name in self._turns:
             for place, values in zip(self._places[name], self._coded(name, frame[name], before), strict=True):
                 compact[:, place] = values
-        return torch.from_numpy(compact)
+        return compact
 
     def _coded(self, name: str, cells: pd.Series[Any], before: dict[str, Floats]) -> list[Floats]:
         """Return a column's codes, and note in ``before`` what later columns are measured from."""
@@ -109,7 +112,7 @@ class TableEncoder:
             numbers, base = own.own.snap(own.own.read(cells)), before[own.first]
             before[name] = np.fmax(numbers, base)
             return own.coded(numbers, base)
-        if name in self._firsts and isinstance(own, (Binned, Scaled)):
+        if name in self._firsts and isinstance(own, (Binned, Scaled, Stepped)):
             before[name] = own.snap(own.read(cells))
         return own.compact(cells)
 
@@ -148,12 +151,16 @@ class TableEncoder:
             InputError: A value is not finite.
         """
         values = rows.detach().to("cpu")
+        return self._decoded(self._drawn(values, rng), rng)
+
+    def _decoded(self, parts: list[Floats], rng: np.random.Generator | None) -> pd.DataFrame:
+        """Return rows from the code or scalar ``(N,)`` of each block."""
         by_column: dict[str, list[Floats]] = {name: [] for name in self.columns}
-        for block, part in zip(self.blocks, self._drawn(values, rng), strict=True):
+        for block, part in zip(self.blocks, parts, strict=True):
             by_column[block.column].append(part)
         before: dict[str, Floats] = {}
         decoded = {name: self._restored(name, by_column[name], rng, before) for name in self._turns}
-        numbered = pd.Series(np.arange(1, len(values) + 1, dtype=np.int64))  # ids; derived columns follow below
+        numbered = pd.Series(np.arange(1, len(parts[0]) + 1, dtype=np.int64))  # ids; derived columns follow below
         frame = pd.DataFrame({name: decoded.get(name, numbered) for name in self.schema.columns})
         return constraints.keep(frame, self.schema)
 
@@ -181,7 +188,7 @@ class TableEncoder:
             numbers = own.numbers(values, rng, base)
             before[name] = np.fmax(numbers, base)
             return own.own.write(numbers)
-        if name in self._firsts and isinstance(own, (Binned, Scaled)):
+        if name in self._firsts and isinstance(own, (Binned, Scaled, Stepped)):
             before[name] = own.numbers(values, rng)
             return own.write(before[name])
         return own.restore(values, rng)
