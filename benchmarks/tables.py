@@ -57,7 +57,7 @@ def schema_of(name: str, folder: Path, widen: int) -> Schema:
 def cells(real: pd.Series[Any], made: pd.Series[Any]) -> tuple[Any, Any]:
     """Return codes of both: repeated values and missing apart, the rest in quantile cells of the real ones."""
     if not pd.api.types.is_numeric_dtype(real):
-        texts = [column.astype(object).astype(str).to_numpy() for column in (real, made)]
+        texts = [column.astype(object).where(column.notna(), "").astype(str).to_numpy() for column in (real, made)]
         codes = np.unique(np.concatenate(texts), return_inverse=True)[1]
         return codes[: len(real)], codes[len(real) :]
     shares = real.value_counts(normalize=True)
