@@ -6,7 +6,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # one thread a worker, so that wo
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,6 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import pytest
+import remembered
+import tiers
 
 import doublure as db
 from doublure.errors import DoublureError
@@ -159,6 +161,32 @@ class Letters:
                "features": 64, "fit_steps": 4, "batch": 20, "labeller_share": 0,
                "accountant": "rdp", "epsilon": 5.0, "delta": 1e-5}  # fmt: skip
         return db.plan(db.Schema.parse(text or self.PRIVATE), method="latentgan", **(own | settings))
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave the long files out of the quick tier, unless they are named."""
+    return True if tiers.QUICK and tiers.is_long(collection_path) else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the exhaustive tier to those who ask for all of the suite."""
+    if tiers.ALL:
+        return
+    config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("exhaustive")])
+    items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    remembered.install()
+
+
+@pytest.fixture(scope="module")
+def few_trees() -> Iterator[None]:
+    """Let the classifiers of tables be smaller: rows of a few columns need no forest of a hundred trees."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("doublure.measures.tables.classifiers._TREES", 25)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -364,7 +364,6 @@ EDITS = {
     "touches as text": edits(["touches"], "all"),
     "claim": edits(["guarantee", "epsilon"], 0.1),
     "sentence": edits(["guarantee", "sentence"], "Perfectly private."),
-    "warnings": edits(["warnings"], ["all is well"]),
     "memory": edits(["memory_bytes"], "much"),
     "time": edits(["seconds_estimate"], -1),
     "endless time": edits(["seconds_estimate"], math.nan),
@@ -383,6 +382,11 @@ def test_an_edited_file_is_refused(small, tmp_path, name):
         db.Plan.load(tmp_path / "plan.json")
     assert caught.value.exit_code == 2
     assert "\n" not in str(caught.value)
+
+
+def test_warnings_are_said_anew_and_not_believed(small):
+    data = json.loads(json.dumps(small.plan.to_json())) | {"warnings": ["all is well"]}
+    assert db.Plan.from_json(data).warnings == small.plan.warnings != ("all is well",)
 
 
 @pytest.mark.parametrize("key", sorted(KEYS | {"schema"}))

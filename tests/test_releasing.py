@@ -19,6 +19,7 @@ from doublure.errors import DoublureError, GateFailed, InputError, LedgerError, 
 from doublure.guarantee import Kind
 from doublure.releasing import bundle as releasing
 from doublure.releasing.bundle import verify
+from doublure.schema.kinds import KINDS
 from doublure.support import files
 
 BUNDLE = {"data.csv", "data.parquet", "card.json", "card.html", "dictionary.json"}
@@ -122,7 +123,7 @@ def test_no_card_says_more_than_is_known(released, small, tmp_path):
         assert ("No guarantee covers anybody" in text) == (not covered)
     for kind in get_args(Kind):
         assert ("The guarantee covers" in releasing._UNIT_LIMIT[kind]) == (kind in ("dp", "bayesian-dp"))
-    assert not any("none " in line for limits in releasing._FIRST_LIMITS.values() for line in limits)
+    assert not any("none " in line for kind in KINDS.values() for line in kind.limits)
 
 
 def test_neither_nan_nor_infinity_nor_a_path_of_this_machine_is_on_the_card(released, tmp_path):
@@ -372,7 +373,7 @@ def test_a_run_of_another_plan_than_the_ledger_paid_for_is_refused(small, tmp_pa
     assert ledger.read_bytes() == before
 
 
-def test_an_understudy_without_a_ledger_entry_is_refused(small, tmp_path):
+def test_a_synthesizer_without_a_ledger_entry_is_refused(small, tmp_path):
     syn = db.load(small.run)
     orphan = db.Synthesizer(schema=syn.schema, plan=syn.plan, guarantee=syn.guarantee, generator=syn.generator)
     with pytest.raises(RunFolderError, match="names no ledger entry"):
@@ -504,6 +505,13 @@ def test_a_card_that_does_not_hold_together_is_found(mine, name):
     write_card(mine[0], card)
     with pytest.raises(GateFailed):
         verify(mine[0])
+
+
+def test_the_mark_of_an_earlier_version_is_known(mine):
+    card = read_card(mine[0])
+    card["watermark"] = card["watermark"].replace("Synthetic", "Artificial")
+    write_card(mine[0], card)
+    verify(mine[0])
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\x00\xff", b"[]", b'{"version": 1}', b'{"version": NaN}'])

@@ -270,6 +270,7 @@ def test_a_sample_is_drawn_the_same_each_time(mutate, toy):
     assert [each.id for each in toy.mutants()] == [each.id for each in toy.mutants()]
 
 
+@pytest.mark.exhaustive
 def test_mutants_are_killed_survive_are_judged_and_run_once(mutate, toy):
     every = len([each for each in toy.mutants() if each.file == "box.py"])
     assert mutate.run(toy, ["box.py"], limit=3) == 3

@@ -70,3 +70,11 @@ def test_scripts_are_linted_too(checkout):
     asked = [line for line in run(checkout, "test") if "ruff" in line]
     assert len(asked) == 2
     assert all("scripts" in line.split() for line in asked)
+
+
+def test_a_quick_test_asks_for_lint_and_tests_alone(checkout):
+    asked = run(checkout, "test", "--quick", "-k", "name")
+    assert [line.split()[1] for line in asked if line.startswith("-m")] == ["pip", "ruff", "ruff", "pytest"]
+    assert asked[-1].endswith("--dist loadfile -k name")
+    asked = run(checkout, "test", "--all")
+    assert [line.split()[1] for line in asked if line.startswith("-m")] == ["ruff", "ruff", "mypy", "pytest"]

@@ -14,6 +14,7 @@ import doublure as db
 from doublure.errors import SettingError
 from doublure.run import synthesizer
 from doublure.schema.columns import label
+from doublure.schema.kinds import KINDS
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +174,7 @@ def test_what_is_too_rare_is_refused_after_a_while(syn, monkeypatch):
     monkeypatch.setattr(db.Synthesizer, "_draw", never)
     with pytest.raises(SettingError) as caught:
         list(syn.sample_chunks(5, given={"age": 40}, chunk_rows=1000))
-    assert "no artificial row in 3,000 has" in str(caught.value)
+    assert "no synthetic row in 3,000 has" in str(caught.value)
     assert drawn == [1000, 1000, 1000]
 
 
@@ -195,7 +196,7 @@ def test_waiting_ends_where_too_many_rows_would_be_needed(syn, monkeypatch):
     with pytest.raises(SettingError) as caught:
         list(syn.sample_chunks(100, given={"age": 40}, chunk_rows=1000))
     assert len(drawn) == 3
-    assert "about one artificial row in 1,000 has this combination, too few to find 100" in caught.value.message
+    assert "about one synthetic row in 1,000 has this combination, too few to find 100" in caught.value.message
     assert "ask for fewer rows (50 can be found)" in caught.value.remedy
     assert caught.value.field == "given age"
     assert sum(len(part) for part in syn.sample_chunks(50, given={"age": 40}, chunk_rows=1000)) == 50
@@ -231,13 +232,13 @@ def test_a_million_rows_are_drawn_one_chunk_at_a_time(syn, monkeypatch):
     stream = syn.sample_chunks(1_000_000, seed=1)
     assert asked == []
     for number, _ in enumerate(itertools.islice(stream, 3)):
-        assert asked == [synthesizer.CHUNK_ROWS] * (number + 1)
-    assert synthesizer.CHUNK_ROWS <= 100_000
+        assert asked == [KINDS["table"].chunk] * (number + 1)
+    assert KINDS["table"].chunk <= 100_000
 
 
 def test_whole_and_in_chunks_are_the_same_rows(syn):
-    whole = syn.sample(synthesizer.CHUNK_ROWS + 5, seed=5)
-    assert pd.concat(syn.sample_chunks(synthesizer.CHUNK_ROWS + 5, seed=5), ignore_index=True).equals(whole)
+    whole = syn.sample(KINDS["table"].chunk + 5, seed=5)
+    assert pd.concat(syn.sample_chunks(KINDS["table"].chunk + 5, seed=5), ignore_index=True).equals(whole)
 
 
 def test_no_chunk_is_no_size(syn):

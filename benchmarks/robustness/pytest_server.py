@@ -119,7 +119,7 @@ def _run(request: Mapping[str, Any], says: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     os.chdir(root)
     source, own = str(root / "src"), str(Path(__file__).parent)
-    os.environ |= {"PYTHONPATH": source, "TMPDIR": str(root / "tmp")}
+    os.environ |= {"PYTHONPATH": source, "TMPDIR": str(root / "tmp"), "DOUBLURE_TEST_ALL": "1"}
     if not request["compiled"]:
         os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
         sys.dont_write_bytecode = True

@@ -345,6 +345,7 @@ def test_what_is_no_truth() -> None:
         refused(raw, BooleanColumn(missing=True), "no boolean")
 
 
+@pytest.mark.exhaustive
 def test_a_million_distinct_values() -> None:
     """More values than any schema lists: placed in other where there is one, else refused without listing them."""
     raw = pd.Series(np.arange(1_000_000)).astype(str)

@@ -15,8 +15,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tiers import examples
 
 from doublure.data.series import open_series
 from doublure.data.tables import cells
@@ -145,7 +146,7 @@ def test_cells_are_refused_or_read_by_themselves(name):
 @given(
     kept=st.lists(st.sampled_from(range(len(CELLS))), max_size=8), one=st.sampled_from(range(len(CELLS))), at=st.data()
 )
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_one_record_changes_no_other_in_a_data_frame(kept, one, at):
     columns = "".join(f"  {name!r}: {text}\n" for name, text in TEXTS_OF_COLUMNS.items())
     schema = Schema.parse(f"doublure: 1\nkind: table\nunits: 9\nmisfit: coerce\ncolumns:\n{columns}")

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tiers import examples
 
 from doublure.data.tables.opening import open_table
 from doublure.encode.constraints import keep
@@ -108,7 +109,7 @@ def assert_within(cells: pd.Series, column: Any) -> None:
 bounds = st.tuples(st.integers(-30, 30), st.integers(1, 40)).map(lambda pair: (pair[0], pair[0] + pair[1]))
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(
     st.lists(st.tuples(bounds, st.booleans()), min_size=5, max_size=5),
     st.lists(

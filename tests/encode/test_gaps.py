@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tiers import examples
 
 import doublure as db
 from doublure.data.tables.cells import canonical
@@ -129,7 +130,7 @@ def real_frame(schema: ResolvedSchema, shares: list[list[float]]) -> dict[str, n
     return found
 
 
-@settings(max_examples=250, deadline=None)
+@examples(250)
 @given(families(), rows_of, st.integers(2, 40), st.sampled_from(["bins", "scaled"]), st.integers(0, 9))
 def test_rows_come_back_within_a_bin(family: Any, shares: Any, bins: int, numerics: Any, seed: int) -> None:
     columns, unit = family
@@ -162,7 +163,7 @@ def test_rows_come_back_within_a_bin(family: Any, shares: Any, bins: int, numeri
             assert in_order(decoded[left], decoded[right])
 
 
-@settings(max_examples=250, deadline=None)
+@examples(250)
 @given(families(size=4), st.sampled_from(["bins", "scaled"]), st.integers(0, 99), st.permutations("abcd"))
 def test_any_soft_row_keeps_the_order(soft_rows: Any, family: Any, numerics: Any, seed: int, order: list[str]) -> None:
     """Whatever a generator makes, and wherever in the schema the columns stand."""
@@ -180,7 +181,7 @@ def test_any_soft_row_keeps_the_order(soft_rows: Any, family: Any, numerics: Any
     assert encoder.width == estimated_width(schema, numerics, 8)
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(families(), rows_of, st.sampled_from(["bins", "scaled"]))
 def test_a_row_is_coded_by_itself(family: Any, shares: Any, numerics: Any) -> None:
     columns, _ = family

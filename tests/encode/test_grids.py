@@ -6,8 +6,9 @@ import datetime as dt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tiers import examples
 
 from doublure.encode.grids import Grid, grid_of
 from doublure.errors import SchemaError
@@ -101,7 +102,7 @@ grids = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(grids, st.integers(1, 64), st.booleans())
 def test_bins_cover_the_grid_once(grid: Grid, bins: int, without_zero: bool) -> None:
     edges = grid.edges(bins, without_zero=without_zero)

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from tiers import examples
 
 from doublure.data.tables.cells import canonical
 from doublure.encode.grids import grid_of
@@ -136,7 +137,7 @@ def assert_own_type(decoded: pd.Series, column: Column) -> None:
 shares = st.lists(st.floats(0, 1), min_size=1, max_size=12)
 
 
-@settings(max_examples=250, deadline=None)
+@examples(250)
 @given(with_missing(numbers | discrete), shares, st.booleans(), st.integers(2, 40), st.integers(0, 9))
 def test_bins(plain: dict[str, Any], spread: list[float], holes: bool, bins: int, seed: int) -> None:
     schema = schema_of(plain)
@@ -174,7 +175,7 @@ def clipped(cells: pd.Series, column: Column) -> np.ndarray:
     return grid_of(column).snap(as_number(cells, column))
 
 
-@settings(max_examples=250, deadline=None)
+@examples(250)
 @given(with_missing(numbers), shares, st.booleans())
 def test_scaled(plain: dict[str, Any], spread: list[float], holes: bool) -> None:
     schema = schema_of(plain)
@@ -196,7 +197,7 @@ def test_scaled(plain: dict[str, Any], spread: list[float], holes: bool) -> None
     assert scalar.abs().max() <= 1
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(
     st.lists(with_missing(numbers | discrete), min_size=1, max_size=4),
     st.sampled_from(["bins", "scaled"]),

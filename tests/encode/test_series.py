@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tiers import examples
 
 from doublure.data.series import Series
 from doublure.encode.series import SeriesEncoder
@@ -53,7 +54,7 @@ NUMBERS = st.tuples(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     rows=st.lists(st.lists(NUMBERS, min_size=4, max_size=4), min_size=1, max_size=5),
     curve=st.sampled_from([1, 0.5, 1 / 3]),
@@ -69,7 +70,7 @@ def test_every_value_comes_back(rows, curve):
     assert [str(cell).lower() for cell in back.attributes["weekend"]] == given_.attributes["weekend"].tolist()
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.lists(st.floats(-5, 5, width=32), min_size=4, max_size=4))
 def test_what_lies_outside_counts_as_the_nearest_bound(numbers):
     schema = ResolvedSchema.parse(TEXT.partition("  often")[0])

@@ -82,7 +82,9 @@ def test_without_conditions_there_is_nothing_to_split() -> None:
         ResolvedSchema.parse("doublure: 1\nkind: table\nunits: 9\ncolumns: {a: {type: boolean, missing: false}}")
     )
     rows = torch.eye(2)
-    assert encoder.split(rows) == (rows, None)
+    body, condition = encoder.split(rows)
+    assert torch.equal(body, rows)
+    assert condition is None
     assert encoder.condition_blocks == ()
 
 

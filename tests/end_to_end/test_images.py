@@ -76,6 +76,7 @@ def test_the_whole_way_from_the_command_line(tmp_path, private, run, doublure):
 
 def test_evaluate_from_the_command_line(tmp_path, private, ledger, monkeypatch, doublure):
     monkeypatch.setattr("doublure.measures.images.classifiers.EPOCHS", 1)
+    monkeypatch.setattr("doublure.measures.images.classifiers.LEAST_STEPS", 5)
     np.savez(tmp_path / "d.npz", **private)
     db.fit(private, plan("gan"), ledger=ledger, out=tmp_path / "run", seed=1)
     found = doublure("evaluate", tmp_path / "run", "--real", tmp_path / "d.npz", "-o", tmp_path / "page.html")
@@ -86,6 +87,7 @@ def test_evaluate_from_the_command_line(tmp_path, private, ledger, monkeypatch, 
 
 def test_inspect_against_several_runs_from_the_command_line(tmp_path, private, ledger, monkeypatch, run, doublure):
     monkeypatch.setattr("doublure.measures.images.classifiers.EPOCHS", 1)
+    monkeypatch.setattr("doublure.measures.images.classifiers.LEAST_STEPS", 5)
     monkeypatch.setattr("doublure.measures.images.alterations.FEWEST", 100)
     for name in ("run", "last", "north"):
         db.fit(private, plan("gan"), ledger=ledger, out=tmp_path / name)
@@ -113,13 +115,14 @@ def test_inspect_against_several_runs_from_the_command_line(tmp_path, private, l
 
 def test_images_are_compared_in_the_features_that_are_named(tmp_path, private, ledger, monkeypatch, doublure, run):
     monkeypatch.setattr("doublure.measures.images.classifiers.EPOCHS", 1)
+    monkeypatch.setattr("doublure.measures.images.classifiers.LEAST_STEPS", 5)
     np.savez(tmp_path / "d.npz", **private)
     db.fit(private, plan("gan"), ledger=ledger, out=tmp_path / "run", seed=1)
     asked = ["evaluate", tmp_path / "run", "--real", tmp_path / "d.npz", "--features"]
     found = doublure(*asked, "pixels", "-o", tmp_path / "page.html")["report"]["images"]["resemblance"]
     assert [score["name"].partition(" (")[2] for score in found] == [
         "pixels)",
-        "student of real images)",
+        "classifier of real images)",
         "pixels)",
         "pixels)",
     ]

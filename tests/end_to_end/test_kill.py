@@ -20,6 +20,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -42,16 +43,22 @@ TURNS = {"mkdir", "file", "half-record", "record", "draw", "learn", "learned"}
 
 
 def main() -> None:
-    """Fork a child for each line of standard input; answer with its exit code."""
+    """Fork a child for each line of standard input; answer with its exit code, or of one beside others its number."""
     for name in WARM:
         importlib.import_module(name)
     print("ready", flush=True)
     for line in sys.stdin:
         asked = json.loads(line)
+        if "wait" in asked:
+            print(os.waitstatus_to_exitcode(os.waitpid(asked["wait"], 0)[1]), flush=True)
+            continue
         child = os.fork()
         if child == 0:
             signal.alarm(120)  # a child that hangs ends, by no code that a test takes for an answer
             os._exit(_session(asked))
+        if asked.get("beside"):
+            print(child, flush=True)
+            continue
         if asked["after"] is not None:
             time.sleep(asked["after"])
             os.kill(child, signal.SIGKILL)  # not yet waited for, so the number is still its own
@@ -85,12 +92,26 @@ def _fit(asked: dict[str, object]) -> int:
 
     fitting._refuse_forged = lambda plan: None  # it prices the plan again, which takes longer than the fit
     plan = db.Plan.from_json(asked["plan"], reprice=False)
+    more = {"progress": _waiting(asked)} if "inside" in asked else {}
     try:
-        db.fit(asked["data"], plan, ledger=asked["ledger"], out=asked["out"], resume=asked["resume"], seed=1)
+        db.fit(asked["data"], plan, ledger=asked["ledger"], out=asked["out"], resume=asked["resume"], seed=1, **more)
     except db.errors.DoublureError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
     return 0
+
+
+def _waiting(asked: dict[str, object]) -> object:
+    """Return a listener that says that it is inside, and stays there until it may leave."""
+    from doublure.support.progress import Silent
+
+    class Waiting(Silent):
+        def at(self, done: int) -> None:
+            Path(asked["inside"]).touch()
+            while not Path(asked["leave"]).exists():
+                time.sleep(0.01)
+
+    return Waiting()
 
 
 def _watch(asked: dict[str, object]) -> None:
@@ -189,12 +210,12 @@ class Case:
         for name in ("notes", "err"):
             Path(f"{folder}/noted.{name}").touch()  # a child may be killed before it has opened them
 
-    def fit(self, *, turn=None, after=None, resume=False, out=None, words=(), stop=False) -> int:
+    def fit(self, *, turn=None, after=None, resume=False, out=None, words=(), stop=False, **more) -> int:
         """Run one session; kill it, or stop it as a user does, at a turning point or after so many seconds."""
         paths = {"data": self.csv, "ledger": self.path, "out": out or self.run, "notes": f"{self.folder}/noted."}
         asked = {"plan": self._plan, "turn": turn, "after": after, "resume": resume}
         asked |= {"signal": signal.SIGINT if stop else signal.SIGKILL, "words": [str(word) for word in words]}
-        return self.nursery.session(asked | {name: str(path) for name, path in paths.items()})
+        return self.nursery.session(asked | {name: str(path) for name, path in paths.items()} | more)
 
     def notes(self, *first: str) -> list[str]:
         """Return the notes that begin so, without their beginning."""
@@ -328,8 +349,10 @@ def bought(small):
 
 
 def test_killed_at_every_turn(nursery, small, bought, tmp_path):
+    from tiers import by_tier  # not above: a program of its own finds no tests/support
+
     outcomes, noise = set(), []
-    for turn in itertools.count(1):
+    for turn in itertools.count(1, by_tier(3, 1)):
         case = Case(nursery, small, bought, tmp_path / str(turn))
         code = case.fit(turn=turn)
         where = turn, case.notes("turn")[-1]
@@ -347,15 +370,17 @@ def test_killed_at_every_turn(nursery, small, bought, tmp_path):
         "was cut off before it could begin",
         "was cut off while facts were learned, and their price covers one draw",
     }
-    assert len(set(noise)) == len(noise) > 50  # all of them with the same seed
+    assert len(set(noise)) == len(noise) > by_tier(15, 50)  # all of them with the same seed
     shutil.rmtree(tmp_path)
 
 
 def test_killed_again_at_every_turn_of_going_on(nursery, small, tmp_path):
+    from tiers import by_tier
+
     first = Case(nursery, small, small.plan, tmp_path / "first")
     assert first.fit(turn=_turn_of_draw(nursery, small, tmp_path, 3)) == -signal.SIGKILL
     assert (first.authorised(), len(first.notes("noise"))) == (4, 2)
-    for turn in itertools.count(1):
+    for turn in itertools.count(1, by_tier(3, 1)):
         case = Case(nursery, small, small.plan, tmp_path / str(turn))
         shutil.copytree(first.folder, case.folder, dirs_exist_ok=True)
         code = case.fit(turn=turn, resume=True)
@@ -403,45 +428,17 @@ def test_of_two_copies_of_a_killed_run_one_goes_on(nursery, small, tmp_path):
     case.hold_to_its_end("both tried")
 
 
-GO_ON = """
-import sys, time
-from pathlib import Path
-import doublure as db
-from doublure.run import fitting
-from doublure.support.progress import Silent
+def _going_on(case: Case, number: int, leave: Path) -> Callable[[], tuple[int, str]]:
+    """Start a session that goes on with a run; who trains waits within until ``leave`` is there.
 
-data, plan, ledger, out, inside, leave = map(Path, sys.argv[1:])
-fitting._refuse_forged = lambda plan: None
-
-class Waiting(Silent):
-    def at(self, done):
-        inside.touch()
-        while not leave.exists():
-            time.sleep(0.01)
-
-print("ready", flush=True)
-sys.stdin.readline()
-try:
-    db.fit(data, db.Plan.load(plan), ledger=ledger, out=out, resume=True, seed=1, progress=Waiting())
-except db.errors.DoublureError as error:
-    sys.exit(str(error))
-"""
-
-
-def _going_on(case: Case, number: int, leave: Path) -> list[subprocess.Popen]:
-    """Return processes that will go on with one run; whoever trains waits within until ``leave`` is there."""
-    paths = [case.csv, case.run / "plan.json", case.path, case.run, case.folder / "inside", leave]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    made = [subprocess.Popen([sys.executable, "-c", GO_ON, *map(str, paths)], **pipes) for _ in range(number)]
-    for process in made:
-        assert process.stdout.readline() == "ready\n"
-    return made
-
-
-def _start(*processes: subprocess.Popen) -> None:
-    for process in processes:
-        process.stdin.write("go\n")
-        process.stdin.flush()
+    Returns:
+        A function that waits for its end, and returns its exit code and what it said.
+    """
+    notes = f"{case.folder}/{number}."
+    Path(notes + "notes").touch()
+    more = {"notes": notes, "inside": str(case.folder / "inside"), "leave": str(leave), "beside": True}
+    process = case.fit(resume=True, **more)
+    return lambda: (case.nursery.session({"wait": process}), Path(notes + "err").read_text())
 
 
 def _contents(*places: Path) -> dict[Path, tuple[bytes, int]]:
@@ -459,22 +456,20 @@ def _killed(nursery, small, folder: Path) -> Case:
 def test_who_loses_a_race_to_go_on_writes_nothing(nursery, small, tmp_path):
     """Not even a file that the winner is just about to put in its place is touched."""
     case = _killed(nursery, small, tmp_path)
-    winner, *losers = _going_on(case, 3, tmp_path / "leave")
-    _start(winner)
+    winner = _going_on(case, 0, tmp_path / "leave")
+    deadline = time.monotonic() + 60
     while not (case.folder / "inside").exists():
-        assert winner.poll() is None, winner.stderr.read()
+        assert time.monotonic() < deadline, Path(f"{case.folder}/0.err").read_text()
         time.sleep(0.01)
     (case.run / ".generator.safetensors.aa.part").write_bytes(b"half-written by the winner")
     before = _contents(case.run, case.path)
-    _start(*losers)
-    for loser in losers:
-        said = loser.communicate()[1]
-        assert (loser.returncode, "is in the hands of another process" in said) == (1, True), said
+    for loser in [_going_on(case, number, tmp_path / "leave") for number in (1, 2)]:
+        code, said = loser()
+        assert (code, "is in use by another process" in said) == (2, True), said
     assert _contents(case.run, case.path) == before
     (case.run / ".generator.safetensors.aa.part").unlink()
     (tmp_path / "leave").touch()
-    assert winner.communicate()[1] == ""
-    assert winner.returncode == 0
+    assert winner() == (0, "")
     assert len(case.entries("resume")) == 1
     assert case.files()["status"] == "done"
 
@@ -482,11 +477,10 @@ def test_who_loses_a_race_to_go_on_writes_nothing(nursery, small, tmp_path):
 def test_of_three_that_go_on_at_once_one_does(nursery, small, tmp_path):
     case = _killed(nursery, small, tmp_path)
     (tmp_path / "leave").touch()
-    racing = _going_on(case, 3, tmp_path / "leave")
-    _start(*racing)
-    said = [process.communicate()[1] for process in racing]
-    assert sorted(process.returncode for process in racing) == [0, 1, 1], said
-    assert all("in the hands of" in text or "is finished" in text for text in said if text)
+    racing = [_going_on(case, number, tmp_path / "leave") for number in range(3)]
+    codes, said = zip(*(ended() for ended in racing), strict=True)
+    assert sorted(codes) == [0, 2, 2], said
+    assert all("in use by" in text or "is finished" in text for text in said if text)
     assert len(case.entries("resume")) == 1
     assert case.files()["status"] == "done"
 

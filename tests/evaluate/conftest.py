@@ -58,6 +58,11 @@ def shuffle(frame: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _small(few_trees):
+    """Let all files here be quick."""
+
+
 @pytest.fixture(scope="session")
 def schema() -> ResolvedSchema:
     return Schema.parse(SCHEMA).resolve({})
@@ -83,7 +88,7 @@ def shuffle_columns():
     return shuffle
 
 
-class Understudy:
+class AnySynthesizer:
     """What fit() returns, as far as an evaluation looks at it."""
 
     def __init__(self, schema, rows):
@@ -99,5 +104,5 @@ class Understudy:
 
 
 @pytest.fixture
-def make_understudy(schema):
-    return lambda rows, under=schema: Understudy(under, rows)
+def make_synthesizer(schema):
+    return lambda rows, under=schema: AnySynthesizer(under, rows)

@@ -5,8 +5,9 @@ from operator import add
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tiers import examples
 
 from doublure.measures.tables import counts
 from doublure.measures.tables.counts import count
@@ -29,7 +30,7 @@ def same(left, right):
         assert left.two[pair].counts.tolist() == right.two[pair].counts.tolist()
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(n=st.integers(1, 120), cuts=st.lists(st.integers(0, 120), max_size=4), seed=st.integers(0, 99), data=st.data())
 def test_parts_added_in_any_order_are_the_whole(n, cuts, seed, data):
     table = codes(n, seed)

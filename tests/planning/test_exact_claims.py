@@ -36,7 +36,7 @@ INEXACT = {
 
 
 def planned(schema, method, settings):
-    return db.plan(schema, method=method, epsilon=3.0, delta=1e-6, **settings)
+    return db.plan(schema, method=method, epsilon=3.0, delta=1e-6, accountant="rdp", **settings)
 
 
 @pytest.mark.parametrize("name", EXACT)

@@ -162,6 +162,32 @@ def test_renyi_of_pure_events_is_an_upper_bound_everywhere(epsilon: float) -> No
             assert exact * (1 - 1e-9) <= found <= exact * 1.05 + 1e-12
 
 
+@pytest.mark.parametrize("noise", [0.005, 0.01, 0.02])
+def test_orders_near_one_bound_the_divergence_of_a_sampled_step_of_little_noise(noise: float) -> None:
+    q, points = 64 / 60_000, np.linspace(-12, 12, 400_001)
+    curve = curves.RenyiCurve([(gaussian(noise, q), 1)], "add-remove", orders=curves.NEAR_ONE)
+    weights = np.exp(-(points**2) / 2) / math.sqrt(2 * math.pi) * (points[1] - points[0])
+    for order, found in zip(curve.orders, curve.divergence, strict=True):
+        if order > 1.002:  # beyond, quadrature overflows
+            continue
+        both_worlds = 0.0
+        for mean, share in ((0.0, 1 - q), (1.0, q)):
+            at = mean + noise * points
+            loss = np.logaddexp(math.log1p(-q), math.log(q) + (2 * at - 1) / (2 * noise**2))
+            both_worlds += share * float((weights * np.expm1((order - 1) * loss)).sum())
+        exact = math.log1p(both_worlds) / (order - 1)
+        assert exact * (1 - 1e-9) <= found <= exact * 1.0001 + 1e-6
+
+
+def test_little_noise_is_priced_with_its_sampling_rate() -> None:
+    """2022's noise on MNIST: the sum of 375,000 losses is normal, with a mean of T q / 2σ² about."""
+    q, steps, noise = 64 / 60_000, 375_000, 0.01
+    found = accounting.epsilon(noise, q, steps, 1e-6, "rdp")
+    jump = 1 / (2 * noise**2) + math.log(q)
+    least = steps * q * jump + 4.75 * jump * math.sqrt(steps * q)
+    assert least < found < 1.05 * least
+
+
 # --- properties ------------------------------------------------------------------------------------------------
 
 

@@ -136,26 +136,32 @@ def test_global_seeds_do_not_govern_noise(kind):
     assert not np.array_equal(*draws)
 
 
-STATEFUL = """
-class Stateful:
-    def __init__(self): self.generator = np.random.default_rng()
-    def uniform(self, size): return torch.from_numpy(self.generator.random(size))
-"""
 FORKING = """
 import os, numpy as np, torch
 from doublure.private.noise import *
-{definition}
-source = {source}()
-draw = (lambda: source.uniform(4).numpy()) if hasattr(source, "uniform") else (lambda: source.normal(4, 1.0).values)
-draw()
-reader, writer = os.pipe()
-if os.fork() == 0:
-    os.write(writer, draw().tobytes())
-    os._exit(0)
-child = os.read(reader, 4096)
-os.wait()
-print("same" if child == draw().tobytes() else "different")
+class Stateful:
+    def __init__(self): self.generator = np.random.default_rng()
+    def uniform(self, size): return torch.from_numpy(self.generator.random(size))
+for name in ("OsKeyedNoise", "ChaCha20Noise", "OsKeyedDraws", "ChaCha20Draws", "Stateful"):
+    source = globals()[name]()
+    draw = (lambda: source.uniform(4).numpy()) if hasattr(source, "uniform") else (lambda: source.normal(4, 1.0).values)
+    draw()
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        os.write(writer, draw().tobytes())
+        os._exit(0)
+    child = os.read(reader, 4096)
+    os.wait()
+    print(name, "same" if child == draw().tobytes() else "different")
 """
+
+
+@pytest.fixture(scope="module")
+def forked():
+    """Return of each source whether a forked process draws what its parent draws."""
+    command = [sys.executable, "-W", "ignore", "-c", FORKING]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return dict(line.split() for line in done.stdout.splitlines())
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -169,10 +175,8 @@ print("same" if child == draw().tobytes() else "different")
         ("Stateful", "same"),
     ],
 )
-def test_a_forked_process_draws_its_own_noise(name, expected):
-    script = FORKING.format(definition=STATEFUL, source=name)
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == expected
+def test_a_forked_process_draws_its_own_noise(forked, name, expected):
+    assert forked[name] == expected
 
 
 def test_settings_name_real_sources_only():

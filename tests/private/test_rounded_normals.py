@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import ndtr
+from tiers import by_tier
 
 from doublure.errors import SettingError
 from doublure.private import rounded_normals as module
@@ -55,7 +56,7 @@ def test_chances_are_those_of_a_rounded_normal_number(scale):
 def test_short_words_give_the_same_chances(monkeypatch, bits, scale):
     """Ties, which words of 32 bits hardly ever have, are then everywhere."""
     monkeypatch.setattr(module, "WORD", bits)
-    assert p_value(rounded_normals(60_000, scale), scale) > ALPHA
+    assert p_value(rounded_normals(by_tier(20_000, 60_000), scale), scale) > ALPHA
 
 
 @pytest.mark.parametrize("wrong", [1.02, 0.98])
@@ -78,9 +79,9 @@ def parity(self, k, x, last, drawn, length):
     ],
 )
 def test_a_tie_that_is_decided_wrongly_is_caught(monkeypatch, owner, name, planted):
-    monkeypatch.setattr(module, "WORD", 2)
+    monkeypatch.setattr(module, "WORD", 1)
     monkeypatch.setattr(owner, name, planted)
-    assert p_value(rounded_normals(200_000, 2.7), 2.7) < ALPHA
+    assert p_value(rounded_normals(25_000, 2.7), 2.7) < ALPHA
 
 
 def test_whole_tails_are_drawn():
@@ -93,7 +94,7 @@ def test_whole_tails_are_drawn():
 def test_of_a_large_scale_every_last_digit_is_used(scale):
     found = rounded_normals(200_000, scale)
     assert stats.kstest(found / scale, "norm").pvalue > ALPHA
-    assert len(np.unique(found)) == len(found)
+    assert len(found) - len(np.unique(found)) <= 2  # of the smaller scale one pair in 75 runs, three in 3 million
     for bit in range(8):
         assert stats.binomtest(int(((found >> bit) & 1).sum()), len(found)).pvalue > ALPHA
 

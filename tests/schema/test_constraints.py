@@ -6,8 +6,9 @@ import datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tiers import examples
 
 from doublure.errors import SchemaError
 from doublure.schema import Schema
@@ -83,7 +84,7 @@ def test_learned_dates_meet_too() -> None:
 bounds = st.tuples(st.integers(-50, 50), st.integers(1, 50)).map(lambda pair: (pair[0], pair[0] + pair[1]))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     st.lists(st.tuples(bounds, st.booleans()), min_size=5, max_size=5),
     st.lists(st.lists(st.sampled_from("abcde"), min_size=2, max_size=4, unique=True).map(sorted), max_size=3),

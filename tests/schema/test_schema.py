@@ -6,8 +6,9 @@ import datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tiers import examples
 
 from doublure.errors import SchemaError
 from doublure.schema import UNDECLARED, Learn, ResolvedSchema, Schema, known
@@ -201,7 +202,7 @@ words = st.one_of(
 values = st.lists(words | st.integers(-5, 5) | st.booleans() | st.floats(-2, 2), min_size=1, max_size=5)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.dictionaries(words, values, min_size=1, max_size=4))
 def test_hostile_names_and_values_survive_a_round_trip(columns: dict[str, list[object]]) -> None:
     plain = {"doublure": 1, "kind": "table", "units": 10, "columns": {}}

@@ -7,8 +7,9 @@ import gc
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tiers import examples
 
 from doublure.errors import DoublureError, InputError, SchemaError
 from doublure.support import yaml12 as yaml_text
@@ -107,7 +108,7 @@ plain_values = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(plain_values)
 def test_what_is_written_is_read_back(value: object) -> None:
     assert yaml_text.parse(yaml_text.dump(value), "s.yaml") == value

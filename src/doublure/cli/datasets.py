@@ -10,8 +10,6 @@ import typer
 from doublure.cli.options import Config, Json
 from doublure.cli.terminal import Outcome, TerminalProgress
 
-_RECORDS = {"table": "rows", "images": "images", "series": "readings"}
-
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
@@ -24,11 +22,12 @@ def register(app: typer.Typer) -> None:
 def list_(as_json: Json = False, config: Config = None) -> Outcome:
     """List the data sets doublure knows."""
     from doublure import datasets
+    from doublure.schema.kinds import KINDS
 
     known = [datasets.info(name) for name in datasets.names()]
     wide, titles = max(len(one.name) for one in known), max(len(one.title) for one in known)
     lines = [
-        f"{one.name:<{wide}}  {one.kind:<6}  {one.rows:>7} {_RECORDS[one.kind]:<8}"
+        f"{one.name:<{wide}}  {one.kind:<6}  {one.rows:>7} {KINDS[one.kind].lines:<8}"
         f"  {one.title:<{titles}}  {one.licence}"
         for one in known
     ]

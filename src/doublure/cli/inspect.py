@@ -25,7 +25,7 @@ def inspect(
         list[Path] | None,
         typer.Option(help="A run folder that is known to be right; several say what is usual."),
     ] = None,
-    images: Annotated[int, typer.Option(help="How many images of each are looked at.")] = 2_000,
+    images: Annotated[int, typer.Option(help="How many images of each run are tested.")] = 2_000,
     seed: Annotated[int, typer.Option(help="Fixes the samples.")] = 0,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Where to write the page.")] = None,
     threads: Threads = None,

@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
     """Add the verb."""
     group = typer.Typer(
         no_args_is_help=True,
-        help="Have artificial images labelled by hand or a classifier.",
+        help="Label synthetic images by hand or by a classifier.",
         rich_markup_mode=None,
     )
     group.command("out")(out)
@@ -48,7 +48,7 @@ def out(
 
     check_output(folder)
     count = hand_out(load(run), folder, rows, seed=seed)
-    text = f"Wrote {count} artificial images to {folder / 'images'}. Fill in {folder / 'labels.csv'}."
+    text = f"Wrote {count} synthetic images to {folder / 'images'}. Fill in {folder / 'labels.csv'}."
     return Outcome(data={"task": str(folder), "images": count}, text=text)
 
 
@@ -82,11 +82,11 @@ def curve(
     config: Config = None,
 ) -> Outcome:
     """Say how far so many labels get a student on real images, beside as many real ones. Internal."""
-    from doublure.measures.images.label_curve import label_curve, student_named
+    from doublure.measures.images.label_curve import classifier_named, label_curve
     from doublure.releasing.labelling import read_back
     from doublure.support.devices import use_threads
 
-    who = student_named(student)
+    who = classifier_named(student)
     if threads is not None:
         use_threads(threads)
     found = read_back(task, schema)

@@ -93,7 +93,7 @@ def show(
 
 def overlap(
     data: Annotated[Path, typer.Argument(help="Public data.")],
-    private: Annotated[Path, typer.Option(help="Private data, to be looked for among it.")],
+    private: Annotated[Path, typer.Option(help="Private data to search for in the public data.")],
     schema: Annotated[Path, typer.Option(help="The schema of either.")],
     as_json: Json = False,
     config: Config = None,

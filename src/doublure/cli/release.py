@@ -26,6 +26,9 @@ def release(
         typer.Option("--format", metavar="FORMAT", help="csv or parquet, npz for images; all if left out."),
     ] = None,
     spreadsheet_safe: Annotated[bool, typer.Option("--spreadsheet-safe", help="Defuse formulas in text.")] = False,
+    tables: Annotated[
+        bool, typer.Option("--tables", help="Publish the noisy tables that the fit bought, with their standard errors.")
+    ] = False,
     title: Annotated[str | None, typer.Option(help="The card's title.")] = None,
     contact: Annotated[str | None, typer.Option(help="Whom to ask.")] = None,
     sampling: Sampling = None,
@@ -36,7 +39,7 @@ def release(
     """Write a bundle to publish: data, card and dictionary."""
     from doublure.releasing.bundle import release as write
     from doublure.run.loading import load
-    from doublure.schema.kinds import RECORDS
+    from doublure.schema.kinds import KINDS
 
     wanted = [form.strip() for word in formats or () for form in word.split(",") if form.strip()]
     syn = load(run).sampling_with(**settings(sampling))
@@ -49,13 +52,15 @@ def release(
             ledger=ledger,
             formats=None if formats is None else wanted,
             spreadsheet_safe=spreadsheet_safe,
+            tables=tables,
             title=title,
             contact=contact,
             progress=progress,
         )
-    records = RECORDS[syn.schema.kind]
+    records = KINDS[syn.schema.kind].records
     sentence = card["guarantee"]["sentence"]
-    text = f"Wrote {out} with {rows} artificial {records}.\n{sentence}"
+    counted = " and noisy tables of counts" if tables else ""
+    text = f"Wrote {out} with {rows} synthetic {records}{counted}.\n{sentence}"
     if syn.guarantee.kind == "none":
         text = f"*** {sentence} ***\nWrote {out} with {rows} {records} that nothing protects."
     return Outcome(data={"bundle": str(out), "card": card}, text=text)

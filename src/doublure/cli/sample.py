@@ -33,7 +33,7 @@ def sample(
     """Make artificial records; it costs nothing."""
     from doublure.releasing.writing import write_sample
     from doublure.run.loading import load
-    from doublure.schema.kinds import RECORDS
+    from doublure.schema.kinds import KINDS
     from doublure.support.files import check_output
 
     check_output(out)
@@ -44,5 +44,5 @@ def sample(
             syn, out, rows, given=asked, seed=seed, spreadsheet_safe=spreadsheet_safe, progress=progress
         )
     result = {"path": str(out), "rows": count, "watermark": syn.guarantee.watermark}
-    records = RECORDS[syn.schema.kind]
-    return Outcome(data=result, text=f"Wrote {count} artificial {records} to {out}. {syn.guarantee.watermark}.")
+    records = KINDS[syn.schema.kind].records
+    return Outcome(data=result, text=f"Wrote {count} synthetic {records} to {out}. {syn.guarantee.watermark}.")

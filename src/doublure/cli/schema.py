@@ -44,8 +44,7 @@ def draft(
     made = drafted(data, codebook, kind)
     text, left = made.to_yaml().encode(), made.schema.undeclared
     write_atomic(out, lambda file: file.write(text))
-    what = "images" if made.schema.kind == "images" else f"{len(made.schema.columns)} columns"
-    done = f"Wrote {out}: {what}, {len(left)} facts still undeclared."
+    done = f"Wrote {out}: {made.schema.summary}, {len(left)} facts still undeclared."
     advice = f"\nNext: doublure schema check {out}" if left else ""
     found = {"path": str(out), "columns": len(made.schema.columns), "undeclared": list(left)}
     return Outcome(data=found, text=done + advice)
@@ -76,7 +75,7 @@ def _gate(found: Check) -> GateFailed | None:
     wrong = [finding for finding in found.findings if finding.kind in BLOCKING]
     more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
     message = "is undeclared" if wrong[0].kind == "undeclared" else wrong[0].message
-    remedy = "without --json this command prints YAML to paste; see docs/schema.md"
+    remedy = "put a line for each into the schema: `doublure schema check` prints them as YAML; see docs/schema.md"
     if wrong[0].kind == "absent":
         remedy = "see docs/schema.md"
     return GateFailed(f"{message}{more}", field=wrong[0].path, remedy=remedy)

@@ -3,46 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from doublure.data.images import Images, open_images
+from doublure.data.images.arrays import is_idx
+from doublure.data.records import Loaded
+from doublure.data.series import Series, open_series
+from doublure.data.tables.opening import open_table
+from doublure.schema.kinds import ByKind
+
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
 
-    from doublure.data.images import Images
-    from doublure.data.series import Series
     from doublure.schema import Schema
 
 Given: TypeAlias = "str | os.PathLike[str] | pd.DataFrame | Images | Series | Mapping[str, Any]"
-
-
-class Loaded(Protocol):
-    """Private records under a schema."""
-
-    @property
-    def content(self) -> Any:
-        """What the kind's encoder reads."""
-
-    @property
-    def frame(self) -> pd.DataFrame:
-        """The columns beside what a record is made of: all of a table's, an image's label, a series' attributes."""
-
-    @property
-    def unit(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """``(N,)``, the index of each record's unit, 0 … n_units - 1."""
-
-    @property
-    def n_units(self) -> int:
-        """How many units there are. Private."""
-
-    @property
-    def repeatable(self) -> bool:
-        """Whether loading the same data again gives the same records. Private."""
-
-    def cells(self, column: str, fact: str) -> pd.Series[Any]:
-        """Return what the statistic for a fact of a column looks at; no more of a record than the schema says."""
 
 
 class Source(Protocol):
@@ -63,17 +40,10 @@ def open_data(source: Given, kind: str) -> Source:
     Raises:
         DataError: The file is missing, empty, or of a form that is not read.
     """
-    if kind == "images":
-        from doublure.data.images import open_images
+    return READERS[kind](source)
 
-        return open_images(source)  # type: ignore[arg-type]
-    if kind == "series":
-        from doublure.data.series import open_series
 
-        return open_series(source)  # type: ignore[arg-type]
-    from doublure.data.tables.opening import open_table
-
-    return open_table(source)  # type: ignore[arg-type]
+READERS: ByKind[Callable[[Any], Source]] = ByKind("reader", table=open_table, images=open_images, series=open_series)
 
 
 def kind_of(source: Given) -> str:
@@ -81,8 +51,6 @@ def kind_of(source: Given) -> str:
 
     Series look like a table of readings, or like any array; that they are series is said in the schema.
     """
-    from doublure.data.images.arrays import is_idx
-
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
         ending = path.name.partition("#")[0].lower()

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from doublure.data.images.opening import open_images
+from doublure.data.opening import Source
 from doublure.data.series.opening import open_series
 from doublure.data.series.sources import series_schema
 from doublure.data.tables.opening import open_table
@@ -20,6 +21,7 @@ from doublure.errors import DataError, printable
 from doublure.schema.columns import Column, IdColumn
 from doublure.schema.fact_states import Learn
 from doublure.schema.images import LABEL, ImageSchema
+from doublure.schema.kinds import ByKind
 from doublure.schema.schema import Schema
 from doublure.schema.series import ABOUT, CHANNELS, CLOCK, SERIES, STEP, VALUES
 from doublure.support import yaml12 as yaml_text
@@ -151,8 +153,8 @@ def check(schema: Schema | str | Path, data: str | Path | pd.DataFrame | None = 
         DataError: The data's container or header cannot be read.
     """
     schema = schema if isinstance(schema, Schema) else Schema.load(schema)
-    look = {"images": _container, "series": _series_header}.get(schema.kind, _header)
-    findings = [*_undeclared(schema), *(() if data is None else look(schema, data)), *_notes(schema)]
+    seen = () if data is None else HEADERS[schema.kind](schema, data)
+    findings = [*_undeclared(schema), *seen, *_notes(schema)]
     plain = schema.to_plain()
     return Check(
         findings=tuple(findings),
@@ -224,23 +226,26 @@ def _header(schema: Schema, data: str | Path | pd.DataFrame) -> Iterator[Finding
         yield Finding(kind="ignored", path=printable(name), message=message)
 
 
+def _misfit(source: Source, schema: Schema) -> Iterator[Finding]:
+    try:
+        source.check(schema)
+    except DataError as error:
+        message = error.message if error.remedy is None else f"{error.message}; {error.remedy}"
+        yield Finding(kind="absent", path=error.field or source.name, message=message)
+
+
 def _container(schema: Schema, data: Any) -> Iterator[Finding]:
     source = open_images(data)
     if "images.shape" not in schema.undeclared:
-        try:
-            source.check(schema)
-        except DataError as error:
-            message = error.message if error.remedy is None else f"{error.message}; {error.remedy}"
-            yield Finding(kind="absent", path=error.field or source.name, message=message)
+        yield from _misfit(source, schema)
     low, high = source.usual_range
-    if isinstance(schema, ImageSchema):
-        given, type_ = schema.images.range, f"the data holds numbers of type {source.stored}"
-        if given == (0, 255) and high != given[1]:
-            message = f"{type_}; mind that they go from 0 to 255, not {low} to {high}"
-            yield Finding(kind="note", path="images.range", message=message)
-        elif given == (0, 1) and source.stored.kind != "b":
-            message = f"{type_}; mind that they go from 0 to 1: what lies outside becomes black or white"
-            yield Finding(kind="note", path="images.range", message=message)
+    given, type_ = ImageSchema.of(schema).images.range, f"the data holds numbers of type {source.stored}"
+    if given == (0, 255) and high != given[1]:
+        message = f"{type_}; mind that they go from 0 to 255, not {low} to {high}"
+        yield Finding(kind="note", path="images.range", message=message)
+    elif given == (0, 1) and source.stored.kind != "b":
+        message = f"{type_}; note that they go from 0 to 1: values outside become black or white"
+        yield Finding(kind="note", path="images.range", message=message)
     if source.labelled and LABEL not in schema.columns:
         yield Finding(kind="ignored", path=LABEL, message="the data has labels and the schema does not")
 
@@ -248,11 +253,7 @@ def _container(schema: Schema, data: Any) -> Iterator[Finding]:
 def _series_header(schema: Schema, data: Any) -> Iterator[Finding]:
     source, described = open_series(data), series_schema(schema)
     if not {"series.length", "series.step"} & set(schema.undeclared):
-        try:
-            source.check(schema)
-        except DataError as error:
-            message = error.message if error.remedy is None else f"{error.message}; {error.remedy}"
-            yield Finding(kind="absent", path=error.field or source.name, message=message)
+        yield from _misfit(source, schema)
     windows = described.series
     known = {
         *schema.columns,
@@ -272,6 +273,11 @@ def _series_header(schema: Schema, data: Any) -> Iterator[Finding]:
             yield Finding(kind="ignored", path=printable(name), message=message)
 
 
+HEADERS: ByKind[Callable[[Schema, Any], Iterator[Finding]]] = ByKind(
+    "check of a header", table=_header, images=_container, series=_series_header
+)
+
+
 def _notes(schema: Schema) -> Iterator[Finding]:
     if schema.misfit == "coerce":
         message = (
@@ -282,10 +288,10 @@ def _notes(schema: Schema) -> Iterator[Finding]:
     if questions:
         total = sum(question.epsilon for question in questions)
         message = f"{len(questions)} facts are learned, for {total:g} of the plan's epsilon"
-        yield Finding(kind="note", path="columns" if schema.kind == "table" else "schema", message=message)
+        yield Finding(kind="note", path="columns" if schema.only_columns else "schema", message=message)
     if schema.unit.id is None:
         name = printable(schema.unit.name)
-        message = f"every record counts as another {name}; where one has several, name the column that tells them apart"
+        message = f"every record counts as another {name}; where one has several, name the column that identifies them"
         yield Finding(kind="note", path="unit.id", message=message)
     for name, column in schema.columns.items():
         for message in _notes_on(column):

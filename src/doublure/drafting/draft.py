@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import difflib
 import textwrap
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +24,9 @@ from doublure.drafting.codebook import Entry, read_codebook
 from doublure.drafting.storage_types import storage_types
 from doublure.errors import SchemaError, printable
 from doublure.schema.fact_states import UNDECLARED
-from doublure.schema.images import ImageSchema
-from doublure.schema.kinds import KINDS
+from doublure.schema.kinds import KINDS, ByKind
 from doublure.schema.scalars import check_name
 from doublure.schema.schema import Schema
-from doublure.schema.series import SeriesSchema
 from doublure.support import yaml12 as yaml_text
 
 _WIDTH = 116
@@ -42,11 +40,11 @@ _HEAD = """\
 #   learned      bought from the data with privacy noise:    bounds: {{learn: 0.05}} costs 0.05 of the plan's epsilon
 #   undeclared   nobody has decided yet: a plan refuses, and names the fact
 # Declare what a codebook, a law or common sense says of any such table, never what you saw in this one.
-# Text comes back as category; use id for what only tells records apart, and ordinal where values have an order.
+# Text comes back as category; use id for what only identifies records, and ordinal where values have an order.
 # `doublure schema check` lists what is still missing, as YAML to paste. docs/schema.md describes every key.
 """
 _UNIT = """\
-# Whom the guarantee protects. Where one has several records, name the column that tells them apart (type: id) and how
+# Whom the guarantee protects. Where one has several records, name the column that identifies them (type: id) and how
 # many records of each are used: {name: patient, id: patient_nbr, max_records: 2}.
 """
 _UNITS = """\
@@ -61,9 +59,9 @@ _IMAGES_HEAD = """\
 # because you saw it in this one. `doublure schema check` lists what is still missing; docs/images.md has every key.
 """
 _IMAGES = """\
-# range: the numbers that stand for black and for full intensity in arrays. What stands here is usual for numbers of
-# this type, and nobody has looked: what lies outside becomes black or white. on_mismatch: what becomes of an image of
-# another size or other colours: refuse the data, or resize the image.
+# range: the numbers that stand for black and for full intensity in arrays. This one is usual for numbers of
+# this type and was not checked against the data: values outside become black or white. on_mismatch: what to do with an
+# image of another size or other colours: refuse the data, or resize the image.
 """
 _SERIES_HEAD = """\
 # A draft. Names, storage types and the length of arrays are the data's; numbers became channels, texts attributes.
@@ -77,10 +75,10 @@ _SERIES = """\
 # gaps: steps without a reading are missing, or refuse the data, or drop the series.
 """
 _CHANNELS = """\
-# What is measured. A name that only tells meters apart is no attribute: it goes to unit.id or source, and out of here.
+# What is measured. A name that only identifies meters is no attribute: it goes to unit.id or source, and out of here.
 """
 _LABEL = """\
-# The classes that there are. With shares: {a: 0.3, b: 0.7} or shares: {learn: 0.05} artificial images are as frequent
+# The classes that there are. With shares: {a: 0.3, b: 0.7} or shares: {learn: 0.05} synthetic images are as frequent
 # in each class as real ones; without, classes are drawn equally often.
 """
 
@@ -94,37 +92,29 @@ class Draft:
         descriptions: Column -> what the codebook says it means.
         unknown: Columns of the codebook that the data does not have.
         codebook: The codebook's file name, if one was given.
+        head: What its file says first.
+        body: A draft to what its file says behind the units.
     """
 
     schema: Schema
-    descriptions: Mapping[str, str]
-    unknown: tuple[str, ...]
-    codebook: str | None
+    head: str
+    body: Callable[[Draft], str]
+    descriptions: Mapping[str, str] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()
+    codebook: str | None = None
 
     def to_yaml(self) -> str:
         """Return the schema file's text, with comments."""
-        head = {"images": _IMAGES_HEAD, "series": _SERIES_HEAD}.get(self.schema.kind, _HEAD)
         source = "no codebook was given" if self.codebook is None else f"the facts are from {printable(self.codebook)}"
         plain = self.schema.to_plain()
-        lines = [head.format(codebook=source), *self._not_in_data()]
+        lines = [self.head.format(codebook=source), *self._not_in_data()]
         lines.append(yaml_text.dump({"doublure": plain["doublure"], "kind": plain["kind"]}))
         lines.append(_UNIT + f"unit: {yaml_text.inline(plain['unit'])}\n")
         lines.append(_UNITS + f"units: {yaml_text.inline(plain['units'])}\n")
-        if isinstance(self.schema, ImageSchema):
-            lines.append(_IMAGES + f"images: {yaml_text.inline(plain['images'])}\n")
-            lines += [_LABEL + f"label: {yaml_text.inline(plain['label'])}"] if "label" in plain else []
-            return "\n".join(lines) + "\n"
-        if isinstance(self.schema, SeriesSchema):
-            text = self.schema.to_yaml()
-            series, channels = text.index("\nseries:") + 1, text.index("\nchannels:") + 1
-            return "\n".join([*lines, _SERIES + text[series:channels], _CHANNELS + text[channels:]])
-        lines.append("columns:")
-        for name, column in plain["columns"].items():
-            lines += [f"  # {line}" for line in self._comment(name)]
-            lines.append(f"  {yaml_text.inline(name)}: {yaml_text.inline(column)}")
-        return "\n".join(lines) + "\n"
+        return "\n".join([*lines, self.body(self)])
 
-    def _comment(self, name: str) -> list[str]:
+    def comment(self, name: str) -> list[str]:
+        """Return what the codebook says of a column, in lines."""
         silent = "" if self.codebook is None else "Not in the codebook."
         text = self.descriptions.get(name, silent)
         return textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
@@ -162,12 +152,14 @@ def drafted(data: Given, codebook: str | Path | None = None, kind: str | None = 
     kind = kind or kind_of(data)
     if kind not in KINDS:
         raise SchemaError("is not known", field="kind", remedy=f"use one of: {', '.join(KINDS)}")
-    if kind != "table":
-        if codebook is not None:
-            raise SchemaError("describes columns of a table", field="codebook", remedy=f"leave it out for {kind}")
-        return _drafted_images(data) if kind == "images" else _drafted_series(data)
+    if codebook is not None and not KINDS[kind].schema.only_columns:
+        raise SchemaError("describes columns of a table", field="codebook", remedy=f"leave it out for {kind}")
+    return DRAFTS[kind](data, codebook)
+
+
+def _drafted_table(data: Any, codebook: str | Path | None) -> Draft:
     entries = {} if codebook is None else read_codebook(codebook)
-    source = open_table(data)  # type: ignore[arg-type]  # which refuses arrays itself
+    source = open_table(data)  # which refuses arrays itself
     for name in source.columns:
         try:
             check_name(name)
@@ -177,24 +169,39 @@ def drafted(data: Given, codebook: str | Path | None = None, kind: str | None = 
     columns = {name: _column(name, storage, entries.get(name)) for name, storage in storage_types(source).items()}
     return Draft(
         schema=Schema.from_plain({"doublure": 1, "kind": "table", "columns": columns}, source.name),
+        head=_HEAD,
+        body=_columns,
         descriptions={name: entry.description for name, entry in entries.items() if entry.description},
         unknown=tuple(name for name in entries if name not in columns),
         codebook=None if codebook is None else Path(codebook).name,
     )
 
 
-def _drafted_images(data: Any) -> Draft:
+def _columns(made: Draft) -> str:
+    text = "columns:\n"
+    for name, column in made.schema.to_plain()["columns"].items():
+        text += "".join(f"  # {line}\n" for line in made.comment(name))
+        text += f"  {yaml_text.inline(name)}: {yaml_text.inline(column)}\n"
+    return text
+
+
+def _drafted_images(data: Any, codebook: str | Path | None) -> Draft:
     source = open_images(data)
     plain: dict[str, Any] = {"doublure": 1, "kind": "images", "images": {}}
     if source.shape is not None:
         plain["images"] = {"shape": list(source.shape), "range": list(source.usual_range)}
     if source.labelled:
         plain["label"] = {"values": UNDECLARED}
-    schema = Schema.from_plain(plain, source.name)
-    return Draft(schema=schema, descriptions={}, unknown=(), codebook=None)
+    return Draft(schema=Schema.from_plain(plain, source.name), head=_IMAGES_HEAD, body=_pictures)
 
 
-def _drafted_series(data: Any) -> Draft:
+def _pictures(made: Draft) -> str:
+    plain = made.schema.to_plain()
+    label = [_LABEL + f"label: {yaml_text.inline(plain['label'])}"] if "label" in plain else []
+    return "\n".join([_IMAGES + f"images: {yaml_text.inline(plain['images'])}\n", *label]) + "\n"
+
+
+def _drafted_series(data: Any, codebook: str | Path | None) -> Draft:
     """Draft from a table of readings, or from arrays: moments, numbers and texts have their places."""
     source = open_series(data)
     lengths: set[int] = set()
@@ -217,8 +224,18 @@ def _drafted_series(data: Any) -> Draft:
     if not plain["channels"]:
         remedy = "give a column of numbers, or an array of them with an axis of steps"
         raise SchemaError("holds no numbers that could be channels", field=source.name, remedy=remedy)
-    schema = Schema.from_plain(plain, source.name)
-    return Draft(schema=schema, descriptions={}, unknown=(), codebook=None)
+    return Draft(schema=Schema.from_plain(plain, source.name), head=_SERIES_HEAD, body=_windows)
+
+
+def _windows(made: Draft) -> str:
+    text = made.schema.to_yaml()
+    series, channels = text.index("\nseries:") + 1, text.index("\nchannels:") + 1
+    return _SERIES + text[series:channels] + "\n" + _CHANNELS + text[channels:]
+
+
+DRAFTS: ByKind[Callable[[Any, str | Path | None], Draft]] = ByKind(
+    "draft", table=_drafted_table, images=_drafted_images, series=_drafted_series
+)
 
 
 def _column(name: str, storage: str, entry: Entry | None) -> dict[str, Any]:

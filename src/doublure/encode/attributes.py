@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from doublure.data.series import Series
-from doublure.encode import conditions
 from doublure.encode.columns import Discrete
+from doublure.encode.encoder import Encoder
 from doublure.encode.grids import Floats
 from doublure.errors import SettingError
 from doublure.schema.series import SeriesSchema
@@ -56,18 +56,22 @@ class Attributes:
                 found[name] = each.restore([block.argmax(dim=1).numpy().astype(np.float64)], None)
         return pd.DataFrame(found, index=pd.RangeIndex(n))
 
+
+class SeriesRows(Encoder):
+    """What the encoders of series share: their conditions are the attributes."""
+
+    schema: SeriesSchema
+    body_shape: tuple[int, int]
+    _attributes: Attributes
+
     def condition_codes(self, given: Mapping[str, object]) -> dict[str, int]:
         """Return the codes of the attributes that are asked for.
 
         Raises:
             SettingError: Something else than a value of an attribute is asked for.
         """
-        channel = next((name for name in given if name not in self.sizes), None)
+        channel = next((name for name in given if name not in self.condition_sizes), None)
         if channel is not None:
-            remedy = f"ask for {' or '.join(self.sizes)}" if self.sizes else "leave it out"
+            remedy = f"ask for {' or '.join(self.condition_sizes)}" if self.condition_sizes else "leave it out"
             raise SettingError("is no attribute of the series", field=f"given {channel}", remedy=remedy)
-        return conditions.condition_codes(self._schema, given)
-
-    def drawn(self, n: int, rng: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Tensor:
-        """Return ``(n, K)`` one-hot attributes from public or bought shares, uniform where there are none."""
-        return conditions.drawn(self._schema, self.sizes, n, rng, fixed)
+        return super().condition_codes(given)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from doublure.schema.kinds import ByKind
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
@@ -34,18 +37,10 @@ def encoder_for(schema: ResolvedSchema, encoding: EncodingChoice) -> Encoder:
         schema: Every fact known.
         encoding: What a method chooses; see :attr:`doublure.training.settings.MethodSettings.encoding`.
     """
-    if schema.kind == "images":
-        from doublure.encode.image import ImageEncoder
+    return ENCODERS[schema.kind](schema, encoding)
 
-        return ImageEncoder(schema)
-    if schema.kind == "series":
-        if encoding.numerics == "bins":
-            from doublure.encode.series_codes import SeriesCodes
 
-            return SeriesCodes(schema, bins=encoding.bins or 128, curve=encoding.curve)
-        from doublure.encode.series import SeriesEncoder
-
-        return SeriesEncoder(schema, curve=encoding.curve)
+def _of_rows(schema: ResolvedSchema, encoding: EncodingChoice) -> Encoder:
     if encoding.numerics == "steps":
         from doublure.encode.table_values import TableValues
 
@@ -53,3 +48,24 @@ def encoder_for(schema: ResolvedSchema, encoding: EncodingChoice) -> Encoder:
     from doublure.encode.table import TableEncoder
 
     return TableEncoder(schema, numerics=encoding.numerics or "bins", bins=encoding.bins or 32)
+
+
+def _of_images(schema: ResolvedSchema, encoding: EncodingChoice) -> Encoder:
+    from doublure.encode.image import ImageEncoder
+
+    return ImageEncoder(schema)
+
+
+def _of_series(schema: ResolvedSchema, encoding: EncodingChoice) -> Encoder:
+    if encoding.numerics == "bins":
+        from doublure.encode.series_codes import SeriesCodes
+
+        return SeriesCodes(schema, bins=encoding.bins or 128, curve=encoding.curve)
+    from doublure.encode.series import SeriesEncoder
+
+    return SeriesEncoder(schema, curve=encoding.curve)
+
+
+ENCODERS: ByKind[Callable[[ResolvedSchema, EncodingChoice], Encoder]] = ByKind(
+    "encoder", table=_of_rows, images=_of_images, series=_of_series
+)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
+
+from doublure.encode import conditions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -12,39 +15,53 @@ if TYPE_CHECKING:
     from doublure.schema import Schema
 
 
-class Encoder(Protocol):
-    """Records <-> ``(N, width)`` float32 rows: the body, flat, then the condition as one-hot blocks."""
+class Encoder(ABC):
+    """Records <-> ``(N, width)`` float32 rows: the body, flat, then the condition as one-hot blocks.
 
-    @property
-    def schema(self) -> Schema:
-        """Every fact known."""
+    Attributes:
+        schema: Every fact known.
+        width: D + K, the length of an expanded row.
+        condition_width: K, the length of its last part, the condition.
+        condition_sizes: Condition -> how many values it has, side by side as in that part.
+        body_shape: The shape of one body, as networks take it: ``(D,)`` for a table, ``(C, H, W)`` for images.
+    """
 
-    @property
-    def width(self) -> int:
-        """D + K, the length of an expanded row."""
+    schema: Schema
+    width: int
+    condition_width: int
+    condition_sizes: Mapping[str, int]
+    body_shape: tuple[int, ...]
 
-    @property
-    def condition_width(self) -> int:
-        """K, the length of its last part, the condition."""
-
-    @property
-    def body_shape(self) -> tuple[int, ...]:
-        """The shape of one body, as networks see it: ``(D,)`` for a table, ``(C, H, W)`` for images."""
-
+    @abstractmethod
     def compact(self, content: Any) -> Tensor:
         """Return ``(N, P)``: records small enough to keep the whole data set in."""
 
+    @abstractmethod
     def expand(self, compact: Tensor) -> Tensor:
         """Return ``(B, width)`` rows."""
 
+    def encode(self, content: Any) -> Tensor:
+        """Return the rows of records, ``(N, width)`` float32."""
+        return self.expand(self.compact(content))
+
     def split(self, rows: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return bodies ``(B, *body_shape)`` and conditions ``(B, K)``, None where there are none."""
+        flat = self.width - self.condition_width
+        body = rows[:, :flat].reshape(len(rows), *self.body_shape)
+        return body, rows[:, flat:] if self.condition_width else None
 
+    @abstractmethod
     def decode(self, rows: Tensor, rng: np.random.Generator | None = None) -> Any:
         """Return records of the schema's own types from ``(N, width)`` rows."""
 
     def condition_codes(self, given: Mapping[str, object]) -> dict[str, int]:
-        """Return the code of each given value of a discrete column; raises SettingError."""
+        """Return the code of each given value of a discrete column.
+
+        Raises:
+            SettingError: There is no such column, it has no list of values, or the value is not in its list.
+        """
+        return conditions.condition_codes(self.schema, given)
 
     def draw_conditions(self, n: int, rng: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Tensor:
-        """Return ``(n, K)`` one-hot conditions from public or bought shares."""
+        """Return ``(n, K)`` one-hot conditions from public or bought shares, uniform where there are none."""
+        return conditions.drawn(self.schema, self.condition_sizes, n, rng, fixed)

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from doublure.data.images.records import Images
-from doublure.encode import conditions
 from doublure.encode.columns import Discrete
+from doublure.encode.encoder import Encoder
 from doublure.errors import InputError, SettingError
 from doublure.schema import Schema
 from doublure.schema.images import LABEL, ImageSchema
@@ -23,7 +23,7 @@ from doublure.schema.images import LABEL, ImageSchema
 _HALF = 127.5
 
 
-class ImageEncoder:
+class ImageEncoder(Encoder):
     """The two-way mapping between images and ``(N, width)`` float32 tensors.
 
     Args:
@@ -35,14 +35,16 @@ class ImageEncoder:
         condition_width: K, the number of classes; 0 where the schema has no label.
     """
 
+    schema: ImageSchema
+    body_shape: tuple[int, int, int]
+
     def __init__(self, schema: Schema) -> None:
-        if not isinstance(schema, ImageSchema):
-            raise TypeError("an image encoder needs a schema of images")
-        self.schema = schema
+        self.schema = schema = ImageSchema.of(schema)
         height, width, channels = schema.shape
         self.body_shape = (channels, height, width)
         self._label = None if schema.label is None else Discrete(column=schema.label)
         self.condition_width = 0 if self._label is None else self._label.parts[0].size
+        self.condition_sizes = {LABEL: self.condition_width} if self._label else {}
         self._pixels = math.prod(self.body_shape)
         self.width = self._pixels + self.condition_width
         # Base 256: one byte holds the codes of up to 256 classes.
@@ -72,15 +74,6 @@ class ImageEncoder:
         )
         one_hot = torch.zeros(len(compact), self.condition_width, device=compact.device)
         return torch.cat([pixels, one_hot.scatter_(1, codes[:, None], 1.0)], dim=1)
-
-    def encode(self, images: Images) -> Tensor:
-        """Return ``(N, width)`` float32."""
-        return self.expand(self.compact(images))
-
-    def split(self, rows: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return images ``(B, C, H, W)`` and labels ``(B, K)``, None where there are none."""
-        body = rows[:, : self._pixels].reshape(-1, *self.body_shape)
-        return body, None if self._label is None else rows[:, self._pixels :]
 
     # -- decoding ------------------------------------------------------------------------------------------------
 
@@ -116,11 +109,7 @@ class ImageEncoder:
         if strange is not None:
             remedy = f"ask for {LABEL}" if self._label is not None else "leave it out: these images have no label"
             raise SettingError("is not known of images", field=f"given {strange}", remedy=remedy)
-        return conditions.condition_codes(self.schema, given)
-
-    def draw_conditions(self, n: int, rng: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Tensor:
-        """Return ``(n, K)`` one-hot labels from public or bought shares, uniform where there are none."""
-        return conditions.drawn(self.schema, {LABEL: self.condition_width} if self._label else {}, n, rng, fixed)
+        return super().condition_codes(given)
 
 
 def of_images(encoder: object) -> ImageEncoder:

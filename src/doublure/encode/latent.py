@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     import numpy as np
     from torch import Tensor
 
-    from doublure.schema import Schema
-
 
 @dataclass(frozen=True, kw_only=True)
 class LatentBlock:
@@ -28,7 +26,7 @@ class LatentBlock:
     kind: Literal["linear"] = "linear"
 
 
-class LatentEncoder:
+class LatentEncoder(Encoder):
     """Shapes and conditions of latents; records become latents elsewhere, in the private core.
 
     Args:
@@ -38,36 +36,10 @@ class LatentEncoder:
 
     def __init__(self, records: Encoder, width: int) -> None:
         self._records = records
-        self._latent = width
+        self.schema, self.body_shape = records.schema, (width,)
+        self.condition_width, self.condition_sizes = records.condition_width, records.condition_sizes
+        self.width = width + self.condition_width
         self.body_blocks = (LatentBlock(size=width),)
-
-    @property
-    def schema(self) -> Schema:
-        """The records' schema."""
-        return self._records.schema
-
-    @property
-    def width(self) -> int:
-        """D + K."""
-        return self._latent + self.condition_width
-
-    @property
-    def condition_width(self) -> int:
-        """K."""
-        return self._records.condition_width
-
-    @property
-    def condition_sizes(self) -> tuple[int, ...]:
-        """How many values each condition has, side by side as in the condition vector."""
-        blocks = getattr(self._records, "condition_blocks", None)
-        if blocks is not None:
-            return tuple(block.size for block in blocks)
-        return (self.condition_width,) if self.condition_width else ()
-
-    @property
-    def body_shape(self) -> tuple[int, ...]:
-        """``(d,)``."""
-        return (self._latent,)
 
     def compact(self, content: Any) -> Tensor:
         """Refuse: a record becomes a latent by inversion only."""
@@ -77,11 +49,6 @@ class LatentEncoder:
         """Return the rows, which are kept as they are."""
         return compact
 
-    def split(self, rows: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return latents and conditions."""
-        condition = rows[:, self._latent :]
-        return rows[:, : self._latent], condition if self.condition_width else None
-
     def decode(self, rows: Tensor, rng: np.random.Generator | None = None) -> Any:
         """Refuse: latents are decoded by the public generator."""
         raise TypeError("latents are decoded by the public generator")
@@ -89,7 +56,3 @@ class LatentEncoder:
     def condition_codes(self, given: Mapping[str, object]) -> dict[str, int]:
         """Return the code of each given value of a discrete column."""
         return self._records.condition_codes(given)
-
-    def draw_conditions(self, n: int, rng: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Tensor:
-        """Return ``(n, K)`` one-hot conditions from public or bought shares."""
-        return self._records.draw_conditions(n, rng, fixed)

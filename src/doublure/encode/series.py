@@ -11,7 +11,6 @@ that with 0.5 the small readings, which are most of a meter's, are spread over m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +18,7 @@ import torch
 from torch import Tensor
 
 from doublure.data.series.records import Series
-from doublure.encode.attributes import Attributes
+from doublure.encode.attributes import Attributes, SeriesRows
 from doublure.encode.grids import Floats, grid_of
 from doublure.encode.numeric import Scaled
 from doublure.errors import InputError
@@ -48,7 +47,7 @@ class Planes:
         return self.first + self.states
 
 
-class SeriesEncoder:
+class SeriesEncoder(SeriesRows):
     """The two-way mapping between series and ``(N, width)`` float32 tensors.
 
     Args:
@@ -63,15 +62,13 @@ class SeriesEncoder:
     """
 
     def __init__(self, schema: Schema, *, curve: float = 1.0) -> None:
-        if not isinstance(schema, SeriesSchema):
-            raise TypeError("a series encoder needs a schema of series")
-        self.schema = schema
+        self.schema = schema = SeriesSchema.of(schema)
         self._curve = curve
         self._numbers = {name: _number(schema, name) for name in schema.channels}
         self.planes = planes_of(schema)
         self.body_shape = (self.planes[-1].place + 1, schema.length)
         self._attributes = Attributes(schema)
-        self.condition_width = self._attributes.width
+        self.condition_width, self.condition_sizes = self._attributes.width, self._attributes.sizes
         self._held = len(schema.channels) * schema.length
         self._codes = sum(planes.states > 0 for planes in self.planes) * schema.length
         self.width = self.body_shape[0] * schema.length + self.condition_width
@@ -102,16 +99,6 @@ class SeriesEncoder:
             body[:, planes.place] = place
         attributes = self._attributes.one_hot(compact[:, self._held + self._codes :])
         return torch.cat([body.flatten(1), attributes], dim=1)
-
-    def encode(self, series: Series) -> Tensor:
-        """Return ``(N, width)`` float32."""
-        return self.expand(self.compact(series))
-
-    def split(self, rows: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return series ``(B, P, length)`` and attributes ``(B, K)``, None where there are none."""
-        flat = self.width - self.condition_width
-        body = rows[:, :flat].reshape(-1, *self.body_shape)
-        return body, rows[:, flat:] if self.condition_width else None
 
     def _bent(self, places: Floats, number: Scaled, states: Floats | None) -> Floats:
         """Return places in [-1, 1] with their shares of the bounds taken to the power of the curve."""
@@ -150,20 +137,6 @@ class SeriesEncoder:
             decoded[:, :, place] = number.rounded(numbers).reshape(straight.shape)
         attributes = self._attributes.restored(condition, len(values))
         return Series(values=decoded, channels=tuple(self.schema.channels), attributes=attributes)
-
-    # -- conditions ----------------------------------------------------------------------------------------------
-
-    def condition_codes(self, given: Mapping[str, object]) -> dict[str, int]:
-        """Return the codes of the attributes that are asked for.
-
-        Raises:
-            SettingError: Something else than a value of an attribute is asked for.
-        """
-        return self._attributes.condition_codes(given)
-
-    def draw_conditions(self, n: int, rng: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Tensor:
-        """Return ``(n, K)`` one-hot attributes from public or bought shares, uniform where there are none."""
-        return self._attributes.drawn(n, rng, fixed)
 
 
 def planes_of(schema: SeriesSchema) -> tuple[Planes, ...]:

@@ -7,14 +7,12 @@ alone; its level follows from them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import torch
 from torch import Tensor
 
 from doublure.data.series import Series
-from doublure.encode.attributes import Attributes
+from doublure.encode.attributes import Attributes, SeriesRows
 from doublure.encode.grids import Floats, grid_of
 from doublure.encode.numeric import Binned
 from doublure.encode.series import channel_column
@@ -26,7 +24,7 @@ LEVELS = 64
 """Into how many public bins a series' level falls."""
 
 
-class SeriesCodes:
+class SeriesCodes(SeriesRows):
     """The two-way mapping between series and ``(N, width)`` codes, attributes as one-hot blocks behind them.
 
     Args:
@@ -44,16 +42,14 @@ class SeriesCodes:
     """
 
     def __init__(self, schema: Schema, *, bins: int = 128, curve: float = 1.0) -> None:
-        if not isinstance(schema, SeriesSchema):
-            raise TypeError("an encoder of series needs a schema of series")
-        self.schema = schema
+        self.schema = schema = SeriesSchema.of(schema)
         self._curve = curve
         self._numbers = [_binned(schema, name, bins, curve) for name in schema.channels]
         self.sizes = [number.parts[0].size for number in self._numbers]
         self.states = [number.parts[0].states for number in self._numbers]
         self._attributes = Attributes(schema)
         self.attribute_sizes = self._attributes.sizes
-        self.condition_width = self._attributes.width
+        self.condition_width, self.condition_sizes = self._attributes.width, self._attributes.sizes
         self.body_shape = (len(schema.channels), schema.length)
         self._flat = len(schema.channels) * schema.length
         self.width = self._flat + self.condition_width
@@ -74,15 +70,6 @@ class SeriesCodes:
         levels = len(self.sizes)
         return torch.cat([compact[:, : self._flat], self._attributes.one_hot(compact[:, self._flat + levels :])], dim=1)
 
-    def encode(self, series: Series) -> Tensor:
-        """Return ``(N, width)`` float32."""
-        return self.expand(self.compact(series))
-
-    def split(self, rows: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return codes ``(B, channels, length)`` and attributes ``(B, K)``, None where there are none."""
-        body = rows[:, : self._flat].reshape(-1, *self.body_shape)
-        return body, rows[:, self._flat :] if self.condition_width else None
-
     def decode(self, rows: Tensor, rng: np.random.Generator | None = None) -> Series:
         """Return series of the schema's own values.
 
@@ -102,18 +89,6 @@ class SeriesCodes:
             decoded[:, :, place] = number.rounded(number.numbers([codes.reshape(-1)], rng)).reshape(codes.shape)
         attributes = self._attributes.restored(condition, len(body))
         return Series(values=decoded, channels=tuple(self.schema.channels), attributes=attributes)
-
-    def condition_codes(self, given: Mapping[str, object]) -> dict[str, int]:
-        """Return the codes of the attributes that are asked for.
-
-        Raises:
-            SettingError: Something else than a value of an attribute is asked for.
-        """
-        return self._attributes.condition_codes(given)
-
-    def draw_conditions(self, n: int, rng: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Tensor:
-        """Return ``(n, K)`` one-hot attributes from public or bought shares, uniform where there are none."""
-        return self._attributes.drawn(n, rng, fixed)
 
     def _level(self, number: Binned, values: Floats) -> Floats:
         """Return ``(N,)`` the bin of the mean place between the bounds; 0 for a series without any value."""

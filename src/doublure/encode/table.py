@@ -20,10 +20,11 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from doublure.encode import conditions, constraints
+from doublure.encode import constraints
 from doublure.encode.columns import Binned, Floats, Numerics, RowEncoding, Scaled, Stepped, encodings
 from doublure.encode.differences import Gap, in_turn
-from doublure.encode.pairwise_swapping import Ints, evened
+from doublure.encode.encoder import Encoder
+from doublure.encode.pairwise_swapping import Ints, pairwise_swapped
 from doublure.encode.systematic_sampling import EvenShares
 from doublure.errors import InputError
 from doublure.schema import ResolvedSchema
@@ -54,7 +55,7 @@ class Block:
         return slice(self.start, self.start + self.size)
 
 
-class TableEncoder:
+class TableEncoder(Encoder):
     """The two-way mapping between a table and ``(N, width)`` float32 tensors.
 
     Args:
@@ -67,6 +68,8 @@ class TableEncoder:
         width: D, the length of an expanded row.
         condition_width: K, the length of its last part, the conditions.
     """
+
+    schema: ResolvedSchema
 
     def __init__(self, schema: ResolvedSchema, *, numerics: Numerics = "bins", bins: int = 32) -> None:
         self.schema = schema
@@ -83,13 +86,10 @@ class TableEncoder:
             self._places[block.column].append(place)
         self.width = sum(block.size for block in self.blocks)
         self.condition_blocks = tuple(block for block in self.blocks if block.column in steering)
-        self.condition_width = sum(block.size for block in self.condition_blocks)
+        self.condition_sizes = {block.column: block.size for block in self.condition_blocks}
+        self.condition_width = sum(self.condition_sizes.values())
+        self.body_shape = (self.width - self.condition_width,)
         self.body_blocks = self.blocks[: len(self.blocks) - len(self.condition_blocks)]
-
-    @property
-    def body_shape(self) -> tuple[int, ...]:
-        """``(D,)``: the row without its conditions."""
-        return (self.width - self.condition_width,)
 
     # -- encoding ------------------------------------------------------------------------------------------------
 
@@ -128,15 +128,6 @@ class TableEncoder:
                 rows[:, block.start] = compact[:, number]
         return rows
 
-    def encode(self, frame: pd.DataFrame) -> Tensor:
-        """Return ``(N, width)`` float32."""
-        return self.expand(self.compact(frame))
-
-    def split(self, rows: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return the body ``(B, D - K)`` and the conditions ``(B, K)``, None where there are none."""
-        body = self.width - self.condition_width
-        return (rows, None) if self.condition_width == 0 else (rows[:, :body], rows[:, body:])
-
     # -- decoding ------------------------------------------------------------------------------------------------
 
     def decode(self, rows: Tensor, rng: np.random.Generator | None = None) -> pd.DataFrame:
@@ -171,7 +162,9 @@ class TableEncoder:
         codes = [_draw(values[:, block.place], shares) for block in soft]
         if shares is not None and rng is not None and codes:
             chances = torch.cat([values[:, block.place] for block in soft], dim=1)
-            codes = list(evened(np.stack(codes, axis=1), chances, [block.size for block in soft], shares.kinds, rng).T)
+            codes = list(
+                pairwise_swapped(np.stack(codes, axis=1), chances, [block.size for block in soft], shares.kinds, rng).T
+            )
         turn = iter(codes)
         return [
             _scalar(values[:, block.place]) if block.kind == "tanh" else next(turn).astype(np.float64)
@@ -192,20 +185,6 @@ class TableEncoder:
             before[name] = own.numbers(values, rng)
             return own.write(before[name])
         return own.restore(values, rng)
-
-    # -- conditions ----------------------------------------------------------------------------------------------
-
-    def condition_codes(self, given: Mapping[str, object]) -> dict[str, int]:
-        """Return the code of each given value of a discrete column.
-
-        Raises:
-            SettingError: There is no such column, it has no list of values, or the value is not in its list.
-        """
-        return conditions.condition_codes(self.schema, given)
-
-    def draw_conditions(self, n: int, rng: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Tensor:
-        """Return ``(n, K)`` one-hot conditions from public or bought shares, uniform where there are none."""
-        return conditions.drawn(self.schema, {b.column: b.size for b in self.condition_blocks}, n, rng, fixed)
 
 
 def _blocks(encoded: Mapping[str, RowEncoding]) -> Iterator[Block]:

@@ -16,8 +16,10 @@ import torch
 from torch import Tensor
 
 from doublure.encode import conditions
-from doublure.encode.columns import Discrete, RowEncoding, Stepped, encodings
+from doublure.encode.cell_names import axis_name, interval_names
+from doublure.encode.columns import Discrete, Floats, RowEncoding, Stepped, encodings
 from doublure.encode.differences import Gap
+from doublure.encode.pairwise_swapping import Ints
 from doublure.encode.table import TableEncoder
 from doublure.errors import InputError
 from doublure.schema import ResolvedSchema, Schema
@@ -112,11 +114,20 @@ class TableValues(TableEncoder):
         self.wholes = tuple(_whole(schema, name, self._encodings[name]) for name in self.columns)
         self.width = len(self.wholes)
         self.condition_width = len(self.condition_blocks)
+        self.body_shape = (self.width,)
 
-    @property
-    def body_shape(self) -> tuple[int, ...]:
-        """``(P,)``: all columns."""
-        return (self.width,)
+    def axis(self, part: int, starts: Floats, cells: Ints, size: int) -> tuple[str, tuple[str, ...]]:
+        """Return what a part of a record is called, and each cell that its values are counted in.
+
+        Args:
+            part: Its place.
+            starts: ``(n,)`` where intervals of its values begin.
+            cells: ``(n,)`` the cell of each.
+            size: How many cells.
+        """
+        column = self.wholes[part].column
+        own = self._encodings[column]
+        return axis_name(column, own), interval_names(own, starts, cells, size)
 
     def compact(self, frame: pd.DataFrame) -> Tensor:
         """Return ``(N, P)`` float64."""

@@ -5,27 +5,30 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from doublure.attack.results import AttackResult, Claim, Claimed
-from doublure.data.opening import Given, Loaded, open_data
+from doublure.attack.results import AttackResult, Claim
+from doublure.data.opening import Given, open_data
+from doublure.data.records import Loaded, taken
 from doublure.data.series import Series
 from doublure.errors import DataError, SettingError
-from doublure.evaluate.reports import ImageReport, Report, SeriesReport
-from doublure.measures.expected_loss import ExpectedLoss, Rule, of_understudy
+from doublure.evaluate.reports import ImageReport, Internal, Report, SeriesReport
+from doublure.measures.evaluation import Evaluation
+from doublure.measures.expected_loss import EstimatorConfig, ExpectedLoss, of_synthesizer
 from doublure.measures.images.evaluation import MOST_IMAGES, evaluate_images
 from doublure.measures.images.feature_extractors import Extractor, refuse_other_kinds
 from doublure.measures.series import MOST_SERIES, evaluate_series
 from doublure.measures.tables.evaluation import evaluate_table
 from doublure.methods import registry as methods
 from doublure.results import About
+from doublure.run.synthesizer import Synthesizer
 from doublure.schema import ResolvedSchema
-from doublure.schema.images import ImageSchema
-from doublure.schema.series import SeriesSchema
+from doublure.schema.kinds import ByKind
 from doublure.support.progress import Progress, Silent
 
 MOST_SAMPLED = 200_000
@@ -34,58 +37,22 @@ MOST_SAMPLED = 200_000
 IN_SHORT = ("gan-leaks", "neighbours")
 """The attacks that an evaluation makes; ``doublure audit`` makes the others."""
 
-_MOST = {"table": MOST_SAMPLED, "images": MOST_IMAGES, "series": MOST_SERIES}
 _ALL_OF_A_UNIT = 2**31
 _MOST_SHARED = 0.5
 
 
-class _Guarantee(Claimed, Protocol):
-    @property
-    def unit(self) -> str: ...
-
-    @property
-    def max_records(self) -> int: ...
-
-
-class _Plan(Protocol):
-    @property
-    def method(self) -> str: ...
-
-    @property
-    def settings(self) -> Any: ...
-
-
-class Understudy(Protocol):
-    """What is evaluated: a fitted synthesizer."""
-
-    @property
-    def schema(self) -> ResolvedSchema:
-        """Every fact known."""
-
-    @property
-    def guarantee(self) -> _Guarantee:
-        """What may be claimed."""
-
-    @property
-    def plan(self) -> _Plan:
-        """What was done."""
-
-    def sample(self, n: int, *, seed: int | None = None) -> Any:
-        """Return ``n`` synthetic records."""
-
-
 def report(
-    syn: Understudy,
+    syn: Synthesizer,
     real: Given,
     holdout: Given | None = None,
     *,
     rows: int | None = None,
     seed: int = 0,
-    rule: Rule | None = None,
+    rule: EstimatorConfig | None = None,
     loss: bool = True,
     extractor: Extractor | None = None,
     progress: Progress | None = None,
-) -> Report | ImageReport | SeriesReport:
+) -> Internal:
     """Compare what a synthesizer says with real records. The result is internal: do not publish it.
 
     Args:
@@ -112,36 +79,32 @@ def report(
         raise SettingError("must be at least 1", field="rows", remedy="leave it out to draw as many as the real table")
     if extractor is not None:
         refuse_other_kinds(syn.schema)
+    evaluated = EVALUATIONS[syn.schema.kind]
     listener = progress or Silent()
     listener.stage("read the real records")
     train, aside = load_both(syn.schema, real, holdout)
     kept = None if aside is None else aside.content
-    wanted = rows if rows is not None else min(len(train.unit), _MOST[syn.schema.kind])
-    listener.stage("draw artificial records")
+    wanted = rows if rows is not None else min(len(train.unit), evaluated.most)
+    listener.stage("draw synthetic records")
     artificial = syn.sample(wanted, seed=seed)
     listener.stage("compare")
     chosen = (rule or _planned(syn)) if loss else None
     lost, skipped = _expected_loss(syn, train.content, chosen, extractor, listener)
     found, why = _attacked(syn, (artificial, wanted), train, aside, seed, listener)
-    common: dict[str, Any] = {
-        "about": about(syn),
-        "expected_loss": lost,
-        "expected_loss_skipped": skipped,
-        "attacks": found,
-        "attacks_skipped": why,
-    }
-    if isinstance(syn.schema, ImageSchema):
-        more: dict[str, Any] = {"unit": train.unit, "extractor": extractor, "seed": seed, "progress": listener}
-        seen = evaluate_images(syn.schema, artificial, train.content, kept, **more)
-        return ImageReport(images=seen, **common)
-    if isinstance(syn.schema, SeriesSchema):
-        courses = evaluate_series(syn.schema, artificial, train.content, kept, unit=train.unit, seed=seed)
-        return SeriesReport(series=courses, **common)
-    table = evaluate_table(syn.schema, artificial, train.content, kept, unit=train.unit, seed=seed)
-    return Report(table=table, **common)
+    asked: dict[str, Any] = {"unit": train.unit, "seed": seed}
+    asked |= {"extractor": extractor, "progress": listener} if evaluated.takes_extractor else {}
+    figures = evaluated.evaluate(syn.schema, artificial, train.content, kept, **asked)
+    return evaluated.report(
+        **{syn.schema.kind: figures},
+        about=about(syn),
+        expected_loss=lost,
+        expected_loss_skipped=skipped,
+        attacks=found,
+        attacks_skipped=why,
+    )
 
 
-def about(syn: Understudy) -> About:
+def about(syn: Synthesizer) -> About:
     """Return whose records a synthesizer's are, and what may be claimed about them."""
     return About(
         method=syn.plan.method,
@@ -158,9 +121,9 @@ def load_both(schema: ResolvedSchema, real: Given, holdout: Given | None) -> tup
 
     Raises:
         DataError: The data does not fit the schema.
-        SettingError: The holdout is the data that the fit has seen, in whatever order, or most of it is.
+        SettingError: The holdout is the data that was fitted, in whatever order, or most of it is.
     """
-    lenient = _lenient(schema)
+    lenient = EVALUATIONS[schema.kind].lenient(schema)
     if holdout is not None and _same_file(real, holdout):
         raise _not_kept_aside()
     train = open_data(real, schema.kind).load(lenient)
@@ -170,16 +133,16 @@ def load_both(schema: ResolvedSchema, real: Given, holdout: Given | None) -> tup
     return train, kept
 
 
-def _planned(syn: Understudy) -> Rule | None:
+def _planned(syn: Synthesizer) -> EstimatorConfig | None:
     """Return the rule that an empirical plan fixed before any record was read."""
     if syn.guarantee.kind != "empirical":
         return None
     fixed = methods.method(syn.plan.method).estimation(syn.plan.settings)
-    return None if fixed is None else Rule(**dataclasses.asdict(fixed))
+    return None if fixed is None else EstimatorConfig(**dataclasses.asdict(fixed))
 
 
 def _expected_loss(
-    syn: Understudy, real: Any, rule: Rule | None, extractor: Extractor | None, progress: Progress
+    syn: Synthesizer, real: Any, rule: EstimatorConfig | None, extractor: Extractor | None, progress: Progress
 ) -> tuple[ExpectedLoss | None, str | None]:
     """Return the estimate, or why there is none."""
     if rule is None:
@@ -187,24 +150,24 @@ def _expected_loss(
     progress.stage("estimate the expected privacy loss")
     try:
         meant = extractor if extractor is not None and extractor.name == rule.features else None
-        return of_understudy(syn, real, rule, extractor=meant), None
+        return of_synthesizer(syn, real, rule, extractor=meant), None
     except (DataError, SettingError) as error:  # a package that the plan's features need may not be here
         return None, f"{error.field} {error.message}" + ("" if error.remedy is None else f" ({error.remedy})")
 
 
 def _attacked(
-    syn: Understudy, released: tuple[Any, int], train: Loaded, aside: Loaded | None, seed: int, progress: Progress
+    syn: Synthesizer, released: tuple[Any, int], train: Loaded, aside: Loaded | None, seed: int, progress: Progress
 ) -> tuple[tuple[AttackResult, ...], str | None]:
     """Return what the two quickest attacks find, or why they were not made."""
     if aside is None:
-        return (), "no holdout was given, and an attack has to be compared with one on strangers"
+        return (), "no holdout was given, and an attack on members has to be compared with one on others"
     from doublure.attack import registry as table
-    from doublure.attack.attack_data import taken, world_of
+    from doublure.attack.attack_data import attack_data_of
 
     progress.stage("attack")
     artificial, drawn = released
     try:
-        world = world_of(
+        data = attack_data_of(
             syn.schema,
             Claim.of(syn.guarantee),
             (train.content, train.unit),
@@ -214,7 +177,7 @@ def _attacked(
         )
     except DataError as error:
         return (), f"{error.field} {error.message}"
-    return table.run(world, IN_SHORT), None
+    return table.run(data, IN_SHORT), None
 
 
 def _same_file(real: Given, holdout: Given) -> bool:
@@ -246,30 +209,57 @@ def _seen_before(fitted: np.ndarray[Any, Any], aside: np.ndarray[Any, Any]) -> b
 
 def _not_kept_aside() -> SettingError:
     return SettingError(
-        "is the data that the fit has seen",
+        "is the data that was fitted",
         field="holdout",
         remedy="give records that were kept aside, or leave it out",
     )
 
 
-def _lenient(schema: ResolvedSchema) -> ResolvedSchema:
-    """Allow missing cells where a noisy answer said that there are none: the measure counts them as missing.
+# -- tables, images, series ------------------------------------------------------------------------------------------
 
-    Of series, all that a unit has are looked at: which of them a fit may use is drawn at random, and a measure repeats
-    itself.
-    """
-    if isinstance(schema, SeriesSchema):
-        kept = schema.series.gaps == "missing"
-        channels = {
-            name: channel.model_copy(update={"missing": True}) if kept and channel.missing is False else channel
-            for name, channel in schema.channels.items()
-        }
-        unit = schema.unit.model_copy(update={"max_records": _ALL_OF_A_UNIT})
-        return schema.model_copy(update={"channels": channels, "unit": unit})
-    if schema.kind != "table":
-        return schema
+
+def _lenient_series(schema: Any) -> Any:
+    """Also look at all series that a unit has: which a fit may use is drawn at random, and a measure repeats itself."""
+    kept = schema.series.gaps == "missing"
+    channels = {
+        name: channel.model_copy(update={"missing": True}) if kept and channel.missing is False else channel
+        for name, channel in schema.channels.items()
+    }
+    unit = schema.unit.model_copy(update={"max_records": _ALL_OF_A_UNIT})
+    return schema.model_copy(update={"channels": channels, "unit": unit})
+
+
+def _lenient_table(schema: Any) -> Any:
+    """Allow missing cells where a noisy answer said that there are none: the measure counts them as missing."""
     columns = {
         name: column if column.may_be_missing else column.model_copy(update={"missing": True})
         for name, column in schema.columns.items()
     }
     return schema.model_copy(update={"columns": columns})
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Evaluated:
+    """How a kind of data is evaluated.
+
+    Attributes:
+        most: The most synthetic records that are drawn unless asked otherwise.
+        evaluate: Schema, synthetic records, real ones and those kept aside to everything that is measured.
+        report: What says it; its field has the kind's name.
+        lenient: Schema to one that also takes what a measure counts and a fit refuses.
+        takes_extractor: Whether it measures by classifiers, whose feature extractor may be chosen.
+    """
+
+    most: int
+    evaluate: Callable[..., Evaluation]
+    report: Callable[..., Internal]
+    lenient: Callable[[Any], Any] = lambda schema: schema
+    takes_extractor: bool = False
+
+
+EVALUATIONS = ByKind(
+    "evaluation",
+    table=Evaluated(most=MOST_SAMPLED, evaluate=evaluate_table, report=Report, lenient=_lenient_table),
+    images=Evaluated(most=MOST_IMAGES, evaluate=evaluate_images, report=ImageReport, takes_extractor=True),
+    series=Evaluated(most=MOST_SERIES, evaluate=evaluate_series, report=SeriesReport, lenient=_lenient_series),
+)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from doublure.attack.results import AttackResult
+from doublure.measures.evaluation import Evaluation
 from doublure.measures.expected_loss import ExpectedLoss
 from doublure.measures.images.evaluation import ImageEvaluation
 from doublure.measures.scores import Score
 from doublure.measures.series import SeriesEvaluation
 from doublure.measures.tables.evaluation import TableEvaluation
+from doublure.report.contents import Page
 from doublure.report.files import Saved
 from doublure.results import InternalReport, Verdict
 
@@ -30,10 +31,15 @@ class Internal(InternalReport, Saved):
     attacks: tuple[AttackResult, ...] = ()
     attacks_skipped: str | None = None
 
+    page: ClassVar[Page]
+    field: ClassVar[str]
+    """Where the figures stand: the kind of data."""
+
     @property
-    @abstractmethod
-    def measured(self) -> TableEvaluation | ImageEvaluation | SeriesEvaluation:
+    def measured(self) -> Evaluation:
         """Everything that was measured."""
+        found: Evaluation = getattr(self, self.field)
+        return found
 
     @property
     def scores(self) -> tuple[Score, ...]:
@@ -65,14 +71,10 @@ class Report(Internal):
         table: Everything that was measured.
     """
 
-    page: ClassVar[Literal["evaluation"]] = "evaluation"
+    page: ClassVar[Page] = "evaluation"
+    field: ClassVar[str] = "table"
 
     table: TableEvaluation
-
-    @property
-    def measured(self) -> TableEvaluation:
-        """Everything that was measured."""
-        return self.table
 
 
 class ImageReport(Internal):
@@ -82,14 +84,10 @@ class ImageReport(Internal):
         images: Everything that was measured.
     """
 
-    page: ClassVar[Literal["images"]] = "images"
+    page: ClassVar[Page] = "images"
+    field: ClassVar[str] = "images"
 
     images: ImageEvaluation
-
-    @property
-    def measured(self) -> ImageEvaluation:
-        """Everything that was measured."""
-        return self.images
 
 
 class SeriesReport(Internal):
@@ -99,11 +97,7 @@ class SeriesReport(Internal):
         series: Everything that was measured.
     """
 
-    page: ClassVar[Literal["series"]] = "series"
+    page: ClassVar[Page] = "series"
+    field: ClassVar[str] = "series"
 
     series: SeriesEvaluation
-
-    @property
-    def measured(self) -> SeriesEvaluation:
-        """Everything that was measured."""
-        return self.series

@@ -14,8 +14,8 @@ series  each channel's places within its public bounds, a step without a value a
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from doublure.encode.columns import Discrete, Floats, grid_of
 from doublure.measures.tables.coding import Coded, Coder
 from doublure.schema import ResolvedSchema
 from doublure.schema.images import LABEL, ImageSchema
+from doublure.schema.kinds import ByKind
 from doublure.schema.series import SeriesSchema
 
 PIXELS = "pixels"
@@ -37,18 +38,20 @@ class Points:
         values: ``(N, d)`` float64.
         blocks: What the numbers are of: a column, a channel, an attribute, the pixels.
         discrete: The blocks that are corners.
+        bodies: Of records that are more than columns, the numbers that stand in an order: pixels, or a channel's steps.
     """
 
     values: Floats
     blocks: Mapping[str, slice]
     discrete: frozenset[str]
+    bodies: tuple[slice, ...] = ()
 
     def __len__(self) -> int:
         return len(self.values)
 
     def take(self, rows: np.ndarray[Any, Any]) -> Points:
         """Return some of the records."""
-        return Points(values=self.values[rows], blocks=self.blocks, discrete=self.discrete)
+        return replace(self, values=self.values[rows])
 
     def of(self, *names: str) -> Floats:
         """Return the numbers of some blocks, ``(N, d')``."""
@@ -66,20 +69,39 @@ def points_of(schema: ResolvedSchema, content: Any, what: str = "the records") -
     Raises:
         DataError: A table lacks a column of the schema, or has cells that do not fit it.
     """
-    if isinstance(schema, ImageSchema):
-        parts = {PIXELS: content.images.reshape(len(content), -1) / 255.0}
-        if schema.label is not None and content.labels is not None:
-            parts[LABEL] = _corners(Discrete(column=schema.label), content.labels)
-        return _joined(parts, {LABEL} & parts.keys())
-    if isinstance(schema, SeriesSchema):
-        parts = {name: _channel(schema, name, content.channel(name)) for name in schema.channels}
-        corners = {
-            name: _corners(Discrete(column=column), content.attributes[name])
-            for name, column in schema.attributes.items()
-        }
-        return _joined(parts | corners, corners.keys())
+    return POINTS[schema.kind](schema, content, what)
+
+
+def _of_rows(schema: ResolvedSchema, content: Any, what: str) -> Points:
     coder = Coder(schema=schema)
     return of_table(coder, coder.read(content, what))
+
+
+def _of_images(schema: ImageSchema, content: Any, what: str) -> Points:
+    parts = {PIXELS: content.images.reshape(len(content), -1) / 255.0}
+    if schema.label is not None and content.labels is not None:
+        parts[LABEL] = _corners(Discrete(column=schema.label), content.labels)
+    points = _joined(parts, {LABEL} & parts.keys())
+    return replace(points, bodies=(points.blocks[PIXELS],))
+
+
+def _of_series(schema: SeriesSchema, content: Any, what: str) -> Points:
+    parts = {name: _channel(schema, name, content.channel(name)) for name in schema.channels}
+    corners = {
+        name: _corners(Discrete(column=column), content.attributes[name]) for name, column in schema.attributes.items()
+    }
+    points = _joined(parts | corners, corners.keys())
+    planes = [
+        slice(first, first + schema.length)
+        for block in (points.blocks[name] for name in schema.channels)
+        for first in range(block.start, block.stop, schema.length)
+    ]
+    return replace(points, bodies=tuple(planes))
+
+
+POINTS: ByKind[Callable[[Any, Any, str], Points]] = ByKind(
+    "points", table=_of_rows, images=_of_images, series=_of_series
+)
 
 
 def of_table(coder: Coder, table: Coded) -> Points:

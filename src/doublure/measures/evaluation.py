@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from doublure.measures.holdout import Rows
+from doublure.measures.scores import Score
 from doublure.results import INTERNAL, Document, Verdict
 
 
@@ -30,6 +31,12 @@ class Evaluation(Document):
     rows: Rows
     notes: tuple[str, ...]
     versions: Mapping[str, str]
+
+    if TYPE_CHECKING:
+
+        @property
+        def scores(self) -> tuple[Score, ...]:
+            """The headline figures."""
 
     @property
     @abstractmethod

@@ -8,6 +8,7 @@ a fit that refused shared records would tell that there are some.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,12 +17,13 @@ import numpy as np
 
 from doublure.data.images import ImageSource
 from doublure.data.opening import Given, open_data
+from doublure.encode.choice import EncodingChoice, encoder_for
 from doublure.errors import DataError, SchemaError, SettingError
 from doublure.measures.divergence import nearest
 from doublure.schema import Schema
-from doublure.schema.images import ImageSchema, LabelColumn
+from doublure.schema.images import LabelColumn
+from doublure.schema.kinds import ByKind
 from doublure.schema.schema import Unit
-from doublure.schema.tables import TableSchema
 from doublure.support import seeding
 
 if TYPE_CHECKING:
@@ -57,7 +59,7 @@ class Overlap:
             "Internal: computed on private records. Do not publish.",
             f"{self.same} of {self.private} private records are among the public ones as they are, labels, conditions "
             "and ids aside",
-            f"{self.near} of {self.sampled} looked at are much closer to a public record than is usual",
+            f"{self.near} of {self.sampled} tested are much closer to a public record than is usual",
         )
 
 
@@ -88,17 +90,18 @@ def overlap(public: Given, private: Given, schema: Schema | str | Path, *, seed:
 
 def _undescribed(schema: Schema) -> Schema:
     """Return a schema of the same bodies, whatever their labels and conditions, whose and however many they are."""
-    anybody = {"units": 1, "unit": Unit()}
-    if isinstance(schema, ImageSchema):
-        return schema.model_copy(update=anybody | {"label": None})
-    if not isinstance(schema, TableSchema):
+    if schema.kind not in _COMPARED:
         raise SettingError(f"is not compared for kind {schema.kind}", field="overlap", remedy="give images or a table")
+    return schema.model_copy(update={"units": 1, "unit": Unit()} | _COMPARED[schema.kind][0](schema))
+
+
+def _conditions(schema: Schema) -> dict[str, Any]:
     given = schema.with_role("condition")
     columns = {name: column for name, column in schema.columns.items() if name not in given and column.type != "id"}
     if not columns:
         remedy = "take the role condition from a column"
         raise SchemaError("holds conditions and ids alone, which are not compared", field="columns", remedy=remedy)
-    return schema.model_copy(update=anybody | {"columns": columns, "constraints": ()})
+    return {"columns": columns, "constraints": ()}
 
 
 def _digest(content: bytes) -> bytes:
@@ -116,22 +119,27 @@ def _read(data: Given, schema: Schema, whose: str) -> tuple[Tensor, list[bytes]]
 
 def _seen(data: Given, schema: Schema) -> tuple[Tensor, list[bytes]]:
     source = open_data(data, schema.kind)
-    if isinstance(schema, ImageSchema) and isinstance(source, ImageSource):  # a folder a class has labels of any kind
+    if isinstance(source, ImageSource):  # a folder a class has labels of any kind
         schema = schema.model_copy(update={"label": _ANY if source.labelled else None})
     resolved = schema.resolve({})
     source.check(resolved)
     content = source.load(resolved).content
-    if schema.kind == "images":
-        from doublure.encode.image import ImageEncoder
+    bodies = _bodies(encoder_for(resolved, EncodingChoice(numerics="scaled")), content)
+    return bodies, _COMPARED[schema.kind][1](content, bodies)
 
-        bodies = _bodies(ImageEncoder(resolved), content)
-        return bodies, [_digest(row.numpy().tobytes()) for row in bodies]
-    from doublure.encode.table import TableEncoder
 
+def _of_rows(content: Any, bodies: Tensor) -> list[bytes]:
     rows = content.itertuples(index=False, name=None)
-    marks = [_digest(repr([str(cell) for cell in row]).encode()) for row in rows]
-    return _bodies(TableEncoder(resolved, numerics="scaled"), content), marks
+    return [_digest(repr([str(cell) for cell in row]).encode()) for row in rows]
 
 
 def _bodies(encoder: Encoder, content: Any) -> Tensor:
     return encoder.split(encoder.expand(encoder.compact(content)))[0].flatten(1)
+
+
+_COMPARED: ByKind[tuple[Callable[[Schema], dict[str, Any]], Callable[[Any, Tensor], list[bytes]]]] = ByKind(
+    "overlap",
+    table=(_conditions, _of_rows),
+    images=(lambda _: {"label": None}, lambda _, bodies: [_digest(row.numpy().tobytes()) for row in bodies]),
+)
+"""What is left out of a kind's schema; and its records, and the bodies that networks take, to a digest of each."""

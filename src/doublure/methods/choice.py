@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Callable, Sized
 
 from doublure.schema import Schema
+from doublure.schema.kinds import ByKind
 
 AUTO = "auto"
 
 _WHEREVER = "at every ε measured"
 _FEW = 200
-"""Of ε times the images of a label. Measured with ten labels: at 100 a labeller costs more than it brings, at 400 it
+"""Of ε times the images of a label. Measured with ten labels: at 100 a labeller costs more than it gains, at 400 it
 brings more than it costs (docs/results.md)."""
 
 
@@ -26,27 +27,36 @@ def sentence(schema: Schema, epsilon: float) -> str:
 
 
 def _choice(schema: Schema, epsilon: float) -> tuple[str, str]:
-    """Return the method and the reason in words; both follow from the schema and ε alone.
+    """Return the method and the reason in words; both follow from the schema and ε alone."""
+    return CHOICES[schema.kind](schema, epsilon)
 
-    On tables and series the same method came first wherever it was measured. On images that holds unless they are few
-    for their labels and ε.
-    """
-    if schema.kind == "series":
-        return "statistics", f"noisy tables of neighbouring steps have taught the best series {_WHEREVER}"
-    if schema.kind != "images":
-        return "statistics", f"noisy tables have taught the best rows {_WHEREVER}"
+
+def _of_images(schema: Schema, epsilon: float) -> tuple[str, str]:
     if not schema.with_role("condition"):
-        return "statistics", "noisy mean features teach the images; without a label there is nothing to check"
+        return "statistics", "images are fitted to noisy mean features; without a label there is nothing to check"
     if (each := _of_each_label(schema) * epsilon) < _FEW:
         return (
             "statistics",
-            f"noisy mean features teach the images; ε times the images of a label is {each:.3g}, and below {_FEW} "
-            "a private labeller costs more than it brings",
+            f"images are fitted to noisy mean features; ε times the images of a label is {each:.3g}, and below {_FEW} "
+            "a private labeller costs more than it gains",
         )
-    return "guided", f"noisy mean features teach the images and a private labeller checks them, the best {_WHEREVER}"
+    return "guided", f"images are fitted to noisy mean features and checked by a private labeller, the best {_WHEREVER}"
 
 
 def _of_each_label(schema: Schema) -> float:
     """Return how many images of a label there are on average; of all labels, where these are to be learned."""
     values = getattr(schema.columns["label"], "values", None)
     return schema.public_units / (len(values) if isinstance(values, Sized) else 1)
+
+
+CHOICES: ByKind[Callable[[Schema, float], tuple[str, str]]] = ByKind(
+    "method that auto would take",
+    table=lambda *_: ("statistics", f"a model of noisy tables made the best rows {_WHEREVER}"),
+    images=_of_images,
+    series=lambda *_: (
+        "statistics",
+        f"a model of noisy tables of neighbouring steps made the best series {_WHEREVER}",
+    ),
+)
+"""On tables and series the same method came first wherever it was measured. On images that holds unless they are few
+for their labels and ε."""

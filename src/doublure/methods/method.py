@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 from doublure.access import Access
 from doublure.errors import SettingError
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from doublure.encode.encoder import Encoder
     from doublure.private.bayesian import BayesianAccountant
+
+S = TypeVar("S", bound=MethodSettings)
 
 
 class Method(Protocol):
@@ -179,6 +181,18 @@ class Estimation:
     features: str
     artificial: int
     seed: int
+
+
+class TakesOwn(Generic[S]):
+    """What a method inherits from beside that reads its own settings alone."""
+
+    settings_type: ClassVar[Any]
+    name: ClassVar[str]
+
+    def _own(self, settings: MethodSettings) -> S:
+        if type(settings) not in self.settings_type.values():
+            raise TypeError(f"{self.name} was given another method's settings")
+        return cast(S, settings)
 
 
 def settings_of(method: Method, kind: str, given: dict[str, Any]) -> MethodSettings:

@@ -26,7 +26,9 @@ _MOST_JUDGED = 3_000_000
 """Cells that are looked at for a column, a second or so: of very many rows or columns, some are left to chance."""
 
 
-def evened(codes: Ints, chances: Floats, earlier: Ints, sizes: Ints, order: Ints, rng: np.random.Generator) -> Ints:
+def pairwise_swapped(
+    codes: Ints, chances: Floats, earlier: Ints, sizes: Ints, order: Ints, rng: np.random.Generator
+) -> Ints:
     """Return the codes of a column, exchanged between rows.
 
     Args:

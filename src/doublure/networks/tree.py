@@ -275,7 +275,7 @@ class TreeGenerator(nn.Module):
             chances = self.last.chances(drawn.coarse, drawn.component, sizes)
             order = np.argsort(chances[:, -1], kind="stable")
             drawn_last = _even(chances, order, rng)
-            rows[:, self.last.part] = even_tables.evened(drawn_last, chances, drawn.coarse, sizes, order, rng)
+            rows[:, self.last.part] = even_tables.pairwise_swapped(drawn_last, chances, drawn.coarse, sizes, order, rng)
         return rows[rng.permutation(count)]
 
 
@@ -358,7 +358,7 @@ class _Draw:
         if rake is None and place:
             sizes = np.array([self._of.nodes[other].groups for other in range(place)])
             near = np.lexsort((self._rng.random(count), above))
-            self.coarse[:, place] = even_tables.evened(
+            self.coarse[:, place] = even_tables.pairwise_swapped(
                 self.coarse[:, place], all_chances, self.coarse[:, :place], sizes, near, self._rng
             )
         if len(node.coarse) == node.groups:  # nested, and as many: the same

@@ -20,7 +20,7 @@ DELTA_WITHOUT_PRIVACY = 1e-6
 _DISCOVERY_SHARE_OF_DELTA = 0.1
 _PURPOSES = {
     "units": "count the units",
-    "missing": "see whether {column} has missing cells",
+    "missing": "test whether {column} has missing cells",
     "values": "discover the values of {column}",
     "bounds": "find bounds for {column}",
     "shares": "estimate the class shares of {column}",
@@ -134,7 +134,7 @@ def refuse_used_up(learned: tuple[Access, ...], epsilon: float, delta: float, ac
     spent = accounting.epsilon_of(events(learned), delta, accountant=accountant)  # type: ignore[arg-type]
     if spent >= epsilon:
         raise SettingError(
-            f"{epsilon:g} is used up by the facts to be learned, which cost {figure(spent)} together",
+            f"{epsilon:g} is used up by the facts to be learned, which cost {figure(spent)} in total",
             field="epsilon",
             remedy=f"raise it well above {figure(spent)}, or declare more facts",
         )

@@ -20,7 +20,7 @@ def explain(made: PlanContents) -> str:
     lines.append(f"Unit of privacy: one {unit['name']}, at most {unit['max_records']} record(s) of each")
     lines.append(_budget(made))
     lines.append("What touches private records:")
-    together = "together (composed, not added up)"
+    together = "total (composed, not added up)"
     prices = [(access.purpose, _price(access)) for access in made.touches]
     epsilon, delta = made.worst_case or (made.epsilon, made.delta)
     if epsilon is not None:

@@ -23,6 +23,7 @@ from doublure.schema import Schema
 
 _PRICE_TOLERANCE = 0.01
 _LARGEST_ESTIMATE = 1e18
+_WORDS = ("warnings",)  # they are said anew: another version may find other words
 
 
 def read(data: Mapping[str, Any], name: str, *, reprice: bool) -> PlanContents:
@@ -36,7 +37,7 @@ def read(data: Mapping[str, Any], name: str, *, reprice: bool) -> PlanContents:
     made = _reassembled(data, name)
     rewritten = json.loads(json.dumps(made.to_json()))
     for key in sorted(set(rewritten) | set(data)):
-        if key not in data or key not in rewritten or rewritten[key] != data[key]:
+        if key not in data or key not in rewritten or (rewritten[key] != data[key] and key not in _WORDS):
             raise _edited(name, key)
     if reprice:
         _recheck(made, name)
@@ -62,7 +63,8 @@ def _reassembled(data: Mapping[str, Any], name: str) -> PlanContents:
         prices = [access["epsilon"] for access in data["touches"]]
         touches = tuple(replace(access, epsilon=price) for access, price in zip(made.touches, prices, strict=True))
         estimates = {key: data[key] for key in ("memory_bytes", "seconds_estimate")}
-        chose = () if budget.epsilon is None else (choice.sentence(schema, budget.epsilon),)
+        epsilon = budget.epsilon if schema.kind in choice.CHOICES else None
+        chose = () if epsilon is None else (choice.sentence(schema, epsilon),)
         said = tuple(sentence for sentence in chose if sentence in list(data["warnings"]))
         if FLOATING in data["guarantee"].get("excluded", ()):  # a plan of 0.1.0 claims less, and goes on doing so
             made = replace(made, guarantee=_before_exact_sums(made.guarantee, data["guarantee"].get("noise_source")))

@@ -9,7 +9,7 @@ from doublure.private.queries.facts import query_of
 
 if TYPE_CHECKING:
     from doublure.access import Access
-    from doublure.data.opening import Loaded
+    from doublure.data.records import Loaded
     from doublure.private.mechanism import Mechanism
     from doublure.schema import Question, Schema
 

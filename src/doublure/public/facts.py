@@ -176,8 +176,8 @@ def made_of(schema: Schema) -> dict[str, Any]:
 
     For images their shape. For tables every column that is no condition, with its facts, and the constraints.
     """
-    if isinstance(schema, ImageSchema):
-        return {"shape": list(schema.shape)}
+    if not schema.only_columns:
+        return {"shape": list(ImageSchema.of(schema).shape)}
     plain, given = schema.to_plain(), schema.with_role("condition")
     columns = {name: dict(column) for name, column in plain["columns"].items() if name not in given}
     for column in columns.values():

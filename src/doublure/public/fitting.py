@@ -31,16 +31,6 @@ if TYPE_CHECKING:
     from doublure.training.job import Job
 
 
-_GENERATORS = {
-    "images": "noise_width, channels, activation and normalisation",
-    "table": "noise_width, width, depth, bins and numerics",
-}
-_ENCODERS = {
-    "images": "noise_width, encoder_channels, encoder_features and activation",
-    "table": "noise_width, width, depth, bins and numerics",
-}
-
-
 def fit(
     data: Given,
     schema: Schema | str | Path,
@@ -136,10 +126,10 @@ def adopt(
     said, resolved = Provenance.read(provenance), _resolved(schema)
     own = read(resolved.kind, settings)
     shapes = encoder_of(resolved, own)
-    network, found = _fitting(Path(weights), lambda: generator_of(shapes, own), _GENERATORS[resolved.kind])
+    network, found = _fitting(Path(weights), lambda: generator_of(shapes, own), own.generator_named)
     proposer, beside = None, None
     if encoder is not None:
-        proposer, beside = _fitting(Path(encoder), lambda: proposer_of(shapes, own), _ENCODERS[resolved.kind])
+        proposer, beside = _fitting(Path(encoder), lambda: inversion_encoder_of(shapes, own), own.encoder_named)
     _refuse_unfit_to_invert(network, own.noise_width, proposer, shapes.body_shape)
     folder = PublicFolder.begun(out, {"adopted": True}, resume=False)
     try:
@@ -166,7 +156,7 @@ def generator_of(encoder: Encoder, settings: PublicSettings) -> nn.Module:
     return settings.generator(encoder, torch.Generator().manual_seed(0))
 
 
-def proposer_of(encoder: Encoder, settings: PublicSettings) -> nn.Module:
+def inversion_encoder_of(encoder: Encoder, settings: PublicSettings) -> nn.Module:
     """Return an untrained encoder."""
     import torch
 

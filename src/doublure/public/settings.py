@@ -6,7 +6,7 @@ can say it and a run folder can be read without the public one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -14,7 +14,7 @@ from doublure.errors import SettingError
 from doublure.schema import Schema
 from doublure.training.gan_settings import AdversarialSettings, TableAdversarialSettings
 from doublure.training.image_gan_settings import ImageAdversarialSettings
-from doublure.training.settings import LearningRate
+from doublure.training.settings import LearningRate, by_kind
 
 if TYPE_CHECKING:
     import torch
@@ -40,6 +40,10 @@ class PublicSettings(AdversarialSettings):
         proposer_steps: Its steps.
     """
 
+    generator_named: ClassVar[str] = "noise_width, width, depth, bins and numerics"
+    encoder_named: ClassVar[str] = generator_named
+    """The settings that its weights follow."""
+
     objective: Objective = "autoencoder"
     autoencoder_lr: float = Field(default=1e-3, gt=0, le=1)
     proposer: bool = True
@@ -51,9 +55,9 @@ class PublicSettings(AdversarialSettings):
 
     def encoder(self, shape: Encoder, initial: torch.Generator) -> nn.Module:
         """Return an untrained encoder: records to their latents, and how uncertain those are."""
-        from doublure.networks.latent import Proposer
+        from doublure.networks.latent import InversionEncoder
 
-        return Proposer(self.proposing(shape, initial), self.noise_width)
+        return InversionEncoder(self.proposing(shape, initial), self.noise_width)
 
     def proposing(self, shape: Encoder, initial: torch.Generator) -> nn.Module:
         """Return the network of an encoder."""
@@ -67,6 +71,10 @@ class PublicImageSettings(ImageAdversarialSettings, PublicSettings):
         encoder_channels: Output channels of the encoder's convolutions.
         encoder_features: Units of its last hidden layer.
     """
+
+    generator_named: ClassVar[str] = "noise_width, channels, activation and normalisation"
+    encoder_named: ClassVar[str] = "noise_width, encoder_channels, encoder_features and activation"
+    sizes: ClassVar[dict[str, Any]] = {"lot_share": 0.002, "smallest_lot": 64, "largest_lot": 128}
 
     loss: Literal["wgan-gp"] = "wgan-gp"
     n_critic: int = Field(default=5, ge=1, le=1000)
@@ -83,17 +91,15 @@ class PublicImageSettings(ImageAdversarialSettings, PublicSettings):
 class PublicTableSettings(TableAdversarialSettings, PublicSettings):
     """A public generator of rows."""
 
+    sizes: ClassVar[dict[str, Any]] = {"lot_share": 0.02, "smallest_lot": 64, "largest_lot": 512}
+
     loss: Literal["wgan-gp"] = "wgan-gp"
     n_critic: int = Field(default=5, ge=1, le=1000)
     critic_lr: LearningRate = 5e-4
     noise_width: int = Field(default=32, ge=1, le=4096)
 
 
-TYPES: dict[str, type[PublicSettings]] = {"images": PublicImageSettings, "table": PublicTableSettings}
-_SIZES: dict[str, Any] = {
-    "images": {"lot_share": 0.002, "smallest_lot": 64, "largest_lot": 128},
-    "table": {"lot_share": 0.02, "smallest_lot": 64, "largest_lot": 512},
-}
+TYPES = by_kind(PublicImageSettings, PublicTableSettings)
 _STEPS: dict[Objective, int] = {"autoencoder": 6_000, "wgan-gp": 20_000}
 
 
@@ -111,4 +117,4 @@ def read(kind: str, given: dict[str, Any]) -> PublicSettings:
 
 def resolve_defaults(settings: PublicSettings, schema: Schema) -> PublicSettings:
     """Return settings with the lot and the number of steps decided, from the number of public records."""
-    return settings.resolve_defaults(schema, steps=_STEPS[settings.objective], **_SIZES[schema.kind])
+    return settings.resolve_defaults(schema, steps=_STEPS[settings.objective], **settings.sizes)

@@ -2,8 +2,9 @@
 
 A bundle holds ``data.parquet`` and ``data.csv`` (or one of them), for images ``data.npz``, for series all three;
 ``card.json``,
-``card.html`` and ``dictionary.json``; and nothing else. It is made from the generator, the plan and the resolved
-schema alone; ``internal/`` is never read.
+``card.html`` and ``dictionary.json``; on request ``tables/*.parquet``, the noisy tables that the fit bought; and
+nothing else. It is made from the generator, the plan, the resolved schema and what the mechanism gave out alone;
+``internal/`` is never read.
 The ledger records the release before the bundle appears, and the card proves it:
 :func:`doublure.releasing.verifying.verify` finds that record again.
 """
@@ -25,14 +26,13 @@ from doublure.ledger import Ledger
 from doublure.ledger.chain import canonical
 from doublure.ledger.request import facts
 from doublure.private.executed import Executed, as_priced
+from doublure.releasing.tables import LIMIT, described, refuse_none, write_noisy_tables
 from doublure.releasing.verifying import CARD, VERSION, claims_sha256, verify
-from doublure.releasing.writing import FORMS, write_sample
+from doublure.releasing.writing import WRITERS, write_sample
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema import ResolvedSchema
 from doublure.schema.columns import label
-from doublure.schema.images import ImageSchema
-from doublure.schema.kinds import RECORDS
-from doublure.schema.series import SeriesSchema
+from doublure.schema.kinds import KINDS
 from doublure.support import files, seeding
 from doublure.support.progress import Progress
 from doublure.support.tensors import sha256_of
@@ -41,20 +41,6 @@ _PAGE, _DICTIONARY = "card.html", "dictionary.json"
 _REVIEW_YEARS = 2
 _DEFUSED = "text and column names that a spreadsheet would run as a formula have an apostrophe (') before them"
 _EDITED = "the run folder was edited; fit again"
-_FIRST_LIMITS = {
-    "table": (
-        "Every row is artificial; one may still equal a real one.",
-        "Rare combinations and small groups are approximated worst; check them before relying on them.",
-    ),
-    "images": (
-        "Every image is artificial; one may still look like a real one.",
-        "Rare classes and unusual images are approximated worst; look at them before relying on them.",
-    ),
-    "series": (
-        "Every series is artificial; one may still look like a real one. None belongs to a day of the calendar.",
-        "Peaks, rare attributes and what happens seldom are approximated worst; check them before relying on them.",
-    ),
-}
 _ERROR_LIMIT = "Figures computed from this data carry the error of the generator besides that of sampling."
 _COVERAGE_LIMIT = (
     "The guarantee covers what the unit's records add to the release, not what is known about a group from elsewhere."
@@ -76,6 +62,7 @@ def release(
     ledger: Ledger | str | Path | None = None,
     formats: Sequence[str] | None = None,
     spreadsheet_safe: bool = False,
+    tables: bool = False,
     title: str | None = None,
     contact: str | None = None,
     progress: Progress | None = None,
@@ -91,6 +78,8 @@ def release(
         formats: ``csv``, ``parquet`` or both for a table, ``npz`` for images, any of the three for series; all of
             them if left out.
         spreadsheet_safe: Defuse text that a spreadsheet would run as a formula.
+        tables: Publish the noisy contingency tables that the fit bought, with their standard errors: free, as they
+            are answers of the mechanism already.
         title: The card's title.
         contact: Whom to ask.
         progress: Receives progress events.
@@ -101,28 +90,38 @@ def release(
     Raises:
         InputError: The folder is not empty, the guarantee is not one that the plan gives, something else ran than was
             priced, or the ledger is not found.
+        SettingError: An argument is out of its range, or tables are asked for and the fit bought none.
     """
     asked = Path(out)
     fault = known_fault(syn.run.get("doublure_version"), syn.plan.to_json())
     if fault is not None:
         raise RunFolderError(fault, field=syn.plan.method, remedy=REMEDY)
-    rows, forms = _check_arguments(asked, n, formats, FORMS[syn.schema.kind])
+    rows, forms = _check_arguments(asked, n, formats, WRITERS[syn.schema.kind].forms)
     if not syn.plan.may_claim(syn.guarantee):
         raise RunFolderError("is not what the plan gives", field="guarantee", remedy="release what load returns")
     executed = _executed(syn)
+    if tables:
+        refuse_none(syn.tables)
     book, reservation = _ledger_of(syn, ledger)
     with files.whole_folder(asked) as staging:
         entropy = seeding.chosen(seed)
         for form in forms:
             file = staging / f"data.{form}"
             write_sample(syn, file, rows, seed=entropy, spreadsheet_safe=spreadsheet_safe, progress=progress)
-        described = dictionary(syn.schema, spreadsheet_safe=spreadsheet_safe)
-        files.write_json(staging / _DICTIONARY, {"watermark": syn.guarantee.watermark, **described})
-        listed = [_entry(staging / f"data.{form}", rows) for form in forms] + [_entry(staging / _DICTIONARY, None)]
+        cells = write_noisy_tables(staging, syn.tables, syn.guarantee.about) if tables else {}
+        words = dictionary(syn.schema, spreadsheet_safe=spreadsheet_safe) | (
+            {"tables": described(cells)} if tables else {}
+        )
+        files.write_json(staging / _DICTIONARY, {"watermark": syn.guarantee.watermark, **words})
+        holds = {f"data.{form}": rows for form in forms} | cells | {_DICTIONARY: None}
+        listed = [_entry(staging, name, count) for name, count in holds.items()]
         card = _card(syn, listed, executed, book.dataset, title, contact)
+        card["limits"] += [LIMIT] if tables else []
         recorded = {file["path"]: file["sha256"] for file in listed} | {CARD: claims_sha256(card)}
         card["ledger"] = book.record_release(reservation, recorded, syn.guarantee.kind).to_json()
-        _write_card(staging, card, _sheet(syn, rows, entropy), RECORDS[syn.schema.kind])
+        sheet = WRITERS[syn.schema.kind].sheet
+        shown = None if sheet is None else sheet(syn, next(syn.sample_chunks(rows, seed=entropy)))
+        _write_card(staging, card, shown, KINDS[syn.schema.kind].records)
     return card
 
 
@@ -169,17 +168,6 @@ def _ledger_of(syn: Synthesizer, ledger: Ledger | str | Path | None) -> tuple[Le
     return book, kept["reservation"]
 
 
-def _sheet(syn: Synthesizer, n: int, seed: int) -> bytes | None:
-    """Return a contact sheet of some of the released images, for the card's page; None for a table."""
-    if not isinstance(syn.schema, ImageSchema):
-        return None
-    from doublure.data.images.sheets import examples, png
-    from doublure.data.images.writing import sheet_of
-
-    shown = examples(next(syn.sample_chunks(n, seed=seed)), syn.schema)
-    return png(sheet_of(shown, syn.schema, {"watermark": syn.guarantee.watermark}))
-
-
 def dictionary(schema: ResolvedSchema, *, spreadsheet_safe: bool = False) -> dict[str, Any]:
     """Return the data dictionary: every column with its type and domain, from public or bought facts.
 
@@ -208,35 +196,15 @@ def dictionary(schema: ResolvedSchema, *, spreadsheet_safe: bool = False) -> dic
     described = {"version": VERSION, "kind": schema.kind, "columns": columns, "constraints": constraints}
     if spreadsheet_safe:
         described["spreadsheet_safe"] = _DEFUSED
-    if isinstance(schema, ImageSchema):
-        arrays = {"images": "(n, height, width, channels), uint8", "labels": "(n,)"}
-        shape = list(schema.shape)
-        described |= {"images": {"shape": shape, "range": [0, 255], "arrays": arrays if columns else arrays["images"]}}
-    if isinstance(schema, SeriesSchema):
-        described |= {"series": _described_series(schema)}
-    return described
-
-
-def _described_series(schema: SeriesSchema) -> dict[str, Any]:
-    """Return how series are written: their steps, and which array or column holds what."""
-    windows = schema.series
-    return {
-        "length": schema.length,
-        "step": windows.step if windows.time is not None else None,
-        "timezone": windows.timezone,
-        "channels": list(schema.channels),
-        "attributes": list(schema.attributes),
-        "arrays": {"values": "(n, length, channels), NaN for a missing step", "channels": "names"},
-        "columns": {"series": "numbered from 1", "step": "numbered from 0", "clock": "of a day, where series are days"},
-    }
+    return described | WRITERS[schema.kind].described(schema)
 
 
 def _plain(value: Any) -> Any:
     return value.isoformat() if hasattr(value, "isoformat") else value
 
 
-def _entry(path: Path, rows: int | None) -> dict[str, Any]:
-    return {"path": path.name, "sha256": sha256_of(path), "rows": rows}
+def _entry(folder: Path, name: str, rows: int | None) -> dict[str, Any]:
+    return {"path": name, "sha256": sha256_of(folder / name), "rows": rows}
 
 
 def _executed(syn: Synthesizer) -> bool | None:
@@ -267,7 +235,7 @@ def _card(
         "version": VERSION,
         "doublure_version": __version__,
         "created": now.isoformat(timespec="seconds"),
-        "title": title or f"Artificial {syn.schema.kind} for {dataset}",
+        "title": title or f"Synthetic {syn.schema.kind} for {dataset}",
         "contact": contact,
         "method": syn.plan.method,
         "watermark": syn.guarantee.watermark,
@@ -278,7 +246,7 @@ def _card(
         "public_sources": list(syn.plan.settings.public_sources),
         "ledger": None,
         "files": listed,
-        "limits": [*_FIRST_LIMITS[syn.schema.kind], _ERROR_LIMIT, _UNIT_LIMIT[syn.guarantee.kind]],
+        "limits": [*KINDS[syn.schema.kind].limits, _ERROR_LIMIT, _UNIT_LIMIT[syn.guarantee.kind]],
         "review_by": now.replace(year=now.year + _REVIEW_YEARS, day=min(now.day, 28)).date().isoformat(),
     }
 
@@ -289,7 +257,7 @@ def _write_card(folder: Path, card: dict[str, Any], sheet: bytes | None, records
 
     page = card_page(card, sheet, records).encode()
     files.write_atomic(folder / _PAGE, lambda file: file.write(page))
-    card["files"] = [*card["files"], _entry(folder / _PAGE, None)]
+    card["files"] = [*card["files"], _entry(folder, _PAGE, None)]
     files.write_json(folder / CARD, card)
 
 

@@ -184,9 +184,9 @@ def by_classifier(
     lesson = source.load(theirs).content
     codes = codes_of(theirs, lesson)
     _refuse_unseen_classes(theirs, codes)
-    listener.stage("draw artificial images")
+    listener.stage("draw synthetic images")
     drawn = syn.sample(n, seed=own_seed)
-    listener.stage("teach a classifier on the public images")
+    listener.stage("train a classifier on the public images")
     column = theirs.columns[LABEL]
     chances = predict("cnn", lesson, codes, drawn, len(column.domain), own_seed)
     labels = Discrete(column=column).restore([chances.argmax(axis=1).astype(np.float64)], None)
@@ -195,23 +195,22 @@ def by_classifier(
         images=Images(images=drawn.images, labels=labels),
         left=0,
         schema=theirs,
-        about=claim.about | {"labelled_by": f"a classifier taught on public data: {said.line}"},
+        about=claim.about | {"labelled_by": f"a classifier trained on public data: {said.line}"},
     )
 
 
 def _image_schema(syn: Synthesizer) -> ImageSchema:
-    if not isinstance(syn.schema, ImageSchema):
-        message = f"are labelled, and this run is of kind {syn.schema.kind}"
-        raise SettingError(message, field="images", remedy="sample instead")
-    return syn.schema
+    message = f"are labelled, and this run is of kind {syn.schema.kind}"
+    return ImageSchema.of(syn.schema, SettingError(message, field="images", remedy="sample instead"))
 
 
 def _labelled_schema(made: ImageSchema, schema: Schema | str | Path) -> ImageSchema:
     """Return what is known of labelled images, of the same shape as those that were made."""
-    theirs = schema if isinstance(schema, Schema) else Schema.load(schema)
-    if not isinstance(theirs, ImageSchema) or theirs.images.shape != made.shape:
-        message = f"does not describe images of shape {list(made.shape)}, which the run makes"
-        raise SchemaError(message, field="schema", remedy="give that of images of the same shape")
+    message = f"does not describe images of shape {list(made.shape)}, which the run makes"
+    wrong = SchemaError(message, field="schema", remedy="give that of images of the same shape")
+    theirs = ImageSchema.of(schema if isinstance(schema, Schema) else Schema.load(schema), wrong)
+    if theirs.images.shape != made.shape:
+        raise wrong
     label = None if theirs.label is None else theirs.label.model_copy(update={"shares": None})  # whatever is in it
     bare = theirs.model_copy(update={"units": 1, "unit": Unit(name="image"), "label": label})
     if label is None or bare.undeclared or bare.questions:
@@ -232,10 +231,8 @@ def _refuse_unseen_classes(schema: ImageSchema, codes: Labels) -> None:
 def _schema(path: Path) -> ImageSchema:
     if not (path / _SCHEMA).is_file() or not (path / _LABELS).is_file():
         raise InputError("is no labelling task", field=path, remedy="give the folder that doublure label out made")
-    schema: Schema = ResolvedSchema.load(path / _SCHEMA)
-    if not isinstance(schema, ImageSchema):
-        raise InputError("describes no images", field=_SCHEMA, remedy="put back the file that was handed out")
-    return schema
+    wrong = InputError("describes no images", field=_SCHEMA, remedy="put back the file that was handed out")
+    return ImageSchema.of(ResolvedSchema.load(path / _SCHEMA), wrong)
 
 
 def _handed_out(path: Path) -> tuple[dict[str, str], dict[str, str]]:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, SupportsIndex
 
+from doublure.data.images import writing as images
+from doublure.data.images.sheets import examples, png
+from doublure.data.series import writing as series
+from doublure.data.tables import writing as tables
 from doublure.errors import SettingError
 from doublure.run.synthesizer import Synthesizer, counted
 from doublure.schema.images import ImageSchema
+from doublure.schema.kinds import ByKind
 from doublure.schema.series import SeriesSchema
 from doublure.support.progress import Progress, Silent
-
-FORMS: dict[str, tuple[str, ...]] = {
-    "table": ("csv", "parquet"),
-    "images": ("npz",),
-    "series": ("csv", "npz", "parquet"),
-}
-"""Kind of data -> the forms in which it is released, as file endings."""
 
 
 def write_sample(
@@ -48,28 +47,11 @@ def write_sample(
     Raises:
         SettingError: The ending is not of the data's kind, or a setting is out of its range.
     """
-    about = syn.guarantee.about
     size = counted(n)
-    if isinstance(syn.schema, ImageSchema):
-        from doublure.data.images.writing import check_ending, write_images
-
-        if spreadsheet_safe:
-            raise SettingError("is for tables", field="spreadsheet_safe", remedy="leave it out")
-        check_ending(path, size)
-        chunks = _told(syn.sample_chunks(size, given=given, seed=seed), size, f"draw {path.name}", progress)
-        return write_images(chunks, path, syn.schema, size, about=about)
-    if isinstance(syn.schema, SeriesSchema):
-        from doublure.data.series import writing
-
-        writing.check_ending(path)
-        series = _told(syn.sample_chunks(size, given=given, seed=seed), size, f"draw {path.name}", progress)
-        return writing.write_series(series, path, syn.schema, size, spreadsheet_safe=spreadsheet_safe, about=about)
-    from doublure.data.tables.writing import check_ending as check
-    from doublure.data.tables.writing import write_table
-
-    check(path)
-    rows = _told(syn.sample_chunks(size, given=given, seed=seed), size, f"draw {path.name}", progress)
-    return write_table(rows, path, syn.schema, spreadsheet_safe=spreadsheet_safe, metadata=about)
+    writer = WRITERS[syn.schema.kind]
+    writer.check(path, size, spreadsheet_safe)
+    chunks = _told(syn.sample_chunks(size, given=given, seed=seed), size, f"draw {path.name}", progress)
+    return writer.write(chunks, path, syn.schema, size, spreadsheet_safe, syn.guarantee.about)
 
 
 def _told(chunks: Iterable[Any], n: int, name: str, progress: Progress | None) -> Iterator[Any]:
@@ -80,3 +62,86 @@ def _told(chunks: Iterable[Any], n: int, name: str, progress: Progress | None) -
         yield chunk
         done += len(chunk)
         listener.at(done)
+
+
+# -- tables, images, series ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Writer:
+    """How records of a kind are written.
+
+    Attributes:
+        forms: In which they are released, as file endings.
+        check: Refuses a path, a number of records, or text to be defused, that it cannot write.
+        write: Chunks, the path, the schema, the number, whether text is defused, and what is said of them to how many
+            were written.
+        described: What the dictionary says beside columns, of a schema.
+        sheet: What a card's page shows of the first records that are drawn: a PNG; None for nothing.
+    """
+
+    forms: tuple[str, ...]
+    check: Callable[[Path, int, bool], None]
+    write: Callable[[Iterable[Any], Path, Any, int, bool, dict[str, str]], int]
+    described: Callable[[Any], dict[str, Any]] = lambda schema: {}
+    sheet: Callable[[Synthesizer, Any], bytes] | None = None
+
+
+def _check_images(path: Path, n: int, spreadsheet_safe: bool) -> None:
+    if spreadsheet_safe:
+        raise SettingError("is for tables", field="spreadsheet_safe", remedy="leave it out")
+    images.check_ending(path, n)
+
+
+def _described_images(schema: ImageSchema) -> dict[str, Any]:
+    """Return how images are written."""
+    arrays = {"images": "(n, height, width, channels), uint8", "labels": "(n,)"}
+    shown = arrays if schema.columns else arrays["images"]
+    return {"images": {"shape": list(schema.shape), "range": [0, 255], "arrays": shown}}
+
+
+def _described_series(schema: SeriesSchema) -> dict[str, Any]:
+    """Return how series are written: their steps, and which array or column holds what."""
+    windows = schema.series
+    described = {
+        "length": schema.length,
+        "step": windows.step if windows.time is not None else None,
+        "timezone": windows.timezone,
+        "channels": list(schema.channels),
+        "attributes": list(schema.attributes),
+        "arrays": {"values": "(n, length, channels), NaN for a missing step", "channels": "names"},
+        "columns": {"series": "numbered from 1", "step": "numbered from 0", "clock": "of a day, where series are days"},
+    }
+    return {"series": described}
+
+
+def _sheet(syn: Synthesizer, drawn: Any) -> bytes:
+    schema = ImageSchema.of(syn.schema)
+    return png(images.sheet_of(examples(drawn, schema), schema, {"watermark": syn.guarantee.watermark}))
+
+
+WRITERS = ByKind(
+    "writer",
+    table=Writer(
+        forms=("csv", "parquet"),
+        check=lambda path, n, safe: tables.check_ending(path),
+        write=lambda rows, path, schema, n, safe, about: tables.write_table(
+            rows, path, schema, spreadsheet_safe=safe, metadata=about
+        ),
+    ),
+    images=Writer(
+        forms=("npz",),
+        check=_check_images,
+        write=lambda chunks, path, schema, n, safe, about: images.write_images(chunks, path, schema, n, about=about),
+        described=_described_images,
+        sheet=_sheet,
+    ),
+    series=Writer(
+        forms=("csv", "npz", "parquet"),
+        check=lambda path, n, safe: series.check_ending(path),
+        write=lambda chunks, path, schema, n, safe, about: series.write_series(
+            chunks, path, schema, n, spreadsheet_safe=safe, about=about
+        ),
+        described=_described_series,
+    ),
+)

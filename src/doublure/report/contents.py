@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 from doublure.attack.results import AttackResult, Claim
-from doublure.measures.images.evaluation import ImageEvaluation
-from doublure.measures.images.fault_tests import Suspicion
+from doublure.measures.images.fault_tests import FaultTest
 from doublure.measures.images.slices import Slice
 from doublure.measures.scores import SideBySide
-from doublure.measures.series import SeriesEvaluation
-from doublure.measures.tables.evaluation import TableEvaluation
 from doublure.results import About, Verdict
 
 
@@ -34,6 +31,14 @@ class Evaluated(Outcome, Protocol):
     """An evaluation, whatever the kind of data."""
 
     @property
+    def page(self) -> Page:
+        """The kind's."""
+
+    @property
+    def measured(self) -> Any:
+        """The kind's figures."""
+
+    @property
     def loss_lines(self) -> Sequence[str]:
         """What is said about the expected loss."""
 
@@ -44,36 +49,6 @@ class Evaluated(Outcome, Protocol):
     @property
     def attacks_skipped(self) -> str | None:
         """Why there are none."""
-
-
-class EvaluatedTable(Evaluated, Protocol):
-    """The evaluation of a table."""
-
-    page: ClassVar[Literal["evaluation"]]
-
-    @property
-    def table(self) -> TableEvaluation:
-        """Its figures."""
-
-
-class EvaluatedImages(Evaluated, Protocol):
-    """The evaluation of a set of images."""
-
-    page: ClassVar[Literal["images"]]
-
-    @property
-    def images(self) -> ImageEvaluation:
-        """Its figures."""
-
-
-class EvaluatedSeries(Evaluated, Protocol):
-    """The evaluation of a set of series."""
-
-    page: ClassVar[Literal["series"]]
-
-    @property
-    def series(self) -> SeriesEvaluation:
-        """Its figures."""
 
 
 class Attacked(Outcome, Protocol):
@@ -169,7 +144,7 @@ class Inspected(Protocol):
         """How many were looked at."""
 
     @property
-    def suspicions(self) -> Sequence[Suspicion]:
+    def suspicions(self) -> Sequence[FaultTest]:
         """Every way in which they can be wrong."""
 
     @property
@@ -200,7 +175,7 @@ class Inspected(Protocol):
         """Return the figures as JSON text."""
 
 
-Shown: TypeAlias = EvaluatedTable | EvaluatedImages | EvaluatedSeries | Attacked | Compared | Inspected
+Shown: TypeAlias = Evaluated | Attacked | Compared | Inspected
 """Everything that has a page."""
 
 Page: TypeAlias = Literal["evaluation", "images", "series", "audit", "comparison", "inspection"]

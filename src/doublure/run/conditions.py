@@ -41,15 +41,15 @@ class Given:
 
     Attributes:
         fixed: Condition column -> code: the generator is asked for it.
-        waited: Other column -> whether a cell fits: rows are drawn until enough do.
+        by_rejection: Other column -> whether a cell fits: rows are drawn until enough do.
     """
 
     fixed: Mapping[str, int]
-    waited: Mapping[str, _Fits]
+    by_rejection: Mapping[str, _Fits]
 
     def fitting(self, frame: Any) -> Any:
         """Return the rows that fit."""
-        for name, fits in self.waited.items():
+        for name, fits in self.by_rejection.items():
             frame = frame[fits(frame[name]).fillna(False).to_numpy(dtype=bool)]
         return frame
 
@@ -60,19 +60,19 @@ def read(given: Mapping[str, object], schema: ResolvedSchema, encoder: Encoder) 
     Raises:
         SettingError: There is no such column, or it cannot have this value.
     """
-    fixed, waited = {}, {}
+    fixed, by_rejection = {}, {}
     conditions = set(schema.with_role("condition"))
     for name, value in given.items():
         column = schema.columns.get(name)
-        if column is None or column.discrete or schema.kind != "table":
+        if column is None or column.discrete or not schema.only_columns:
             code = encoder.condition_codes({name: value})[name]
             if name in conditions:
                 fixed[name] = code
             else:
-                waited[name] = _choice(column, code)
+                by_rejection[name] = _choice(column, code)
         else:
-            waited[name] = _number(column, value, f"given {printable(name)}")
-    return Given(fixed=fixed, waited=waited)
+            by_rejection[name] = _number(column, value, f"given {printable(name)}")
+    return Given(fixed=fixed, by_rejection=by_rejection)
 
 
 def _choice(column: Column | None, code: int) -> _Fits:

@@ -9,6 +9,7 @@
       guarantee.json          what may be claimed
       executed.json           what ran, beside what was priced: an object an access of the plan
       generator.safetensors   weights, schema and plan; nothing else
+      tables.safetensors      the noisy tables that were bought, if the method hands them out
       log.jsonl               public figures of the training
       internal/               never read by sample and release
         checkpoint.safetensors
@@ -24,7 +25,7 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ from doublure.advisories import REMEDY, known_fault
 from doublure.errors import InputError, PrivacyWarning, RunFolderError, printable
 from doublure.guarantee import Guarantee, may_state_what_was_measured
 from doublure.planning import Plan
+from doublure.run.tables_file import read_noisy_tables, write_tables
 from doublure.schema import ResolvedSchema
 from doublure.support import files
 from doublure.support.tensors import damaged, read_tensors, sha256_of
@@ -40,9 +42,12 @@ from doublure.support.tensors import damaged, read_tensors, sha256_of
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from doublure.training.noisy_tables import NoisyTable
+
 VERSION = 1
 _EXECUTED = "executed.json"
 GENERATOR = "generator.safetensors"
+_TABLES = "tables.safetensors"
 _FILES = (
     "run.json",
     "plan.json",
@@ -51,6 +56,7 @@ _FILES = (
     GENERATOR,
     "log.jsonl",
     "executed.json",
+    _TABLES,
 )
 _CHECKPOINT = "checkpoint.safetensors"
 _ESTIMATE = "estimate.json"
@@ -140,7 +146,7 @@ class RunFolder:
                 fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             except BlockingIOError:
                 raise RunFolderError(
-                    "is in the hands of another process", field=self.path, remedy="wait until that one has ended"
+                    "is in use by another process", field=self.path, remedy="wait until that one has ended"
                 ) from None
             except OSError:
                 pass  # no locks here
@@ -327,6 +333,21 @@ class RunFolder:
                 )
         return tensors
 
+    @property
+    def tables(self) -> tuple[NoisyTable, ...]:
+        """The noisy tables that were handed out; none of most methods, and of a run that an earlier version made.
+
+        Raises:
+            RunFolderError: The file is missing, damaged, or another one than ``run.json`` says.
+        """
+        sha256 = self.run.get("tables_sha256")
+        return () if sha256 is None else read_noisy_tables(self.path / _TABLES, sha256)
+
+    def save_tables(self, tables: Sequence[NoisyTable]) -> None:
+        """Keep the noisy tables that were handed out, if there are any."""
+        if tables:
+            self.update_run(tables_sha256=write_tables(self.path / _TABLES, tables))
+
     # -- checkpoints (methods.base.Checkpoints) --------------------------------------------------------------------
 
     def save(self, step: int, tensors: dict[str, Tensor]) -> None:
@@ -436,6 +457,7 @@ class RunFolder:
         generator: nn.Module,
         run: Mapping[str, Any],
         executed: list[dict[str, Any]] | None,
+        tables: Sequence[NoisyTable] = (),
     ) -> None:
         """Write a finished run as a folder, whole or not at all."""
         folder = cls.create(path, plan)
@@ -446,6 +468,7 @@ class RunFolder:
                 folder.save_executed(executed)
             sha256 = folder.save_generator(generator, schema, plan, guarantee)
             folder.write_run({**run, "status": "done", "generator_sha256": sha256})
+            folder.save_tables(tables)
         except BaseException:
             folder.discard()
             raise

@@ -49,7 +49,13 @@ def synthesizer_of(folder: RunFolder) -> Synthesizer:
     generator = _generator(folder, schema, plan)
     facts = {key: value for key, value in run.items() if key not in ("version", "status")}
     return Synthesizer(
-        schema=schema, plan=plan, guarantee=guarantee, generator=generator, run=facts, executed=folder.executed
+        schema=schema,
+        plan=plan,
+        guarantee=guarantee,
+        generator=generator,
+        run=facts,
+        executed=folder.executed,
+        read_tables=lambda: folder.tables,
     )
 
 

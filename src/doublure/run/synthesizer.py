@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 
 import numpy as np
-import pandas as pd
 
+from doublure.data.records import joined, taken
 from doublure.errors import SettingError, printable
 from doublure.guarantee import Guarantee
 from doublure.methods import registry as methods
@@ -19,17 +19,15 @@ from doublure.methods.method import Estimation
 from doublure.planning import Plan
 from doublure.run import conditions as asking
 from doublure.schema import ResolvedSchema
+from doublure.schema.kinds import KINDS
 from doublure.support import seeding
 
 if TYPE_CHECKING:
     import torch
 
     from doublure.encode.encoder import Encoder
+    from doublure.training.noisy_tables import NoisyTable
 
-CHUNK_ROWS = 50_000
-CHUNK_IMAGES = 500
-CHUNK_SERIES = 5_000
-_CHUNKS = {"table": CHUNK_ROWS, "images": CHUNK_IMAGES, "series": CHUNK_SERIES}
 _DECIDED_AFTER = 1_000_000
 _MOST_DRAWN = 100_000_000
 
@@ -77,6 +75,7 @@ class Synthesizer:
         generator: The weights.
         run: Public facts of the run: when, which ledger entry, which seed.
         executed: What ran, access by access, beside what was priced; None of a run that an earlier version made.
+        read_tables: Returns the noisy tables that were bought.
     """
 
     schema: ResolvedSchema
@@ -85,11 +84,12 @@ class Synthesizer:
     generator: torch.nn.Module = field(repr=False)
     run: dict[str, Any] = field(default_factory=dict, repr=False)
     executed: list[dict[str, Any]] | None = field(default=None, repr=False)
+    read_tables: Callable[[], tuple[NoisyTable, ...]] = field(default=tuple, repr=False)
 
     def __repr__(self) -> str:
         """Return who this is in one line; schema, plan and weights would fill pages."""
-        columns = f"{len(self.schema.columns)} columns" if self.schema.kind == "table" else self.schema.kind
-        return f"Synthesizer(method={self.plan.method!r}, {columns}, guarantee={self.guarantee.sentence!r})"
+        made = self.schema.summary if self.schema.only_columns else self.schema.kind
+        return f"Synthesizer(method={self.plan.method!r}, {made}, guarantee={self.guarantee.sentence!r})"
 
     def sample(
         self, n: SupportsIndex, given: Mapping[str, object] | None = None, seed: SupportsIndex | None = None
@@ -111,9 +111,7 @@ class Synthesizer:
             SettingError: A column or value is not in the schema, or the combination is too rare to sample.
         """
         parts = list(self.sample_chunks(n, given=given, seed=seed))
-        if len(parts) == 1:
-            return parts[0]
-        return pd.concat(parts, ignore_index=True) if isinstance(parts[0], pd.DataFrame) else parts[0].joined(parts)
+        return parts[0] if len(parts) == 1 else joined(parts)
 
     def sample_chunks(
         self,
@@ -131,7 +129,7 @@ class Synthesizer:
             SettingError: As :meth:`sample`; all but the rarity is found out before the first chunk is asked for.
         """
         if chunk_rows is None:
-            chunk_rows = _CHUNKS[self.schema.kind]
+            chunk_rows = KINDS[self.schema.kind].chunk
         if chunk_rows < 1:
             raise SettingError("must be at least 1", field="chunk_rows", remedy="leave it out")
         wanted = asking.read(given or {}, self.schema, self._encoder)
@@ -153,6 +151,15 @@ class Synthesizer:
         generator.load_state_dict(self.generator.state_dict())
         return replace(self, plan=plan, generator=generator.eval())
 
+    @cached_property
+    def tables(self) -> tuple[NoisyTable, ...]:
+        """The noisy contingency tables that the fit bought, as they were released; none of most methods.
+
+        Raises:
+            RunFolderError: Their file in the run folder is missing or damaged.
+        """
+        return self.read_tables()
+
     def save(self, path: str | Path) -> None:
         """Write a run folder that :func:`doublure.load` reads."""
         from doublure.run.folder import RunFolder
@@ -165,9 +172,10 @@ class Synthesizer:
             generator=self.generator,
             run=self.run,
             executed=self.executed,
+            tables=self.tables,
         )
 
-    def stating(self, estimate: Estimate | None) -> Synthesizer:
+    def with_estimate(self, estimate: Estimate | None) -> Synthesizer:
         """Return the same synthesizer with an estimate of its expected privacy loss in its guarantee.
 
         The figure is computed on real data, without noise: who states it releases it.
@@ -179,7 +187,7 @@ class Synthesizer:
             SettingError: There is no estimate, it was made otherwise than the plan says, or the guarantee is of another
                 kind than ``empirical``.
         """
-        self.refuse_unstated()
+        self.require_estimate()
         if estimate is None:
             remedy = "see the report for why"
             raise SettingError("there is no estimate to state", field="claim", remedy=remedy)
@@ -190,13 +198,13 @@ class Synthesizer:
         if planned is not None and planned != made:
             remedy = (
                 f"estimate it from {planned.pairs} pairs in the features {planned.features} on {planned.artificial} "
-                f"artificial records, with seed {planned.seed}"
+                f"synthetic records, with seed {planned.seed}"
             )
             raise SettingError("was made otherwise than the plan says", field="estimate", remedy=remedy)
         stated = self.guarantee.estimated(mu=estimate.mu, gamma=estimate.gamma, basis=estimate.basis)
         return replace(self, guarantee=stated)
 
-    def refuse_unstated(self) -> None:
+    def require_estimate(self) -> None:
         """Refuse to state an estimate where the kind of the guarantee has no place for one.
 
         Raises:
@@ -217,11 +225,11 @@ class Synthesizer:
     def _chunks(self, n: int, wanted: asking.Given, entropy: int, chunk_rows: int) -> Iterator[Any]:
         done = number = drawn = found = 0
         while done < n or number == 0:
-            size = chunk_rows if wanted.waited and n else min(chunk_rows, n - done)
+            size = chunk_rows if wanted.by_rejection and n else min(chunk_rows, n - done)
             frame = wanted.fitting(self._draw(size, wanted.fixed, np.random.default_rng([entropy, number])))
             drawn, found = drawn + size, found + len(frame)
-            frame = _first(frame, n - done)
-            if wanted.waited and done + len(frame) < n:
+            frame = taken(frame, slice(n - done))
+            if wanted.by_rejection and done + len(frame) < n:
                 _refuse_too_rare(wanted, drawn, found, n)
             number += 1
             if len(frame) or n == 0:
@@ -242,7 +250,7 @@ class Synthesizer:
         return encoder.decode(rows, rng)
 
     def _numbered(self, frame: Any, done: int) -> Any:
-        for name, column in self.schema.columns.items() if self.schema.kind == "table" else ():
+        for name, column in self.schema.columns.items() if self.schema.only_columns else ():
             if column.type == "id":
                 frame[name] = np.arange(done + 1, done + len(frame) + 1, dtype=np.int64)
         return frame
@@ -258,20 +266,15 @@ def _refuse_too_rare(wanted: asking.Given, drawn: int, found: int, n: int) -> No
     """
     if drawn < _DECIDED_AFTER or n * drawn <= _MOST_DRAWN * found:
         return
-    message = f"no artificial row in {drawn:,} has this combination"
+    message = f"no synthetic row in {drawn:,} has this combination"
     remedy = "ask for fewer conditions, or give the column the role condition and fit again"
     if found:
-        message = f"about one artificial row in {drawn / found:,.0f} has this combination, too few to find {n:,}"
+        message = f"about one synthetic row in {drawn / found:,.0f} has this combination, too few to find {n:,}"
         remedy = (
             f"ask for fewer rows ({max(1, _MOST_DRAWN * found // drawn):,} can be found) or conditions, or give the"
         )
         remedy += " column the role condition and fit again"
-    raise SettingError(message, field="given " + ", ".join(map(printable, wanted.waited)), remedy=remedy)
-
-
-def _first(records: Any, n: int) -> Any:
-    """Return the first ``n`` records of a frame, of images or of series."""
-    return records.iloc[:n].reset_index(drop=True) if isinstance(records, pd.DataFrame) else records.take(slice(n))
+    raise SettingError(message, field="given " + ", ".join(map(printable, wanted.by_rejection)), remedy=remedy)
 
 
 def counted(n: SupportsIndex) -> int:

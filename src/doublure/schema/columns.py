@@ -217,7 +217,9 @@ class _Choice(_Base):
     discrete: ClassVar[bool] = True
 
     shares: OptionalFact[Mapping[str, StrictFloat]] = Field(
-        default=None, description="public or bought class shares; omitted: conditions are drawn uniformly"
+        default=None,
+        description="public or bought class shares; omitted: conditions are drawn uniformly, by statistics and guided on "
+        "tables as their noisy counts say",
     )
 
     @property

@@ -91,7 +91,7 @@ def check_constraints(constraints: Sequence[Equal | AtMost], columns: Mapping[st
     for left, right in _reaches(chains):
         lowest, highest = getattr(columns[left], "grid", None), getattr(columns[right], "grid", None)
         if lowest and highest and lowest[0] > highest[1]:
-            raise ValueError(f"no value of {printable(left)} is at most one of {printable(right)}; mend the bounds")
+            raise ValueError(f"no value of {printable(left)} is at most one of {printable(right)}; fix the bounds")
 
 
 def check_constraint(constraint: Equal | AtMost, columns: Mapping[str, Column]) -> None:
@@ -103,7 +103,7 @@ def check_constraint(constraint: Equal | AtMost, columns: Mapping[str, Column]) 
     word, names = ("equal", constraint.equal) if isinstance(constraint, Equal) else ("at_most", constraint.at_most)
     for name in names:
         if name not in columns:
-            raise ValueError(f"{word} names {printable(name)}, which is not a column; mend the name")
+            raise ValueError(f"{word} names {printable(name)}, which is not a column; fix the name")
         if columns[name].type == "id":
             raise ValueError(f"{word} names {printable(name)}, and an id is not modelled; leave it out")
     if len(set(names)) != len(names):
@@ -131,7 +131,7 @@ def _check_equal(source: str, name: str, columns: Mapping[str, Column]) -> None:
         if (getattr(first, "bounds", None), *_grid(first)) != (getattr(column, "bounds", None), *_grid(column)):
             raise ValueError(f"{pair} are equal; declare the same bounds, precision and step for both")
     elif sizes[0] != sizes[1]:
-        raise ValueError(f"{printable(source)} has {sizes[0]} values and {printable(name)} has {sizes[1]}; mend one")
+        raise ValueError(f"{printable(source)} has {sizes[0]} values and {printable(name)} has {sizes[1]}; fix one")
 
 
 def _check_at_most(left: str, right: str, columns: Mapping[str, Column]) -> None:

@@ -66,7 +66,7 @@ class ImageSchema(Schema):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.unit.id == LABEL:
-            raise ValueError("unit.id names the label; name the array or column that tells units apart")
+            raise ValueError("unit.id names the label; name the array or column that identifies units")
         return self
 
     @property
@@ -90,6 +90,11 @@ class ImageSchema(Schema):
     def undeclared(self) -> tuple[str, ...]:
         """The paths of the facts nobody has decided yet."""
         return (*super().undeclared, *(("images.shape",) if self.images.shape == UNDECLARED else ()))
+
+    @property
+    def summary(self) -> str:
+        """What it describes, in a word."""
+        return self.kind
 
     def path_of(self, name: str) -> str:
         """Return where a column stands in the file."""

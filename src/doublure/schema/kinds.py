@@ -1,20 +1,123 @@
-"""Kind of data -> the models of its schema, registered with :class:`~doublure.schema.schema.Schema`."""
+"""The kinds of data: what everybody may know of each, and tables of what a folder does with each.
+
+A :class:`Kind` holds public facts: the models of its schema, its words and its limits. What is done with its records
+stands in the folder that does it, as that folder's :class:`ByKind`: how data is opened (:mod:`doublure.data.opening`),
+drafted, checked, encoded, measured, evaluated, shown and written. Nobody else asks which kind something is.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TypeVar
+
+from doublure.errors import SettingError
 from doublure.schema.images import ImageSchema, ResolvedImageSchema
-from doublure.schema.schema import ResolvedSchema, Schema, register
+from doublure.schema.schema import MODELS, ResolvedSchema, Schema
 from doublure.schema.series import ResolvedSeriesSchema, SeriesSchema
 from doublure.schema.tables import ResolvedTableSchema, TableSchema
 
-KINDS: dict[str, tuple[type[Schema], type[ResolvedSchema]]] = {
-    "table": (TableSchema, ResolvedTableSchema),
-    "images": (ImageSchema, ResolvedImageSchema),
-    "series": (SeriesSchema, ResolvedSeriesSchema),
-}
+T = TypeVar("T")
 
-RECORDS: dict[str, str] = {"table": "rows", "images": "images", "series": "series"}
-"""Kind of data -> what its records are called."""
 
-for _kind, _models in KINDS.items():
-    register(_kind, *_models)
+class ByKind(dict[str, T]):
+    """Kind of data -> what a folder does with it. A kind from elsewhere is added by its name.
+
+    Args:
+        part: What it is, for the refusal of a kind that has none.
+        known: Of the kinds of this package.
+    """
+
+    def __init__(self, part: str, **known: T) -> None:
+        super().__init__(known)
+        self.part = part
+
+    def __missing__(self, kind: str) -> T:
+        """Refuse a kind that has no such part.
+
+        Raises:
+            SettingError: Naming both.
+        """
+        raise SettingError(f"is of kind {kind}, which has no {self.part}", field="data", remedy="see docs/extending.md")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """A kind of data, as far as it is public.
+
+    Attributes:
+        name: What stands under ``kind`` in a schema's file.
+        schema: The model of its schema.
+        resolved: The same with every fact known.
+        records: What its records are called.
+        lines: What the lines of its files are called.
+        least: What the baseline is called: records whose parts are drawn independently.
+        limits: What a card says first of synthetic records.
+        chunk: How many records are drawn at once.
+    """
+
+    name: str
+    schema: type[Schema]
+    resolved: type[ResolvedSchema]
+    records: str
+    lines: str
+    least: str
+    limits: tuple[str, ...]
+    chunk: int
+
+
+KINDS: ByKind[Kind] = ByKind("schema")
+
+
+def register(kind: Kind) -> None:
+    """Make a kind of data known, to schema files as well. It holds for this process.
+
+    Raises:
+        SettingError: There is one of that name.
+    """
+    if kind.name in KINDS:
+        raise SettingError(f"{kind.name!r} is known already", field="kind", remedy="choose another name")
+    KINDS[kind.name] = kind
+    MODELS[kind.name] = (kind.schema, kind.resolved)
+
+
+TABLES = Kind(
+    name="table",
+    schema=TableSchema,
+    resolved=ResolvedTableSchema,
+    records="rows",
+    lines="rows",
+    least="independent columns",
+    limits=(
+        "Every row is synthetic; one may still equal a real one.",
+        "Rare combinations and small groups are approximated worst; check them before relying on them.",
+    ),
+    chunk=50_000,
+)
+IMAGES = Kind(
+    name="images",
+    schema=ImageSchema,
+    resolved=ResolvedImageSchema,
+    records="images",
+    lines="images",
+    least="class means",
+    limits=(
+        "Every image is synthetic; one may still look like a real one.",
+        "Rare classes and unusual images are approximated worst; check them before relying on them.",
+    ),
+    chunk=500,
+)
+SERIES = Kind(
+    name="series",
+    schema=SeriesSchema,
+    resolved=ResolvedSeriesSchema,
+    records="series",
+    lines="readings",
+    least="independent steps",
+    limits=(
+        "Every series is synthetic; one may still look like a real one. None belongs to a day of the calendar.",
+        "Peaks, rare attributes and what happens seldom are approximated worst; check them before relying on them.",
+    ),
+    chunk=5_000,
+)
+for _kind in (TABLES, IMAGES, SERIES):
+    register(_kind)

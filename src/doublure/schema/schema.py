@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, cast
 
 from pydantic import Field, StrictStr, TypeAdapter, ValidationError, model_validator
 
@@ -42,7 +42,7 @@ class Unit(Frozen):
     @model_validator(mode="after")
     def _several_need_an_id(self) -> Unit:
         if self.max_records > 1 and self.id is None:
-            raise ValueError("max_records above 1 needs an id; name the column that tells units apart")
+            raise ValueError("max_records above 1 needs an id; name the column that identifies units")
         if printable(self.name) != self.name:
             raise ValueError("name is long or has invisible characters; write one word, such as person")
         return self
@@ -80,6 +80,9 @@ class Schema(Frozen):
         >>> schema.columns["age"].bounds
         (0, 120)
     """
+
+    only_columns: ClassVar[bool] = False
+    """Whether a record is its columns and nothing beside."""
 
     doublure: Literal[1] = Field(description="the version of this file format")
     kind: str
@@ -132,9 +135,21 @@ class Schema(Frozen):
     @classmethod
     def _model(cls, kind: object) -> type[Self]:
         """Return the class that reads this kind: :class:`Schema`'s or :class:`ResolvedSchema`'s own for it."""
-        found = _MODELS.get(kind) if isinstance(kind, str) else None
+        found = MODELS.get(kind) if isinstance(kind, str) else None
         # What is no kind at all is refused by a table's own model, which says what may stand there.
-        return cast("type[Self]", (found or _MODELS["table"])[issubclass(cls, ResolvedSchema)])
+        return cast("type[Self]", (found or MODELS["table"])[issubclass(cls, ResolvedSchema)])
+
+    @classmethod
+    def of(cls, schema: object, otherwise: Exception | None = None) -> Self:
+        """Return a schema as one of this class, for code that serves no other.
+
+        Args:
+            schema: Of whatever kind, or none at all.
+            otherwise: What is raised where it is of another; a TypeError if not given.
+        """
+        if isinstance(schema, cls):
+            return schema
+        raise otherwise or TypeError(f"{cls.__name__} is needed, and {type(schema).__name__} was given")
 
     @classmethod
     def _check_keys(cls, data: Mapping[str, Any]) -> None:
@@ -143,7 +158,7 @@ class Schema(Frozen):
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
         """Return the JSON Schema of the file format, for editors that complete and check YAML."""
-        models: Any = reduce(or_, (model for model, _ in _MODELS.values()))
+        models: Any = reduce(or_, (model for model, _ in MODELS.values()))
         found = TypeAdapter(Annotated[models, Field(discriminator="kind")]).json_schema()
         return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_any_of(found)}
 
@@ -211,6 +226,11 @@ class Schema(Frozen):
                 if fact in column.facts or fact == "shares":
                     yield f"{self.path_of(name)}.{fact}", fact, name, getattr(column, fact, None)
 
+    @property
+    def summary(self) -> str:
+        """What it describes, in two words."""
+        return f"{len(self.columns)} columns"
+
     def path_of(self, name: str) -> str:
         """Return where a column stands in the file."""
         return f"columns.{name}"
@@ -246,7 +266,7 @@ class Schema(Frozen):
             SchemaError: A question has no answer, or an answer contradicts another fact.
         """
         data = self.model_dump(mode="python", exclude_none=True)
-        answers = self._mended(learned)
+        answers = self._fixed(learned)
         for question in self.questions:
             if question.path not in answers:
                 raise SchemaError("was not learned", field=question.path, remedy="declare it")
@@ -257,7 +277,7 @@ class Schema(Frozen):
         except ValidationError as error:
             raise one_line(error) from None
 
-    def _mended(self, learned: Mapping[str, Any]) -> dict[str, Any]:
+    def _fixed(self, learned: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answers, made to agree with the declared facts."""
         return dict(learned)
 
@@ -278,18 +298,8 @@ class ResolvedSchema(Schema):
         return self
 
 
-_MODELS: dict[str, tuple[type[Schema], type[ResolvedSchema]]] = {}
-
-
-def register(kind: str, schema: type[Schema], resolved: type[ResolvedSchema]) -> None:
-    """Let :class:`Schema` read a kind of data; :mod:`doublure.schema.kinds` registers all of them.
-
-    Args:
-        kind: What stands under ``kind`` in its files.
-        schema: Its model.
-        resolved: The same with every fact known.
-    """
-    _MODELS[kind] = (schema, resolved)
+MODELS: dict[str, tuple[type[Schema], type[ResolvedSchema]]] = {}
+"""Kind of data -> the models that read it, open facts allowed or not; :mod:`doublure.schema.kinds` fills it."""
 
 
 def domain_of(schema: Schema, name: str) -> tuple[Value, ...]:
@@ -304,4 +314,4 @@ def _any_of(schema: Any) -> Any:
     return [_any_of(item) for item in schema] if isinstance(schema, list) else schema
 
 
-__all__ = ["Question", "ResolvedSchema", "Schema", "Unit", "domain_of", "label", "register"]
+__all__ = ["Question", "ResolvedSchema", "Schema", "Unit", "domain_of", "label"]

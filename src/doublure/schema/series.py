@@ -112,7 +112,7 @@ class _Attribute(Frozen):
         if self.from_time is None:
             return self
         if (self.from_time == "weekend") != isinstance(self, BooleanColumn):
-            raise ValueError("from_time: weekend goes with type boolean, the others with ordinal or category; mend one")
+            raise ValueError("from_time: weekend goes with type boolean, the others with ordinal or category; fix one")
         known = {str(value) for value in _OF_TIME.get(self.from_time, ())}
         values = getattr(self, "values", None)
         if isinstance(values, tuple) and not {label(value) for value in values} <= known:
@@ -179,10 +179,10 @@ class SeriesSchema(Schema):
             raise ValueError(f"{printable(both[0])} is named for two things; give each its own column")
         taken = {SERIES, STEP, CLOCK} & {*self.columns, self.series.time}
         if taken:
-            raise ValueError(f"{min(map(str, taken))} is a name that artificial series use; rename the column")
+            raise ValueError(f"{min(map(str, taken))} is a name that synthetic series use; rename the column")
         taken = {VALUES, CHANNELS, *ABOUT} & set(self.attributes)
         if taken:
-            raise ValueError(f"{min(taken)} is a name that artificial series use; rename the attribute")
+            raise ValueError(f"{min(taken)} is a name that synthetic series use; rename the attribute")
 
     # -- columns -------------------------------------------------------------------------------------------------
 
@@ -266,7 +266,7 @@ class SeriesSchema(Schema):
                 text += f"{key}: {yaml_text.inline(value)}\n"
         return text
 
-    def _mended(self, learned: Mapping[str, Any]) -> dict[str, Any]:
+    def _fixed(self, learned: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answers, made to agree with the declared facts.
 
         A series that a noisy answer says has no missing step where the gaps are kept stays as it is: the encoder reads

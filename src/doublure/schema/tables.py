@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
@@ -21,6 +21,8 @@ _MOST_COLUMNS = 10_000
 
 class TableSchema(Schema):
     """The public facts of a table."""
+
+    only_columns: ClassVar[bool] = True
 
     kind: Literal["table"]
     columns: Mapping[str, Column]
@@ -72,7 +74,7 @@ class TableSchema(Schema):
             text += f"  {yaml_text.inline(name)}: {yaml_text.inline(column)}\n"
         return text if constraints is None else text + yaml_text.dump({"constraints": constraints})
 
-    def _mended(self, learned: Mapping[str, Any]) -> dict[str, Any]:
+    def _fixed(self, learned: Mapping[str, Any]) -> dict[str, Any]:
         return agree(self.columns, self.constraints, learned)
 
 

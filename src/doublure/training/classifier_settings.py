@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from doublure.networks.sizes import paths, places, scattering_work
+from doublure.schema import Schema
 from doublure.schema.images import ImageSchema
 from doublure.training.image_gan_settings import classes_of
 from doublure.training.private_gan_settings import Norm
@@ -34,14 +35,14 @@ class LabellerSettings(MethodSettings):
     view_width: int = Field(default=500, ge=1)
     tries: int = Field(default=4, ge=1, le=100)
 
-    def labeller_work(self, schema: ImageSchema, drawn: int) -> tuple[float, int]:
+    def labeller_work(self, schema: Schema, drawn: int) -> tuple[float, int]:
         """Return the operations and the bytes of a labeller.
 
         Args:
             schema: Of the images.
             drawn: The generator's multiplications for one image that shows it where to look.
         """
-        height, width, colours = schema.shape
+        height, width, colours = ImageSchema.of(schema).shape
         shape, records = (colours, height, width), schema.public_units * schema.unit.max_records
         waves, matrices = scattering_work(shape, 2)
         seen = colours * places(shape) * paths(2)

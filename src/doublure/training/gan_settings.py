@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -49,6 +49,9 @@ class AdversarialSettings(MethodSettings):
         noise_width: Z, numbers of noise a record.
         checkpoints: How many times a run keeps its state.
     """
+
+    sizes: ClassVar[dict[str, Any]]
+    """How lots and steps follow from the public number of units: what :meth:`resolve_defaults` is given."""
 
     penalties: ClassVar[dict[str, float]] = {"wgan-gp": 5.0, "logistic": 1.0, "hinge": 1.0, "wgan": 0.0}
     betas: ClassVar[tuple[float, float]] = (0.5, 0.9)
@@ -123,6 +126,11 @@ class AdversarialSettings(MethodSettings):
         return self
 
     @property
+    def sample_noise(self) -> int:
+        """Numbers of noise that a sample takes for a record."""
+        return self.noise_width
+
+    @property
     def offset(self) -> bool:
         """Whether the critic's score has a constant of its own."""
         return True
@@ -159,7 +167,7 @@ def refuse_nothing_to_generate(schema: Schema) -> None:
         SettingError: There is no column to generate.
     """
     given = {*schema.with_role("condition"), *schema.derived}
-    if schema.kind == "table" and all(n in given or c.type == "id" for n, c in schema.columns.items()):
+    if schema.only_columns and all(n in given or c.type == "id" for n, c in schema.columns.items()):
         raise SettingError(
             "has no column to generate: all are conditions, ids, or follow from others",
             field="columns",
@@ -217,6 +225,9 @@ class TableAdversarialSettings(PerceptronSettings):
         numerics: Numbers as public bins or as scaled values.
         bins: The most bins a number is cut into.
     """
+
+    data: ClassVar[str] = "table"
+    sizes: ClassVar[dict[str, Any]] = {"lot_share": 0.05, "smallest_lot": 64, "largest_lot": 512, "steps": 4000}
 
     numerics: Numerics = "bins"
     bins: int = Field(default=32, ge=2, le=1000)

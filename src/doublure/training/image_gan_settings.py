@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -41,6 +41,8 @@ class ImageAdversarialSettings(AdversarialSettings):
         normalisation: ``batch``: batch normalisation and ReLU in the generator (2018); ``none``.
     """
 
+    data: ClassVar[str] = "images"
+    sizes: ClassVar[dict[str, Any]] = {"lot_share": 0.001, "smallest_lot": 64, "largest_lot": 64, "steps": 10_000}
     penalties: ClassVar[dict[str, float]] = {"wgan-gp": 10.0, "logistic": 1.0, "hinge": 1.0, "wgan": 0.0}
     betas: ClassVar[tuple[float, float]] = (0.0, 0.9)
 
@@ -89,9 +91,7 @@ class ImageAdversarialSettings(AdversarialSettings):
 
     def work(self, schema: Schema) -> Work:
         """Return what a fit computes and holds, from public facts."""
-        if not isinstance(schema, ImageSchema):
-            raise TypeError("settings for images need a schema of images")
-        height, width, colours = schema.shape
+        height, width, colours = ImageSchema.of(schema).shape
         shape = (colours, height, width)
         classes = classes_of(schema)
         critic, kept = critic_work(shape, classes, self.critic_channels, self.features)
@@ -104,18 +104,19 @@ class ImageAdversarialSettings(AdversarialSettings):
         lot = records * (kept * 2 + pixels * _HELD) + self.generator_batch * (drawn * 3 + kept * 2)
         return Work(flops=flops, steps=steps, memory_bytes=held + _BYTES * lot)
 
-    def drawing_work(self, schema: ImageSchema) -> tuple[int, int]:
+    def drawing_work(self, schema: Schema) -> tuple[int, int]:
         """Return the generator's multiplications for one image, and the numbers kept of it."""
-        height, width, colours = schema.shape
+        height, width, colours = ImageSchema.of(schema).shape
         return generator_work((colours, height, width), self.noise_width + classes_of(schema), self.channels)
 
 
-def classes_of(schema: ImageSchema) -> int:
-    """Return how many labels there are, as far as that is public; 0 for none."""
-    return 0 if schema.label is None else len(schema.label.domain) or _GUESSED_CLASSES
+def classes_of(schema: Schema) -> int:
+    """Return how many labels images have, as far as that is public; 0 for none."""
+    label = ImageSchema.of(schema).label
+    return 0 if label is None else len(label.domain) or _GUESSED_CLASSES
 
 
-def refuse_unsteered(schema: Schema) -> None:
+def require_condition(schema: Schema) -> None:
     """Refuse a label that is no condition: these generators make images for a label, and never a label.
 
     Raises:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
@@ -47,6 +47,8 @@ class SeriesAdversarialSettings(AdversarialSettings):
         curve: The power that shares of the bounds are taken to, for channels that cannot be negative; 1 is none.
     """
 
+    data: ClassVar[str] = "series"
+    sizes: ClassVar[dict[str, Any]] = {"lot_share": 0.02, "smallest_lot": 64, "largest_lot": 256, "steps": 3000}
     betas: ClassVar[tuple[float, float]] = (0.5, 0.9)
 
     noise_width: int = Field(default=0, ge=0, le=65_536)
@@ -75,7 +77,7 @@ class SeriesAdversarialSettings(AdversarialSettings):
         Raises:
             SettingError: An LSTM has less noise than steps.
         """
-        length = _series(schema).length
+        length = SeriesSchema.of(schema).length
         if self.generator_type == "conv":
             return self.model_copy(update={"noise_width": self.noise_width or _NOISE})
         width = self.noise_width or length + _COMMON
@@ -126,7 +128,7 @@ class SeriesAdversarialSettings(AdversarialSettings):
 
     def work(self, schema: Schema) -> Work:
         """Return what a fit computes and holds, from public facts."""
-        schema = _series(schema)
+        schema = SeriesSchema.of(schema)
         planes, length, condition = planes_in(schema), schema.length, condition_of(schema)
         critic, kept = self._critic_work((planes, length), condition)
         generator, drawn = self._generator_work((planes, length), condition)
@@ -161,9 +163,3 @@ def planes_in(schema: SeriesSchema) -> int:
 def condition_of(schema: SeriesSchema) -> int:
     """Return how many values all attributes have together, as far as that is public."""
     return sum(len(one.domain) or _GUESSED_VALUES for one in schema.attributes.values())
-
-
-def _series(schema: Schema) -> SeriesSchema:
-    if not isinstance(schema, SeriesSchema):
-        raise TypeError("settings for series need a schema of series")
-    return schema

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Self, TypeAlias, get_args
+from typing import Annotated, Any, ClassVar, Self, TypeAlias, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -12,6 +12,7 @@ from doublure.encode.choice import EncodingChoice
 from doublure.errors import SettingError
 from doublure.private.noise import SourceName
 
+S = TypeVar("S", bound="MethodSettings")
 LearningRate: TypeAlias = Annotated[float, Field(gt=0, le=10)]
 """Larger ones have no use, and the largest leave nothing that is finite: refused before anything is charged."""
 
@@ -49,6 +50,9 @@ def _worded(error: Mapping[str, Any]) -> str:
 class MethodSettings(BaseModel):
     """A method's own settings. ``None`` means: chosen by the plan from public facts."""
 
+    data: ClassVar[str]
+    """The kind of data that they are for, where a method has others for another."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     @classmethod
@@ -80,7 +84,7 @@ class MethodSettings(BaseModel):
         return "os-keyed"
 
     @property
-    def only_sampling(self) -> frozenset[str]:
+    def sampling_only_fields(self) -> frozenset[str]:
         """Names of the settings that nothing before sampling asks, so that they may be changed afterwards."""
         return frozenset()
 
@@ -90,14 +94,16 @@ class MethodSettings(BaseModel):
         Raises:
             SettingError: A name is another one, or a value is out of range.
         """
-        for name in sorted(set(changed) - self.only_sampling):
+        for name in sorted(set(changed) - self.sampling_only_fields):
             remedy = (
-                f"change {' or '.join(sorted(self.only_sampling))}, or fit again" if self.only_sampling else "fit again"
+                f"change {' or '.join(sorted(self.sampling_only_fields))}, or fit again"
+                if self.sampling_only_fields
+                else "fit again"
             )
             raise SettingError("is no setting that can be changed when sampling", field=name, remedy=remedy)
         return self.read({**dict(self), **changed})
 
-    def at_once(self, step: int, steps: int) -> int:
+    def checkpoint_interval(self, step: int, steps: int) -> int:
         """Return how many noisy steps are authorised together, from this one on: what a crash can lose.
 
         Args:
@@ -135,6 +141,11 @@ class MethodSettings(BaseModel):
     def excluded(self) -> tuple[str, ...]:
         """What a claim does not cover for the same reason."""
         return ()
+
+
+def by_kind(*types: type[S]) -> dict[str, type[S]]:
+    """Return settings of one method under the kind of data that each is for."""
+    return {one.data: one for one in types}
 
 
 @dataclass(frozen=True, kw_only=True)

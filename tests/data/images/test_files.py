@@ -186,7 +186,7 @@ def test_every_fault_is_counted_and_none_is_lost(folder, schema, pictures):
     said = refusal(folder, schema)
     assert "1 cannot be read" in said
     assert "2 have another size" in said
-    assert "mend or remove them" in said
+    assert "fix or remove them" in said
 
 
 def test_transparency_turns_white_and_a_cameras_mark_is_followed(tmp_path, resizing):

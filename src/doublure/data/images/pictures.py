@@ -47,7 +47,7 @@ MOVING = "have several frames"
 SIZE = "have another size than the schema's shape"
 COLOURS = "have other colours than the schema's shape: grey, a palette, transparency or 16 bits"
 NOT_FINITE = "hold numbers that are not finite"
-_MENDED_BY_RESIZING = frozenset({MOVING, SIZE, COLOURS})
+_FIXED_BY_RESIZING = frozenset({MOVING, SIZE, COLOURS})
 
 
 class Faults:
@@ -75,8 +75,8 @@ class Faults:
         if not self._counts:
             return
         said = "; ".join(f"{count} {_of(count, fault)}" for fault, count in sorted(self._counts.items()))
-        mended = set(self._counts) <= _MENDED_BY_RESIZING
-        remedy = "mend or remove them" + (", or declare on_mismatch: resize" if mended else "")
+        fixed = set(self._counts) <= _FIXED_BY_RESIZING
+        remedy = "fix or remove them" + (", or declare on_mismatch: resize" if fixed else "")
         raise DataError(f"of the images {said} (the first is number {min(self.rows) + 1})", field=name, remedy=remedy)
 
 

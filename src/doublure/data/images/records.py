@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from doublure.data.records import Loaded
 from doublure.errors import DataError
 from doublure.schema.images import LABEL
 
@@ -55,34 +56,17 @@ class Images:
         return f"Images({len(self)} of {height}x{width}x{channels})"
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ImageSet:
-    """Private images under a schema.
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ImageSet(Loaded):
+    """Private images.
 
     Attributes:
         content: The images and their labels.
-        frame: The columns beside the pixels: the label, in canonical form; no column where there is none.
-        unit: ``(N,)`` int64, the index of each image's unit, 0 … n_units - 1.
-        n_units: How many units there are. Private.
     """
 
     content: Images
-    unit: np.ndarray[Any, np.dtype[np.int64]]
-    n_units: int
-
-    @property
-    def repeatable(self) -> bool:
-        """Whether loading the same data again gives the same records: of a unit with more, the first are used."""
-        return True
 
     @property
     def frame(self) -> pd.DataFrame:
-        """The columns beside the pixels, as statistics on single columns read them."""
+        """The columns beside the pixels, as statistics on single columns read them: the label, where there is one."""
         return pd.DataFrame({} if self.content.labels is None else {LABEL: self.content.labels})
-
-    def cells(self, column: str, fact: str) -> pd.Series[Any]:
-        """Return the cells of a column: one an image, whatever is asked of them."""
-        return self.frame[column]
-
-    def __repr__(self) -> str:
-        return "ImageSet(private)"

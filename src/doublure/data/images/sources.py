@@ -104,7 +104,7 @@ class ImageSource(ABC):
             raise DataError("has no labels", field=self.name, remedy=remedy)
         if self.shape is not None and self.shape != schema.shape and schema.images.on_mismatch == "refuse":
             found, wanted = ("x".join(map(str, shape)) for shape in (self.shape, schema.shape))
-            remedy = "mend the schema's shape, or declare on_mismatch: resize"
+            remedy = "fix the schema's shape, or declare on_mismatch: resize"
             raise DataError(f"holds images of {found}, and the schema's are {wanted}", field=self.name, remedy=remedy)
         if self.count * int(np.prod(schema.shape)) > LARGEST:
             raise DataError("holds more than 32 GB of pixels", field=self.name, remedy="give a part of it")
@@ -181,9 +181,8 @@ def other_length(name: str) -> DataError:
 
 def image_schema(schema: Schema) -> ImageSchema:
     """Return the schema, once it is sure that it describes images."""
-    if not isinstance(schema, ImageSchema):
-        raise DataError("holds images, and the schema does not describe images", field="data", remedy="mend either")
-    return schema
+    wrong = DataError("holds images, and the schema does not describe images", field="data", remedy="fix either")
+    return ImageSchema.of(schema, wrong)
 
 
 def _bounded(

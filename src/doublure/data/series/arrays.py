@@ -98,7 +98,7 @@ class ArraySource(SeriesSource):
         for name in self._beside(schema, layout):
             found = self._found(name, layout)
             if found is None:
-                raise DataError("is not among the arrays", field=name, remedy="mend the schema, or name the array so")
+                raise DataError("is not among the arrays", field=name, remedy="fix the schema, or name the array so")
             self.refuse_form(found)
             if not _fits(self._headers[found].shape, layout.lead):
                 raise DataError("has another length than the series", field=found, remedy="give each series one")
@@ -174,7 +174,7 @@ class ArraySource(SeriesSource):
             raise DataError("is no array of series", field=name, remedy=f"give numbers of shape ({form})")
         if shape[-len(ends) :] != ends:
             wanted = " x ".join(map(str, ends))
-            remedy = "mend series.length and channels, or give the array that the schema describes"
+            remedy = "fix series.length and channels, or give the array that the schema describes"
             raise DataError(f"does not hold series of {wanted} numbers", field=name, remedy=remedy)
         return shape[: -len(ends)]
 

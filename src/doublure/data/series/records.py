@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from doublure.data.records import Loaded
 from doublure.errors import DataError
 from doublure.schema.series import SERIES, STEP
 
@@ -76,21 +77,15 @@ class Series:
         return f"Series({len(self)} of {self.length} steps, {len(self.channels)} channels)"
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SeriesSet:
-    """Private series under a schema.
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class SeriesSet(Loaded):
+    """Private series.
 
     Attributes:
         content: The series and their attributes.
-        unit: ``(N,)`` int64, the index of each series' unit, 0 … n_units - 1.
-        n_units: How many units there are. Private.
-        repeatable: Whether loading the same data again gives the same records: no unit has more than are used.
     """
 
     content: Series
-    unit: np.ndarray[Any, np.dtype[np.int64]]
-    n_units: int
-    repeatable: bool = True
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -115,6 +110,3 @@ class SeriesSet:
             highest = np.where(known, values, -np.inf).max(axis=1)
             return pd.Series(np.where(np.tile(known.any(axis=1), 2), np.concatenate([lowest, highest]), np.nan))
         return pd.Series(np.where(np.isnan(values).any(axis=1), np.nan, 0.0))
-
-    def __repr__(self) -> str:
-        return "SeriesSet(private)"

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from doublure.data.records import Loaded
 from doublure.data.tables import cells, csv_files
 from doublure.errors import DataError
 from doublure.schema.scalars import Misfit
@@ -31,36 +32,20 @@ if TYPE_CHECKING:
 CHUNK_ROWS = 200_000
 
 
-@dataclass(frozen=True, kw_only=True)
-class Table:
-    """Private records under a schema.
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Table(Loaded):
+    """The private rows of a table.
 
     Attributes:
         frame: One row a record, canonical columns (ids left out).
-        unit: ``(N,)`` int64, the index of each record's unit, 0 … n_units - 1.
-        n_units: How many units there are. Private.
     """
 
     frame: pd.DataFrame
-    unit: np.ndarray[Any, np.dtype[np.int64]]
-    n_units: int
-
-    @property
-    def repeatable(self) -> bool:
-        """Whether loading the same data again gives the same records: of a unit with more, the first are used."""
-        return True
 
     @property
     def content(self) -> pd.DataFrame:
         """What the encoder reads: the frame."""
         return self.frame
-
-    def cells(self, column: str, fact: str) -> pd.Series[Any]:
-        """Return the cells of a column: one a record, whatever is asked of them."""
-        return self.frame[column]
-
-    def __repr__(self) -> str:
-        return "Table(private)"
 
 
 class TableSource:
@@ -92,7 +77,7 @@ class TableSource:
         for name in names:
             count = counts[name]
             if count == 0:
-                raise DataError("is not a column of the data", field=name, remedy="mend the schema or the header")
+                raise DataError("is not a column of the data", field=name, remedy="fix the schema or the header")
             if count > 1:
                 raise DataError("stands more than once in the header", field=name, remedy="rename one of the columns")
 

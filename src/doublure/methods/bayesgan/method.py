@@ -29,10 +29,9 @@ from doublure.methods.dpgan.method import Dpgan
 from doublure.methods.method import FixedNoise
 from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
-from doublure.schema.images import ImageSchema
 from doublure.training.image_gan_settings import classes_of
 from doublure.training.job import Job
-from doublure.training.settings import MethodSettings, Work
+from doublure.training.settings import MethodSettings, Work, by_kind
 
 if TYPE_CHECKING:
     from torch import nn
@@ -41,23 +40,15 @@ if TYPE_CHECKING:
     from doublure.private.bayesian import BayesianAccountant
 
 _FEW_IMAGES = 100
-_SIZES: dict[str, Any] = {
-    "table": {"lot_share": 0.35, "smallest_lot": 256, "largest_lot": 4096, "steps": 600},
-    "images": {"lot_share": 0.02, "smallest_lot": 64, "largest_lot": 1024, "steps": 1500},
-}
 
 
-class Bayesgan(Dpgan):
+class Bayesgan(Dpgan[BayesianSettings]):
     """``dpgan``'s mechanism under the Bayesian accountant; see the module."""
 
     name: ClassVar[str] = "bayesgan"
-    kinds: ClassVar[frozenset[str]] = frozenset({"table", "images"})
     guarantee: ClassVar[Kind] = "bayesian-dp"
-    settings_type: ClassVar[Mapping[str, type[MethodSettings]]] = {
-        "table": TableBayesganSettings,
-        "images": ImageBayesganSettings,
-    }
-    sizes: ClassVar[Mapping[str, Any]] = _SIZES
+    settings_type: ClassVar[Mapping[str, type[MethodSettings]]] = by_kind(TableBayesganSettings, ImageBayesganSettings)
+    kinds: ClassVar[frozenset[str]] = frozenset(settings_type)
 
     def accesses(self, schema: Schema, settings: MethodSettings, noise_multiplier: float) -> tuple[Access, ...]:
         """The critic's noisy steps, which sampled distances may price, and the annotator's."""
@@ -67,7 +58,7 @@ class Bayesgan(Dpgan):
         if not own.full_batches:
             return found
         event = GaussianEvent(noise_multiplier=own.full_batch_noise or 0.0, steps=own.full_batches)
-        return (*found, Access(purpose="teach the annotator", event=event, whole=True))
+        return (*found, Access(purpose="train the annotator", event=event, whole=True))
 
     def work(self, schema: Schema, settings: MethodSettings) -> Work:
         """Return what training computes and holds, distances and annotator included."""
@@ -75,7 +66,7 @@ class Bayesgan(Dpgan):
         work = own.work(schema)
         each = own.distances * ((own.lot_size or 1) if own.clipping == "batch" else 1)
         flops, memory = work.flops * (1 + each / (own.lot_size or 1)), work.memory_bytes
-        if isinstance(own, ImageBayesganSettings) and own.annotator and isinstance(schema, ImageSchema):
+        if isinstance(own, ImageBayesganSettings) and own.annotator:
             more, held = own.labeller_work(schema, own.drawing_work(schema)[0])
             flops, memory = flops + more, memory + held
         return Work(flops=flops, steps=work.steps + own.full_batches, memory_bytes=memory)
@@ -85,15 +76,10 @@ class Bayesgan(Dpgan):
         own, found = self._own(settings), super().warnings(schema, settings)
         if own.clipping == "batch":
             found = (*found, "clipping batch bounds what one record can do by 2 C, however large the lot")
-        classes = classes_of(schema) if isinstance(schema, ImageSchema) else 0
-        if own.full_batches and classes and schema.public_units // classes < _FEW_IMAGES:
+        classes = classes_of(schema) if own.full_batches else 0
+        if classes and schema.public_units // classes < _FEW_IMAGES:
             found = (*found, f"some {schema.public_units // classes} images a label are few for an annotator")
         return found
-
-    def sample_noise(self, settings: MethodSettings) -> int:
-        """Return how many numbers of noise a sample takes for a record, an annotator's tries among them."""
-        own = self._own(settings)
-        return own.sample_noise if isinstance(own, ImageBayesganSettings) else own.noise_width
 
     def decide_noise(
         self, schema: Schema, settings: MethodSettings, learned: tuple[Access, ...], *, epsilon: float, delta: float
@@ -157,11 +143,6 @@ class Bayesgan(Dpgan):
         if not isinstance(own, ImageBayesganSettings) or not own.annotator:
             return generator
         return annotated(generator, taught_annotator(job, own, generator), own)
-
-    def _own(self, settings: MethodSettings) -> BayesianSettings:
-        if not isinstance(settings, BayesianSettings) or type(settings) not in self.settings_type.values():
-            raise TypeError(f"{self.name} was given another method's settings")
-        return settings
 
 
 METHOD = Bayesgan()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeA
 from pydantic import Field, field_validator, model_validator
 
 from doublure.errors import SchemaError, SettingError
-from doublure.methods.dpgan.settings import ImageDpganSettings
+from doublure.methods.dpgan.settings import DpganSettings, ImageDpganSettings
 from doublure.methods.method import refuse_loose_delta
 from doublure.schema import Schema
 from doublure.schema.images import LABEL
@@ -123,7 +123,7 @@ class BayesianSettings(PrivateSettings):
         del full_batch
         return self.model_copy(update={"noise_multiplier": critic})
 
-    def at_once(self, step: int, steps: int) -> int:
+    def checkpoint_interval(self, step: int, steps: int) -> int:
         """Return how many steps are authorised together: never past the critic's last, then one by one."""
         left = (self.steps or 1) - step + 1
         return min(self.checkpoint_every, left) if left > 0 else 1
@@ -144,6 +144,8 @@ class BayesianSettings(PrivateSettings):
 
 class TableBayesganSettings(TableAdversarialSettings, BayesianSettings):
     """The settings of ``bayesgan`` on tables, where conditions are columns and nobody has to annotate."""
+
+    sizes: ClassVar[dict[str, Any]] = DpganSettings.sizes
 
 
 class ImageBayesganSettings(ImageDpganSettings, BayesianSettings, LabellerSettings):
@@ -211,5 +213,5 @@ class ImageBayesganSettings(ImageDpganSettings, BayesianSettings, LabellerSettin
             raise SettingError("leaves nobody to say what an image shows", field="annotator", remedy=remedy)
         if own.annotator and not labelled:
             remedy = "declare a label with the role condition, or leave annotator out"
-            raise SchemaError("has nothing that an annotator could tell apart", field=LABEL, remedy=remedy)
+            raise SchemaError("lacks the role condition, which an annotator needs", field=LABEL, remedy=remedy)
         return own.model_copy(update={"annotator": labelled if own.annotator is None else own.annotator})

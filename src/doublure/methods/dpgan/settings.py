@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -16,6 +16,8 @@ from doublure.training.settings import LearningRate
 class DpganSettings(TableAdversarialSettings, PrivateSettings):
     """The settings of ``dpgan`` on tables."""
 
+    sizes: ClassVar[dict[str, Any]] = {"lot_share": 0.35, "smallest_lot": 256, "largest_lot": 4096, "steps": 600}
+
 
 class ImageDpganSettings(ImageAdversarialSettings, PrivateSettings):
     """The settings of ``dpgan`` on images.
@@ -25,6 +27,7 @@ class ImageDpganSettings(ImageAdversarialSettings, PrivateSettings):
     larger than those of ``gan`` (docs/methods.md).
     """
 
+    sizes: ClassVar[dict[str, Any]] = {"lot_share": 0.02, "smallest_lot": 64, "largest_lot": 1024, "steps": 1500}
     penalties: ClassVar[dict[str, float]] = ImageAdversarialSettings.penalties | {"logistic": 0.0}
 
     critic_lr: LearningRate = 1e-3
@@ -36,5 +39,7 @@ class ImageDpganSettings(ImageAdversarialSettings, PrivateSettings):
 
 class SeriesDpganSettings(SeriesAdversarialSettings, PrivateSettings):
     """The settings of ``dpgan`` on time series."""
+
+    sizes: ClassVar[dict[str, Any]] = {"lot_share": 0.1, "smallest_lot": 64, "largest_lot": 2048, "steps": 1000}
 
     max_grad_norm: Norm = 1.0

@@ -16,7 +16,7 @@ from doublure.errors import SchemaError
 from doublure.methods.guided.settings import ImageGuidedSettings
 from doublure.methods.statistics.images.method import ImageStatistics, drawing_work
 from doublure.schema import Schema
-from doublure.schema.images import LABEL, ImageSchema
+from doublure.schema.images import LABEL
 from doublure.training.job import Job
 from doublure.training.settings import Work
 
@@ -35,7 +35,7 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
         """Refuse images without labels, unless no labeller is wanted."""
         if settings.labeller_share and not schema.with_role("condition"):
             remedy = "declare a label with the role condition, or set labeller_share=0"
-            raise SchemaError("has nothing that a labeller could tell apart", field=f"{LABEL}", remedy=remedy)
+            raise SchemaError("lacks the role condition, which a labeller needs", field=f"{LABEL}", remedy=remedy)
         return super().resolve_defaults(schema, settings).with_lot(schema)
 
     def accesses(self, schema: Schema, settings: ImageGuidedSettings, noise_multiplier: float) -> tuple[Access, ...]:
@@ -46,7 +46,7 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
             return found
         return (
             *found,
-            Access(purpose="teach the labeller", event=settings.labeller_event(noise_multiplier), whole=True),
+            Access(purpose="train the labeller", event=settings.labeller_event(noise_multiplier), whole=True),
         )
 
     def work(self, schema: Schema, settings: ImageGuidedSettings) -> Work:
@@ -56,7 +56,7 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
         if settings.critic_share:
             critic = settings.adversarial().work(schema)
             flops, held = flops + critic.flops, max(held, critic.memory_bytes)
-        if settings.labeller_share and isinstance(schema, ImageSchema):
+        if settings.labeller_share:
             more, kept = settings.labeller_work(schema, drawing_work(schema, settings)[0])
             flops, held = flops + more, held + kept
         return replace(work, flops=flops, memory_bytes=held)

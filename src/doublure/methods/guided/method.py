@@ -16,20 +16,19 @@ from doublure.methods.guided.tables import TableGuided
 from doublure.methods.statistics.method import Statistics
 from doublure.methods.statistics.of_kind import StatisticsOfKind
 from doublure.schema import Schema
-from doublure.training.settings import MethodSettings
+from doublure.training.settings import MethodSettings, by_kind
 
 
 class Guided(Statistics):
     """Statistics, then a critic, then a labeller; see the module."""
 
     name: ClassVar[str] = "guided"
-    kinds: ClassVar[frozenset[str]] = frozenset({"table", "images"})
     guarantee: ClassVar[Kind] = "dp"
-    settings_type: ClassVar[dict[str, type[MethodSettings]]] = {
-        "table": TableGuidedSettings,
-        "images": ImageGuidedSettings,
-    }
-    of_kind: ClassVar[Mapping[str, StatisticsOfKind[Any]]] = {"table": TableGuided(), "images": ImageGuided()}
+    settings_type: ClassVar[Mapping[str, type[MethodSettings]]] = by_kind(TableGuidedSettings, ImageGuidedSettings)
+    kinds: ClassVar[frozenset[str]] = frozenset(settings_type)
+    of_kind: ClassVar[Mapping[str, StatisticsOfKind[Any]]] = dict(
+        zip(settings_type, (TableGuided(), ImageGuided()), strict=True)
+    )
 
     def sample_rate(self, schema: Schema, settings: MethodSettings) -> float | None:
         """Every record is looked at; with a critic there is no one rate, and each access says its own."""

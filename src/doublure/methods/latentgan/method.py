@@ -10,18 +10,17 @@ generator that is truly public.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from doublure.access import Access
 from doublure.encode.choice import encoder_for
 from doublure.guarantee import Kind
+from doublure.methods.adversarial import Adversarial
 from doublure.methods.latentgan.settings import ImageLatentSettings, LatentSettings, TableLatentSettings
-from doublure.methods.method import Method
 from doublure.public.facts import answered
 from doublure.schema import Schema
-from doublure.training.image_gan_settings import refuse_unsteered
 from doublure.training.job import Job
-from doublure.training.settings import MethodSettings, Work
+from doublure.training.settings import MethodSettings, by_kind
 
 if TYPE_CHECKING:
     from torch import nn
@@ -36,22 +35,13 @@ _PURPOSES = {
 }
 
 
-class Latentgan(Method):
+class Latentgan(Adversarial[LatentSettings]):
     """Inversion, then a private GAN of latents; see the module."""
 
     name: ClassVar[str] = "latentgan"
-    kinds: ClassVar[frozenset[str]] = frozenset({"table", "images"})
     guarantee: ClassVar[Kind] = "dp"
-    settings_type: ClassVar[Mapping[str, type[MethodSettings]]] = {
-        "table": TableLatentSettings,
-        "images": ImageLatentSettings,
-    }
-    sizes: ClassVar[dict[str, Any]] = {"lot_share": 0.05, "smallest_lot": 64, "largest_lot": 4096, "steps": 1000}
-
-    def resolve_defaults(self, schema: Schema, settings: MethodSettings) -> LatentSettings:
-        """Read what is known of the public generator, and decide sizes from it and the public number of units."""
-        refuse_unsteered(schema)
-        return self._own(settings).resolve_defaults(schema, **self.sizes)
+    settings_type: ClassVar[Mapping[str, type[MethodSettings]]] = by_kind(TableLatentSettings, ImageLatentSettings)
+    kinds: ClassVar[frozenset[str]] = frozenset(settings_type)
 
     def sample_rate(self, schema: Schema, settings: MethodSettings) -> float | None:
         """Return q of the critic's lots; with a labeller each access says its own."""
@@ -71,11 +61,7 @@ class Latentgan(Method):
         )
         if not isinstance(own, ImageLatentSettings) or not own.labeller_share:
             return found
-        return (*found, Access(purpose="teach the labeller", event=own.labeller_event(noise_multiplier), whole=True))
-
-    def work(self, schema: Schema, settings: MethodSettings) -> Work:
-        """Return what inversions and training compute and hold."""
-        return self._own(settings).work(schema)
+        return (*found, Access(purpose="train the labeller", event=own.labeller_event(noise_multiplier), whole=True))
 
     def warnings(self, schema: Schema, settings: MethodSettings) -> tuple[str, ...]:
         """Say what the claim hangs on, and when there are few units."""
@@ -86,11 +72,6 @@ class Latentgan(Method):
         if schema.public_units < _FEW_UNITS:
             found.append(f"{schema.public_units} units are few for a private GAN; expect rough shapes")
         return tuple(found)
-
-    def sample_noise(self, settings: MethodSettings) -> int:
-        """Return how many numbers of noise a sample takes for a record."""
-        own = self._own(settings)
-        return own.sample_noise if isinstance(own, ImageLatentSettings) else own.noise_width
 
     def max_grad_norm(self, settings: MethodSettings) -> float:
         """Return C, the bound on a unit's gradient."""
@@ -121,11 +102,6 @@ class Latentgan(Method):
         from doublure.methods.latentgan.training import taught
 
         return taught(job, self._own(job.settings))
-
-    def _own(self, settings: MethodSettings) -> LatentSettings:
-        if not isinstance(settings, LatentSettings) or type(settings) not in self.settings_type.values():
-            raise TypeError(f"{self.name} was given another method's settings")
-        return settings
 
 
 METHOD = Latentgan()

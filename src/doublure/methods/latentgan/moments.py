@@ -38,7 +38,7 @@ _LEAST = 1e-3
 
 def untrained_mixture(shapes: LatentEncoder, settings: LatentSettings) -> LatentMixture:
     """Return an untrained mixture."""
-    return LatentMixture(shapes.condition_sizes, components=2**settings.splits, width=settings.latent)
+    return LatentMixture(tuple(shapes.condition_sizes.values()), components=2**settings.splits, width=settings.latent)
 
 
 def mixture_from(job: Job, settings: LatentSettings, sums: NoisySums) -> nn.Module:
@@ -53,7 +53,8 @@ def mixture_from(job: Job, settings: LatentSettings, sums: NoisySums) -> nn.Modu
     if not isinstance(shapes, LatentEncoder):
         raise TypeError("a mixture is of latents")
     mixture = untrained_mixture(shapes, settings).to(job.device)
-    kinds, width, last = math.prod(shapes.condition_sizes), settings.latent, sums.releases
+    sizes = tuple(shapes.condition_sizes.values())
+    kinds, width, last = math.prod(sizes), settings.latent, sums.releases
     kept = KeptReleases(job, sums.accesses)
     job.progress.stage("sum up the latents' moments", last)
 
@@ -68,11 +69,11 @@ def mixture_from(job: Job, settings: LatentSettings, sums: NoisySums) -> nn.Modu
         return total.to(job.device)
 
     def by_class(latents: Tensor, condition: Tensor | None) -> tuple[Tensor, Tensor]:
-        of = class_of(condition, shapes.condition_sizes, len(latents)).to(latents.device)
+        of = class_of(condition, sizes, len(latents)).to(latents.device)
         return functional.one_hot(of, kinds).float(), moment_vectors(latents)
 
     def by_cell(latents: Tensor, condition: Tensor | None) -> tuple[Tensor, Tensor]:
-        of = class_of(condition, shapes.condition_sizes, len(latents)).to(latents.device)
+        of = class_of(condition, sizes, len(latents)).to(latents.device)
         cell = of * 2**splits + cells_of(latents, of, classes, directions)
         return functional.one_hot(cell, kinds * 2**splits).float(), moment_vectors(latents)
 

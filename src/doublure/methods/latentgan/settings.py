@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
@@ -58,6 +59,10 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
         embedding_lr: Adam's at the start; it falls along a cosine.
     """
 
+    at_a_time: ClassVar[int]
+    """Records that are inverted together: what is quick on a processor; stopping waits for one."""
+
+    sizes: ClassVar[dict[str, Any]] = {"lot_share": 0.05, "smallest_lot": 64, "largest_lot": 4096, "steps": 1000}
     penalties: ClassVar[dict[str, float]] = PerceptronSettings.penalties | {"logistic": 0.0}
 
     teacher: Literal["mixture", "critic", "embedding"] = "mixture"
@@ -154,7 +159,7 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
             return GaussianEvent(noise_multiplier=noise_multiplier, sample_rate=rate, steps=steps)
         return event_of_share(noise_multiplier, share, rate, steps)
 
-    def at_once(self, step: int, steps: int) -> int:
+    def checkpoint_interval(self, step: int, steps: int) -> int:
         """Return how many steps are authorised together: never past the critic's last; releases one by one."""
         left = self.latent_steps - step + 1 if self.teacher == "critic" else 0
         return min(self.checkpoint_every, left) if left > 0 else 1
@@ -162,8 +167,7 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
     def work(self, schema: Schema) -> Work:
         """Return what inversions and training compute and hold, from public facts."""
         records, latent = schema.public_units * schema.unit.max_records, self.latent
-        each, drawn, size = self._public_work(schema)
-        classes = classes_of(schema) if isinstance(schema, ImageSchema) else _GUESSED_CLASSES
+        each, drawn, size, classes = self._public_work(schema)
         held = records * (3 * size + 2 * (latent + classes)) + 3 * _BYTES * _INVERTED * drawn
         tries = (self.inversion_steps or 0) * (self.inversion_restarts or 1)
         flops = 2.0 * records * each * (3 * tries + 2)
@@ -185,16 +189,9 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
         free = self.fit_steps if self.teacher == "embedding" else 0
         return Work(flops=flops, steps=self.latent_steps, memory_bytes=held, free_steps=free)
 
-    def _public_work(self, schema: Schema) -> tuple[int, int, int]:
-        """Return the public generator's multiplications for one record, what it holds, and a record's own bytes."""
-        networks: Any = self.public_networks
-        if isinstance(schema, ImageSchema):
-            height, width, colours = schema.shape
-            work, drawn = generator_work((colours, height, width), self.latent, networks.channels)
-            return work, drawn, height * width * colours + _BYTES
-        row = estimated_width(schema, networks.numerics, networks.bins)
-        work = perceptron_weights(self.latent, networks.width, networks.depth, row)
-        return work, 2 * row + networks.width * networks.depth, _BYTES * (len(schema.columns) + 2)
+    @abstractmethod
+    def _public_work(self, schema: Schema) -> tuple[int, int, int, int]:
+        """Return the public generator's multiplications a record, what it holds, a record's bytes, and conditions."""
 
 
 def _classes(schema: Schema) -> int:
@@ -213,6 +210,9 @@ class TableLatentSettings(LatentSettings):
         numerics: As the public generator's.
         bins: Likewise.
     """
+
+    data: ClassVar[str] = "table"
+    at_a_time: ClassVar[int] = 256
 
     numerics: Numerics = "bins"
     bins: int = Field(default=32, ge=2, le=1000)
@@ -237,6 +237,13 @@ class TableLatentSettings(LatentSettings):
                 raise SettingError(f"is {made[name]} in the public generator", field=name, remedy=remedy)
         return own.model_copy(update=made)
 
+    def _public_work(self, schema: Schema) -> tuple[int, int, int, int]:
+        networks: Any = self.public_networks
+        row = estimated_width(schema, networks.numerics, networks.bins)
+        work = perceptron_weights(self.latent, networks.width, networks.depth, row)
+        held = 2 * row + networks.width * networks.depth
+        return work, held, _BYTES * (len(schema.columns) + 2), _GUESSED_CLASSES
+
 
 class ImageLatentSettings(LatentSettings, CheckingSettings):
     """The settings of ``latentgan`` on images.
@@ -248,6 +255,9 @@ class ImageLatentSettings(LatentSettings, CheckingSettings):
             it out. None: 1.2 where the public generator has any.
     """
 
+    data: ClassVar[str] = "images"
+    at_a_time: ClassVar[int] = 32
+
     labeller_share: float | None = Field(default=None, ge=0, le=0.98)
     detail: float | None = Field(default=None, ge=0, le=4)
     label_margin: float = Field(default=4.0, ge=0, le=100)
@@ -255,7 +265,7 @@ class ImageLatentSettings(LatentSettings, CheckingSettings):
     _none_or_some = field_validator("labeller_share")(none_or_some)
 
     @property
-    def only_sampling(self) -> frozenset[str]:
+    def sampling_only_fields(self) -> frozenset[str]:
         """How sure the labeller has to be, where there is one."""
         return frozenset({"label_margin"} if self.labeller_share else ())
 
@@ -279,7 +289,7 @@ class ImageLatentSettings(LatentSettings, CheckingSettings):
         labelled = bool(schema.with_role("condition"))
         if self.labeller_share and not labelled:
             remedy = "declare a label with the role condition, or set labeller_share=0"
-            raise SchemaError("has nothing that a labeller could tell apart", field=LABEL, remedy=remedy)
+            raise SchemaError("lacks the role condition, which a labeller needs", field=LABEL, remedy=remedy)
         usual = _LABELLER if labelled else 0.0
         share = usual if self.labeller_share is None else self.labeller_share
         own = super().resolve_defaults(schema, **sizes)
@@ -298,7 +308,7 @@ class ImageLatentSettings(LatentSettings, CheckingSettings):
     def work(self, schema: Schema) -> Work:
         """Return what all stages compute and hold."""
         found = super().work(schema)
-        if not self.labeller_share or not isinstance(schema, ImageSchema):
+        if not self.labeller_share:
             return found
         more, held = self.labeller_work(schema, self._public_work(schema)[0])
         return replace(
@@ -307,3 +317,9 @@ class ImageLatentSettings(LatentSettings, CheckingSettings):
             steps=found.steps + self.labeller_steps,
             memory_bytes=found.memory_bytes + held,
         )
+
+    def _public_work(self, schema: Schema) -> tuple[int, int, int, int]:
+        networks: Any = self.public_networks
+        height, width, colours = ImageSchema.of(schema).shape
+        work, drawn = generator_work((colours, height, width), self.latent, networks.channels)
+        return work, drawn, height * width * colours + _BYTES, classes_of(schema)

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from doublure.encode.image import of_images
 from doublure.encode.latent import LatentEncoder
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 _WORK = "latents"
 _ORDER = "places by content, each content once"  # of latents that are kept half-way
-_BATCHES = {"images": 32, "table": 256}  # what is quick on a processor; stopping waits for one
 _KEPT_EVERY = 30.0  # seconds
 _LONG_AVERAGE = 0.99
 
@@ -107,8 +106,8 @@ def inverted(job: Job, settings: LatentSettings, generator: nn.Module, proposer:
     inversion = inversion_of(job.encoder, settings, generator, proposer)
     job.progress.stage("invert the records", job.units)
     rows = inversion.settings.batch
-    halfway = _Halfway(job, latents_key(job), rows)
-    return job.records.mapped(inversion, settings.latent, rows=rows, apart=True, halfway=halfway)
+    resumable = _LatentStore(job, latents_key(job), rows)
+    return job.records.mapped(inversion, settings.latent, rows=rows, apart=True, resumable=resumable)
 
 
 def latents_key(job: Job) -> str:
@@ -123,7 +122,8 @@ def latents_key(job: Job) -> str:
     machine = torch.backends.cpu.get_cpu_capability()
     if torch.device(job.device).type == "cuda":
         machine = torch.cuda.get_device_name(job.device)
-    told = [_ORDER, _BATCHES, job.records.fingerprint, job.device, machine, torch.get_num_threads(), torch.__version__]
+    rows = cast(LatentSettings, job.settings).at_a_time
+    told = [_ORDER, rows, job.records.fingerprint, job.device, machine, torch.get_num_threads(), torch.__version__]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
@@ -140,11 +140,11 @@ def _how(settings: LatentSettings) -> InversionSettings:
         restarts=settings.inversion_restarts or 1,
         rate=settings.inversion_rate,
         seed=settings.inversion_seed,
-        batch=_BATCHES["images" if isinstance(settings, ImageLatentSettings) else "table"],
+        batch=settings.at_a_time,
     )
 
 
-class _Halfway(ProgressCounter):
+class _LatentStore(ProgressCounter):
     """Keeps the latents that are finished in the run's internal folder, and tells how far it is.
 
     Args:
@@ -183,11 +183,11 @@ class _Halfway(ProgressCounter):
 
 def _by_critic(job: Job, settings: LatentSettings, accesses: Sequence[Access]) -> nn.Module:
     """Train by a private critic of latents: the paper's."""
-    from doublure.training.critic_steps import private_teacher
+    from doublure.training.critic_steps import private_critic_trainer
     from doublure.training.gan_loop import prepare, train
 
     adversaries = prepare(job, settings)
-    return train(job, settings, private_teacher(job, settings, accesses[0], adversaries), adversaries)
+    return train(job, settings, private_critic_trainer(job, settings, accesses[0], adversaries), adversaries)
 
 
 def _by_mixture(job: Job, settings: LatentSettings, accesses: Sequence[Access]) -> nn.Module:
@@ -196,7 +196,7 @@ def _by_mixture(job: Job, settings: LatentSettings, accesses: Sequence[Access]) 
 
 
 @dataclass(frozen=True, kw_only=True)
-class EmbeddingLesson:
+class EmbeddingFit:
     """How a generator learns from a mean embedding (see :mod:`doublure.methods.statistics.images.mean_embedding`).
 
     Attributes:
@@ -214,9 +214,9 @@ class EmbeddingLesson:
     generator_average: float
 
 
-def _lesson(settings: LatentSettings) -> EmbeddingLesson:
+def _lesson(settings: LatentSettings) -> EmbeddingFit:
     """Return how the generator of latents learns from an embedding."""
-    return EmbeddingLesson(
+    return EmbeddingFit(
         batch=settings.batch,
         image_noise=settings.noise_width,
         fit_steps=settings.fit_steps,

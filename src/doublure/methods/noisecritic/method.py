@@ -25,9 +25,8 @@ from doublure.private import accounting
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent, Relation
 from doublure.schema import Schema
 from doublure.schema.images import LABEL
-from doublure.training.gan_settings import AdversarialSettings
 from doublure.training.job import Job
-from doublure.training.settings import MethodSettings, Work
+from doublure.training.settings import MethodSettings, Work, by_kind
 
 if TYPE_CHECKING:
     from torch import nn
@@ -43,22 +42,15 @@ _LOUD = 0.25
 _VOTES = "vote on labels: ε and δ are for the labels alone, images held fixed"
 
 
-class Noisecritic(Gan):
+class Noisecritic(Gan[NoiseLayerSettings]):
     """The loop of ``gan`` with a noise layer in its critic; see the module."""
 
     name: ClassVar[str] = "noisecritic"
-    kinds: ClassVar[frozenset[str]] = frozenset({"table", "images"})
     guarantee: ClassVar[Kind] = "empirical"
-    settings_type: ClassVar[Mapping[str, type[MethodSettings]]] = {
-        "table": NoisecriticSettings,
-        "images": ImageNoisecriticSettings,
-    }
-    sizes: ClassVar[dict[str, Any]] = {
-        "table": Gan.sizes["table"] | {"lot_share": 0, "steps": 10_000},
-        "images": Gan.sizes["images"] | {"steps": 30_000},
-    }
+    settings_type: ClassVar[Mapping[str, type[MethodSettings]]] = by_kind(NoisecriticSettings, ImageNoisecriticSettings)
+    kinds: ClassVar[frozenset[str]] = frozenset(settings_type)
 
-    def resolve_defaults(self, schema: Schema, settings: MethodSettings) -> AdversarialSettings:
+    def resolve_defaults(self, schema: Schema, settings: MethodSettings) -> NoiseLayerSettings:
         """Decide the sizes, and how the loss will be estimated, from the public number of units."""
         own = self._own(super().resolve_defaults(schema, settings))
         most = max(2, schema.public_units * schema.unit.max_records // 2)  # the other half chooses k
@@ -73,7 +65,7 @@ class Noisecritic(Gan):
             decided["estimate_features"] = own.estimate_features or ("student" if labelled else "pixels")
             if decided["estimate_features"] == "student" and not labelled:
                 remedy = "choose pixels, or declare a label"
-                raise SettingError("needs a label to teach a student", field="estimate_features", remedy=remedy)
+                raise SettingError("needs a label to train a classifier", field="estimate_features", remedy=remedy)
             if own.votes:
                 _refuse_unvoted(schema)
                 refuse_loose_delta(own.label_delta or 0.0, schema.public_units, field="label_delta")
@@ -146,11 +138,6 @@ class Noisecritic(Gan):
 
             job = voted(job, job.accesses[0], settings.label_groups or 1)
         return super().train(job)
-
-    def _own(self, settings: MethodSettings) -> NoiseLayerSettings:
-        if not isinstance(settings, NoiseLayerSettings) or type(settings) not in self.settings_type.values():
-            raise TypeError(f"{self.name} was given another method's settings")
-        return settings
 
 
 def _event(settings: ImageNoisecriticSettings) -> DiscreteGaussianEvent:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -63,6 +63,7 @@ class NoisecriticSettings(TableAdversarialSettings, NoiseLayerSettings):
         estimate_features: In what the estimate measures distances: encoded rows.
     """
 
+    sizes: ClassVar[dict[str, Any]] = TableAdversarialSettings.sizes | {"lot_share": 0, "steps": 10_000}
     penalties: ClassVar[dict[str, float]] = TableAdversarialSettings.penalties | {"wgan-gp": 10.0}
 
     n_critic: int = Field(default=5, ge=1, le=1000)
@@ -87,6 +88,8 @@ class ImageNoisecriticSettings(ImageAdversarialSettings, NoiseLayerSettings):
         estimate_features: In what the estimate measures distances; None: ``student`` where images have labels, else
             ``pixels``.
     """
+
+    sizes: ClassVar[dict[str, Any]] = ImageAdversarialSettings.sizes | {"steps": 30_000}
 
     loss: Literal["wgan-gp", "wgan", "logistic", "hinge"] = "wgan-gp"
     n_critic: int = Field(default=5, ge=1, le=1000)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from doublure.access import Access
 from doublure.guarantee import Kind
-from doublure.methods.method import Method
+from doublure.methods.method import Method, TakesOwn
 from doublure.methods.statistics.images.method import ImageStatistics
 from doublure.methods.statistics.of_kind import StatisticsOfKind
 from doublure.methods.statistics.series.method import SeriesStatistics
@@ -25,7 +25,7 @@ from doublure.methods.statistics.settings import (
 from doublure.methods.statistics.tables.method import TableStatistics
 from doublure.schema import Schema
 from doublure.training.job import Job
-from doublure.training.settings import MethodSettings, Work
+from doublure.training.settings import MethodSettings, Work, by_kind
 
 if TYPE_CHECKING:
     from torch import nn
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
 
 
-class Statistics(Method):
+class Statistics(TakesOwn[StatisticsSettings], Method):
     """Noisy statistics train a generator; see the module.
 
     Attributes:
@@ -41,18 +41,14 @@ class Statistics(Method):
     """
 
     name: ClassVar[str] = "statistics"
-    kinds: ClassVar[frozenset[str]] = frozenset({"table", "images", "series"})
     guarantee: ClassVar[Kind] = "dp"
-    settings_type: ClassVar[Mapping[str, type[MethodSettings]]] = {
-        "table": TableStatisticsSettings,
-        "images": ImageStatisticsSettings,
-        "series": SeriesStatisticsSettings,
-    }
-    of_kind: ClassVar[Mapping[str, StatisticsOfKind[Any]]] = {
-        "table": TableStatistics[TableStatisticsSettings](),
-        "images": ImageStatistics[ImageStatisticsSettings](),
-        "series": SeriesStatistics[SeriesStatisticsSettings](),
-    }
+    settings_type: ClassVar[Mapping[str, type[MethodSettings]]] = by_kind(
+        TableStatisticsSettings, ImageStatisticsSettings, SeriesStatisticsSettings
+    )
+    kinds: ClassVar[frozenset[str]] = frozenset(settings_type)
+    of_kind: ClassVar[Mapping[str, StatisticsOfKind[Any]]] = dict(
+        zip(settings_type, (TableStatistics(), ImageStatistics(), SeriesStatistics()), strict=True)
+    )
 
     def resolve_defaults(self, schema: Schema, settings: MethodSettings) -> StatisticsSettings:
         """Decide what is left to decide, from declared facts."""
@@ -96,11 +92,6 @@ class Statistics(Method):
     def train(self, job: Job) -> nn.Module:
         """Make the releases, then train."""
         return self.of_kind[job.encoder.schema.kind].train(job, self._own(job.settings))
-
-    def _own(self, settings: MethodSettings) -> StatisticsSettings:
-        if not isinstance(settings, StatisticsSettings) or type(settings) not in self.settings_type.values():
-            raise TypeError(f"{self.name} was given another method's settings")
-        return settings
 
 
 METHOD = Statistics()

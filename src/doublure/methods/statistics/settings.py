@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
@@ -42,6 +42,8 @@ class TableStatisticsSettings(StatisticsSettings):
         prior: How strongly the fit holds each component to the columns' own shares.
         numerics: Numbers are always counted as they are.
     """
+
+    data: ClassVar[str] = "table"
 
     within: str | None = None
     groups: int = Field(default=16, ge=2, le=200)
@@ -90,6 +92,8 @@ class ImageStatisticsSettings(StatisticsSettings):
         channels: Of its small map, and of each map after a doubling.
         noise_source: ``os-keyed``, or ``chacha20`` for a cryptographic stream.
     """
+
+    data: ClassVar[str] = "images"
 
     features: int = Field(default=4096, ge=2, le=1_000_000, multiple_of=2)
     bandwidths: tuple[_Bandwidth, ...] = Field(default=(0.5, 0.25), min_length=1, max_length=16)
@@ -161,6 +165,8 @@ class SeriesStatisticsSettings(StatisticsSettings):
         noise_width: Numbers that a series is made of, from its length.
         numerics: Channels are always counted in public bins.
     """
+
+    data: ClassVar[str] = "series"
 
     single_share: float = Field(default=0.1, ge=0.01, le=0.99)
     groups: int = Field(default=18, ge=2, le=100)

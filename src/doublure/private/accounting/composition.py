@@ -8,11 +8,20 @@ from dataclasses import replace
 from typing import Literal, get_args
 
 from doublure.errors import BeyondPld, SettingError
-from doublure.private.accounting.curves import Counted, LossDistribution, Relation, RenyiCurve, sum_of_deltas
+from doublure.private.accounting.curves import (
+    NEAR_ONE,
+    Counted,
+    LossDistribution,
+    Relation,
+    RenyiCurve,
+    sum_of_deltas,
+)
 from doublure.private.accounting.events import DiscreteGaussianEvent, Event, GaussianEvent
 from doublure.support.checks import require_choice, require_number, require_whole
 
 Accountant = Literal["pld", "rdp"]
+
+_HUGE = 1e4  # an ε above which orders near 1 may show less: ln(1/δ) over their distance from 1 is as much
 
 
 def epsilon_of(
@@ -180,6 +189,8 @@ def cost_of(
         return 0.0
     if accountant == "rdp":
         found = RenyiCurve(ready, relation).epsilon(delta)
+        if found > _HUGE:
+            found = min(found, RenyiCurve(ready, relation, orders=NEAR_ONE).epsilon(delta))
     else:
         found = LossDistribution(ready, relation, coarser=coarser).epsilon(delta)
     return min(found, _sum_of_epsilons(ready))

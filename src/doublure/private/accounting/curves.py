@@ -26,6 +26,11 @@ _ROUNDING_A_TABLE = 5e-16  # of δ; measured for 1 to 2e6 tables in one power: a
 _COARSEST_INTERVAL = 10.0  # a grid for an ε above about 1e5, beyond which exp() overflows
 _FINEST_STEP_POINTS = 4e5  # grid points of one step's and of the composed privacy loss
 _FINEST_TOTAL_POINTS = 4e6
+_LEAST_ORDER = 1.01  # below it dp-accounting's conversion to (ε, δ) says nothing
+_SERIES = 2e-13  # of e^((α − 1) D): where dp-accounting ends its series, e^-30, doubled
+
+NEAR_ONE = tuple(1.0 + digit * 10.0**power for power in (-5, -4, -3) for digit in (1.0, 2.0, 5.0))
+"""Orders for noise so small that a sampled step nearly tells its lot: there alone q still counts."""
 
 
 class RenyiCurve:
@@ -72,6 +77,8 @@ class RenyiCurve:
                 spent.compose(done, count)
             # float64 leaves an error of at most 6e-16 a step (measured), which can even be negative
             curve = np.maximum(spent.rdp, 0.0) + 1e-15 * count
+            if orders is not None:
+                curve = curve + np.where(np.less(orders, _LEAST_ORDER), _SERIES * count / np.subtract(orders, 1.0), 0.0)
             self.orders = spent.orders
             total = curve if total is None else total + curve
         self.divergence = total
@@ -80,9 +87,15 @@ class RenyiCurve:
         """Return the smallest ε that the curve shows at this δ."""
         from dp_accounting.rdp import rdp_privacy_accountant
 
-        if self.set_aside >= delta:
+        left = delta - self.set_aside
+        if left <= 0:
             return math.inf
-        return float(rdp_privacy_accountant.compute_epsilon(self.orders, self.divergence, delta - self.set_aside)[0])
+        found = float(rdp_privacy_accountant.compute_epsilon(self.orders, self.divergence, left)[0])
+        # Mironov 2017, Proposition 3.
+        near = [
+            d - math.log(left) / (a - 1) for a, d in zip(self.orders, self.divergence, strict=True) if a < _LEAST_ORDER
+        ]
+        return float(min([found, *near]))
 
     def delta(self, epsilon: float) -> float:
         """Return the smallest δ that the curve shows at this ε."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from doublure.errors import SettingError
-from doublure.private.gradients.choice import Way, choose
+from doublure.private.gradients.choice import GradientEngine, choose, full_convolutions
 from doublure.private.gradients.loss import CriticLoss, Records
 from doublure.private.gradients.terms import Units
 from doublure.private.gradients.units import UnitGradients
@@ -53,7 +53,7 @@ class RecordGradients:
         self._critic = critic
         self._parameters = list(critic.parameters())
         self._loss = loss
-        self._way: Way | None = None
+        self._way: GradientEngine | None = None
 
     @property
     def method(self) -> str | None:
@@ -109,14 +109,16 @@ class RecordGradients:
             yield self._gradients(records.take(rows), units, membership)
 
     def _gradients(self, records: Records, units: Tensor, membership: Units) -> UnitGradients:
-        terms = self._chosen(records).compute(self._critic, self._parameters, self._loss, records)
+        chosen = self._chosen(records)
+        with full_convolutions():
+            terms = chosen.compute(self._critic, self._parameters, self._loss, records)
         return UnitGradients(units, terms, membership, self._parameters)
 
     def _room(self, records: Records) -> int:
         """Return how many records to hold at a time."""
         return max(1, _ROOM // self._chosen(records).numbers)
 
-    def _chosen(self, records: Records) -> Way:
+    def _chosen(self, records: Records) -> GradientEngine:
         """Return the way of computing gradients, chosen when records are first seen: by their shape alone."""
         if self._way is None:
             self._way = choose(self._critic, self._parameters, self._loss, records)

@@ -56,7 +56,7 @@ class Features(Protocol):
         """Bring them to a device."""
 
 
-class LessonSettings(Protocol):
+class EmbeddingSettings(Protocol):
     """How a generator learns from a mean embedding; see :class:`ImageStatisticsSettings`."""
 
     @property
@@ -127,7 +127,7 @@ def teaching(job: Job, settings: ImageStatisticsSettings, sums: NoisySums) -> Te
 
 
 def taught_by(
-    job: Job, settings: LessonSettings, sums: NoisySums, features: Features, build: Callable[[], G]
+    job: Job, settings: EmbeddingSettings, sums: NoisySums, features: Features, build: Callable[[], G]
 ) -> Teaching[G]:
     """Release a mean embedding, unless an interrupted run has, and fit a generator to its end.
 
@@ -153,7 +153,7 @@ def taught_by(
         lesson = Teaching(job, settings, features, target(total, sums.deviations[0]), build)
         if "fit_step" in kept:
             lesson.restore(kept)
-    job.progress.stage("teach the generator", settings.fit_steps)
+    job.progress.stage("train the generator", settings.fit_steps)
     begun = lesson.done
 
     def keep() -> None:
@@ -211,7 +211,7 @@ class Teaching(Generic[G]):
     def __init__(
         self,
         job: Job,
-        settings: LessonSettings,
+        settings: EmbeddingSettings,
         features: Features,
         target: Target,
         build: Callable[[], G],

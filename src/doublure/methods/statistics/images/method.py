@@ -22,7 +22,7 @@ from doublure.networks.sizes import (
 from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
 from doublure.schema.images import ImageSchema
-from doublure.training.image_gan_settings import classes_of, refuse_unsteered
+from doublure.training.image_gan_settings import classes_of, require_condition
 from doublure.training.job import Job
 from doublure.training.settings import Work
 
@@ -42,7 +42,7 @@ class ImageStatistics(StatisticsOfKind[S]):
 
     def resolve_defaults(self, schema: Schema, settings: S) -> S:
         """Nothing is left to decide; a label that nothing would make is refused."""
-        refuse_unsteered(schema)
+        require_condition(schema)
         return settings
 
     def accesses(self, schema: Schema, settings: S, noise_multiplier: float) -> tuple[Access, ...]:
@@ -52,9 +52,7 @@ class ImageStatistics(StatisticsOfKind[S]):
 
     def work(self, schema: Schema, settings: S) -> Work:
         """Return what the release and the training compute and hold."""
-        if not isinstance(schema, ImageSchema):
-            raise TypeError("settings for images need a schema of images")
-        height, width, colours = schema.shape
+        height, width, colours = ImageSchema.of(schema).shape
         shape, records = (colours, height, width), schema.public_units * schema.unit.max_records
         classes = max(1, classes_of(schema))
         drawn, kept = drawing_work(schema, settings)
@@ -82,7 +80,7 @@ class ImageStatistics(StatisticsOfKind[S]):
 
     def warnings(self, schema: Schema, settings: S) -> tuple[str, ...]:
         """Say when a label has too few images for their mean features to be seen through noise."""
-        each = schema.public_units // max(1, classes_of(schema) if isinstance(schema, ImageSchema) else 1)
+        each = schema.public_units // max(1, classes_of(schema))
         if each < _FEW_IMAGES:
             return (f"some {each} images a label are few for noisy mean features; expect shapes at best",)
         return ()
@@ -101,8 +99,8 @@ class ImageStatistics(StatisticsOfKind[S]):
         return teaching(job, settings, NoisySums(job, job.accesses)).average
 
 
-def drawing_work(schema: ImageSchema, settings: ImageStatisticsSettings) -> tuple[int, int]:
+def drawing_work(schema: Schema, settings: ImageStatisticsSettings) -> tuple[int, int]:
     """Return the generator's multiplications for one image, and the numbers kept of it."""
-    height, width, colours = schema.shape
+    height, width, colours = ImageSchema.of(schema).shape
     inputs = settings.latent + max(1, classes_of(schema))
     return upsampling_work((colours, height, width), inputs, settings.hidden, settings.channels)

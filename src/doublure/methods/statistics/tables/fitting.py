@@ -14,6 +14,7 @@ from doublure.methods.statistics.settings import TableStatisticsSettings
 from doublure.methods.statistics.tables.leaves import Floats
 from doublure.methods.statistics.tables.mixture_fit import Moments, fit_mixture, misfits
 from doublure.methods.statistics.tables.noisy_tables import NoisyTables
+from doublure.methods.statistics.tables.published import published
 from doublure.methods.statistics.tables.target_fit import fit_target, target_counts
 from doublure.methods.statistics.tables.tree_fit import joint_tables
 from doublure.networks.mixture import MixtureGenerator
@@ -45,6 +46,7 @@ def fitted_mixture(job: Job, settings: TableStatisticsSettings) -> Fit:
     """Release the tables of a job's records and fit a mixture to them."""
     tables = NoisyTables(job, settings)
     tables.count()
+    job.hand_out(published(tables.encoder, tables.nodes[0].patterns if tables.nodes else None, tables.counted))
     moments = [moments_of(tables, own) for own in range(len(tables.class_rows))]
     source = torch.Generator().manual_seed(job.seed)
     fits = [(own, components) for own in range(len(moments)) for components in settings.fits]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -38,6 +39,13 @@ class GroupRows:
 
 def of_groups(job: Job, tables: NoisyTables) -> Job:
     """Return the job with records in groups, which follow from what was released."""
+    encoder, one_hot = group_rows(job.encoder.schema, tables)
+    records = job.records.mapped(one_hot, encoder.width, rows=_AT_ONCE)
+    return replace(job, records=records, encoder=encoder)  # type: ignore[arg-type]
+
+
+def group_rows(schema: Schema, tables: NoisyTables) -> tuple[GroupRows, Callable[[Tensor], Tensor]]:
+    """Return how wide rows in groups are, and what makes them ``(B, width)`` of compact records ``(B, P)``."""
     sizes = [node.size for node in tables.nodes] + ([tables.target.size] if tables.target else [])
 
     def one_hot(bodies: Tensor) -> Tensor:
@@ -47,8 +55,7 @@ def of_groups(job: Job, tables: NoisyTables) -> Job:
             blocks.append(functional.one_hot(values, tables.target.size))
         return torch.cat(blocks, dim=1).float()
 
-    records = job.records.mapped(one_hot, sum(sizes), rows=_AT_ONCE)
-    return replace(job, records=records, encoder=GroupRows(job.encoder.schema, sum(sizes)))  # type: ignore[arg-type]
+    return GroupRows(schema, sum(sizes)), one_hot
 
 
 def _groups(node: Node, bodies: Tensor) -> Tensor:

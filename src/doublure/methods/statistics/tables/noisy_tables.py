@@ -32,6 +32,8 @@ _FEWEST_PAIRED = 8
 _FINE, _FINE_OF_FEW, _FEW_ROWS = 48, 24, 10_000
 _CHANCE = 0.8
 """√(2/π): how far, on average, a normal number lies from its mean, in deviations."""
+_PUBLISHED = {plan.COLUMNS, plan.BY_TARGET, plan.PAIRS, plan.TREE}
+"""Releases of tables that say something by themselves."""
 _DEPENDENT = 2.0
 """Deviations of a score's noise from which on a pair is counted."""
 
@@ -49,10 +51,26 @@ class Noisy:
     variance: float
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Counted:
+    """A table that may be published.
+
+    Attributes:
+        axes: What it counts.
+        noisy: The mean of its counts.
+        times: How often it was counted.
+    """
+
+    axes: Table
+    noisy: Noisy
+    times: int
+
+
 class NoisyTables:
     """All releases of a job, made in order.
 
     Attributes:
+        encoder: Whose records are counted.
         nodes: What is paired: the patterns of missing cells, if there are some, then the columns.
         rows: How many rows there are, by all columns' counts together.
         target: What stands for the values of the column that is drawn last, if there is one.
@@ -65,12 +83,14 @@ class NoisyTables:
         pairs: Node numbers of each pair that was counted -> its table.
         edges: The spanning tree from node 0: parent and child, in the order in which they are drawn.
         fine: Of each edge its table in fine groups.
+        counted: All tables of columns and pairs, as they were released.
     """
 
     def __init__(self, job: Job, settings: TableStatisticsSettings) -> None:
         encoder = job.encoder
         if not isinstance(encoder, TableValues):
             raise TypeError("statistics counts whole numbers")
+        self.encoder = encoder
         self._settings = settings
         counted = [access for access in job.accesses if isinstance(access.event, DiscreteGaussianEvent)]
         self._events: dict[str, DiscreteGaussianEvent] = {}
@@ -96,6 +116,7 @@ class NoisyTables:
         self.pairs: dict[tuple[int, int], Noisy] = {}
         self.edges: list[tuple[int, int]] = []
         self.fine: list[Noisy] = []
+        self.counted: list[Counted] = []
         job.progress.stage("count", len(counted))
 
     def count(self) -> None:
@@ -198,7 +219,7 @@ class NoisyTables:
         spare = event.tables - len(both)
         wanted += [_nothing()] * spare
         expected += [np.zeros(1, dtype=np.int64)] * spare
-        noisy = self._tables.scored("scores", self._numbers[plan.SCORES], wanted, expected)
+        noisy = self._tables.scored(plan.SCORES, self._numbers[plan.SCORES], wanted, expected)
         for (one, other), score, product in zip(both, noisy, products, strict=False):
             by_chance = _CHANCE * float(np.sqrt(product).sum())
             self.scores[one, other] = self.scores[other, one] = score - by_chance
@@ -283,9 +304,11 @@ class NoisyTables:
         spare = [_nothing()] * (event.tables - len(repeated))
         counted = iter(self._tables.released(purpose, self._numbers[purpose], [*repeated, *spare]))
         found = []
-        for often in times:
+        for axes, often in zip(wanted, times, strict=True):
             own = [next(counted) for _ in range(often)]
             found.append(Noisy(counts=np.mean(own, axis=0), variance=event.scale**2 / often))
+            if purpose in _PUBLISHED:
+                self.counted.append(Counted(axes=axes, noisy=found[-1], times=often))
         return found
 
     def _opened(self, purpose: str, numbers: list[Leaves], opened: list[Opened]) -> list[Noisy]:

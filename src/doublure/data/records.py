@@ -1,0 +1,56 @@
+"""Private records under a schema, whatever the kind of data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Loaded:
+    """Private records under a schema.
+
+    Attributes:
+        unit: ``(N,)`` int64, the index of each record's unit, 0 … n_units - 1.
+        n_units: How many units there are. Private.
+        repeatable: Whether loading the same data again gives the same records: of a unit with more than are used, the
+            first ones, or ones drawn at random. Private.
+    """
+
+    unit: np.ndarray[Any, np.dtype[np.int64]]
+    n_units: int
+    repeatable: bool = True
+
+    if TYPE_CHECKING:
+
+        @property
+        def content(self) -> Any:
+            """What the kind's encoder reads."""
+
+        @property
+        def frame(self) -> pd.DataFrame:
+            """The columns beside what a record is made of: all of a table's, an image's label, a series' attributes."""
+
+    def cells(self, column: str, fact: str) -> pd.Series[Any]:
+        """Return what the statistic for a fact of a column looks at: one cell a record, whatever is asked of them."""
+        return self.frame[column]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(private)"
+
+
+def taken(records: Any, rows: Any) -> Any:
+    """Return some records, of a frame or of a kind's own container, as a fit loads or a sample returns them."""
+    return records.iloc[rows].reset_index(drop=True) if hasattr(records, "iloc") else records.take(rows)
+
+
+def joined(parts: Sequence[Any]) -> Any:
+    """Return several sets of such records as one."""
+    import pandas as pd
+
+    return pd.concat(parts, ignore_index=True) if hasattr(parts[0], "iloc") else parts[0].joined(parts)

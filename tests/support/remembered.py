@@ -1,0 +1,146 @@
+"""Remember what other libraries computed from plain numbers: most of a suite's time would go into computing it again.
+
+A plan is priced when it is made, read, fitted, sampled and released, and many tests have the same plan. What is
+remembered lies in dp-accounting and typer alone, below every function of doublure: an edit of ours asks them for
+something else, and is answered with something else. An order that dp-accounting leaves out is computed every time,
+since it says so in a log. Its sums over binomial coefficients are added up here in the same order, to the same bits
+(``test_remembered.py``), without computing the coefficients anew.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from functools import cache, lru_cache
+from typing import Any
+
+import numpy as np
+
+_DISTRIBUTIONS = 48  # a few megabytes each
+_TERMS, _MOST_TERMS = 100, 1000  # at a time, and in all
+_done: set[str] = set()
+
+
+def install() -> None:
+    """Remember what the libraries that are imported by now return."""
+    for name, replace in (("dp_accounting.pld", _distributions), ("dp_accounting.rdp", _curves), ("typer", _commands)):
+        if name in sys.modules and name not in _done:
+            replace()
+            _done.add(name)
+
+
+def log_a_of_whole_orders(log_comb: Callable[[float, float], float]) -> Callable[[float, float, int], float]:
+    """Return what computes log A of a whole order α from q and σ, as dp-accounting does term by term.
+
+    Args:
+        log_comb: The logarithm of a binomial coefficient.
+    """
+
+    @cache
+    def coefficients(alpha: int) -> np.ndarray:
+        return np.array([float(log_comb(alpha, i)) for i in range(alpha + 1)])
+
+    def log_a(q: float, sigma: float, alpha: int) -> float:
+        i = np.arange(alpha + 1.0)
+        terms = coefficients(alpha) + i * math.log(q) + (alpha - i) * math.log1p(-q) + (i * i - i) / (2 * (sigma**2))
+        total, *rest = terms.tolist()
+        for term in rest:
+            total = _added(total, term)
+        return total
+
+    return log_a
+
+
+def log_a_of_broken_orders(
+    log_comb: Callable[[float, float], float], fails: Callable[[float, float, float], float]
+) -> Callable[[float, float, float], float]:
+    """Return what computes log A of any other order, as dp-accounting does term by term.
+
+    Args:
+        log_comb: The logarithm of a binomial coefficient.
+        fails: What is called where the sum does not end.
+    """
+    from scipy.special import log_ndtr
+
+    @cache
+    def coefficients(alpha: float, start: int) -> np.ndarray:
+        return np.array([float(log_comb(alpha, i)) for i in range(start, start + _TERMS)])
+
+    def log_a(q: float, sigma: float, alpha: float) -> float:
+        log_q, log1mq = math.log(q), math.log1p(-q)
+        z0 = sigma**2 * math.log(1 / q - 1) + 0.5
+        below = above = last0 = last1 = -math.inf
+        for start in range(0, _MOST_TERMS, _TERMS):
+            i = np.arange(start, start + _TERMS, dtype=np.float64)
+            j, coefficient = alpha - i, coefficients(alpha, start)
+            reach = math.sqrt(2) * sigma
+            tail0, tail1 = (
+                math.log(0.5) + (math.log(2) + log_ndtr(-(far / reach) * 2**0.5)) for far in (i - z0, z0 - j)
+            )
+            s0 = coefficient + i * log_q + j * log1mq + (i * i - i) / (2 * (sigma**2)) + tail0
+            s1 = coefficient + j * log_q + i * log1mq + (j * j - j) / (2 * (sigma**2)) + tail1
+            for term0, term1 in zip(s0.tolist(), s1.tolist(), strict=True):
+                below, above = _added(below, term0), _added(above, term1)
+                total = _added(below, above)
+                if term0 < last0 and term1 < last1 and max(term0, term1) < total - 30:
+                    return total
+                last0, last1 = term0, term1
+        return fails(q, sigma, alpha)
+
+    return log_a
+
+
+def _added(one: float, other: float) -> float:
+    """Return log(exp(one) + exp(other))."""
+    less, more = (one, other) if one < other else (other, one)
+    return more if less == -math.inf else math.log1p(math.exp(less - more)) + more
+
+
+def _curves() -> None:
+    from dp_accounting.rdp import rdp_privacy_accountant as rdp
+
+    def fails(q: float, sigma: float, alpha: float) -> float:
+        """Leave an order out, in dp-accounting's words."""
+        rdp.logging.warning(
+            "_compute_log_a_frac failed to converge after %d iterations with q=%f, sigma=%f, alpha=%f."
+            " Excluding this order from the epsilon computation.", _MOST_TERMS, q, sigma, alpha,
+        )  # fmt: skip
+        return math.inf
+
+    rdp._compute_log_a_int = log_a_of_whole_orders(rdp._log_comb)
+    rdp._compute_log_a_frac = log_a_of_broken_orders(rdp._log_comb, fails)
+    known: dict[tuple[float, float, float], float] = {}
+    compute = rdp._compute_log_a
+
+    def remembered(q: float, noise_multiplier: float, alpha: float) -> float:
+        key = (q, noise_multiplier, alpha)
+        if key not in known:
+            found = compute(q, noise_multiplier, alpha)
+            if not math.isfinite(found):
+                return found
+            known[key] = found
+        return known[key]
+
+    rdp._compute_log_a = remembered
+
+
+def _distributions() -> None:
+    from dp_accounting.pld import privacy_loss_distribution as losses
+
+    losses.from_gaussian_mechanism = lru_cache(_DISTRIBUTIONS)(losses.from_gaussian_mechanism)
+
+
+def _commands() -> None:
+    import typer.main
+
+    compute: Callable[..., Any] = typer.main.get_params_from_function
+    known: dict[Any, Any] = {}
+
+    def remembered(func: Callable[..., Any]) -> Any:
+        key = (func, getattr(func, "__code__", None))
+        if key not in known:
+            known[key] = compute(func)
+        return dict(known[key])
+
+    typer.main.get_params_from_function = remembered

@@ -1,0 +1,55 @@
+"""Three tiers of the suite: ``scripts/test --quick`` for every edit, ``scripts/test`` for every commit, and ``--all``.
+
+The exhaustive tier has longer versions of what is tested anyway: each product of settings, more examples, slower
+students. No rule of docs/pitfalls.md rests on it alone, and no search in tests of the private core is cut short. The
+quick tier leaves out whole files, those that take more than a few seconds of a processor.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+TESTS = Path(__file__).resolve().parents[1]
+ALL = os.environ.get("DOUBLURE_TEST_ALL", "") not in ("", "0")
+QUICK = os.environ.get("DOUBLURE_TEST_QUICK", "") not in ("", "0")
+LONG = frozenset(
+    {
+        "attack", "auditing", "cli", "end_to_end", "evaluate", "planning",
+        "data/test_csv_files.py", "data/test_frames.py", "encode/test_gaps.py", "encode/test_round_trip.py",
+        "ledger/test_faults.py", "methods/test_bayesgan.py", "methods/test_latentgan.py", "methods/test_refining.py",
+        "methods/test_statistics.py", "networks/test_fixed_features.py", "networks/test_scattering.py",
+        "pitfalls/test_bayesian_dp.py", "pitfalls/test_rule_02_what_runs_is_what_was_priced.py",
+        "pitfalls/test_rule_08_noise_is_never_kept_or_repeated.py",
+        "pitfalls/test_rule_14_inversion_is_record_by_record.py", "pitfalls/test_rule_17_the_domain_is_stated.py",
+        "pitfalls/test_series.py", "pitfalls/test_sums_of_images.py", "private/gradients/test_exactness.py",
+        "private/gradients/test_sensitivity.py", "private/queries/test_facts.py", "private/test_accounting.py",
+        "private/test_rounded_normals.py", "test_annotating.py", "test_audit_fits.py", "test_docs.py",
+        "test_fitting.py", "test_imports.py", "test_latent_measures.py", "test_noisy_counts.py", "test_planning.py",
+        "test_readme.py", "test_releasing.py", "test_repricing.py", "test_robustness.py", "test_synthesizer.py",
+        "test_what_ran.py",
+    }
+)  # fmt: skip
+"""What the quick tier leaves out: folders and files of tests."""
+
+exhaustive = pytest.mark.exhaustive
+_SHARE = 5
+
+
+def is_long(path: Path) -> bool:
+    """Whether the quick tier leaves out a file or a folder of tests."""
+    inside = path.relative_to(TESTS)
+    return any(part.as_posix() in LONG for part in (inside, *inside.parents))
+
+
+def by_tier(usual: int, whole: int) -> int:
+    """Return the first number, or the second where everything runs."""
+    return whole if ALL else usual
+
+
+def examples(number: int, **more: object) -> settings:
+    """Return settings of a search through so many examples where everything runs, and a fifth of them elsewhere."""
+    return settings(max_examples=by_tier(max(10, number // _SHARE), number), deadline=None, **more)

@@ -1,0 +1,37 @@
+"""What tests remember of dp-accounting is what it computes, to the last bit."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+
+import numpy as np
+import pytest
+from remembered import log_a_of_broken_orders, log_a_of_whole_orders
+
+
+@pytest.fixture(scope="module")
+def untouched():
+    """Return dp-accounting's module as it is before anything in it is replaced."""
+    spec = importlib.util.find_spec("dp_accounting.rdp.rdp_privacy_accountant")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("alpha", [2, 3, 17, 64, 512])
+def test_a_sum_over_coefficients_is_the_same_to_the_last_bit(untouched, alpha):
+    ours, draw = log_a_of_whole_orders(untouched._log_comb), np.random.default_rng(alpha)
+    for _ in range(40):
+        q, sigma = 10 ** draw.uniform(-5, -1e-3), 10 ** draw.uniform(-0.7, 3)
+        assert ours(q, sigma, alpha) == untouched._compute_log_a_int(q, sigma, alpha)
+
+
+@pytest.mark.parametrize("alpha", [1.1, 1.5, 4.9, 10.9, 63.5])
+def test_so_is_that_of_a_broken_order(untouched, alpha):
+    slow = untouched._compute_log_a_frac
+    ours = log_a_of_broken_orders(untouched._log_comb, lambda *_: math.inf)
+    draw = np.random.default_rng(int(10 * alpha))
+    for _ in range(40):
+        q, sigma = 10 ** draw.uniform(-5, -1e-3), 10 ** draw.uniform(-0.7, 3)
+        assert ours(q, sigma, alpha) == slow(q, sigma, alpha)
