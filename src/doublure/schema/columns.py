@@ -218,8 +218,8 @@ class _Choice(_Base):
 
     shares: OptionalFact[Mapping[str, StrictFloat]] = Field(
         default=None,
-        description="public or bought class shares; omitted: conditions are drawn uniformly, by statistics and guided on "
-        "tables as their noisy counts say",
+        description="public or bought class shares; omitted: conditions are drawn uniformly, but by statistics and "
+        "guided on tables as their noisy counts say",
     )
 
     @property
