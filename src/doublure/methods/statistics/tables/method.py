@@ -12,12 +12,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from doublure.access import Access
-from doublure.errors import SettingError
+from doublure.errors import SettingError, printable
 from doublure.methods.statistics.of_kind import StatisticsOfKind, counting
 from doublure.methods.statistics.settings import TableStatisticsSettings
 from doublure.methods.statistics.tables.plan import counted_columns, releases
 from doublure.schema import Schema
 from doublure.schema.columns import Column, OrdinalColumn
+from doublure.schema.wide_bounds import notes_of
 from doublure.training.job import Job
 from doublure.training.settings import Work
 
@@ -54,6 +55,15 @@ class TableStatistics(StatisticsOfKind[S]):
             records=schema.unit.max_records,
             noise_multiplier=noise_multiplier,
         )
+
+    def warnings(self, schema: Schema, settings: S) -> tuple[str, ...]:
+        """Say, too, where bounds are so wide that little will be seen between them."""
+        wide = [
+            f"{printable(schema.path_of(name))}: {note}"
+            for name in counted_columns(schema)
+            for note in notes_of(schema.columns[name])
+        ]
+        return (*super().warnings(schema, settings), *wide)
 
     def work(self, schema: Schema, settings: S) -> Work:
         """Return what counting and fitting compute and hold."""

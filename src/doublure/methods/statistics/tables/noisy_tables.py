@@ -25,8 +25,6 @@ from doublure.private.queries.axes import Intervals, Patterns, Table
 from doublure.training.checkpoints import KeptTables
 from doublure.training.job import Job
 
-_SEEN = 12.0
-"""A group should have that many deviations of its noise."""
 _FEWEST, _MOST_OWN = 10, 36
 _FEWEST_PAIRED = 8
 _FINE, _FINE_OF_FEW, _FEW_ROWS = 48, 24, 10_000
@@ -180,7 +178,7 @@ class NoisyTables:
         pair_noise = self._mean_noise(plan.PAIRS)
         if self.target is not None and self.pairs_within:
             pair_noise *= math.sqrt(self.target.size)
-        most = int(np.clip(self._seen / (_SEEN * noise), _FEWEST, _MOST_OWN))
+        most = int(np.clip(self._seen / (plan.SEEN * noise), _FEWEST, _MOST_OWN))
         for node in columns:
             node.join(most=most, noise=noise, pair_noise=pair_noise)
         counted = self._released(plan.COLUMNS, [(node.axis(node.own),) for node in columns])
@@ -190,7 +188,7 @@ class NoisyTables:
         totals = np.array([node.counts.sum() for node in self.nodes])
         self.rows = max(1.0, float((weights * totals).sum() / weights.sum()))
         most = self._settings.groups
-        paired = int(np.clip(self.rows / (_SEEN * noise), min(_FEWEST_PAIRED, most), most))
+        paired = int(np.clip(self.rows / (plan.SEEN * noise), min(_FEWEST_PAIRED, most), most))
         for node in self.nodes:
             node.take_counts(self.rows, most=paired, pair_noise=pair_noise)
 

@@ -56,6 +56,8 @@ SHARES_WITHIN = {
 }
 """The same where cells are so few that all pairs are counted, each within the target."""
 
+SEEN = 12.0
+"""A group should have that many deviations of its noise."""
 NARROW = 40
 """A column of so many values is counted as it is."""
 MOST_PATTERNS = 16
