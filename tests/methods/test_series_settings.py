@@ -33,7 +33,7 @@ def test_series_have_their_own_settings():
     assert made.settings.generator_type == "conv"
     with pytest.raises(SettingError, match="not a setting of this method"):
         plan(bins=3)
-    with pytest.raises(SettingError, match="does not take kind series"):
+    with pytest.raises(SettingError, match="takes no series"):
         plan("guided")
 
 

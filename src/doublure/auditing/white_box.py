@@ -99,6 +99,7 @@ class WhiteBoxAccess:
 
         from doublure.encode.series import SeriesEncoder
         from doublure.encode.series_codes import SeriesCodes
+        from doublure.encode.series_places import SeriesPlaces
         from doublure.encode.table import TableEncoder
         from doublure.encode.table_values import TableValues
 
@@ -118,7 +119,7 @@ class WhiteBoxAccess:
                 body[:, planes.first : planes.place] = 1.0
             rows[:, : encoder.width - encoder.condition_width] = body.flatten(1)
         first = encoder.width - encoder.condition_width
-        if isinstance(encoder, SeriesCodes):
+        if isinstance(encoder, SeriesCodes | SeriesPlaces):
             sizes = np.repeat(encoder.sizes, encoder.schema.length)
             rows[:, :first] = torch.from_numpy(rng.integers(0, sizes, (n, first)).astype(np.float32))
         if encoder.condition_width:

@@ -55,7 +55,7 @@ CHOICES: ByKind[Callable[[Schema, float], tuple[str, str]]] = ByKind(
     images=_of_images,
     series=lambda *_: (
         "statistics",
-        f"a model of noisy tables of neighbouring steps made the best series {_WHEREVER}",
+        f"noisy tables and products of all steps and channels made the best series {_WHEREVER}",
     ),
 )
 """On tables and series the same method came first wherever it was measured. On images that holds unless they are few

@@ -32,7 +32,7 @@ def explain(made: PlanContents) -> str:
     said = made.guarantee
     lines += [f"  {who}: {what}" for who, what in beside(said.kind, said.model_dump())]
     lines += _noise(made)
-    lines += table.method(made.method).forecast(said, made.settings, made.touches)
+    lines += table.method(made.method).forecast(said, made.settings, made.touches, made.schema)
     time = _duration(made.seconds_estimate)
     lines.append(f"A fit needs about {made.memory_bytes / 1e9:.1f} GB, and {time} of one core of this machine")
     settings = ", ".join(f"{key}={value}" for key, value in made.settings.shown().items() if value is not None)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr, field_validator, model_validator
 
 from doublure.errors import SchemaError, printable
 from doublure.schema.columns import (
@@ -75,6 +75,7 @@ class Windows(Frozen):
             sum or the last of its readings.
         clock_changes: Where clocks go forward, the steps that do not exist repeat the one before them, and where they
             go back, an hour's two readings are averaged; or series in which clocks change are left out.
+        stamp: Whether a reading's moment is where its step begins, or where it ends: what meters call hour-ending.
     """
 
     time: StrictStr | None = None
@@ -85,6 +86,7 @@ class Windows(Frozen):
     gaps: Literal["missing", "refuse", "drop"] = "refuse"
     irregular: Literal["refuse", "mean", "sum", "last"] = "refuse"
     clock_changes: Literal["fill", "drop"] = "fill"
+    stamp: Literal["start", "end"] = "start"
 
     @property
     def seconds(self) -> int | None:
@@ -96,6 +98,8 @@ class Windows(Frozen):
     def _zone_needs_time(self) -> Windows:
         if self.time is None and self.timezone is not None:
             raise ValueError("timezone needs a time; name the column of moments, or leave timezone out")
+        if self.time is None and self.stamp == "end":
+            raise ValueError("stamp needs a time; name the column of moments, or leave stamp out")
         return self
 
 
@@ -105,10 +109,14 @@ class _Attribute(Frozen):
     roles: tuple[Role, ...] = ("condition",)
     from_time: FromTime | None = Field(default=None, description="computed from the moment at which a series begins")
 
+    @field_validator("roles")
+    @classmethod
+    def _always_steers(cls, roles: tuple[Role, ...]) -> tuple[Role, ...]:
+        """Series are asked for by every attribute, whatever else it is."""
+        return roles if "condition" in roles else ("condition", *roles)
+
     @model_validator(mode="after")
-    def _steers(self) -> _Attribute:
-        if "condition" not in self.roles:
-            raise ValueError("an attribute is what series are asked for; add condition to its roles, or take it out")
+    def _follows(self) -> _Attribute:
         if self.from_time is None:
             return self
         if (self.from_time == "weekend") != isinstance(self, BooleanColumn):

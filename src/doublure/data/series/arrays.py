@@ -81,9 +81,15 @@ class ArraySource(SeriesSource):
         return list(self._headers)
 
     def storage(self) -> tuple[dict[str, str], set[int]]:
-        """Return how each array is stored, by its header alone, and the lengths of their series: for a draft."""
+        """Return how each array is stored, by its header alone, and the lengths of their series: for a draft.
+
+        Of a split that is asked for its arrays alone, by their names without it.
+        """
         found, lengths = {}, set()
-        for name, header in self._headers.items():
+        for whole, header in self._headers.items():
+            name = whole if not self._split else whole.removesuffix(f"_{self._split}")
+            if self._split and name == whole:
+                continue
             kind = header.dtype.kind
             if len(header.shape) >= 2 and header.shape[-1] > 1 and kind in "uifO":
                 found[name] = "integer" if kind in "ui" else "real"

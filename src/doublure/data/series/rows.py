@@ -218,9 +218,12 @@ class _Timed(_Form):
         time, seconds = windows.time or "", windows.seconds or 1
         frame, keys = self.read(table, {})
         moments = frame[time].to_numpy().astype("datetime64[s]").astype(np.int64)
+        if windows.stamp == "end":
+            moments = moments - seconds
         places = clock.places_of(moments, schema.length, seconds)
         if windows.irregular == "refuse" == schema.misfit and places.beside.any():
-            remedy = "declare irregular: mean, sum or last, or fix series.step"
+            remedy = "declare irregular: mean, sum or last, or fix series.step; times that follow no step go as rows "
+            remedy += "of a table, kind: relational"
             raise DataError("has moments that stand beside the steps", field=time, remedy=remedy)
         series = _numbered([*keys.values()], places.start)
         count = int(series.max(initial=-1)) + 1

@@ -98,7 +98,9 @@ class Bayesgan(Dpgan[BayesianSettings]):
         """Return the ceiling, beside the worst case."""
         return claim.guarantee(composed, self._own(settings), ceiling=epsilon, delta=delta)
 
-    def forecast(self, planned: Guarantee, settings: MethodSettings, touches: tuple[Access, ...]) -> tuple[str, ...]:
+    def forecast(
+        self, planned: Guarantee, settings: MethodSettings, touches: tuple[Access, ...], schema: Schema
+    ) -> tuple[str, ...]:
         """Say what of ε_μ is known beforehand, and what it would be for distances of some lengths."""
         return claim.known_and_not(self._own(settings), planned, touches)
 

@@ -32,7 +32,7 @@ _LEAST_KEPT = 0.05
 """Of a table that chains begin with, what is as if the two steps had nothing to do with one another."""
 
 
-def untaught(encoder: Encoder, settings: SeriesStatisticsSettings) -> ChainGenerator:
+def initialised(encoder: Encoder, settings: SeriesStatisticsSettings) -> ChainGenerator:
     """Return a generator of the right shape."""
     codes = _of_series(encoder)
     return ChainGenerator(
@@ -45,7 +45,7 @@ def untaught(encoder: Encoder, settings: SeriesStatisticsSettings) -> ChainGener
     )
 
 
-def taught(job: Job, settings: SeriesStatisticsSettings, events: Sequence[DiscreteGaussianEvent]) -> ChainGenerator:
+def fitted(job: Job, settings: SeriesStatisticsSettings, events: Sequence[DiscreteGaussianEvent]) -> ChainGenerator:
     """Release the tables of a job's series and fit a generator to them.
 
     Args:
@@ -53,12 +53,12 @@ def taught(job: Job, settings: SeriesStatisticsSettings, events: Sequence[Discre
         settings: With defaults resolved.
         events: What the plan pays for, a release each.
     """
-    generator = untaught(job.encoder, settings)
+    generator = initialised(job.encoder, settings)
     job.progress.stage("count", len(events))
     codes = _of_series(job.encoder)
     counts = StepCounts(job, codes, settings, events)
     tables = _StepTables(counts)
-    job.progress.stage("teach the generator", (1 + len(counts.groups)) * settings.fit_steps)
+    job.progress.stage("train the generator", (1 + len(counts.groups)) * settings.fit_steps)
     fits = 0
 
     def at(step: int) -> None:
