@@ -12,7 +12,6 @@ import math
 
 from doublure.access import Access
 from doublure.errors import printable
-from doublure.methods.statistics.tables.plan import COLUMNS, COPIES, SEEN
 from doublure.noisy_counts import Grid
 from doublure.private.accounting import DiscreteGaussianEvent, Event, GaussianEvent
 from doublure.schema import Schema
@@ -55,6 +54,10 @@ def _few_groups(training: tuple[Access, ...], units: int, delta: float, facts: f
     A group is made where it holds some dozen deviations of its noise (:mod:`doublure.methods.statistics.tables`), so
     that of N units no more groups can be seen than N over that many.
     """
+    if not any(isinstance(access.event, DiscreteGaussianEvent) for access in training):
+        return ()
+    from doublure.methods.statistics.tables.plan import COLUMNS, COPIES, SEEN  # which takes PyTorch along
+
     found = []
     for access in training:
         if access.purpose == COLUMNS and isinstance(access.event, DiscreteGaussianEvent):
