@@ -1,4 +1,4 @@
-"""Does a critic give away whom it learned from, by epochs and by how many there were (Frigerio et al. 2019, §6.4)?
+"""Does a critic give away whom it learned from, by epochs and by how many there were (Frigerio et al. 2019, §6.3)?
 
     python benchmarks/critic_membership.py run            # resumable: finished cells are skipped
     python benchmarks/critic_membership.py table          # for docs/results.md

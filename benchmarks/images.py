@@ -63,8 +63,8 @@ SCHEMA = Path(__file__).resolve().parents[1] / "examples" / "schemas" / "mnist.s
 DELTA = 1e-5
 TAUGHT, TUNED_ON = 10_000, 5_000
 PEER = "peer:dp-merf"
-DATA = ("mnist", "fashion-mnist", "cifar10", "olivetti")
-UNLIKE_MNIST = ("cifar10", "olivetti")
+DATA = ("mnist", "fashion-mnist", "cifar10", "olivetti", "svhn", "celeba")
+UNLIKE_MNIST = ("cifar10", "olivetti", "svhn", "celeba")
 _TITLES = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST"}
 _LOOKS = {
     "real": ("real images", {"color": "grey"}),

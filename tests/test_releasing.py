@@ -313,7 +313,7 @@ def test_an_interrupted_release_leaves_nothing(small, tmp_path, monkeypatch, pla
         "data": (releasing, "write_sample"),
         "dictionary": (releasing, "dictionary"),
         "ledger": (db.Ledger, "record_release"),
-        "card": (releasing, "_write_card"),
+        "card": (releasing, "write_card"),
         "rename": (Path, "rename"),
     }[place]
     before = {path.name for path in tmp_path.iterdir()}

@@ -37,7 +37,7 @@ FEWEST = 20
 _TAUGHT, _CHOSEN = 0.4, 0.2
 
 Make = Callable[[bool, int], Floats]
-"""Whether the fifth row is there, and the number of the run, to counts ``(8,)`` of artificial rows."""
+"""Whether the fifth row is there, and the number of the run, to counts ``(8,)`` of synthetic rows."""
 
 
 def audit(

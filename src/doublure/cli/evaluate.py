@@ -44,8 +44,10 @@ def evaluate(
     from doublure.report import check_places
     from doublure.run.folder import RunFolder
     from doublure.run.loading import load
+    from doublure.run.published import refuse_inside
     from doublure.support.devices import use_threads
 
+    refuse_inside(run, out)
     syn = load(run)
     if claim:
         syn.require_estimate()

@@ -17,7 +17,7 @@ def register(app: typer.Typer) -> None:
 
 
 def sample(
-    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    run: Annotated[Path, typer.Argument(help="A run folder, or a published generator.")],
     rows: Annotated[int, typer.Option("-n", "--rows", min=1, help="How many rows, at least 1.")],
     out: Annotated[
         Path,
@@ -30,7 +30,7 @@ def sample(
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
-    """Make artificial records; it costs nothing."""
+    """Make synthetic records; it costs nothing."""
     from doublure.releasing.writing import write_sample
     from doublure.run.loading import load
     from doublure.schema.kinds import KINDS

@@ -32,7 +32,7 @@ from doublure.schema.kinds import ByKind
 from doublure.support.progress import Progress, Silent
 
 MOST_SAMPLED = 200_000
-"""The most artificial rows that are drawn unless asked otherwise."""
+"""The most synthetic rows that are drawn unless asked otherwise."""
 
 IN_SHORT = ("gan-leaks", "neighbours")
 """The attacks that an evaluation makes; ``doublure audit`` makes the others."""

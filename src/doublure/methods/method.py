@@ -111,8 +111,12 @@ class Method(Protocol):
         """
         return settings
 
+    def given_noise(self, settings: MethodSettings) -> float | None:
+        """Return σ where the settings give it in place of ε, which then follows from it; None: they do not."""
+        return None
+
     def fixed_noise(self, settings: MethodSettings) -> FixedNoise | None:
-        """Return the noise that the settings fix; None: the plan calibrates it to the ε that was asked for."""
+        """Return the noise that the settings fix beside what is claimed; None: it follows from ε, or ε from it."""
         return None
 
     def planned_claim(

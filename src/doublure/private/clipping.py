@@ -208,7 +208,7 @@ class Constant:
 
 @dataclass(frozen=True, kw_only=True)
 class Geometric:
-    """C_t = max(floor, C · decay^t): the clipping decay of Frigerio et al. 2019, section 3.3.
+    """C_t = max(floor, C · decay^t): the clipping decay of Frigerio et al. 2019, section 4.1.
 
     Args:
         max_grad_norm: C, the bound at the start.

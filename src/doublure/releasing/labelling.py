@@ -13,7 +13,7 @@ guarantee covers it. The labels that a method gave the images are not handed out
 out: of a picture that was added or changed nothing may be claimed.
 
 Nor does it cost anything to have a classifier label them that was trained on labelled public images (Chen et al. 2021,
-section III-C, whose own labelling set is private, and then has no guarantee). What is claimed then rests on those
+section IV-A, whose own labelling set is private, and then has no guarantee). What is claimed then rests on those
 images' being public, which whoever gives them vouches for, as for a public generator; it says so.
 """
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 import numpy as np
 
 from doublure.data.records import joined, taken
-from doublure.errors import SettingError, printable
+from doublure.errors import RunFolderError, SettingError, printable
 from doublure.guarantee import Guarantee
 from doublure.methods import registry as methods
 from doublure.methods.method import Estimation
@@ -74,8 +74,10 @@ class Synthesizer:
         guarantee: What may be claimed.
         generator: The weights.
         run: Public facts of the run: when, which ledger entry, which seed.
-        executed: What ran, access by access, beside what was priced; None of a run that an earlier version made.
+        executed: What ran, access by access, beside what was priced; None of a run that an earlier version made, and of
+            a published generator, whose card says how that compared.
         read_tables: Returns the noisy tables that were bought.
+        published: Whether it was read from a published generator and not from a run.
     """
 
     schema: ResolvedSchema
@@ -85,6 +87,7 @@ class Synthesizer:
     run: dict[str, Any] = field(default_factory=dict, repr=False)
     executed: list[dict[str, Any]] | None = field(default=None, repr=False)
     read_tables: Callable[[], tuple[NoisyTable, ...]] = field(default=tuple, repr=False)
+    published: bool = False
 
     def __repr__(self) -> str:
         """Return who this is in one line; schema, plan and weights would fill pages."""
@@ -161,8 +164,16 @@ class Synthesizer:
         return self.read_tables()
 
     def save(self, path: str | Path) -> None:
-        """Write a run folder that :func:`doublure.load` reads."""
+        """Write a run folder that :func:`doublure.load` reads.
+
+        Raises:
+            RunFolderError: It is a published generator, which holds no more of its run than its card says.
+        """
         from doublure.run.folder import RunFolder
+
+        if self.published:
+            remedy = "copy its folder"
+            raise RunFolderError("is a published generator, and no run", field="save", remedy=remedy)
 
         RunFolder.export(
             Path(path),

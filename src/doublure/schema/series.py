@@ -26,10 +26,10 @@ from doublure.schema.schema import ResolvedSchema, Schema, Unit
 from doublure.support import yaml12 as yaml_text
 
 SERIES, STEP, CLOCK = "series", "step", "clock"
-"""The columns that tell artificial series, and the steps of each, apart; and the time of day, where that is one."""
+"""The columns that tell synthetic series, and the steps of each, apart; and the time of day, where that is one."""
 
 VALUES, CHANNELS = "values", "channels"
-"""The arrays that hold artificial series, and the names of their channels."""
+"""The arrays that hold synthetic series, and the names of their channels."""
 
 ABOUT = ("doublure", "watermark", "guarantee")
 """The texts that stand beside them."""

@@ -123,6 +123,10 @@ class MethodSettings(BaseModel):
         """How records are encoded, where a kind of data leaves a choice."""
         return EncodingChoice()
 
+    def published(self) -> Self:
+        """Return the settings without what only this machine knows, such as where a folder lies."""
+        return self
+
     def shown(self) -> dict[str, Any]:
         """Return the settings as a plan is explained with."""
         return self.model_dump()

@@ -4,7 +4,7 @@ What each classifier is, and for how long it learns, is fixed here, before any r
 images that it is tested on, and no epoch is chosen by looking.
 
 ============ ==========================================================================================================
-``cnn``      the papers' (Triastcyn & Faltings 2018, §5; 2019, §5.1): two convolutions with batch normalisation,
+``cnn``      the papers' (Triastcyn & Faltings 2018 and 2019, §5.2): two convolutions with batch normalisation,
              ReLU and max pooling, two linear layers with ReLU, softmax. 32 and 64 channels of 3x3, 128 and 64 units
 ``resnet``   a small residual network (He et al. 2016): a convolution of 32 channels of 3x3, then blocks of two with 32,
              64 and 128, halving the size from one to the next, each with batch normalisation and a way around it; the

@@ -307,7 +307,7 @@ def _sheet(images: Images, schema: ImageSchema, title: str) -> bytes:
 
 
 def _neighbours(synthetic: Images, real: Images, schema: ImageSchema) -> bytes:
-    """Draw synthetic images and below each the real one nearest to it by pixels (Triastcyn & Faltings 2018, §5)."""
+    """Draw synthetic images and below each the real one nearest to it by pixels (Triastcyn & Faltings 2018, §5.3)."""
     classes = 1 if schema.label is None else max(1, len(schema.label.domain))
     shown = examples(synthetic, schema, max(1, _BESIDE // classes)).take(slice(_BESIDE))
     extract = pixels().extract

@@ -28,7 +28,7 @@ from doublure.results import Verdict, versions
 from doublure.schema.series import SeriesSchema
 
 MOST_SERIES = 20_000
-"""The most artificial series that are drawn unless asked otherwise."""
+"""The most synthetic series that are drawn unless asked otherwise."""
 
 
 class SeriesEvaluation(Evaluation):

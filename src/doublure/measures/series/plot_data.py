@@ -21,7 +21,7 @@ MOST_VALUES = 12
 """Profiles are drawn value by value for attributes of at most so many values."""
 
 PAIRS = 12
-"""How many artificial series are shown beside their nearest real one."""
+"""How many synthetic series are shown beside their nearest real one."""
 
 CurveKind: TypeAlias = Literal["autocorrelation", "spectrum", "apart"]
 HistogramKind: TypeAlias = Literal["level", "peak", "peak_step"]

@@ -62,6 +62,10 @@ class Dpgan(Adversarial[P]):
         """Return C, the bound on a unit's gradient."""
         return self._own(settings).max_grad_norm
 
+    def given_noise(self, settings: MethodSettings) -> float | None:
+        """Return σ of the critic's steps, if it was given."""
+        return self._own(settings).noise_multiplier
+
     def train(self, job: Job) -> nn.Module:
         """Train the critic by :class:`CriticSteps`, the generator by the critic."""
         from doublure.training.critic_steps import private_critic_trainer
