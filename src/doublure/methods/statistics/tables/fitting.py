@@ -46,7 +46,7 @@ def fitted_mixture(job: Job, settings: TableStatisticsSettings) -> Fit:
     """Release the tables of a job's records and fit a mixture to them."""
     tables = NoisyTables(job, settings)
     tables.count()
-    job.hand_out(published(tables.encoder, tables.nodes[0].patterns if tables.nodes else None, tables.counted))
+    job.hand_out(published(tables.encoder, tables.nodes[0].patterns if tables.nodes else None, tables.published))
     moments = [moments_of(tables, own) for own in range(len(tables.class_rows))]
     source = torch.Generator().manual_seed(job.seed)
     fits = [(own, components) for own in range(len(moments)) for components in settings.fits]

@@ -81,7 +81,7 @@ class NoisyTables:
         pairs: Node numbers of each pair that was counted -> its table.
         edges: The spanning tree from node 0: parent and child, in the order in which they are drawn.
         fine: Of each edge its table in fine groups.
-        counted: All tables of columns and pairs, as they were released.
+        published: All tables of columns and pairs, as they were released.
     """
 
     def __init__(self, job: Job, settings: TableStatisticsSettings) -> None:
@@ -114,7 +114,7 @@ class NoisyTables:
         self.pairs: dict[tuple[int, int], Noisy] = {}
         self.edges: list[tuple[int, int]] = []
         self.fine: list[Noisy] = []
-        self.counted: list[Counted] = []
+        self.published: list[Counted] = []
         job.progress.stage("count", len(counted))
 
     def count(self) -> None:
@@ -306,7 +306,7 @@ class NoisyTables:
             own = [next(counted) for _ in range(often)]
             found.append(Noisy(counts=np.mean(own, axis=0), variance=event.scale**2 / often))
             if purpose in _PUBLISHED:
-                self.counted.append(Counted(axes=axes, noisy=found[-1], times=often))
+                self.published.append(Counted(axes=axes, noisy=found[-1], times=often))
         return found
 
     def _opened(self, purpose: str, numbers: list[Leaves], opened: list[Opened]) -> list[Noisy]:
