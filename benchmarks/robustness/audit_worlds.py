@@ -139,7 +139,7 @@ def _rows(no: int, yes: int) -> Callable[[bool], pd.DataFrame]:
 
 
 def _images(canary: bool) -> dict[str, Any]:
-    made = NEIGHBOURING_SETS["images"].world(canary)
+    made = NEIGHBOURING_SETS["images"].side(canary)
     return {"images": made.images, "labels": np.asarray(made.labels)}
 
 
@@ -159,7 +159,8 @@ def weights(network: Any) -> Numbers:
 def counts(plan: db.Plan, kept: State, stage: str = "") -> float:
     """Return the log-likelihood ratio of noisy tables, up to a constant: the canary is in the last cell of each.
 
-    Under discrete Gaussian noise of scale s one count more in a cell is worth its noisy count over s².
+    Under discrete Gaussian noise of scale s one count more in a cell is worth its noisy count over s². What scores of
+    pairs tell beside is left out.
     """
     total = 0.0
     counting = [access for access in plan.training if isinstance(access.event, DiscreteGaussianEvent)]
@@ -218,7 +219,7 @@ class _Pictures:
         """The canary and one of the others ``(2, C, H, W)``."""
         from doublure.encode.image import ImageEncoder
 
-        made = NEIGHBOURING_SETS["images"].world(True)
+        made = NEIGHBOURING_SETS["images"].side(True)
         encoder = ImageEncoder(NEIGHBOURING_SETS["images"].schema.resolve({}))
         return encoder.split(encoder.expand(encoder.compact(made.take(np.array([4, 0])))))[0]
 
