@@ -99,7 +99,7 @@ def test_scores_are_those_of_the_critic_that_was_taught(case, tmp_path, monkeypa
         wanted = adversaries.critic.eval()(*rows)
     found = WhiteBoxAccess(syn, folder.load()).critic(content)
     assert found == pytest.approx(wanted.double().numpy(), rel=1e-5, abs=1e-6)
-    assert len(set(found.round(6))) > 10
+    assert len(set(found.round(6))) > (3 if tables else 10)  # of groups there are few, by the noise
 
 
 def test_the_critic_of_latents_is_asked_through_the_public_generator(letters, tmp_path, monkeypatch):
