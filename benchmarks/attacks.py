@@ -46,7 +46,7 @@ from real_images import FACE, faces, images_of
 from results import Case, finished, measure
 
 DP_METHODS = ("statistics", "guided", "dpgan")
-COUNTED: dict[str, Any] = {"components": 4, "fit_steps": 20, "bins": 2}
+COUNTED: dict[str, Any] = {"components": 4, "fit_steps": 20}
 GAN: dict[str, Any] = {"steps": 4, "lot_size": 4, "noise_width": 4, "checkpoints": 1}
 STAGE: dict[str, Any] = {"critic_share": 0.3, "critic_steps": 4, "critic_lot": 4}
 PICTURES: dict[str, Any] = {"features": 64, "batch": 20, "channels": [6, 4], "hidden": 8, "fit_steps": 150,

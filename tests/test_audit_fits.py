@@ -10,6 +10,7 @@ import pytest
 import torch
 from programs import program
 
+from doublure.methods.statistics.tables.plan import COLUMNS, PAIRS, SCORES
 from doublure.private import whole_noise
 from doublure.private.noise import OsKeyedNoise
 
@@ -82,13 +83,14 @@ def test_a_rule_finds_the_number_that_tells_and_leaves_out_what_never_moves(audi
 
 def test_counts_make_the_likelihood_ratio(audits, plan):
     kept = {
-        "single_0": torch.tensor([5, 2]),
-        "single_1": torch.tensor([0, 3]),
-        "pair_0": torch.tensor([[1, 2], [3, 4]]),
+        f"{COLUMNS}_0": torch.tensor([5, 2]),
+        f"{COLUMNS}_1": torch.tensor([0, 3]),
+        f"{PAIRS}_0": torch.tensor([[1, 2], [3, 4]]),
+        SCORES: torch.tensor([7, 7, 7]),
     }
-    scales = [access.event.scale for access in plan.training]
+    scales = {access.purpose: access.event.scale for access in plan.training}
     found = program("audit_worlds").counts(plan, kept)
-    assert found == pytest.approx(5 / scales[0] ** 2 + 4 / scales[1] ** 2)
+    assert found == pytest.approx(5 / scales[COLUMNS] ** 2 + 4 / scales[PAIRS] ** 2)
 
 
 def test_every_case_is_here(cases):
@@ -106,7 +108,8 @@ def test_both_readers_read_every_method(audits, cases, name):
 def test_without_noise_the_canary_is_one_count_in_each_table(audits, cases, plan, monkeypatch):
     monkeypatch.setattr(whole_noise, "gaussian", lambda exact, *, scale: whole_noise.Drawn(np.asarray(exact), scale))
     there, gone = (audits.one(cases["statistics"], plan, canary=canary)["kept"][0] for canary in (True, False))
-    assert there - gone == pytest.approx(sum(3 / access.event.scale**2 for access in plan.training))
+    counted = [access.event for access in plan.training if access.purpose != SCORES]
+    assert there - gone == pytest.approx(sum(event.tables / event.scale**2 for event in counted))
 
 
 def test_fits_go_on_where_they_were(audits, cases, plan, tmp_path):

@@ -152,7 +152,7 @@ def test_it_warns_of_what_is_weak(small):
     assert any("more than half of epsilon" in warning for warning in dear.warnings)
 
 
-LOUD = [("dpgan", "train the critic"), ("statistics", "count each pair of columns")]
+LOUD = [("dpgan", "train the critic"), ("statistics", "count each column in groups")]
 
 
 @pytest.mark.parametrize(("method", "purpose"), LOUD)
@@ -168,6 +168,39 @@ def test_it_warns_of_noise_that_hides_everything_and_says_what_would_do(method, 
     (enough,) = {float(re.search(r"about epsilon ([0-9.e-]+)", warning)[1]) for warning in found}
     assert drowned(1.3 * enough)[0] == []
     assert drowned(0.3 * enough)[0] != []
+
+
+def test_it_warns_of_columns_in_a_handful_of_groups_and_says_what_would_do():
+    def warned(epsilon, units=3_000):
+        plan = db.plan(listing(3, units=units), method="statistics", epsilon=epsilon, delta=1e-6, accountant="rdp")
+        return [warning for warning in plan.warnings if "groups of a column above its noise" in warning]
+
+    (found,) = warned(0.2)
+    enough = float(re.search(r"about epsilon ([0-9.e-]+)", found)[1])
+    assert warned(1.3 * enough) == []
+    assert warned(0.6 * enough) != []
+    assert warned(0.2, units=300_000) == []
+
+
+def test_it_warns_of_bounds_between_which_tables_see_little():
+    def warned(column, method="statistics"):
+        schema = db.Schema.parse(
+            f"doublure: 1\nkind: table\nunits: 30000\ncolumns:\n  a: {{{column}, missing: false}}\n"
+            "  b: {type: boolean, missing: false}\n"
+        )
+        made = db.plan(schema, method=method, epsilon=4.0, delta=1e-6, accountant="rdp")
+        return [warning for warning in made.warnings if warning.startswith("columns.a")]
+
+    (found,) = warned("type: date, bounds: [1000-01-01, 9999-12-31]")
+    assert "803 of each other" in found.replace("days within about 803", "803")
+    assert "narrow" in found
+    assert warned("type: date, bounds: [1900-01-01, 2099-12-31]") == []
+    (found,) = warned("type: integer, bounds: [0, 100000000], scale: linear")
+    assert "leave scale out" in found
+    assert warned("type: integer, bounds: [0, 100000000]") == []  # cells of one ratio: width hardly matters
+    (found,) = warned("type: real, bounds: [0.0, 1.0e+9]")
+    assert "declare precision or step" in found
+    assert warned("type: real, bounds: [0.0, 1.0e+9], precision: 2") == []
 
 
 def test_it_warns_of_bounds_that_will_be_noise_and_says_what_would_do():
@@ -213,7 +246,7 @@ def test_what_does_not_apply_is_left_out(small, bought):
     tables = db.plan(small.declared, method="statistics", epsilon=1.0, delta=1e-4, accountant="rdp").explain()
     assert "None" not in tables
     assert re.search(
-        r"Noise to count each column's values: standard deviation [\d.]+ in each cell of \d+ tables of counts", tables
+        r"Noise to count each column in groups: standard deviation [\d.]+ in each cell of \d+ tables of counts", tables
     )
 
 

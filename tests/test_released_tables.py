@@ -14,6 +14,8 @@ import doublure as db
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
 from doublure.errors import GateFailed, RunFolderError, SettingError
+from doublure.methods.statistics.tables import plan
+from doublure.methods.statistics.tables.published import TOGETHER
 from doublure.private.mechanism import Mechanism
 from doublure.releasing.tables import write_noisy_tables
 from doublure.releasing.verifying import verify
@@ -30,7 +32,10 @@ columns:
   job: {type: category, values: [cook, nurse, clown], other: any, missing: ["?"]}
   income: {type: category, values: [low, high], missing: false, roles: [target]}
 """
-FILES = {"one-way": 1, "three-way": 3}
+FILES = {"one-way": 1, "two-way": 2, "three-way": 3}
+PUBLISHED = {plan.COLUMNS, plan.PAIRS, plan.TREE}
+LEAST = 3 + 1 + 3
+"""A table a column, a pair, and what the tree has; which pairs are counted follows from the data."""
 
 
 def frame(rows=2000):
@@ -54,17 +59,17 @@ def world(tmp_path_factory):
 
     def watched(mechanism, query, access, records):
         found = release(mechanism, query, access, records)
-        given.append((np.array(found), access.event.scale))
+        given.append((access.purpose, np.array(found), access.event.scale))
         return found
 
     schema = db.Schema.parse(SCHEMA)
-    plan = db.plan(
+    planned = db.plan(
         schema, method="statistics", epsilon=2.0, delta=1e-6, accountant="rdp", components=8, starts=1, fit_steps=20
     )
     ledger = db.Ledger.create(folder / "people.ledger", dataset="people", epsilon=5, delta=1e-3)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Mechanism, "release", watched)
-        db.fit(frame(), plan, ledger=ledger, out=folder / "run", seed=1)
+        db.fit(frame(), planned, ledger=ledger, out=folder / "run", seed=1)
     db.release(db.load(folder / "run"), folder / "bundle", n=100, seed=1, tables=True)
     return folder, given
 
@@ -74,28 +79,39 @@ def tables_of(folder):
 
 
 def test_every_number_is_what_the_mechanism_gave_out(world):
+    """Of a table that was counted several times it is the mean, rounded; what only looked for rows is not published."""
     folder, given = world
-    found = tables_of(folder)
-    assert len(given) == len(found) == 2
-    for (numbers, scale), table in zip(given, found.values(), strict=True):
-        assert table["count"].to_numpy().tolist() == numbers.ravel().tolist()
-        assert set(table["standard_error"]) == {scale}
+    tables = db.load(folder / "run").tables
+    left = iter(tables)
+    for purpose, numbers, scale in given:
+        place = 0
+        while purpose in PUBLISHED and place < len(numbers):
+            table = next(left)
+            times = 1 if table.standard_error == scale else round(scale**2 / (table.standard_error**2 - 1 / 12))
+            copies = numbers[place : place + times * table.counts.size].reshape(times, *table.counts.shape)
+            assert table.counts.tolist() == np.rint(copies.mean(0)).astype(int).tolist()
+            place += times * table.counts.size
+    assert next(left, None) is None
+    assert {purpose for purpose, *_ in given} > PUBLISHED
+    for size, table in zip(FILES.values(), tables_of(folder).values(), strict=True):
+        own = [each for each in tables if each.counts.ndim == size]
+        assert table["count"].tolist() == np.concatenate([each.counts.ravel() for each in own]).tolist()
+        assert set(table["standard_error"]) == {each.standard_error for each in own}
         assert set(table.columns) - {f"{what}_{axis}" for what in ("column", "cell") for axis in (1, 2, 3)} == {
             *("table", "count", "standard_error"),
         }
-    assert min(table["count"].min() for table in found.values()) < 0  # noise as it was drawn
+    assert min(table.counts.min() for table in tables) < 0  # noise as it was drawn
 
 
 def test_every_name_is_public(world):
     folder, _ = world
-    known = {"cook", "nurse", "clown", "any", "(missing)", "low", "high"}
+    known = {"cook", "nurse", "clown", "any", "(missing)", "low", "high", "(none)", "gain", "job", "gain + job"}
     for size, table in zip(FILES.values(), tables_of(folder).values(), strict=True):
         for axis in range(1, size + 1):
-            assert set(table[f"column_{axis}"]) <= {"age", "gain", "job", "income"}
+            assert set(table[f"column_{axis}"]) <= {"age", "gain", "job", "income", TOGETHER}
             for cell in table[f"cell_{axis}"].unique():
                 for part in cell.split(" | "):
-                    ends = part.removesuffix(" but 0").split("..")
-                    assert part in known or all(0 <= float(end) <= 9999 for end in ends), part
+                    assert part in known or all(0 <= float(end) <= 9999 for end in part.split("..")), part
 
 
 def test_a_table_reads_as_a_cross_tabulation(world):
@@ -106,13 +122,15 @@ def test_a_table_reads_as_a_cross_tabulation(world):
     real = frame()["job"].replace("?", "(missing)").value_counts()
     for job, count in real.items():
         assert abs(jobs.loc[job, "count"] - count) < 6 * jobs.loc[job, "standard_error"]
+    ages = table[table["column_1"] == "age"]
+    for name, count, error in ages[["cell_1", "count", "standard_error"]].itertuples(index=False):
+        low, high = (float(end) for end in (name.split("..") * 2)[:2])
+        assert abs(count - frame()["age"].between(low, high).sum()) < 6 * error
     pairs = tables_of(folder)["three-way"]
-    assert {tuple(own) for own in pairs[["column_1", "column_2", "column_3"]].drop_duplicates().to_numpy()} == {
-        ("age", "gain", "income"), ("age", "job", "income"), ("gain", "job", "income"),
-    }  # fmt: skip
-    own = pairs[(pairs["column_2"] == "job") & (pairs["column_1"] == "gain")]
-    error = 6 * own["standard_error"].iloc[0] * np.sqrt(len(own) / 2)
-    assert abs(own.loc[own["cell_3"] == "high", "count"].sum() - (frame()["income"] == "high").sum()) < error
+    assert set(pairs["column_3"]) == {"income"}  # within the target
+    for _, own in pairs.groupby("table"):
+        error = 6 * own["standard_error"].iloc[0] * np.sqrt(len(own) / 2)
+        assert abs(own.loc[own["cell_3"] == "high", "count"].sum() - (frame()["income"] == "high").sum()) < error
 
 
 def test_card_dictionary_and_ledger_know_them(world):
@@ -125,7 +143,7 @@ def test_card_dictionary_and_ledger_know_them(world):
     words = json.loads((folder / "bundle" / "dictionary.json").read_text())["tables"]
     assert {entry["path"]: entry["cells"] for entry in words["files"]} == cells
     assert "tables/one-way.parquet" in (folder / "bundle" / "card.html").read_text()
-    assert verify(folder / "bundle", ledger=folder / "people.ledger")["files"] == 6
+    assert verify(folder / "bundle", ledger=folder / "people.ledger")["files"] == 7
     kept = pq.read_schema(folder / "bundle" / "tables" / "one-way.parquet").metadata
     assert kept[b"guarantee"].decode() == card["guarantee"]["sentence"]
 
@@ -136,7 +154,7 @@ def test_they_cost_nothing(world):
     assert db.Ledger.open(folder / "people.ledger").remaining.epsilon == pytest.approx(3.0)
     card = json.loads((folder / "bundle" / "card.json").read_text())
     assert card["guarantee"] == db.load(folder / "run").guarantee.to_json()
-    assert len(card["touches"]) == 2
+    assert len(card["touches"]) == len(world[1]) == 8
 
 
 @pytest.mark.parametrize("how", ["flip", "remove", "add", "link", "folder elsewhere"])
@@ -184,11 +202,11 @@ def test_a_saved_copy_has_them_too(world, tmp_path):
     syn = db.load(world[0] / "run")
     syn.save(tmp_path / "copy")
     assert same(syn.tables, db.load(tmp_path / "copy").tables)
-    assert len(syn.tables) == 4 + 3
+    assert len(syn.tables) >= LEAST
 
 
 def test_a_run_in_memory_has_them_too(tmp_path):
-    plan = db.plan(
+    planned = db.plan(
         db.Schema.parse(SCHEMA),
         method="statistics",
         epsilon=2.0,
@@ -198,8 +216,8 @@ def test_a_run_in_memory_has_them_too(tmp_path):
         fit_steps=2,
     )
     ledger = db.Ledger.create(tmp_path / "people.ledger", dataset="people", epsilon=5, delta=1e-3)
-    syn = db.fit(frame(), plan, ledger=ledger)
-    assert len(syn.tables) == 7
+    syn = db.fit(frame(), planned, ledger=ledger)
+    assert len(syn.tables) >= LEAST
     db.release(syn, tmp_path / "bundle", n=5, tables=True)
 
 

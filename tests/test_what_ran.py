@@ -21,7 +21,7 @@ from doublure.private.mechanism import Mechanism
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.queries.counts import Counts
 
-COUNTED: dict[str, Any] = {"fit_steps": 3, "components": 4, "bins": 4, "groups": 2}
+COUNTED: dict[str, Any] = {"fit_steps": 3, "components": 4, "groups": 2}
 CRITIC: dict[str, Any] = {"critic_share": 0.3, "critic_steps": 6, "critic_lot": 30, "critic_width": 8}
 RUNS = {
     "statistics": ("declared", "statistics", COUNTED),
@@ -76,7 +76,7 @@ def test_a_finished_run_says_what_ran_for_each_access(plans, fitted, tmp_path, n
     syn = fitted(plan, seed=1)
     found = read(tmp_path / "run")
     assert syn.executed == db.load(tmp_path / "run").executed == found
-    assert len(plan.touches) == {"statistics": 2, "dpgan": 1, "guided": 3, "facts and dpgan": 4}[name]
+    assert len(plan.touches) == {"statistics": 9, "dpgan": 1, "guided": 10, "facts and dpgan": 4}[name]
     for entry, access in zip(found, plan.touches, strict=True):
         assert set(entry) == {"purpose", "event", "expected", "drawn", "lost", "sensitivity"}
         assert entry["purpose"] == access.purpose
@@ -95,8 +95,8 @@ def test_how_far_one_unit_moves_an_answer_is_written_down(plans, fitted, tmp_pat
     """The clip of a critic's step; a count in each table."""
     plan = plans["guided"]
     fitted(plan)
-    singles, pairs, critic = (entry["sensitivity"] for entry in read(tmp_path / "run"))
-    assert (singles, pairs) == tuple(pytest.approx(math.sqrt(access.event.tables)) for access in plan.touches[:2])
+    *counted, critic = (entry["sensitivity"] for entry in read(tmp_path / "run"))
+    assert counted == [pytest.approx(math.sqrt(access.event.tables)) for access in plan.touches[:-1]]
     assert critic == plan.settings.critic_clip
 
 
@@ -203,11 +203,11 @@ def test_tables_that_were_stopped_before_their_noise_are_drawn_once_and_not_lost
             patch.setattr(Counts, "answer", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
             with pytest.raises(Interrupted):
                 fitted(plan, resume=resume)
-        assert [entry["event"] for entry in read(tmp_path / "run")] == [None, None]
+        assert [entry["event"] for entry in read(tmp_path / "run")] == [None] * 9
     fitted(plan, resume=True)
     found = read(tmp_path / "run")
-    assert authorised(book) == plan.steps == 2
-    assert [(entry["drawn"], entry["lost"]) for entry in found] == [(1, 0), (1, 0)]
+    assert authorised(book) == plan.steps == 9
+    assert [(entry["drawn"], entry["lost"]) for entry in found] == [(1, 0)] * 9
     assert card_of(tmp_path / "run", tmp_path / "bundle")["executed"] is True
 
 
@@ -221,9 +221,9 @@ def test_a_run_of_several_stages_lists_what_each_lost(plans, book, fitted, tmp_p
     before = read(tmp_path / "run")
     fitted(plan, resume=True)
     found = read(tmp_path / "run")
-    assert found[:2] == before[:2]
-    assert authorised(book) == plan.steps == 8
-    assert [(entry["drawn"], entry["lost"]) for entry in found] == [(1, 0), (1, 0), (5, 1)]
+    assert found[:9] == before[:9]
+    assert authorised(book) == plan.steps == 15
+    assert [(entry["drawn"], entry["lost"]) for entry in found] == [*[(1, 0)] * 9, (5, 1)]
     assert [entry["event"] for entry in found] == [written(access.event) for access in plan.touches]
     assert card_of(tmp_path / "run", tmp_path / "bundle")["executed"] is True
 

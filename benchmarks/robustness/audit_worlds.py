@@ -28,7 +28,7 @@ from doublure.encode.choice import encoder_for
 from doublure.methods.latentgan.moments import moment_vectors
 from doublure.methods.latentgan.training import inversion_of, public_networks
 from doublure.methods.statistics.images.mean_embedding import COUNTED, embedding
-from doublure.networks.mixture import MixtureGenerator
+from doublure.networks.tree import TreeGenerator
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
 from doublure.schema import Schema
 
@@ -38,7 +38,8 @@ from attacks import public_rows
 State: TypeAlias = Mapping[str, Tensor]
 Numbers: TypeAlias = list[float]
 COMMON, LIKE_THE_CANARY = 600, 30
-COUNTS: dict[str, Any] = {"components": 4, "fit_steps": 30, "bins": 2}
+_DRAWN = 20_000
+COUNTS: dict[str, Any] = {"components": 4, "fit_steps": 30}
 STAGE: dict[str, Any] = {"critic_share": 0.4, "critic_steps": 2}
 GAN: dict[str, Any] = {
     "steps": 2, "lot_size": 4, "width": 4, "depth": 0, "critic_depth": 0, "generator_batch": 16, "checkpoints": 1,
@@ -158,21 +159,22 @@ def weights(network: Any) -> Numbers:
 def counts(plan: db.Plan, kept: State, stage: str = "") -> float:
     """Return the log-likelihood ratio of noisy tables, up to a constant: the canary is in the last cell of each.
 
-    Under discrete Gaussian noise of scale s one count more in a cell is worth its noisy count over s².
+    Under discrete Gaussian noise of scale s one count more in a cell is worth its noisy count over s². What scores of
+    pairs tell beside is left out.
     """
     total = 0.0
     counting = [access for access in plan.training if isinstance(access.event, DiscreteGaussianEvent)]
-    for name, access in zip(("single", "pair"), counting, strict=True):
-        cells = [table.flatten()[-1] for key, table in kept.items() if key.startswith(f"{stage}{name}_")]
+    for access in counting:
+        cells = [table.flatten()[-1] for key, table in kept.items() if key.startswith(f"{stage}{access.purpose}_")]
         total += sum(map(float, cells)) / access.event.scale**2  # type: ignore[union-attr]
     return total
 
 
-def shares(generator: MixtureGenerator) -> Numbers:
-    """Return how likely a mixture makes each column, each pair and all three say yes."""
-    yes = generator.probabilities()[:, 1::2]
+def shares(generator: TreeGenerator) -> Numbers:
+    """Return how often each column, each pair and all three say yes in drawn rows."""
+    yes = generator(torch.randn(_DRAWN, 1, generator=torch.Generator().manual_seed(0)))
     together = torch.stack([yes[:, 0] * yes[:, 1], yes[:, 0] * yes[:, 2], yes[:, 1] * yes[:, 2], yes.prod(1)], dim=1)
-    return numbers(torch.softmax(generator.log_weights, 0) @ torch.cat([yes, together], dim=1))
+    return numbers(torch.cat([yes, together], dim=1).mean(0))
 
 
 def _critic(kept: State) -> Numbers:

@@ -61,7 +61,7 @@ METHODS = (
     "methods/method.py", "methods/noisecritic/label_votes.py", "methods/noisecritic/method.py",
     "methods/statistics/images/mean_embedding.py", "methods/statistics/images/method.py",
     "methods/statistics/series/method.py", "methods/statistics/series/step_counts.py",
-    "methods/statistics/tables/marginals.py", "methods/statistics/tables/method.py", "training/checkpoints.py",
+    "methods/statistics/tables/noisy_tables.py", "methods/statistics/tables/method.py", "training/checkpoints.py",
     "training/critic_steps.py", "training/gan_loop.py", "training/job.py", "training/noisy_sums.py",
     "training/private_classifier.py",
 )  # fmt: skip

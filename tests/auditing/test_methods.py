@@ -18,7 +18,7 @@ from doublure.errors import SettingError
 from doublure.private import whole_noise
 from doublure.private.noise import Drawn
 
-QUICK = {"components": 4, "fit_steps": 20, "bins": 2}
+QUICK = {"components": 4, "fit_steps": 20}
 GAN = {
     "steps": 2,
     "lot_size": 4,

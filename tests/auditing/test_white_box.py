@@ -13,6 +13,7 @@ import doublure as db
 from doublure.auditing.white_box import WhiteBoxAccess
 from doublure.encode.choice import encoder_for
 from doublure.methods.latentgan.training import inversion_of, public_networks
+from doublure.methods.statistics.tables import group_rows
 from doublure.run.folder import RunFolder
 from doublure.run.loading import synthesizer_of
 from doublure.run.synthesizer import Synthesizer
@@ -40,7 +41,7 @@ STAGE = {"critic_share": 0.3, "critic_steps": 3, "critic_lot": 20, "fit_steps": 
 CASES = {
     "dpgan": (ROWS, TABLE),
     "noisecritic": (ROWS, TABLE | {"features": 4}),
-    "guided": (ROWS, STAGE | {"components": 4, "bins": 2, "critic_width": 8}),
+    "guided": (ROWS, STAGE | {"components": 4, "critic_width": 8}),
     "guided on images": (
         PICTURES,
         STAGE | {"features": 64, "batch": 20, "channels": [6, 4], "hidden": 8, "critic_channels": [4],
@@ -78,6 +79,8 @@ def test_scores_are_those_of_the_critic_that_was_taught(case, tmp_path, monkeypa
     )
     text, settings = CASES[case]
     method = case.split()[0]
+    of_groups, tables = group_rows.of_groups, []
+    monkeypatch.setattr(group_rows, "of_groups", lambda job, own: (tables.append(own), of_groups(job, own))[1])
     budget = {} if method == "noisecritic" else {"epsilon": 4.0, "delta": 1e-4, "accountant": "rdp"}
     plan = db.plan(db.Schema.parse(text), method=method, **budget, **settings)
     book = db.Ledger.create(tmp_path / "l", dataset="x", epsilon=9.0, delta=1e-3)
@@ -89,11 +92,14 @@ def test_scores_are_those_of_the_critic_that_was_taught(case, tmp_path, monkeypa
     (adversaries,) = taught
     if method == "noisecritic":
         adversaries.critic.layer.forward = adversaries.critic.layer.clipped  # the score that no noise is added to
+    rows = encoder.split(encoder.expand(encoder.compact(content)))
+    if tables:  # guided's critic of a table takes the groups that pairs were counted in
+        rows = group_rows.group_rows(syn.schema, tables[0])[1](rows[0]), None
     with torch.no_grad():
-        wanted = adversaries.critic.eval()(*encoder.split(encoder.expand(encoder.compact(content))))
+        wanted = adversaries.critic.eval()(*rows)
     found = WhiteBoxAccess(syn, folder.load()).critic(content)
     assert found == pytest.approx(wanted.double().numpy(), rel=1e-5, abs=1e-6)
-    assert len(set(found.round(6))) > 10
+    assert len(set(found.round(6))) > (3 if tables else 10)  # of groups there are few, by the noise
 
 
 def test_the_critic_of_latents_is_asked_through_the_public_generator(letters, tmp_path, monkeypatch):
@@ -134,3 +140,26 @@ def test_series_are_crafted_whatever_the_encoder(method):
     assert np.nanmin(litres) < 1 < 9 < np.nanmax(litres)
     assert set(crafted.attributes["place"]) == {"hill", "coast"}
     assert len({row.tobytes() for row in crafted.values}) > 180
+
+
+def test_what_is_crafted_is_all_over_the_schema():
+    plan = db.plan(db.Schema.parse(ROWS), method="statistics", epsilon=4.0, delta=1e-4, accountant="rdp")
+    synthesizer = Synthesizer(
+        schema=plan.schema.resolve({}), plan=plan, guarantee=plan.guarantee, generator=torch.nn.Identity()
+    )
+    crafted = WhiteBoxAccess(synthesizer, None).crafted(300, np.random.default_rng(0))
+    assert crafted["a"].min() < 0.1 < 0.9 < crafted["a"].max()
+    assert set(crafted["b"]) == set("xyz")
+    assert set(crafted["c"]) == {"low", "high"}
+
+
+def test_a_critic_whose_tables_were_not_kept_is_not_asked(tmp_path):
+    text, settings = CASES["guided"]
+    plan = db.plan(db.Schema.parse(text), method="guided", epsilon=4.0, delta=1e-4, accountant="rdp", **settings)
+    book = db.Ledger.create(tmp_path / "l", dataset="x", epsilon=9.0, delta=1e-3)
+    db.fit(records(text), plan, ledger=book, out=tmp_path / "run", seed=1)
+    folder = RunFolder.open(tmp_path / "run")
+    kept, syn = folder.load(), synthesizer_of(folder)
+    assert WhiteBoxAccess(syn, kept).critic is not None
+    few = {name: value for name, value in kept.items() if not name.startswith("statistics/")}
+    assert WhiteBoxAccess(syn, few).critic is None

@@ -39,7 +39,7 @@ TINY: dict[str, Any] = {
 }  # fmt: skip
 
 
-COUNTED: dict[str, Any] = {"components": 6, "fit_steps": 40, "bins": 8, "groups": 4}
+COUNTED: dict[str, Any] = {"components": 6, "fit_steps": 40, "groups": 4}
 
 
 class Memory:

@@ -13,7 +13,7 @@ from scipy import optimize
 from tiers import examples
 
 from doublure.methods.statistics import binning as grouping
-from doublure.methods.statistics.binning import Grouping, closest_counts, ordered, unordered
+from doublure.methods.statistics.binning import Grouping, closest_counts, ordered
 
 many = examples(60, derandomize=True)
 anything = st.one_of(
@@ -46,20 +46,6 @@ def test_ordered_groups_are_whole_whatever_the_counts(counts, noise, most, state
     assert (np.diff(places) >= 0).all()  # neighbours
     assert found.groups[len(counts) - states :].tolist() == list(range(places.max() + 1, found.size))  # states alone
     assert found.size - states <= 2 * most / 1.2 + 1
-
-
-@given(counts=columns, noise=noises, rare=st.sampled_from([0.0, 10.0, 1e12]), most=st.integers(1, 60))
-@many
-def test_unordered_groups_are_whole_whatever_the_counts(counts, noise, rare, most):
-    found = unordered(counts, noise=noise, rare=rare, most=most)
-    assert_whole(found, len(counts))
-    assert found.size <= most
-    alone = [code for code in range(len(counts)) if (found.groups == found.groups[code]).sum() == 1]
-    if len(alone) < len(counts) > 1:
-        shared = counts[found.groups == found.size - 1]
-        stands = [code for code in alone if found.groups[code] < found.size - 1]
-        assert all(counts[code] >= max(rare, 4 * noise) for code in stands)
-        assert all(counts[code] >= shared.max() for code in stands)
 
 
 @given(counts=columns, total=st.floats(1e-3, 1e18), seed=st.integers(0, 99))
@@ -186,25 +172,6 @@ def test_zero_and_missing_stay_alone():
     assert (found.groups[3:] == [found.size - 2, found.size - 1]).all()
     assert found.shares[3:].tolist() == [1.0, 1.0]
     assert 3 not in np.flatnonzero(found.groups == found.groups[0])
-
-
-# -- unordered ---------------------------------------------------------------------------------------------------------
-
-
-def test_rare_categories_share_the_last_group():
-    counts = np.array([3.0, 500.0, -2.0, 90.0, 400.0, 9.0])
-    found = unordered(counts, noise=2.0, rare=50.0, most=10)
-    assert found.groups.tolist() == [3, 0, 3, 1, 2, 3]
-    assert found.shares[[1, 3, 4]].tolist() == [1.0, 1.0, 1.0]
-    assert found.shares[5] > found.shares[0] > found.shares[2]
-    assert unordered(counts, noise=40.0, rare=50.0, most=10).groups.tolist() == [2, 0, 2, 2, 1, 2]  # 90 is not seen
-    assert unordered(counts, noise=2.0, rare=50.0, most=3).groups.tolist() == [2, 0, 2, 2, 1, 2]
-    assert unordered(counts, noise=2.0, rare=50.0, most=1).size == 1
-
-
-def test_all_categories_may_stand_alone():
-    found = unordered(np.array([500.0, 700.0]), noise=1.0, rare=2.0, most=9)
-    assert (found.size, found.groups.tolist()) == (2, [0, 1])
 
 
 def test_joining_adds_up():

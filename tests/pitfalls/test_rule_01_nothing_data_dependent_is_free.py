@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from doublure.errors import NotAsPriced, SchemaError
-from doublure.methods.statistics.tables import marginals
+from doublure.methods.statistics.tables import fitting as table_fitting
+from doublure.methods.statistics.tables import noisy_tables
 from doublure.planning import planner as plans
 from doublure.private import accounting, whole_noise
 from doublure.private.mechanism import Mechanism
@@ -181,7 +182,7 @@ def test_all_follows_from_released_tables(lab):
     check_all_follows_from_released_tables(lab)
 
 
-COUNTED = "Counts(tables=[(Axis.of_codes(part, block.size),)], max_records=1)"
+COUNTED = "Counts(tables=[(node.axis(node.own),)], max_records=1)"
 EXACT = f"{COUNTED}.answer(self._tables._job.records, sample_rate=1.0).total.astype(np.float64)"
 RELEASED = "counts.split(job.mechanism.release(counts, access, job.records))"
 BARE = "counts.split(counts.answer(job.records, sample_rate=1.0).total)"
@@ -190,18 +191,17 @@ BARE = "counts.split(counts.answer(job.records, sample_rate=1.0).total)"
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (marginals._NoisyTables, "count_singles", ("self._grouping(block, self._singles[part])",
-                                                   f"self._grouping(block, {EXACT})")),
+        (noisy_tables.NoisyTables, "_count_columns", ("(noisy.counts, noisy.variance)", f"({EXACT}, noisy.variance)")),
         (KeptTables, "released", (RELEASED, f"({RELEASED}, {BARE})[1]")),
-        (marginals._NoisyTables, "_count_rows", ("np.maximum(totals / precision, _FEWEST_ROWS)",
-                                                 "np.full(self.classes, self._tables._job.records.n_units)")),
-        (marginals, "taught", ("fitted.steps", "job.records.n_units")),
-        (marginals, "taught", ("job.seed", "job.records.n_units")),
+        (noisy_tables.NoisyTables, "_count_columns", ("max(1.0, float((weights * totals).sum() / weights.sum()))",
+                                                      "float(self._tables._job.records.n_units)")),
+        (table_fitting, "fitted_mixture", ("fitted.steps", "job.records.n_units")),
+        (table_fitting, "fitted_mixture", ("job.seed", "job.records.n_units")),
     ],
     ids=["groups", "tables", "rows", "log", "seed"],
 )  # fmt: skip
 def test_what_follows_from_exact_counts_is_caught(lab, monkeypatch, owner, name, edit):
-    monkeypatch.setattr(marginals, "Counts", counts.Counts, raising=False)
+    monkeypatch.setattr(noisy_tables, "Counts", counts.Counts, raising=False)
     lab.plant(owner, name, edit)
     with lab.caught():
         check_all_follows_from_released_tables(lab)

@@ -21,7 +21,8 @@ from doublure.data.tables import opening as data_tables
 from doublure.errors import InputError, NotAsPriced
 from doublure.ledger import Ledger
 from doublure.methods.dpgan.method import Dpgan
-from doublure.methods.statistics.tables import marginals
+from doublure.methods.statistics.tables import fitting as table_fitting
+from doublure.methods.statistics.tables import noisy_tables
 from doublure.methods.statistics.tables.method import TableStatistics
 from doublure.private import clipping, mechanism
 from doublure.private.accounting import GaussianEvent
@@ -42,7 +43,9 @@ PARTS = {
     "critic_steps": {"CriticSteps"},
     "executed": {"Executed", "as_priced", "steps_of"},
     "queries.query": {"Sensitivity"},
+    "queries.axes": {"AnyAxis", "Axis", "IntArray", "Intervals", "Patterns", "Table"},
     "queries.counts": {"Axis", "Counts", "Table"},
+    "queries.dependence": {"Dependence"},
     "queries.sums": {"BoundedSums", "Factors"},
     "queries.trees": {"CountTrees"},
     "queries.votes": {"LabelVotes"},
@@ -355,9 +358,7 @@ def test_records_are_counted_by_their_mechanism_alone(lab, monkeypatch):
 
 
 def test_a_method_that_counts_by_itself_is_caught(lab, monkeypatch):
-    lab.plant(
-        marginals, "taught", ("tables.count_singles()", "list(job.records.chunks(9))\n    tables.count_singles()")
-    )
+    lab.plant(table_fitting, "fitted_mixture", ("tables.count()", "list(job.records.chunks(9))\n    tables.count()"))
     with lab.caught():
         check_records_are_counted_by_their_mechanism_alone(lab, monkeypatch)
 
@@ -386,7 +387,7 @@ def test_tables_move_by_no_more_than_is_paid_for(lab):
 
 LIMIT = (mechanism, "_refuse_dearer", ("not stated.l2 <= priced.l2 * (1 + _ROUNDING)", "False"))
 BOUND = (query, "require_records", ("most > allowed", "False"))
-WANTED = ("self._tables.released('pair', 2, wanted)", "self._tables.released('pair', 2, wanted + wanted)[:len(wanted)]")
+WANTED = ("[*repeated, *spare]", "[*repeated, *spare, *repeated]")
 CHUNK = "self._compact[first:first + rows]"
 NOISE = "whole_noise.gaussian(total, scale=event.scale)"
 TABLES = {
@@ -395,15 +396,15 @@ TABLES = {
             Counts,
             "answer",
             (
-                "np.bincount(_flat([cells[id(axis)] for axis in table], shape), minlength=len(total))",
-                "2 * np.bincount(_flat([cells[id(axis)] for axis in table], shape), minlength=len(total))",
+                "np.bincount(places(table, cells), minlength=len(found[key]))",
+                "2 * np.bincount(places(table, cells), minlength=len(found[key]))",
             ),
         )
     ],
     "less noise than the event says": [
         (mechanism.Mechanism, "_noised", (NOISE, NOISE.replace("=event", "=0.9 * event")))
     ],
-    "more tables than planned": [LIMIT, (marginals._NoisyTables, "count_pairs", WANTED)],
+    "more tables than planned": [LIMIT, (noisy_tables.NoisyTables, "_released", WANTED)],
     "priced as one record": [
         (TableStatistics, "accesses", ("records=schema.unit.max_records", "records=1")),
         LIMIT,
@@ -445,12 +446,12 @@ def test_each_of_them_is_refused_by_a_second_lock(lab, mutant):
 
 def check_tables_of_a_forged_plan_are_refused(lab, plan, folder):
     ledger = Ledger.create(folder / "ledger", dataset="people", epsilon=100.0, delta=0.5)
-    single, pair = plan.touches
+    *others, last = plan.touches
     forged = {
         "noise": replace(plan, noise_multiplier=0.01),
-        "scale": replace(plan, touches=(single, replace(pair, event=replace(pair.event, scale=0.1)))),
-        "tables": replace(plan, touches=(single, replace(pair, event=replace(pair.event, tables=1)))),
-        "share": replace(plan, settings=plan.settings.model_copy(update={"single_share": 0.9})),
+        "scale": replace(plan, touches=(*others, replace(last, event=replace(last.event, scale=0.1)))),
+        "tables": replace(plan, touches=(*others, replace(last, event=replace(last.event, tables=1)))),
+        "releases": replace(plan, settings=plan.settings.model_copy(update={"within": ""})),
     }
     for name, made in forged.items():
         lab.refusal(InputError, partial(lab.fit, lab.people(), made, folder / name, real=True, ledger=ledger))

@@ -23,7 +23,7 @@ from doublure.errors import NotAsPriced, SettingError
 from doublure.ledger import Reservation
 from doublure.methods.guided.tables import TableGuided
 from doublure.methods.statistics.series.copula_plan import WEIGHT, tree_weights
-from doublure.methods.statistics.tables import marginals
+from doublure.methods.statistics.tables import noisy_tables
 from doublure.private import facts, whole_noise
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
 from doublure.private.critic_steps import CriticSteps
@@ -65,7 +65,7 @@ GAN = {"steps": 4, "lot_size": 20, "width": 8, "depth": 1, "critic_width": 8, "c
        "generator_batch": 8, "checkpoints": 2, "bins": 4, "max_grad_norm": 0.25}  # fmt: skip
 IMAGE_GAN = {"steps": 4, "lot_size": 20, "noise_width": 4, "generator_batch": 8, "checkpoints": 2, "features": 6,
              "critic_channels": [4], "channels": [6, 4], "max_grad_norm": 0.25}  # fmt: skip
-COUNTED = {"components": 2, "fit_steps": 3, "bins": 4, "groups": 2}
+COUNTED = {"components": 2, "fit_steps": 3, "groups": 2}
 EMBEDDED = {"features": 64, "fit_steps": 2, "batch": 20, "latent": 4, "hidden": 8, "channels": [6, 4]}
 LABELLER = {"labeller_steps": 3, "view_images": 100, "view_width": 5, "tries": 2, "labeller_clip": 0.125}
 CRITIC = {"critic_share": 0.4, "critic_steps": 3, "critic_lot": 30, "critic_clip": 0.5}
@@ -93,7 +93,7 @@ class Case:
 
 
 CASES = {
-    "statistics, table": Case(method="statistics", text=TABLE, settings=COUNTED, clips=(None, None)),
+    "statistics, table": Case(method="statistics", text=TABLE, settings=COUNTED, clips=(None,) * 3),
     "statistics, images": Case(method="statistics", text=IMAGES, settings=EMBEDDED, clips=(1.0,)),
     "statistics, series": Case(method="statistics", text=SERIES, settings={}, clips=(*TREES, 1.0)),
     "statistics, series by chains": Case(
@@ -101,8 +101,8 @@ CASES = {
         settings={"model": "chains", "fit_steps": 2, "groups": 2, "levels": 2, "bins": 4},
     ),
     "guided, table": Case(
-        method="guided", text=TABLE, settings=COUNTED | CRITIC | {"critic_width": 8}, clips=(None, None, 0.5),
-        lots=(False, False, True),
+        method="guided", text=TABLE, settings=COUNTED | CRITIC | {"critic_width": 8}, clips=(None, None, None, 0.5),
+        lots=(False, False, False, True),
     ),
     "guided, images": Case(
         method="guided", text=IMAGES, clips=(1.0, 0.5, 0.125), lots=(False, True, False),
@@ -370,12 +370,12 @@ BY_ANSWERS = {
         ("job.accesses[-1]", f"type(job.accesses[-1])(purpose='teach the critic', event={REBUILT})"),
     ),
     "pairs by the units": (
-        "statistics, table", marginals._NoisyTables, "__init__",
-        ("combinations(range(count), 2)", "list(combinations(range(count), 2))[: max(1, job.units // 1000)]"),
+        "statistics, table", noisy_tables.NoisyTables, "_released",
+        ("[*repeated, *spare]", "[*repeated, *spare][: 1 + self._tables._job.units // 1000]"),
     ),
     "a release by the units": (
-        "statistics, table", marginals._NoisyTables, "__init__",
-        ("combinations(range(count), 2)", "combinations(range(count), 2 if job.units > 100 else 9)"),
+        "statistics, table", noisy_tables.NoisyTables, "count",
+        ("self._count_pairs()", "self._count_pairs() if self._tables._job.units > 100 else None"),
     ),
     "records by the units": (
         "statistics, table", KeptTables, "released",
@@ -392,5 +392,5 @@ BY_ANSWERS = {
 def test_a_mechanism_that_follows_from_an_answer_is_caught(lab, monkeypatch, tmp_path, mutant):
     name, owner, function, edit = BY_ANSWERS[mutant]
     lab.plant(owner, function, edit)
-    with pytest.raises((AssertionError, NotAsPriced, SettingError)):
+    with pytest.raises((AssertionError, NotAsPriced, SettingError, RuntimeError, IndexError)):
         check_answers_set_the_divisor_and_the_encoding_alone(monkeypatch, tmp_path, name)

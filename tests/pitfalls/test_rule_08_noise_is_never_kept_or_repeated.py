@@ -14,7 +14,7 @@ from safetensors import safe_open
 
 from doublure.errors import Interrupted, LostRun, NotAsPriced, RunFolderError, SettingError
 from doublure.ledger import Reservation
-from doublure.methods.statistics.tables import marginals
+from doublure.methods.statistics.tables import fitting as table_fitting
 from doublure.private import entropy, noise, whole_noise
 from doublure.private.clipping import Constant
 from doublure.private.gradients import CriticLoss
@@ -658,7 +658,7 @@ def test_a_stopped_release_that_is_needlessly_lost_is_caught(lab, monkeypatch, c
 def check_kept_releases_are_taken_up(lab, patch, plan, folder, cut):
     """Stopped after a release was kept, or in the fit: what was drawn is used, and what was not is drawn once."""
     draws, noisy = [], whole_noise.gaussian
-    save, fit_mixture = RunFolder.save, marginals.fit_mixture
+    save, fit_mixture = RunFolder.save, table_fitting.fit_mixture
 
     def drawn(counts, *, scale):
         made = noisy(counts, scale=scale)
@@ -682,11 +682,11 @@ def check_kept_releases_are_taken_up(lab, patch, plan, folder, cut):
         inner.setattr(whole_noise, "gaussian", drawn)
         inner.setattr(RunFolder, "save", stops_after)
         if cut == "fit":
-            inner.setattr(marginals, "fit_mixture", stops_within)
+            inner.setattr(table_fitting, "fit_mixture", stops_within)
         with pytest.raises(Interrupted):
             lab.fit(lab.people(), plan, folder, real=True)
         inner.setattr(RunFolder, "save", save)
-        inner.setattr(marginals, "fit_mixture", fit_mixture)
+        inner.setattr(table_fitting, "fit_mixture", fit_mixture)
         before = {path.name: path.read_bytes() for path in (folder / "run/internal").iterdir()}
         lab.fit(lab.people(), plan, folder, real=True, ledger=folder / "ledger", resume=True)
     assert set(before) == {"checkpoint.safetensors"}

@@ -129,6 +129,19 @@ def test_notes_are_public() -> None:
     assert findings(check(Schema.from_plain(plain)), "note").keys() == {"columns.a"}
 
 
+def test_bounds_that_are_far_too_wide_are_noted() -> None:
+    def noted(column: str) -> str:
+        text = f"doublure: 1\nkind: table\nunits: 9\ncolumns: {{a: {{{column}, missing: false}}}}"
+        return findings(check(Schema.parse(text)), "note").get("columns.a", "")
+
+    assert "narrow" in noted("type: datetime, bounds: [1000-01-01T00:00:00, 9999-12-31T00:00:00]")
+    assert noted("type: datetime, bounds: [1990-01-01T00:00:00, 2030-12-31T00:00:00]") == ""
+    assert "leave scale out" in noted("type: integer, bounds: [0, 100000000], scale: linear")
+    assert noted("type: integer, bounds: [-100000000, 100000000]") == ""
+    assert "declare precision" in noted("type: real, bounds: [0.0, 1.0e+9]")
+    assert noted("type: real, bounds: {learn: 0.1}") == ""
+
+
 def test_the_check_is_json_and_takes_a_file(tmp_path: Path) -> None:
     path = tmp_path / "s.yaml"
     path.write_text(TEXT)

@@ -36,7 +36,7 @@ def test_every_type_and_key_is_described() -> None:
     keys = {key for name in TYPES for key in _keys(name)}
     assert keys == {
         *("bounds", "missing", "other", "precision", "roles", "shares", "step", "timezone", "type", "values"),
-        "zero_inflated",
+        *("edges", "scale", "spikes", "zero_inflated"),
     }
     for name in (*TYPES, *keys):
         assert f"`{name}" in PAGE

@@ -22,7 +22,9 @@ from doublure.training.job import Job, encoded_records
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from doublure.access import Access
     from doublure.encode.encoder import Encoder
+    from doublure.methods.statistics.tables.noisy_tables import NoisyTables
 
 _BLOCK = 2000
 _CRITICS = ("critic", "critic/critic", "latents/critic")
@@ -54,8 +56,8 @@ class WhiteBoxAccess:
         from doublure.networks.noise_layer import NoiseLayer
 
         try:
-            own, encoder, seen = _judging(self._settings, self._encoder)
-        except InputError:  # latentgan's public generator has gone
+            own, encoder, seen = self._judging()
+        except InputError:  # latentgan's public generator has gone, or guided's tables were not kept
             return None
         network: nn.Module = own.critic(encoder, torch.Generator().manual_seed(0))
         if sum(part.numel() for part in network.parameters()) != weights.numel():
@@ -99,8 +101,12 @@ class WhiteBoxAccess:
         from doublure.encode.series_codes import SeriesCodes
         from doublure.encode.series_places import SeriesPlaces
         from doublure.encode.table import TableEncoder
+        from doublure.encode.table_values import TableValues
 
         encoder = self._encoder
+        if isinstance(encoder, TableValues):
+            values = [rng.integers(own.first, own.last + own.nullable + 1, n) for own in encoder.wholes]
+            return encoder.decode(torch.from_numpy(np.stack(values, axis=1).astype(np.float64)), rng)
         rows = torch.from_numpy(rng.uniform(-1, 1, (n, encoder.width)).astype(np.float32))
         if isinstance(encoder, TableEncoder):
             for block in encoder.blocks:
@@ -120,6 +126,50 @@ class WhiteBoxAccess:
             rows[:, first:] = encoder.draw_conditions(n, rng)
         return encoder.decode(rows, rng)
 
+    def _judging(self) -> tuple[Any, Any, Callable[[Tensor], Tensor]]:
+        """Return the settings that the critic was made with, the encoder of what it takes, and what it takes of a body.
+
+        ``guided`` has a critic in one of its stages; on tables it takes groups that follow from the noisy tables, which
+        a run keeps. ``latentgan``'s takes latents, which are no secret to whoever has the public generator.
+
+        Raises:
+            InputError: The public generator is not where the plan has it, or a noisy table was not kept.
+        """
+        from doublure.encode.latent import LatentEncoder
+        from doublure.methods.guided.settings import ImageGuidedSettings, TableGuidedSettings
+        from doublure.methods.latentgan.settings import LatentSettings
+        from doublure.methods.latentgan.training import inversion_of, public_networks
+        from doublure.methods.statistics.tables.group_rows import group_rows
+
+        settings, encoder = self._settings, self._encoder
+        if isinstance(settings, LatentSettings):
+            inversion = inversion_of(encoder, settings, *public_networks(encoder, settings)[:2])
+            return settings, LatentEncoder(encoder, settings.latent), inversion
+        if isinstance(settings, TableGuidedSettings):
+            # How much noise its generator takes is nothing to a critic.
+            return settings.adversarial(1), *group_rows(self._syn.schema, self._noisy_tables())
+        if isinstance(settings, ImageGuidedSettings):
+            settings = settings.adversarial()
+        return settings, encoder, lambda body: body
+
+    def _noisy_tables(self) -> NoisyTables:
+        """Return the releases that ``guided`` has kept, read again without a record.
+
+        Raises:
+            InputError: One was not kept.
+        """
+        import torch
+
+        from doublure.methods.statistics.tables.noisy_tables import NoisyTables
+
+        memory = _Memory()
+        memory.state = dict(self._kept)
+        nobody = torch.zeros(0, self._encoder.width, dtype=torch.float64)
+        job = _job(self._syn.schema, self._syn.plan, self._encoder, nobody, memory, seed=0, authorise=_refuse)
+        tables = NoisyTables(job.stage("statistics", after=0), self._settings)
+        tables.count()
+        return tables
+
     def _by_block(self, content: Any, look: Callable[[Tensor, Tensor | None], Tensor]) -> Floats:
         import torch
 
@@ -130,30 +180,6 @@ class WhiteBoxAccess:
                 for first in range(0, len(compact), _BLOCK)
             ]
             return np.asarray(torch.cat(parts).double().numpy())
-
-
-def _judging(settings: Any, encoder: Encoder) -> tuple[Any, Encoder, Callable[[Tensor], Tensor]]:
-    """Return the settings that a run's critic was made with, the encoder of what it sees, and what it sees of a body.
-
-    ``guided`` has a critic in one of its stages. ``latentgan``'s sees latents, which are no secret to whoever has the
-    public generator.
-
-    Raises:
-        InputError: The public generator is not where the plan has it.
-    """
-    from doublure.encode.latent import LatentEncoder
-    from doublure.methods.guided.settings import ImageGuidedSettings, TableGuidedSettings
-    from doublure.methods.latentgan.settings import LatentSettings
-    from doublure.methods.latentgan.training import inversion_of, public_networks
-
-    if isinstance(settings, LatentSettings):
-        inversion = inversion_of(encoder, settings, *public_networks(encoder, settings)[:2])
-        return settings, LatentEncoder(encoder, settings.latent), inversion
-    if isinstance(settings, TableGuidedSettings):
-        settings = settings.adversarial(1)  # how much noise its generator takes is nothing to a critic
-    elif isinstance(settings, ImageGuidedSettings):
-        settings = settings.adversarial()
-    return settings, encoder, lambda body: body
 
 
 class RefittedModel:
@@ -189,34 +215,48 @@ class _Memory:
         return self.state or None
 
 
+def _job(
+    schema: ResolvedSchema,
+    plan: Plan,
+    encoder: Encoder,
+    compact: Tensor,
+    memory: _Memory,
+    *,
+    seed: int,
+    authorise: Callable[[Access, int], None] = lambda access, step: None,
+) -> Job:
+    """Return a plan's training on other records, each a unit of its own: canaries and non-members."""
+    from doublure.private.mechanism import Mechanism
+    from doublure.private.noise import source
+
+    return Job(
+        encoder=encoder,
+        records=encoded_records(encoder, compact, np.arange(len(compact), dtype=np.int64), len(compact)),
+        settings=plan.settings,
+        accesses=plan.training,
+        mechanism=Mechanism(plan.training, noise=source(plan.settings.stream), authorise=authorise),
+        sample_rate=plan.sample_rate or 1.0,
+        units=max(1, schema.public_units),
+        authorise=lambda _: None,
+        check_stop=lambda: None,
+        checkpoints=memory,
+        seed=seed,
+        delta_mu=plan.guarantee.delta_mu,
+    )
+
+
+def _refuse(access: Access, step: int) -> None:
+    """Refuse to draw what was not kept."""
+    raise InputError("lacks a noisy table", field="checkpoint", remedy="audit a run whose checkpoints were kept")
+
+
 def refitting(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> Refit:
     """Return what fits a plan's training to other records. Facts that were bought stay as they were bought."""
 
     def refit(content: Any, seed: int) -> RefittedModel:
-        from doublure.private.mechanism import Mechanism
-        from doublure.private.noise import source
-
         encoder, memory = encoder_for(schema, plan.settings.encoding), _Memory()
-        compact = encoder.compact(content)
-        everyone = np.arange(len(compact), dtype=np.int64)  # canaries and non-members: each a unit of its own
-        generator = methods.method(plan.method).train(
-            Job(
-                encoder=encoder,
-                records=encoded_records(encoder, compact, everyone, len(compact)),
-                settings=plan.settings,
-                accesses=plan.training,
-                mechanism=Mechanism(
-                    plan.training, noise=source(plan.settings.stream), authorise=lambda access, step: None
-                ),
-                sample_rate=plan.sample_rate or 1.0,
-                units=max(1, schema.public_units),
-                authorise=lambda _: None,
-                check_stop=lambda: None,
-                checkpoints=memory,
-                seed=seed,
-                delta_mu=plan.guarantee.delta_mu,
-            )
-        )
+        job = _job(schema, plan, encoder, encoder.compact(content), memory, seed=seed)
+        generator = methods.method(plan.method).train(job)
         return RefittedModel(
             Synthesizer(schema=schema, plan=plan, guarantee=guarantee, generator=generator.eval()), memory.state
         )

@@ -24,6 +24,7 @@ from doublure.schema.images import LABEL, ImageSchema
 from doublure.schema.kinds import ByKind
 from doublure.schema.schema import Schema
 from doublure.schema.series import ABOUT, CHANNELS, CLOCK, SERIES, STEP, VALUES
+from doublure.schema.wide_bounds import notes_of
 from doublure.support import yaml12 as yaml_text
 
 if TYPE_CHECKING:
@@ -303,7 +304,11 @@ def _notes_on(column: Column) -> Iterator[str]:
     if size > _MANY_VALUES:
         yield f"{size} values make every record {size} numbers wider; group rare ones under other"
     if "condition" in column.roles and getattr(column, "shares", None) is None:
-        yield "is a condition without shares, so its values are drawn equally often; declare or learn shares"
+        yield (
+            "is a condition without shares, so its values are drawn equally often, but by statistics and guided on "
+            "tables as their noisy counts say; declare or learn shares"
+        )
+    yield from notes_of(column)
     grid = getattr(column, "grid", None)
     if grid is not None and not isinstance(column, IdColumn) and column.type in ("integer", "real"):
         for token in column.missing_tokens:

@@ -19,7 +19,8 @@ class EncodingChoice:
     """How records are encoded, where their kind leaves a choice.
 
     Attributes:
-        numerics: Numbers as public bins or as scaled values. None: tables in bins, series scaled.
+        numerics: Numbers as public bins, as scaled values or, in tables, in steps of their unit. None: tables in bins,
+            series scaled.
         bins: The most bins that a number is cut into. None: 32 in tables, 128 in series.
         curve: The power that shares of the bounds are taken to, for channels of series that cannot be negative.
         places: Series as places among public cells, not as codes of bins.
@@ -42,6 +43,10 @@ def encoder_for(schema: ResolvedSchema, encoding: EncodingChoice) -> Encoder:
 
 
 def _of_rows(schema: ResolvedSchema, encoding: EncodingChoice) -> Encoder:
+    if encoding.numerics == "steps":
+        from doublure.encode.table_values import TableValues
+
+        return TableValues(schema)
     from doublure.encode.table import TableEncoder
 
     return TableEncoder(schema, numerics=encoding.numerics or "bins", bins=encoding.bins or 32)

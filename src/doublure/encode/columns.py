@@ -34,6 +34,7 @@ from doublure.encode.numeric import Number as Number
 from doublure.encode.numeric import Numerics as Numerics
 from doublure.encode.numeric import Part as Part
 from doublure.encode.numeric import Scaled as Scaled
+from doublure.encode.numeric import Stepped as Stepped
 from doublure.encode.numeric import number_encoding
 from doublure.errors import SchemaError
 from doublure.schema import Schema

@@ -28,7 +28,7 @@ from itertools import pairwise
 import numpy as np
 
 from doublure.encode.grids import Floats, Grid, grid_of
-from doublure.encode.numeric import Binned, Number, Numerics, Part, Scaled, number_encoding
+from doublure.encode.numeric import Binned, Number, Numerics, Part, Scaled, Stepped, number_encoding
 from doublure.schema import Schema
 from doublure.schema.columns import Column, RealColumn
 from doublure.schema.constraints import AtMost, ordered
@@ -48,7 +48,7 @@ class Gap:
 
     first: str
     own: Number
-    steps: Binned | Scaled
+    steps: Binned | Scaled | Stepped
     floor: float
 
     @property

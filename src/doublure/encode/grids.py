@@ -25,12 +25,16 @@ class Grid:
         upper: The highest value.
         unit: The distance between neighbours.
         even: Whether bins are of equal width whatever the span: a calendar has no small numbers.
+        declared: Where bins begin, if that is declared.
+        logarithmic: Whether bins are of equal ratio whatever the span, where values are positive.
     """
 
     lower: float
     upper: float
     unit: float
     even: bool = False
+    declared: tuple[float, ...] = ()
+    logarithmic: bool = False
 
     @property
     def size(self) -> float:
@@ -70,8 +74,12 @@ class Grid:
 
     def _cuts(self, first: float, last: float, bins: int) -> Floats:
         """Return the inner cuts: of equal ratio from 1 or the lower bound if that spans three orders of magnitude."""
+        inside = [edge for edge in self.declared if first < edge < last]
+        if inside:
+            return np.array(inside[:: -(-len(inside) // max(1, bins - 1))])
         smallest = first if first > 0 else max(self.unit, 1.0)
-        if not self.even and first >= 0 and last / smallest >= _WIDE_RATIO:
+        ratio = math.inf if self.even else 1.0 if self.logarithmic else _WIDE_RATIO
+        if first >= 0 and last > smallest and last / smallest >= ratio:
             return np.geomspace(smallest, last, bins + 1)[1:-1]
         return np.linspace(first, last + self.unit, bins + 1)[1:-1]
 
@@ -90,5 +98,13 @@ def grid_of(column: NumberColumn) -> Grid:
     bounds = column.grid
     if bounds is None:
         raise SchemaError("is not known yet", field="bounds", remedy="declare it or let fit() learn it first")
-    even = isinstance(column, (DateColumn, DatetimeColumn))
-    return Grid(lower=bounds[0], upper=bounds[1], unit=column.unit, even=even)
+    if isinstance(column, (DateColumn, DatetimeColumn)):
+        return Grid(lower=bounds[0], upper=bounds[1], unit=column.unit, even=True)
+    return Grid(
+        lower=bounds[0],
+        upper=bounds[1],
+        unit=column.unit,
+        even=column.scale == "linear",
+        declared=column.edges,
+        logarithmic=column.scale == "log",
+    )

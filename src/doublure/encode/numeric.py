@@ -6,6 +6,7 @@ ratio where a non-negative number spans three orders of magnitude from 1 or its 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,12 +18,15 @@ import pandas as pd
 from doublure.encode.grids import Floats, Grid
 from doublure.schema.columns import DateColumn, DatetimeColumn, IntegerColumn, NumberColumn
 
-Numerics: TypeAlias = Literal["bins", "scaled"]
+Numerics: TypeAlias = Literal["bins", "scaled", "steps"]
+
+_FINEST = 9
+"""Of a number without a unit, that many digits of the bounds are kept as steps."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """One block of an expanded row: a softmax over ``size`` codes, or one scalar in [-1, 1].
+    """One block of an expanded row: a softmax over ``size`` codes, one scalar in [-1, 1], or a whole number of steps.
 
     Attributes:
         kind: Which of the two.
@@ -30,7 +34,7 @@ class Part:
         states: How many of the last codes have no place in the order of the others (zero, missing).
     """
 
-    kind: Literal["softmax", "tanh"]
+    kind: Literal["softmax", "tanh", "steps"]
     size: int
     states: int = 0
 
@@ -50,7 +54,7 @@ class Number:
     @property
     def zero(self) -> bool:
         """Whether zero is a state of its own."""
-        return bool(getattr(self.column, "zero_inflated", False))
+        return bool(getattr(self.column, "zero_apart", False))
 
     @property
     def states(self) -> int:
@@ -216,9 +220,50 @@ class Scaled(Coded):
         return numbers
 
 
-def number_encoding(column: NumberColumn, grid: Grid, numerics: Numerics, bins: int) -> Binned | Scaled:
-    """Return the encoding of a number, in at most so many bins or scaled."""
+@dataclass(frozen=True, kw_only=True)
+class Stepped(Coded):
+    """A number as the value itself, in whole steps from zero; missing is the step after the last.
+
+    A number without a unit is taken in steps of a power of ten, a billion of which the bounds hold at most.
+    """
+
+    @property
+    def unit(self) -> float:
+        """What one step is worth."""
+        if self.grid.unit:
+            return self.grid.unit
+        span = max(self.grid.upper - self.grid.lower, np.finfo(float).tiny)
+        return float(10.0 ** max(-300, math.floor(math.log10(span)) - _FINEST + 1))
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The first and the last step."""
+        return round(self.grid.lower / self.unit), round(self.grid.upper / self.unit)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """One number."""
+        return (Part(kind="steps", size=1, states=int(self.column.may_be_missing)),)
+
+    def coded(self, values: Floats) -> list[Floats]:
+        """Return one whole number a number, NaN for missing."""
+        first, last = self.ends
+        steps = np.clip(np.rint(self._present(values) / self.unit), first, last)
+        return [np.where(np.isnan(values), last + 1.0, steps) if self.column.may_be_missing else steps]
+
+    def numbers(self, values: Sequence[Floats], rng: np.random.Generator | None) -> Floats:
+        """Return one number a whole number, NaN for missing."""
+        first, last = self.ends
+        steps = values[0]
+        numbers = self.grid.snap(np.clip(steps, first, last) * self.unit)
+        return np.where(steps > last, np.nan, numbers) if self.column.may_be_missing else numbers
+
+
+def number_encoding(column: NumberColumn, grid: Grid, numerics: Numerics, bins: int) -> Binned | Scaled | Stepped:
+    """Return the encoding of a number, in at most so many bins, scaled, or in steps."""
+    if numerics == "steps":
+        return Stepped(column=column, grid=grid)
     if numerics == "scaled" and grid.upper > grid.lower:
         return Scaled(column=column, grid=grid)
-    edges = grid.edges(bins, without_zero=bool(getattr(column, "zero_inflated", False)))
+    edges = grid.edges(bins, without_zero=bool(getattr(column, "zero_apart", False)))
     return Binned(column=column, grid=grid, edges=edges)

@@ -143,7 +143,7 @@ def planes_of(schema: SeriesSchema) -> tuple[Planes, ...]:
     """Return the channels' planes, as far as what may be missing is known: bought facts count as missing."""
     found, first = [], 0
     for name, channel in schema.channels.items():
-        extra = int(channel.zero_inflated) + int(schema.may_be_missing(name))
+        extra = int(channel.zero_apart) + int(schema.may_be_missing(name))
         planes = Planes(channel=name, first=first, states=extra + 1 if extra else 0)
         found.append(planes)
         first = planes.place + 1

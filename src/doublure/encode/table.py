@@ -21,8 +21,7 @@ import torch
 from torch import Tensor
 
 from doublure.encode import constraints
-from doublure.encode.cell_names import axis_name, cell_names
-from doublure.encode.columns import Binned, Floats, Numerics, RowEncoding, Scaled, encodings
+from doublure.encode.columns import Binned, Floats, Numerics, RowEncoding, Scaled, Stepped, encodings
 from doublure.encode.differences import Gap, in_turn
 from doublure.encode.encoder import Encoder
 from doublure.encode.pairwise_swapping import Ints, pairwise_swapped
@@ -45,7 +44,7 @@ class Block:
     """
 
     column: str
-    kind: Literal["softmax", "tanh"]
+    kind: Literal["softmax", "tanh", "steps"]
     start: int
     size: int
     states: int = 0
@@ -92,28 +91,19 @@ class TableEncoder(Encoder):
         self.body_shape = (self.width - self.condition_width,)
         self.body_blocks = self.blocks[: len(self.blocks) - len(self.condition_blocks)]
 
-    def axis(self, place: int, cells: Ints, size: int) -> tuple[str, tuple[str, ...]]:
-        """Return what a part of a compact row is called, and each cell that its codes are counted in.
-
-        Args:
-            place: The part; its block is a softmax.
-            cells: ``(codes,)`` the cell of each of its codes.
-            size: How many cells.
-        """
-        column = self.blocks[place].column
-        own = self._encodings[column]
-        return axis_name(column, own), cell_names(own, cells, size)
-
     # -- encoding ------------------------------------------------------------------------------------------------
 
     def compact(self, frame: pd.DataFrame) -> Tensor:
         """Return ``(N, P)`` float32: one code or scalar a part. Small enough to keep the whole data set in."""
-        compact = np.empty((len(frame), len(self.blocks)), dtype=np.float32)
+        return torch.from_numpy(self._compact(frame).astype(np.float32))
+
+    def _compact(self, frame: pd.DataFrame) -> Floats:
+        compact = np.empty((len(frame), len(self.blocks)))
         before: dict[str, Floats] = {}
         for name in self._turns:
             for place, values in zip(self._places[name], self._coded(name, frame[name], before), strict=True):
                 compact[:, place] = values
-        return torch.from_numpy(compact)
+        return compact
 
     def _coded(self, name: str, cells: pd.Series[Any], before: dict[str, Floats]) -> list[Floats]:
         """Return a column's codes, and note in ``before`` what later columns are measured from."""
@@ -122,7 +112,7 @@ class TableEncoder(Encoder):
             numbers, base = own.own.snap(own.own.read(cells)), before[own.first]
             before[name] = np.fmax(numbers, base)
             return own.coded(numbers, base)
-        if name in self._firsts and isinstance(own, (Binned, Scaled)):
+        if name in self._firsts and isinstance(own, (Binned, Scaled, Stepped)):
             before[name] = own.snap(own.read(cells))
         return own.compact(cells)
 
@@ -152,12 +142,16 @@ class TableEncoder(Encoder):
             InputError: A value is not finite.
         """
         values = rows.detach().to("cpu")
+        return self._decoded(self._drawn(values, rng), rng)
+
+    def _decoded(self, parts: list[Floats], rng: np.random.Generator | None) -> pd.DataFrame:
+        """Return rows from the code or scalar ``(N,)`` of each block."""
         by_column: dict[str, list[Floats]] = {name: [] for name in self.columns}
-        for block, part in zip(self.blocks, self._drawn(values, rng), strict=True):
+        for block, part in zip(self.blocks, parts, strict=True):
             by_column[block.column].append(part)
         before: dict[str, Floats] = {}
         decoded = {name: self._restored(name, by_column[name], rng, before) for name in self._turns}
-        numbered = pd.Series(np.arange(1, len(values) + 1, dtype=np.int64))  # ids; derived columns follow below
+        numbered = pd.Series(np.arange(1, len(parts[0]) + 1, dtype=np.int64))  # ids; derived columns follow below
         frame = pd.DataFrame({name: decoded.get(name, numbered) for name in self.schema.columns})
         return constraints.keep(frame, self.schema)
 
@@ -187,7 +181,7 @@ class TableEncoder(Encoder):
             numbers = own.numbers(values, rng, base)
             before[name] = np.fmax(numbers, base)
             return own.own.write(numbers)
-        if name in self._firsts and isinstance(own, (Binned, Scaled)):
+        if name in self._firsts and isinstance(own, (Binned, Scaled, Stepped)):
             before[name] = own.numbers(values, rng)
             return own.write(before[name])
         return own.restore(values, rng)

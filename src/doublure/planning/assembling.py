@@ -64,7 +64,7 @@ def assemble(
         memory_bytes=needed_bytes(chosen, schema, settings),
         seconds_estimate=seconds_of(work),
         warnings=(
-            *_warnings(schema, budget, learned, guarantee),
+            *_warnings(schema, settings, budget, learned, guarantee),
             *loudness.warnings_of_bounds(schema, priced=budget.epsilon is not None),
             *loudness.warnings_of(
                 training, schema.public_units, guarantee.delta, sum(access.epsilon or 0.0 for access in learned)
@@ -140,7 +140,9 @@ def _guarantee(
     return chosen.planned_claim(composed, settings, epsilon=budget.epsilon, delta=budget.delta)
 
 
-def _warnings(schema: Schema, budget: Budget, learned: tuple[Access, ...], claim: Guarantee) -> tuple[str, ...]:
+def _warnings(
+    schema: Schema, settings: MethodSettings, budget: Budget, learned: tuple[Access, ...], claim: Guarantee
+) -> tuple[str, ...]:
     found, epsilon = [], claim.epsilon
     customary = 0.1 / schema.public_units
     if claim.delta is not None and claim.delta > customary:
@@ -153,7 +155,8 @@ def _warnings(schema: Schema, budget: Budget, learned: tuple[Access, ...], claim
         found.append(f"the facts to be learned cost {facts:g}, more than half of epsilon; declare more of them")
     if claim.accountant == "rdp":
         found.append("accountant rdp is looser than pld: it needs more noise for the same epsilon")
-    for name in schema.with_role("condition"):
+    counted = settings.encoding.numerics == "steps"  # then its noisy counts say how often each value is drawn
+    for name in schema.with_role("condition") if not counted else ():
         if getattr(schema.columns[name], "shares", None) is None:
             found.append(f"{printable(name)} is a condition without shares, so its values are sampled equally often")
     return tuple(found)

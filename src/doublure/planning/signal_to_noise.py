@@ -21,6 +21,7 @@ MOST = 0.1
 """The largest noise that something may be seen through, in shares of all there is to see."""
 
 _LARGEST_ADVICE = 10.0  # beyond it an ε is no advice
+_FEW_GROUPS = 6
 
 
 def warnings_of(training: tuple[Access, ...], units: int, delta: float | None, facts: float) -> tuple[str, ...]:
@@ -34,19 +35,52 @@ def warnings_of(training: tuple[Access, ...], units: int, delta: float | None, f
     """
     shares = {access.purpose: share for access in training if (share := _share(access.event, units)) is not None}
     worst = max(shares.values(), default=0.0) / MOST
-    if delta is None or worst <= 1:
+    if delta is None:
         return ()
-    # All noises go up and down together. The tail bound of zero-concentrated DP (Bun & Steinke 2016, proposition 1.3)
-    # asks for a little more ε than the accountant will.
-    rho = sum(_rho(access.event) for access in training) * worst**2
-    enough = facts + rho + 2 * math.sqrt(rho * math.log(1 / delta))
-    advice = f"about epsilon {enough:.2g}" if enough <= _LARGEST_ADVICE else "far more epsilon"
+    if worst <= 1:
+        return _few_groups(training, units, delta, facts)
+    advice = _advice(training, worst, delta, facts)
     return tuple(
         f"{purpose}: the noise is {share:.2g} times all that {units} units can add, so hardly anything will be "
         f"learned; give {advice}, or more units"
         for purpose, share in shares.items()
         if share > MOST
     )
+
+
+def _few_groups(training: tuple[Access, ...], units: int, delta: float, facts: float) -> tuple[str, ...]:
+    """Return a warning where a table's columns would be counted in a handful of groups.
+
+    A group is made where it holds some dozen deviations of its noise (:mod:`doublure.methods.statistics.tables`), so
+    that of N units no more groups can be seen than N over that many.
+    """
+    if not any(isinstance(access.event, DiscreteGaussianEvent) for access in training):
+        return ()
+    from doublure.methods.statistics.tables.plan import COLUMNS, COPIES, SEEN  # which takes PyTorch along
+
+    found = []
+    for access in training:
+        if access.purpose == COLUMNS and isinstance(access.event, DiscreteGaussianEvent):
+            noise = access.event.scale / math.sqrt(COPIES[COLUMNS])
+            groups = int(units / (SEEN * noise))
+            if groups < _FEW_GROUPS:
+                advice = _advice(training, _FEW_GROUPS * SEEN * noise / units, delta, facts)
+                found.append(
+                    f"{access.purpose}: {units} units fill {max(1, groups)} groups of a column above its noise, so "
+                    f"that little of numbers and pairs will be seen; give {advice}, or more units"
+                )
+    return tuple(found)
+
+
+def _advice(training: tuple[Access, ...], times: float, delta: float, facts: float) -> str:
+    """Return what ε would make all noises so many times smaller; they go up and down together.
+
+    The tail bound of zero-concentrated DP (Bun & Steinke 2016, proposition 1.3) asks for a little more ε than the
+    accountant will.
+    """
+    rho = sum(_rho(access.event) for access in training) * times**2
+    enough = facts + rho + 2 * math.sqrt(rho * math.log(1 / delta))
+    return f"about epsilon {enough:.2g}" if enough <= _LARGEST_ADVICE else "far more epsilon"
 
 
 def warnings_of_bounds(schema: Schema, *, priced: bool) -> tuple[str, ...]:

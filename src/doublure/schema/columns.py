@@ -16,7 +16,12 @@ from doublure.schema.scalars import label as label
 
 Role: TypeAlias = Literal["target", "condition"]
 
+Scale: TypeAlias = Literal["linear", "log", "symlog"]
+
 MOST_VALUES = 100_000
+MOST_CELLS = 1_000
+"""Edges or spikes of a column."""
+_NEARLY = 1e-6
 _EPOCH = datetime.datetime(1970, 1, 1)
 Missing: TypeAlias = StrictBool | Annotated[tuple[Token, ...], Field(min_length=1)]
 
@@ -92,12 +97,57 @@ class _Number(_Base):
         return self
 
 
-class IntegerColumn(_Number):
+class _Measured(_Number):
+    """What integers and reals may say of how they are spread."""
+
+    zero_inflated: StrictBool = Field(default=False, description="many exact zeros: the same as spikes: [0]")
+    scale: Scale | None = Field(default=None, description="how wide public cells are; omitted: by the bounds")
+    edges: tuple[StrictFloat, ...] = Field(default=(), description="where public cells begin, in ascending order")
+    spikes: tuple[StrictFloat, ...] = Field(default=(), description="values that many cells have: a cell of their own")
+
+    @property
+    def repeated(self) -> tuple[float, ...]:
+        """The values that are declared to stand out, zero among them where :attr:`zero_inflated` says so."""
+        return tuple(sorted({*self.spikes, *((0.0,) if self.zero_inflated else ())}))
+
+    @property
+    def zero_apart(self) -> bool:
+        """Whether zero is a state of its own."""
+        return 0.0 in self.repeated
+
+    @model_validator(mode="after")
+    def _cells_fit(self) -> _Measured:
+        if list(self.edges) != sorted(set(self.edges)):
+            raise ValueError("edges are not in ascending order; sort them, each once")
+        if self.edges and self.scale is not None:
+            raise ValueError("edges and scale both say how wide cells are; keep one")
+        if len(set(self.spikes)) != len(self.spikes):
+            raise ValueError("spikes names a value twice; name it once")
+        if len(self.edges) > MOST_CELLS or len(self.spikes) > MOST_CELLS:
+            raise ValueError(f"edges and spikes have at most {MOST_CELLS} entries; name fewer")
+        ends = self.ends
+        if ends is None:
+            return self
+        if self.scale == "log" and ends[0] < 0:
+            raise ValueError("scale: log needs bounds of at least 0; use symlog")
+        for value in self.spikes:
+            steps = value / self.unit if self.unit else 0.0
+            if not ends[0] <= value <= ends[1] or abs(steps - round(steps)) > _NEARLY:
+                raise ValueError("spikes has a value outside the bounds, or between two values; correct it")
+        return self
+
+
+class IntegerColumn(_Measured):
     """Whole numbers within public bounds, both included."""
 
     type: Literal["integer"] = "integer"
     bounds: Fact[tuple[Bound, Bound]] = UNDECLARED
-    zero_inflated: StrictBool = Field(default=False, description="many exact zeros: zero becomes a state of its own")
+    step: Positive = Field(default=1, description="amounts in thousands: 1000; cells are rounded to its multiples")
+
+    @property
+    def unit(self) -> float:
+        """The step."""
+        return float(self.step)
 
     @property
     def ends(self) -> tuple[float, float] | None:
@@ -105,17 +155,19 @@ class IntegerColumn(_Number):
         return (float(self.bounds[0]), float(self.bounds[1])) if isinstance(self.bounds, tuple) else None
 
 
-class RealColumn(_Number):
+class RealColumn(_Measured):
     """Real numbers within public bounds, rounded to ``precision`` decimals if given."""
 
     type: Literal["real"] = "real"
     bounds: Fact[tuple[StrictFloat, StrictFloat]] = UNDECLARED
     precision: Decimals | None = Field(default=None, description="decimals")
-    zero_inflated: StrictBool = Field(default=False, description="many exact zeros: zero becomes a state of its own")
+    step: Annotated[StrictFloat, Field(gt=0)] | None = Field(default=None, description="cells are its multiples")
 
     @property
     def unit(self) -> float:
-        """One in the last decimal; 0 without ``precision``."""
+        """The step, or else one in the last decimal; 0 without either."""
+        if self.step is not None:
+            return self.step
         return 0.0 if self.precision is None else 10.0**-self.precision
 
     @property
@@ -165,7 +217,9 @@ class _Choice(_Base):
     discrete: ClassVar[bool] = True
 
     shares: OptionalFact[Mapping[str, StrictFloat]] = Field(
-        default=None, description="public or bought class shares; omitted: conditions are drawn uniformly"
+        default=None,
+        description="public or bought class shares; omitted: conditions are drawn uniformly, but by statistics and "
+        "guided on tables as their noisy counts say",
     )
 
     @property

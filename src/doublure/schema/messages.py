@@ -40,7 +40,10 @@ _FORMS = {
     "label": "must be {values: [a, b], roles: [target, condition]}, with shares if they are known",
     "other": "must be a text",
     "precision": "must be a number of decimals from 0 to 12",
-    "step": "must be a whole number of seconds, at least 1",
+    "step": "must be a whole number of at least 1 (seconds, for moments); for reals, a number above 0",
+    "scale": "must be linear, log or symlog",
+    "edges": "must be a list of numbers in ascending order, such as [0, 100, 1000]",
+    "spikes": "must be a list of numbers, such as [0, 501]",
     "timezone": "must be an IANA name such as Europe/Paris",
     "zero_inflated": "must be true or false",
 }

@@ -6,6 +6,7 @@ Each answer is noisy: learned bounds may miss the zero that a column is declared
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -24,7 +25,7 @@ def agree(
     """Return the answers with those conflicts removed.
 
     =====================================  ===========================================================
-    zero_inflated, 0 outside the bounds    the bounds are widened to 0
+    a spike outside the bounds              the bounds are widened to it
     bounds that float64 cannot count       cut off at 2^53 units
     more than 100,000 values               the first ones, which are the most frequent
     ``at_most``, lower bound of the first  the bound of the other that was learned is moved to meet it
@@ -50,8 +51,12 @@ def agree(
 
 def _countable(bounds: tuple[Any, Any], column: IntegerColumn | RealColumn) -> tuple[Any, Any]:
     lower, upper = bounds
-    if column.zero_inflated:
-        lower, upper = min(lower, 0), max(upper, 0)
+    for value in column.repeated:
+        lower, upper = min(lower, value), max(upper, value)
+    if column.step not in (None, 1):  # so that they hold a multiple of it
+        lower, upper = math.floor(lower / column.step) * column.step, math.ceil(upper / column.step) * column.step
+    if isinstance(column, IntegerColumn):
+        lower, upper = int(lower), int(upper)
     if column.unit:
         most = EXACT if isinstance(column, IntegerColumn) else EXACT * column.unit
         lower, upper = max(-most, min(lower, most)), max(-most, min(upper, most))

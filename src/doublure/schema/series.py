@@ -161,6 +161,8 @@ class SeriesSchema(Schema):
             raise ValueError(f"channels has more than {MOST_CHANNELS} entries; split the set")
         self._check_names_apart()
         for name, channel in self.channels.items():
+            if channel.scale is not None or channel.edges or set(channel.spikes) - {0.0}:
+                raise ValueError(f"{printable(name)}: scale, edges and spikes are for columns of tables; remove them")
             if channel.roles:
                 raise ValueError(f"{printable(name)} is a channel, and channels have no roles; remove them")
             if isinstance(channel.missing, Learn) and self.series.gaps != "missing":

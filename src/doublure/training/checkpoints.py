@@ -14,7 +14,9 @@ from torch import Tensor, nn
 from doublure.errors import Interrupted, LostRun, RunFolderError
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.private.executed import steps_of
-from doublure.private.queries.counts import Counts, Table
+from doublure.private.queries.axes import IntArray, Table
+from doublure.private.queries.counts import Counts
+from doublure.private.queries.dependence import Dependence
 
 if TYPE_CHECKING:
     from doublure.access import Access
@@ -177,6 +179,29 @@ class KeptTables:
         kept = self._kept.drawn(number, names, draw, doing="tables were counted")
         job.progress.at(number)
         return [table.numpy().astype(np.float64) for table in kept]
+
+    def scored(self, name: str, number: int, wanted: Sequence[Table], expected: Sequence[IntArray]) -> Floats:
+        """Make a release of scores, one a table, or restore it.
+
+        Args:
+            name: Under which they are kept.
+            number: Which release of the plan it is, from 1.
+            wanted: What to count.
+            expected: The counts that each table is compared with.
+
+        Raises:
+            LostRun: The release was paid for and lost.
+        """
+        job, access = self._job, self._accesses[number - 1]
+        most = job.encoder.schema.unit.max_records
+        query = Dependence(tables=wanted, expected=expected, max_records=most)
+
+        def draw() -> list[torch.Tensor]:
+            return [torch.from_numpy(job.mechanism.release(query, access, job.records))]
+
+        (scores,) = self._kept.drawn(number, [name], draw, doing="tables were counted")
+        job.progress.at(number)
+        return scores.numpy().astype(np.float64)
 
 
 def _under(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -156,7 +156,7 @@ class SeriesAdversarialSettings(AdversarialSettings):
 
 def planes_in(schema: SeriesSchema) -> int:
     """Return how many planes a series has, as far as that is public: what may be bought counts."""
-    extra = [int(one.zero_inflated) + int(one.missing is not False) for one in schema.channels.values()]
+    extra = [int(one.zero_apart) + int(one.missing is not False) for one in schema.channels.values()]
     return sum(1 + (states + 1 if states else 0) for states in extra)
 
 

@@ -331,7 +331,7 @@ def test_neighbours_differ_by_one_unit(units, which, wanted, chunk):
     require_neighbours(units, which % len(units), wanted, chunk, most=3)
 
 
-COUNTED = "np.bincount(_flat([cells[id(axis)] for axis in table], shape), minlength=len(total))"
+COUNTED = "np.bincount(places(table, cells), minlength=len(found[key]))"
 TOTAL = "total=np.concatenate(counts)"
 DRAWN = "whole_noise.gaussian(total, scale=event.scale)"
 MUTANTS = {

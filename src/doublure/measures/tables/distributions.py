@@ -116,7 +116,7 @@ def densities(coder: Coder, train: Coded, synthetic: Coded) -> tuple[Density, ..
 def _density(coder: Coder, name: str, real: Floats, synthetic: Floats) -> Density | None:
     column = coder.columns[name]
     lower, upper, unit = coder.bounds(name)
-    zero = getattr(column, "zero_inflated", False)
+    zero = getattr(column, "zero_apart", False)
     samples = [
         np.clip(values[~np.isnan(values) & ~(zero & (values == 0))], lower, upper) for values in (real, synthetic)
     ]

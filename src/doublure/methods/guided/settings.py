@@ -135,7 +135,6 @@ class TableGuidedSettings(GuidedSettings, TableStatisticsSettings):
             generator_lr=self.refine_lr,
             generator_average=0.99,
             noise_width=noise_width,
-            bins=self.bins,
         )
 
 

@@ -1,8 +1,9 @@
 """``guided`` on tables: noisy tables train a mixture, and a private critic refines it.
 
-First the two releases of ``statistics`` (:mod:`doublure.methods.statistics.tables.method`); then a critic of whole
-rows, which can see what no pair of columns shows (:mod:`doublure.methods.guided.refining`). The mixture follows it by
-the probabilities of its components, and is held to the noisy tables meanwhile.
+First the releases of ``statistics`` (:mod:`doublure.methods.statistics.tables.method`); then a critic of whole rows, in
+the groups that pairs were counted in, which can see what no pair of columns shows
+(:mod:`doublure.methods.guided.refining`). The mixture follows it by the probabilities of its components, and is held to
+the noisy tables meanwhile; the tree is drawn within what it has become.
 """
 
 from __future__ import annotations
@@ -48,19 +49,20 @@ class TableGuided(TableStatistics[TableGuidedSettings]):
     def train(self, job: Job, settings: TableGuidedSettings) -> nn.Module:
         """Make the releases stage by stage."""
         from doublure.methods.guided.refining import refined
-        from doublure.methods.statistics.tables.marginals import taught
+        from doublure.methods.statistics.tables.fitting import finished, fitted_mixture
+        from doublure.methods.statistics.tables.group_rows import of_groups
         from doublure.networks.mixture import MixtureRows
 
-        events = counted_events(job)
-        lesson = taught(job.stage("statistics", after=0), settings, events)
+        counted = len(counted_events(job))
+        fit = fitted_mixture(job.stage("statistics", after=0), settings)
         if settings.critic_share:
-            rows = MixtureRows(lesson.generator)
+            rows = MixtureRows(fit.mixture)
             refined(
-                job.stage("critic", after=len(events)),
+                of_groups(job.stage("critic", after=counted), fit.tables),
                 settings.adversarial(rows.noise_width),
                 job.accesses[-1],
                 rows,
                 weight=settings.anchor,
-                distance=lambda moving: lesson.loss(moving.mixture),
+                distance=lambda moving: fit.loss(moving.mixture),
             )
-        return lesson.generator
+        return finished(job, fit)

@@ -3,7 +3,7 @@
 All of it is post-processing: it sees released counts alone. A column of a number comes in hundreds of fine public bins.
 To count pairs of columns in so many would drown every cell in noise, so that bins are joined to groups of about equal
 mass, and what a group looks like inside is kept as far as the noise lets it be seen: as steps of a piecewise constant
-curve, a value that stands out (forty hours a week) being a step of its own. Rare categories share one group.
+curve, a value that stands out (forty hours a week) being a step of its own.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ import numpy.typing as npt
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
 
-_SEEN = 4.0
-"""A category's count of this many standard deviations is seen: its relative error is at most a quarter, mostly."""
 _PRICE = 2.0
 """What a cell costs, in units of log(codes) noise variances: with 2, noise alone rarely makes one."""
 _FULL = 1.2
@@ -112,23 +110,6 @@ def _cells(counts: Floats, noise: float) -> Ints:
         cells[since[end] : end] = cell
         end, cell = int(since[end]), cell + 1
     return cell - 1 - cells
-
-
-def unordered(counts: Floats, *, noise: float, rare: float, most: int) -> Grouping:
-    """Let rare categories share the last group.
-
-    Args:
-        counts: ``(codes,)`` noisy counts.
-        noise: Their standard deviation.
-        rare: A count below which a category tells nothing about other columns.
-        most: How many categories may stand alone.
-    """
-    likely = closest_counts(counts, np.full(len(counts), noise**2), total=max(counts.sum(), 1.0))
-    order = np.argsort(-counts, kind="stable")
-    alone = np.sort(order[: most - 1][counts[order[: most - 1]] >= max(rare, _SEEN * noise)])
-    groups = np.full(len(counts), len(alone), dtype=np.int64)
-    groups[alone] = np.arange(len(alone))
-    return Grouping.of(groups, likely)
 
 
 def closest_counts(counts: Floats, variances: Floats, *, total: float) -> Floats:

@@ -40,30 +40,26 @@ class TableStatisticsSettings(StatisticsSettings):
     """The settings of ``statistics`` on tables.
 
     Attributes:
-        within: The column within whose values everything else is counted; None: the target, or else a condition, if
-            it has few declared values; an empty text: none.
-        single_share: The share of the budget for columns alone.
-        groups: Into how many groups a number is joined for pairs, about.
-        components: Rows of probabilities in the generator, for each value of ``within``.
+        within: The column within whose values every other is counted, and that is drawn last; None: the target, or else
+            a condition, if it has few declared values; an empty text: none.
+        groups: Into how many groups a column is joined for pairs, about; fewer where noise asks for it.
+        components: Of the mixture that is fitted to the pairs.
         starts: Into how many fits, each from a random start of its own, the components are divided: what one takes of
             the noise for a pattern the others do not. A fit has 16 components at least, if there are so many.
         fit_steps: Steps of the fit at most; it ends when the tables are matched as closely as their noise allows.
         prior: How strongly the fit holds each component to the columns' own shares.
-        bins: The most fine bins a number is cut into.
-        numerics: Numbers are always counted in public bins.
+        numerics: Numbers are always counted as they are.
     """
 
     data: ClassVar[str] = "table"
 
     within: str | None = None
-    single_share: float = Field(default=0.3, ge=0.01, le=0.99)
     groups: int = Field(default=16, ge=2, le=200)
     components: int = Field(default=256, ge=1, le=10_000)
     starts: int = Field(default=4, ge=1, le=64)
     fit_steps: int = Field(default=1500, ge=1, le=1_000_000)
     prior: float = Field(default=0.3, ge=0, le=1e6)
-    bins: int = Field(default=128, ge=2, le=1000)
-    numerics: Literal["bins"] = "bins"
+    numerics: Literal["steps"] = "steps"
 
     @property
     def fits(self) -> list[int]:
@@ -79,7 +75,7 @@ class TableStatisticsSettings(StatisticsSettings):
     @property
     def encoding(self) -> EncodingChoice:
         """As they say."""
-        return EncodingChoice(numerics=self.numerics, bins=self.bins)
+        return EncodingChoice(numerics=self.numerics)
 
 
 class ImageStatisticsSettings(StatisticsSettings):

@@ -17,43 +17,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from doublure.errors import SettingError
+from doublure.private.queries.axes import Axis as Axis
+from doublure.private.queries.axes import IntArray, places
+from doublure.private.queries.axes import Table as Table
 from doublure.private.queries.query import Answer, Sensitivity, require_everyone, require_records
 
 if TYPE_CHECKING:
     from doublure.private.records import PrivateRecords
 
-IntArray = npt.NDArray[np.int64]
-
 _CHUNK_ROWS = 2**16
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Axis:
-    """One axis of a table: a part of a compact record, and which cell each of its codes falls in.
-
-    Attributes:
-        part: The part's place in a compact record.
-        cells: ``(codes,)`` the cell of each code, in ``[0, size)``.
-        size: How many cells.
-    """
-
-    part: int
-    cells: IntArray
-    size: int
-
-    @classmethod
-    def of_codes(cls, part: int, codes: int) -> Axis:
-        """Return the axis on which every code has a cell of its own."""
-        return cls(part=part, cells=np.arange(codes, dtype=np.int64), size=codes)
-
-
-Table: TypeAlias = tuple[Axis, ...]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -79,17 +56,22 @@ class Counts:
         if not self.tables:
             raise SettingError("are none", field="tables", remedy="count at least one")
         for table in self.tables:
-            _require_axes(table, records.parts)
+            if not table:
+                raise SettingError("has no axis", field="tables", remedy="give one")
+            for axis in table:
+                axis.refuse_unfit(records.parts)
 
     def answer(self, records: PrivateRecords, *, sample_rate: float) -> Answer:
         """Return the counts of all tables, one behind the other, int64."""
         require_everyone(sample_rate)
-        counts = [np.zeros(math.prod(shape), dtype=np.int64) for shape in self._shapes]
+        different = {id(table): table for table in self.tables}  # one that is asked for twice is counted once
+        found = {key: np.zeros(math.prod(axis.size for axis in table), np.int64) for key, table in different.items()}
         axes = {id(axis): axis for table in self.tables for axis in table}
         for codes in records.chunks(_CHUNK_ROWS):
-            cells = {key: axis.cells[codes[:, axis.part].astype(np.int64)] for key, axis in axes.items()}
-            for table, shape, total in zip(self.tables, self._shapes, counts, strict=True):
-                total += np.bincount(_flat([cells[id(axis)] for axis in table], shape), minlength=len(total))
+            cells = {key: axis.of(codes) for key, axis in axes.items()}
+            for key, table in different.items():
+                found[key] += np.bincount(places(table, cells), minlength=len(found[key]))
+        counts = [found[id(table)] for table in self.tables]
         return Answer(total=np.concatenate(counts), sensitivity=Sensitivity.of_cells(len(counts), self.max_records))
 
     def split(self, numbers: IntArray) -> list[IntArray]:
@@ -101,28 +83,3 @@ class Counts:
     @property
     def _shapes(self) -> list[tuple[int, ...]]:
         return [tuple(axis.size for axis in table) for table in self.tables]
-
-
-def _require_axes(table: Table, parts: int) -> None:
-    """Refuse a table that could not be counted, or would count a record elsewhere than said."""
-    if not table:
-        raise SettingError("has no axis", field="tables", remedy="give one")
-    for axis in table:
-        if not 0 <= axis.part < parts:
-            raise SettingError(
-                f"{axis.part} is no part of a record", field="part", remedy=f"count from 0 to {parts - 1}"
-            )
-        cells = axis.cells
-        whole = cells.ndim == 1 and cells.size > 0 and np.issubdtype(cells.dtype, np.integer)
-        if not whole or int(cells.min()) < 0 or int(cells.max()) >= axis.size:
-            raise SettingError(
-                "must be whole numbers from 0 to below the size", field="cells", remedy="give each code one cell"
-            )
-
-
-def _flat(cells: Sequence[IntArray], shape: Sequence[int]) -> npt.NDArray[Any]:
-    """Return each record's place in a flattened table."""
-    place = cells[0]
-    for own, size in zip(cells[1:], shape[1:], strict=True):
-        place = place * size + own
-    return place

@@ -10,6 +10,7 @@ stops within a few steps of where the distance to the true tables is least; to g
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,9 @@ _SPREAD = 0.5
 _ENOUGH = 0.98
 """Of the noise's own variance: the components' freedom takes up some of it."""
 _LEAST_SHARE = 1e-6
+_LOOKED, _WORTH = 100, 0.999
+"""So many steps have to bring a thousandth; else it ends, as it never will where columns depend on one another more
+closely than the mixture can say."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -101,7 +105,7 @@ def fit_mixture(
     logits = base + _SPREAD * torch.randn(components, len(moments.single), generator=generator)
     logits.requires_grad_()
     optimiser = torch.optim.Adam([logits], lr=_RATE, betas=(0.9, 0.99))
-    misfit = 0.0
+    misfit, before = 0.0, math.inf
     for step in range(steps):
         at(step)
         probabilities = _softmax(logits, moments.sizes)
@@ -110,6 +114,10 @@ def fit_mixture(
         if misfit < _ENOUGH and _singles_fit(single.detach()):
             return Fitted(probabilities=probabilities.detach(), steps=step, misfit=misfit)
         loss = pairs + single.sum() / moments.cells + prior * (logits - base).square().mean()
+        if step % _LOOKED == 0:
+            if float(loss.detach()) > before * _WORTH:
+                return Fitted(probabilities=probabilities.detach(), steps=step, misfit=misfit)
+            before = float(loss.detach())
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()

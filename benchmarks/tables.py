@@ -1,0 +1,165 @@
+"""Tables that nobody tuned for: UCI credit card clients and the NIST excerpt of the ACS (Massachusetts 2019).
+
+A fixed three quarters of each are private, the rest tests; bounds are those of published codebooks. Measured are the
+mean total variation of columns and of pairs, in 20 quantile cells of the private rows with repeated values (2 % of the
+rows) apart, the mean over 200 triples as a score of 1000, and the AUC of boosting.
+
+    python benchmarks/tables.py run --schemas FOLDER [--data credit nist] [--seeds 0 1 2] [--widen 1 100]
+    python benchmarks/tables.py table
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.metrics import roc_auc_score
+
+import doublure as db
+from adult import SHARED
+from doublure.data.tables.opening import open_table
+from doublure.schema import Schema
+from results import by_cell, finished, mean_and_range, measure
+
+EPSILON, DELTA = 1.0, 1e-6
+SETS = {
+    "credit": ("credit_default.csv.gz", "credit_default.schema.yaml", "default.payment.next.month", "1"),
+    "nist": ("nist_acs_ma2019.csv.gz", "nist_ma2019_all.schema.yaml", "OWN_RENT", "2"),
+}
+_SPIKE, _CELLS, _TRIPLES = 0.02, 20, 200
+
+
+def split(name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the private rows and those that test."""
+    frame = pd.read_csv(SHARED / SETS[name][0], dtype=str, keep_default_na=False)
+    order, cut = np.random.default_rng(0).permutation(len(frame)), len(frame) * 3 // 4
+    return frame.iloc[order[:cut]].reset_index(drop=True), frame.iloc[order[cut:]].reset_index(drop=True)
+
+
+def schema_of(name: str, folder: Path, widen: int) -> Schema:
+    """Return the public facts, with bounds so many times as wide."""
+    plain = Schema.load(folder / SETS[name][1]).to_plain()
+    for column in plain["columns"].values():
+        if widen != 1 and "bounds" in column:
+            lower, upper = column["bounds"]
+            column["bounds"] = [min(0, lower * widen), upper * widen]
+    return Schema.from_plain(plain)
+
+
+def cells(real: pd.Series[Any], made: pd.Series[Any]) -> tuple[Any, Any]:
+    """Return codes of both: repeated values and missing apart, the rest in quantile cells of the real ones."""
+    if not pd.api.types.is_numeric_dtype(real):
+        texts = [column.astype(object).where(column.notna(), "").astype(str).to_numpy() for column in (real, made)]
+        codes = np.unique(np.concatenate(texts), return_inverse=True)[1]
+        return codes[: len(real)], codes[len(real) :]
+    shares = real.value_counts(normalize=True)
+    alone = {value: _CELLS + 2 + at for at, value in enumerate(shares.index[shares > _SPIKE])}
+    rest = real[~real.isin(list(alone))].dropna().astype(float)
+    edges = np.unique(np.quantile(rest, np.linspace(0, 1, _CELLS + 1)[1:-1])) if len(rest) else np.zeros(0)
+
+    def coded(column: pd.Series[Any]) -> Any:
+        numbers = column.astype(float).to_numpy(dtype=float, na_value=np.nan)
+        found = np.where(np.isnan(numbers), _CELLS + 1, np.searchsorted(edges, np.nan_to_num(numbers), "right"))
+        for value, code in alone.items():
+            found[numbers == float(value)] = code
+        return found.astype(int)
+
+    return coded(real), coded(made)
+
+
+def one_cell(name: str, seed: int, widen: int, folder: Path) -> dict[str, Any]:
+    """Fit once and measure."""
+    train, test = split(name)
+    schema = schema_of(name, folder, widen)
+    plan = db.plan(schema, method="statistics", epsilon=EPSILON, delta=DELTA)
+    with tempfile.TemporaryDirectory() as place:
+        train.to_csv(Path(place) / "train.csv", index=False)
+        ledger = db.Ledger.create(Path(place) / "ledger", dataset=name, epsilon=10.0, delta=0.01)
+        used = time.process_time()
+        syn = db.fit(Path(place) / "train.csv", plan, ledger=ledger, seed=seed, threads=1)
+        used = time.process_time() - used
+    made = syn.sample(len(train), seed=seed)
+    names = [column for column, facts in schema.columns.items() if facts.type != "id"]
+    real, held = (open_table(frame[list(schema.columns)]).load(schema).frame for frame in (train, test))
+    coded = {column: cells(real[column], made[column]) for column in names}
+    draw = np.random.default_rng(7)
+    triples = [tuple(draw.choice(names, 3, replace=False)) for _ in range(_TRIPLES)]
+    return {
+        "one_way": statistics.mean(_apart(coded, (column,)) for column in names),
+        "two_way": statistics.mean(_apart(coded, pair) for pair in combinations(names, 2)),
+        "three_way": 1000 * (1 - statistics.mean(_apart(coded, triple) for triple in triples)),
+        "boosting_auc": _auc(schema, names, SETS[name], made, held),
+        "processor_seconds": round(used, 1),
+    }
+
+
+def _apart(coded: dict[str, tuple[Any, Any]], names: tuple[str, ...]) -> float:
+    places = []
+    for side in (0, 1):
+        place = np.zeros(len(coded[names[0]][side]), dtype=np.int64)
+        for name in names:
+            place = place * (1 + max(int(codes.max()) for codes in coded[name])) + coded[name][side]
+        places.append(place)
+    _, code = np.unique(np.concatenate(places), return_inverse=True)
+    counts = [np.bincount(part, minlength=int(code.max()) + 1) / len(part) for part in np.split(code, [len(places[0])])]
+    return 0.5 * float(np.abs(counts[0] - counts[1]).sum())
+
+
+def _auc(schema: Schema, names: list[str], facts: tuple[str, ...], made: pd.DataFrame, test: pd.DataFrame) -> float:
+    def features(frame: pd.DataFrame) -> Any:
+        columns = []
+        for name in names:
+            if name != facts[2]:
+                column = frame[name]
+                numeric = schema.columns[name].numeric
+                known = [str(value) for value in getattr(schema.columns[name], "domain", ())]
+                codes = column.to_numpy(dtype=float, na_value=np.nan) if numeric else None
+                columns.append(
+                    pd.Categorical(column.astype(str), known).codes.astype(float) if codes is None else codes
+                )
+        return np.stack(columns, axis=1)
+
+    model = HistGradientBoostingClassifier(random_state=0).fit(features(made), made[facts[2]].astype(str) == facts[3])
+    truth = test[facts[2]].astype(str) == facts[3]
+    return float(roc_auc_score(truth, model.predict_proba(features(test))[:, 1]))
+
+
+def table() -> None:
+    """Print means over seeds."""
+    print("| data | bounds × | one-way | two-way | three-way | AUC | processor seconds | seeds |")
+    print("|---|--:|--:|--:|--:|--:|--:|--:|")
+    found = finished("tables")
+    for name, widen in sorted({(row["cell"][0], row["cell"][2]) for row in found}):
+        rows = [row for row in found if (row["cell"][0], row["cell"][2]) == (name, widen)]
+        keys = (("one_way", ".4f"), ("two_way", ".3f"), ("three_way", ".0f"), ("boosting_auc", ".3f"),
+                ("processor_seconds", ".0f"))  # fmt: skip
+        figures = [mean_and_range([row[key] for row in rows], form) for key, form in keys]
+        print("| " + " | ".join([name, str(widen), *figures, str(len(rows))]) + " |")
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("verb", choices=["run", "table"])
+    parser.add_argument("--schemas", type=Path, help="a folder with the schemas of both")
+    parser.add_argument("--data", nargs="+", default=list(SETS), choices=list(SETS))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--widen", type=int, nargs="+", default=[1])
+    options = parser.parse_args()
+    if options.verb == "table":
+        table()
+        return
+    wanted = [(name, seed, widen) for widen in options.widen for seed in options.seeds for name in options.data]
+    measure("tables", by_cell(wanted, lambda *cell: one_cell(*cell, options.schemas)))
+
+
+if __name__ == "__main__":
+    main()

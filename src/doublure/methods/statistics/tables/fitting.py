@@ -1,0 +1,218 @@
+"""Training of ``statistics`` on tables: the releases, a mixture that agrees with them, the tree in it, the target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from doublure.methods.statistics.binning import closest_counts
+from doublure.methods.statistics.settings import TableStatisticsSettings
+from doublure.methods.statistics.tables.leaves import Floats
+from doublure.methods.statistics.tables.mixture_fit import Moments, fit_mixture, misfits
+from doublure.methods.statistics.tables.noisy_tables import NoisyTables
+from doublure.methods.statistics.tables.published import published
+from doublure.methods.statistics.tables.target_fit import fit_target, target_counts
+from doublure.methods.statistics.tables.tree_fit import joint_tables
+from doublure.networks.mixture import MixtureGenerator
+from doublure.networks.tree import LastColumn, TreeGenerator, TreeNode, raked
+from doublure.training.job import Job
+
+_LEAST = 1e-12
+_RARE = 1e-4
+_DRAWN = 20_000
+_FEWEST_ROWS = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """What was fitted to noisy tables, before columns are drawn along the tree.
+
+    Attributes:
+        tables: The releases.
+        mixture: Of the groups of all nodes, side by side, the target's values behind them.
+        loss: How far a mixture of the same shape is from the tables, in units of their noise's variance.
+    """
+
+    tables: NoisyTables
+    mixture: MixtureGenerator
+    loss: Callable[[MixtureGenerator], Tensor]
+
+
+def fitted_mixture(job: Job, settings: TableStatisticsSettings) -> Fit:
+    """Release the tables of a job's records and fit a mixture to them."""
+    tables = NoisyTables(job, settings)
+    tables.count()
+    job.hand_out(published(tables.encoder, tables.nodes[0].patterns if tables.nodes else None, tables.published))
+    moments = [moments_of(tables, own) for own in range(len(tables.class_rows))]
+    source = torch.Generator().manual_seed(job.seed)
+    fits = [(own, components) for own in range(len(moments)) for components in settings.fits]
+    total = len(fits) * settings.fit_steps
+    job.progress.stage("fit the generator", total)
+    parts = []
+    for number, (own, components) in enumerate(fits):
+
+        def at(step: int, before: int = number * settings.fit_steps) -> None:
+            job.check_stop()
+            job.progress.at(before + step)
+
+        fitted = fit_mixture(
+            moments[own], components=components, steps=settings.fit_steps, prior=settings.prior, generator=source, at=at
+        )
+        job.log({"class": own, "fit_steps": fitted.steps, "misfit": round(fitted.misfit, 4)})
+        parts.append(_with_class(fitted.probabilities, own, tables).clamp(min=_LEAST).log())
+    job.progress.at(total)
+    logits = torch.cat(parts)
+    sizes = [node.size for node in tables.nodes]
+    sizes += [logits.shape[1] - sum(sizes)] if logits.shape[1] > sum(sizes) else []
+    mixture = MixtureGenerator(sizes, condition_width=0, components=len(logits))
+    weights = torch.from_numpy(tables.class_rows / tables.class_rows.sum()).repeat_interleave(settings.components)
+    with torch.no_grad():
+        mixture.logits.copy_(logits)
+        mixture.log_weights.copy_((weights / settings.components).log())
+
+    def loss(moving: MixtureGenerator) -> Tensor:
+        total = torch.zeros(())
+        for each, rows in zip(moments, torch.split(moving.probabilities(), settings.components), strict=True):
+            single, pairs = misfits(rows[:, : len(each.single)], each)
+            total = total + pairs + single.sum() / each.cells
+        return total
+
+    return Fit(tables=tables, mixture=mixture, loss=loss)
+
+
+def _with_class(probabilities: Tensor, own: int, tables: NoisyTables) -> Tensor:
+    """Return the probabilities, with the target's behind them where it is not among what was fitted."""
+    if not tables.pairs_within:
+        return probabilities
+    target = torch.zeros(len(probabilities), len(tables.class_rows))
+    target[:, own] = 1.0
+    return torch.cat([probabilities, target], dim=1)
+
+
+def moments_of(tables: NoisyTables, own: int) -> Moments:
+    """Return what is known of the nodes' groups, as shares of a class's rows: each node's own, and every pair counted.
+
+    Args:
+        tables: The releases.
+        own: Which class; the only one where pairs are not counted within the target, which is then a node more.
+    """
+    nodes, rows = tables.nodes, float(tables.class_rows[own])
+    known = [_class_counts(*each, own, rows) for each in tables.by_class]
+    if tables.by_target:
+        totals, certain = target_counts(tables.by_target)
+        known.append((totals / totals.sum() * rows, np.full(len(totals), 1 / certain)))
+    sizes = [len(counts) for counts, _ in known]
+    starts = np.cumsum([0, *sizes])
+    double, precision = np.zeros((2, starts[-1], starts[-1]))
+
+    def add(pair: tuple[int, int], counts: Floats, variance: Floats) -> None:
+        left, right = (slice(starts[place], starts[place + 1]) for place in pair)
+        before, more = precision[left, right], rows**2 / variance
+        double[left, right] = (double[left, right] * before + counts / rows * more) / (before + more)
+        precision[left, right] = before + more
+        double[right, left], precision[right, left] = double[left, right].T, precision[left, right].T
+
+    for pair, noisy in tables.pairs.items():
+        add(pair, noisy.counts[:, :, own], np.full(noisy.counts.shape[:2], noisy.variance))
+    for (parent, child), noisy in zip(tables.edges, tables.fine, strict=True) if not tables.pairs_within else ():
+        up, down = nodes[parent].coarse_of_fine, nodes[child].coarse_of_fine
+        grouped = np.zeros((sizes[parent], sizes[child]))
+        np.add.at(grouped, (up[:, None], down[None]), noisy.counts)
+        add((parent, child), grouped, np.outer(np.bincount(up), np.bincount(down)) * noisy.variance)
+    for place, noisy in enumerate(tables.by_target):
+        add((place, len(nodes)), noisy.counts, np.full(noisy.counts.shape, noisy.variance))
+    return Moments(
+        sizes=sizes,
+        single=torch.from_numpy(np.concatenate([counts for counts, _ in known]) / rows).float(),
+        single_precision=torch.from_numpy(rows**2 / np.concatenate([variance for _, variance in known])).float(),
+        double=torch.from_numpy(double).float(),
+        double_precision=torch.from_numpy(precision).float(),
+    )
+
+
+def _class_counts(counts: Floats, variances: Floats, own: int, rows: float) -> tuple[Floats, Floats]:
+    """Return the likeliest counts of a node's groups in a class, and their noise's variances."""
+    return closest_counts(counts[:, own], variances[:, own], total=rows), variances[:, own]
+
+
+def finished(job: Job, fit: Fit) -> TreeGenerator:
+    """Return the generator that draws along the tree within a mixture's components, and the target last."""
+    tables = fit.tables
+    nodes = tables.nodes
+    encoder = job.encoder
+    weights = torch.softmax(fit.mixture.log_weights.double(), 0).numpy()
+    with torch.no_grad():
+        probabilities = fit.mixture.probabilities().double()
+    sizes = [node.size for node in nodes]
+    sizes += [probabilities.shape[1] - sum(sizes)]  # of the target, none if there is none
+    *shares, by_component = (part.numpy() for part in torch.split(probabilities, sizes, dim=1))
+    shares = [own / own.sum(1, keepdims=True) for own in shares]
+    order = [0, *(child for _, child in tables.edges)]
+    turn = {place: number for number, place in enumerate(order)}
+    drawn: list[TreeNode] = []
+    for place in order:
+        node = nodes[place]
+        edge = next((number for number, (_, child) in enumerate(tables.edges) if child == place), None)
+        joint, inner, parent = np.zeros((0, 0, 0)), np.zeros((0, 0)), -1
+        if edge is not None:
+            above = tables.edges[edge][0]
+            parent = turn[above]
+            joint, inner = joint_tables(nodes[above], node, tables.fine[edge], (shares[above], shares[place]), weights)
+        leaves = node.leaves
+        missing = leaves.whole.nullable and node.patterns is None
+        drawn.append(
+            TreeNode(
+                part=leaves.part,
+                parent=parent,
+                starts=np.append(leaves.starts, leaves.whole.last + 1) if missing else leaves.starts,
+                widths=leaves.width.astype(np.int64),
+                mass=leaves.mass,
+                fine=node.fine,
+                coarse=node.coarse_of_fine,
+                shares=shares[place],
+                rake=np.ones(node.size),
+                joint=joint.astype(np.float32),
+                inner=inner,
+                missing=int(node.coarse[-1]) if missing else -1,
+            )
+        )
+    bits, about = np.zeros((0, 0), dtype=np.int64), np.zeros(0, dtype=np.int64)
+    if nodes[0].patterns is not None:
+        together = nodes[0].patterns
+        of_part = {node.leaves.part: turn[place] for place, node in enumerate(nodes) if node.patterns is None}
+        bits, about = together.bits, np.array([of_part[part] for part in together.parts])
+    generator = TreeGenerator(encoder.width, encoder.condition_width)
+    generator.take(tuple(drawn), weights, bits, about, None)
+    rng = np.random.default_rng(job.seed)
+    wanted = [nodes[place].believed / max(nodes[place].believed.sum(), _FEWEST_ROWS) for place in order]
+    factors = raked(generator, wanted, _DRAWN, rng)
+    drawn = [replace(node, rake=factor) for node, factor in zip(drawn, factors, strict=True)]
+    generator.take(tuple(drawn), weights, bits, about, None)
+    if tables.target is not None:
+        generator.take(tuple(drawn), weights, bits, about, _last_column(tables, generator, order, by_component, rng))
+    return generator
+
+
+def _last_column(
+    tables: NoisyTables, generator: TreeGenerator, order: list[int], by_component: Floats, rng: np.random.Generator
+) -> LastColumn:
+    """Return how the target is drawn: as the component says, and by the model of all columns where there is one."""
+    values = by_component.shape[1]
+    sizes = [tables.nodes[place].size for place in order]
+    if tables.pairs_within:
+        return LastColumn(
+            part=tables.target_part,
+            bias=np.zeros(values),
+            effects=np.zeros((sum(sizes), values)),
+            components=np.log(np.maximum(by_component, _LEAST)),
+        )
+    groups, component = generator.groups(_DRAWN, rng)
+    nodes, by_target = [tables.nodes[place] for place in order], [tables.by_target[place] for place in order]
+    totals, _ = target_counts(by_target)
+    odds = np.log(np.maximum(by_component, _RARE) / (totals / totals.sum()))
+    bias, effects = fit_target(nodes, by_target, groups, odds[component], tables.rows)
+    return LastColumn(part=tables.target_part, bias=bias, effects=effects, components=odds)

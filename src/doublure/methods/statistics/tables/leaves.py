@@ -1,0 +1,213 @@
+"""One column's leaves: the finest cells that are known of it, how many rows each has, and what groups they form.
+
+A leaf is a run of whole numbers (:mod:`doublure.encode.table_values`), often a single value. Which leaves there are
+follows from what was released; within one, values are drawn evenly. Leaves are joined to groups three times: the groups
+that are counted one column at a time, coarser ones for pairs, finer ones for the tree's pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from doublure.encode.table_values import Whole
+from doublure.private.queries.axes import Intervals
+
+Floats: TypeAlias = npt.NDArray[Any]
+Ints: TypeAlias = npt.NDArray[np.int64]
+
+_TINY = 1e-12
+
+
+@dataclass(kw_only=True, eq=False)
+class Leaves:
+    """A column's leaves and what is known of them so far.
+
+    Attributes:
+        whole: The public facts of its values.
+        part: Its place in a compact record.
+        starts: ``(n,)`` where each leaf begins.
+        mass: ``(n + 1,)`` or, where no cell may be missing, ``(n,)``: about how many rows each has, missing last.
+        cells: The public cells that it was looked for in.
+        empty: ``(n,)`` 0 where rows were seen; of regions where none were, which it is.
+    """
+
+    whole: Whole
+    part: int
+    starts: Ints
+    mass: Floats
+    cells: Ints
+    empty: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    @classmethod
+    def of(cls, whole: Whole, part: int, starts: Ints) -> Leaves:
+        """Return leaves of which nothing is known."""
+        size = len(starts) + whole.nullable
+        return cls(whole=whole, part=part, starts=starts, mass=np.zeros(size), cells=starts)
+
+    @property
+    def ends(self) -> Ints:
+        """``(n,)`` the last value of each leaf."""
+        return np.append(self.starts[1:] - 1, self.whole.last)
+
+    @property
+    def width(self) -> Floats:
+        """``(leaves,)`` how many values each has; missing counts as one."""
+        widths = (self.ends - self.starts + 1).astype(np.float64)
+        return np.append(widths, 1.0) if self.whole.nullable else widths
+
+    @property
+    def size(self) -> int:
+        """How many leaves, missing included."""
+        return len(self.starts) + self.whole.nullable
+
+    def axis(self, groups: Ints, size: int | None = None) -> Intervals:
+        """Return the axis on which each leaf counts in its group ``(leaves,)``."""
+        starts = np.append(self.starts, self.whole.last + 1) if self.whole.nullable else self.starts
+        return Intervals(
+            part=self.part, starts=starts.astype(np.float64), cells=groups, size=size or int(groups.max()) + 1
+        )
+
+    def replace(self, starts: Ints, mass: Floats) -> None:
+        """Take finer leaves, with the mass of each that is not missing."""
+        missing = self.mass[len(self.starts) :]
+        self.starts, self.mass = starts, np.concatenate([mass, missing])
+
+    def spread(self, groups: Ints, counts: Floats) -> Floats:
+        """Return the leaves' masses such that groups have these counts: in proportion to what is known within each."""
+        held = np.bincount(groups, self.mass, len(counts))
+        width = self.width
+        even = width / np.bincount(groups, width, len(counts))[groups]
+        known = self.mass / np.where(held > 0, held, 1.0)[groups]
+        found: Floats = np.where(held[groups] > 0, known, even) * counts[groups]
+        return found
+
+    def mark_empty(self) -> None:
+        """Mark where nothing was seen: beyond all that was, and in long gaps.
+
+        Each such region is counted as a group of its own. What little it may hold decays away from the rest, or lies
+        evenly.
+        """
+        count = len(self.starts)
+        seen = np.flatnonzero(self.mass[:count] > 0)
+        self.empty = np.zeros(count, dtype=np.int64)
+        if not len(seen):
+            return
+        begins = np.isin(self.starts, self.cells)
+        width = self.width[:count]
+        for number, (left, right) in enumerate(pairwise(seen)):
+            gap = slice(left + 1, right)
+            if begins[gap].sum() >= _GAP:
+                self.empty[gap] = 3 + number
+                self.mass[gap] = _LITTLE * width[gap] / width[gap].sum()
+        first, last = seen[0], seen[-1]
+        self.empty[:first], self.empty[last + 1 :] = 1, 2
+        self.mass[:first] = _LITTLE * _DECAY ** np.arange(first, 0, -1)
+        self.mass[last + 1 : count] = _LITTLE * _DECAY ** np.arange(1, count - last)
+
+
+_GAP = 6
+"""Public cells in a row without anybody that are a region of their own."""
+_LITTLE = 1e-3
+_DECAY = 0.75
+_FULL = 1.25
+"""A group may hold this many times its share before it is closed."""
+
+
+def joined(leaves: Leaves, *, most: int, seen: float, least: float) -> Ints:
+    """Return the group of each leaf: groups of about equal mass, what stands out alone, missing alone.
+
+    Args:
+        leaves: Of a column.
+        most: How many groups there should be, about.
+        seen: A category with fewer rows tells nothing by itself, and shares one group with others.
+        least: Rows that a group should have; what stands out alone leaves the other groups smaller.
+    """
+    count = len(leaves.starts)
+    body = np.maximum(leaves.mass[:count], 0)
+    if count <= most:
+        groups = np.arange(count)
+    elif not leaves.whole.ordered:
+        heaviest = np.argsort(-body, kind="stable")[: 2 * most]
+        alone = np.sort(heaviest[body[heaviest] > seen])
+        groups = np.full(count, len(alone))
+        groups[alone] = np.arange(len(alone))
+    else:
+        single = (leaves.ends == leaves.starts) & _declared_or(leaves, body >= 0.5 * max(body.sum(), _TINY) / most)
+        regions = leaves.empty if len(leaves.empty) else np.zeros(count, dtype=np.int64)
+        groups = _by_mass(body, single, regions, max(body[~single].sum() / most, least, _TINY))
+    groups = np.unique(groups, return_inverse=True)[1].reshape(-1)
+    return np.append(groups, groups.max() + 1) if leaves.whole.nullable else groups
+
+
+def coarser(leaves: Leaves, groups: Ints, *, most: int, least: float = 0.0) -> Ints:
+    """Return coarser groups of groups, by the leaves' masses; single values with much mass stay alone."""
+    size = int(groups.max()) + 1
+    if size <= most + 2 or not leaves.whole.ordered:
+        return groups
+    body = size - leaves.whole.nullable
+    masses = np.bincount(groups, np.maximum(leaves.mass, 0), size)[:body]
+    first = np.unique(groups, return_index=True)[1][:body]
+    full = max(masses.sum(), _TINY) / most
+    lone = np.bincount(groups)[:body] == 1
+    single = lone & _declared_or(leaves, np.zeros(len(leaves.starts), bool))[first] | lone & (masses >= 0.6 * full)
+    full = max(masses[~single].sum() / most, least, _TINY)
+    found = _by_mass(masses, single, np.zeros(body, dtype=np.int64), full)
+    if leaves.whole.nullable:
+        found = np.append(found, found.max() + 1)
+    return found[groups]
+
+
+def rare_joined(groups: Ints, masses: Floats, *, seen: float, nullable: bool) -> Ints:
+    """Return groups of categories, the rare ones in one; missing, the last, stays alone.
+
+    Args:
+        groups: ``(leaves,)``.
+        masses: ``(groups,)``.
+        seen: A group with fewer rows is rare.
+        nullable: Whether the last group is missing.
+    """
+    rare = masses < seen
+    if nullable:
+        rare[-1] = False
+    if rare.sum() < 2:
+        return groups
+    found = np.zeros(len(masses), dtype=np.int64)
+    body = len(masses) - nullable
+    found[~rare] = np.arange(len(masses) - rare.sum())
+    found[rare] = body - rare.sum()
+    if nullable:
+        found[-1] = found[rare][0] + 1
+    return found[groups]
+
+
+def finer(leaves: Leaves, groups: Ints, *, most: int) -> Ints:
+    """Return groups of about equal mass nested in coarser ones."""
+    full = _FULL * max(leaves.mass.sum(), _TINY) / most
+    found, group, held = np.zeros(len(groups), dtype=np.int64), -1, 0.0
+    for place, mass in enumerate(leaves.mass):
+        if place == 0 or groups[place] != groups[place - 1] or (held > 0 and held + mass > full):
+            group, held = group + 1, 0.0
+        found[place], held = group, held + mass
+    return found
+
+
+def _by_mass(masses: Floats, single: npt.NDArray[np.bool_], regions: Ints, full: float) -> Ints:
+    """Return runs of about equal mass that do not cross regions, with some alone."""
+    groups, group, held = np.zeros(len(masses), dtype=np.int64), 0, 0.0
+    for place, mass in enumerate(masses):
+        crossed = place > 0 and regions[place] != regions[place - 1]
+        if place and (single[place] or held + mass > _FULL * full or crossed):
+            group, held = group + 1, 0.0
+        groups[place], held = group, held + mass
+        if single[place]:
+            held = 2 * full
+    return groups
+
+
+def _declared_or(leaves: Leaves, others: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    return np.isin(leaves.starts, leaves.whole.spikes) | others

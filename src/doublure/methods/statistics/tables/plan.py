@@ -1,0 +1,149 @@
+"""What ``statistics`` releases of a table: nine releases, whose sizes and shares are fixed before a record is read.
+
+Later releases look where earlier ones found something: *which* columns, cells and pairs are counted follows from what
+was released. How many tables a release has, and what it may spend, does not: it follows from the schema, and places
+that are left over are spent on tables that say nothing, or on the strongest pairs once more.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from doublure.encode.table_values import whole_of
+from doublure.errors import SchemaError
+from doublure.schema import Schema
+from doublure.schema.columns import IdColumn
+
+PATTERNS = "count which cells are missing together"
+CELLS = "count wide columns in public cells"
+VALUES = "count single values where many are"
+REPEATED = "count what else repeats"
+COLUMNS = "count each column in groups"
+BY_TARGET = "count each column within the target"
+SCORES = "score how far each pair of columns is from independence"
+PAIRS = "count the pairs that depend on one another"
+TREE = "count the strongest pairs finely"
+
+SHARES = {
+    PATTERNS: 0.04,
+    CELLS: 0.05,
+    VALUES: 0.07,
+    REPEATED: 0.02,
+    COLUMNS: 0.22,
+    BY_TARGET: 0.13,
+    SCORES: 0.06,
+    PAIRS: 0.17,
+    TREE: 0.24,
+}
+"""Of the budget, in 1/σ²; what a table has no use for goes to its pairs."""
+
+COPIES = {CELLS: 3, COLUMNS: 4, PAIRS: 2, TREE: 3}
+"""Places for each table of a release, on average. Large tables are counted more often than small ones, and the mean is
+taken: how often follows from their sizes, and how many places there are from the schema alone."""
+_COLUMNS_AS_THEY_ARE = 0.1
+"""The share of the columns where all of them are narrow, and their own counts are no finer than those of pairs."""
+
+SHARES_WITHIN = {
+    PATTERNS: 0.02,
+    CELLS: 0.04,
+    VALUES: 0.04,
+    REPEATED: 0.01,
+    COLUMNS: 0.13,
+    SCORES: 0.03,
+    PAIRS: 0.63,
+    TREE: 0.1,
+}
+"""The same where cells are so few that all pairs are counted, each within the target."""
+
+SEEN = 12.0
+"""A group should have that many deviations of its noise."""
+NARROW = 40
+"""A column of so many values is counted as it is."""
+MOST_PATTERNS = 16
+"""Columns whose missing cells are counted together; of more, none are."""
+_PAIRS_A_COLUMN = 8
+_CELLS_A_UNIT = 3.6
+"""So many cells a unit are counted within the target, and no more."""
+_WIDE_GROUPS = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Releases:
+    """How many tables each release has, by its purpose, in order; those without any are left out.
+
+    Which cells are missing together is a column more, wherever columns are paired.
+
+    Attributes:
+        tables: Purpose -> how many.
+        shares: Purpose -> its share of the budget; they add up to 1.
+        pairs_within: Whether all pairs are counted, within the values of the column that is drawn last.
+    """
+
+    tables: dict[str, int]
+    shares: dict[str, float]
+    pairs_within: bool
+
+
+def releases(schema: Schema, within: str) -> Releases:
+    """Return the releases of a schema's table.
+
+    Args:
+        schema: The public facts, as planned: some may still be to be learned.
+        within: The column that is drawn last, or an empty text.
+    """
+    units = schema.public_units
+    names = [name for name in counted_columns(schema) if name != within]
+    columns = len(names)
+    numbers = [name for name in names if schema.columns[name].numeric and may_be_wide(schema, name)]
+    nullable = sum(schema.columns[name].missing is not False for name in names)
+    patterns = int(2 <= nullable <= MOST_PATTERNS)
+    nodes = columns + patterns
+    pairs = math.comb(nodes, 2)
+    pairs_within = bool(within) and pairs > 0 and _cells_within(schema, names, within) <= _CELLS_A_UNIT * units
+    beside = bool(within) and not pairs_within
+    tables = {
+        PATTERNS: patterns,
+        CELLS: sum(may_be_wide(schema, name) for name in names),
+        VALUES: len(numbers),
+        REPEATED: len(numbers),
+        COLUMNS: columns,
+        BY_TARGET: nodes if beside else 0,
+        SCORES: pairs if nodes > 2 else 0,
+        PAIRS: pairs if pairs_within else min(pairs, _PAIRS_A_COLUMN * nodes),
+        TREE: max(0, nodes - 1),
+    }
+    tables = {purpose: number * COPIES.get(purpose, 1) for purpose, number in tables.items() if number}
+    all_shares = SHARES_WITHIN if pairs_within else SHARES
+    shares = {purpose: all_shares[purpose] for purpose in tables}
+    if CELLS not in tables and PAIRS in tables:
+        shares[COLUMNS] = _COLUMNS_AS_THEY_ARE
+    shares[PAIRS if PAIRS in tables else COLUMNS] += 1 - sum(shares.values())
+    return Releases(tables=tables, shares=shares, pairs_within=pairs_within)
+
+
+def _cells_within(schema: Schema, names: list[str], within: str) -> float:
+    """Return about how many cells all pairs of columns have within the values of another."""
+    groups = [_groups(schema, name) for name in names]
+    values = _groups(schema, within)
+    return values * (sum(groups) ** 2 - sum(own**2 for own in groups)) / 2
+
+
+def _groups(schema: Schema, name: str) -> int:
+    return _WIDE_GROUPS if may_be_wide(schema, name) else min(_WIDE_GROUPS, whole_of(schema, name).size)
+
+
+def counted_columns(schema: Schema) -> list[str]:
+    """Return the columns that are counted: an id and what follows from another column are not."""
+    return [n for n, c in schema.columns.items() if not isinstance(c, IdColumn) and n not in schema.derived]
+
+
+def may_be_wide(schema: Schema, name: str) -> bool:
+    """Return whether a column has, or may turn out to have, too many values to be counted as it is."""
+    column = schema.columns[name]
+    if column.discrete and not column.domain:  # type: ignore[union-attr]
+        return True
+    try:
+        return whole_of(schema, name).size > NARROW
+    except SchemaError:
+        return True

@@ -1,0 +1,90 @@
+"""Which rows get which of a column's values, so that tables with the columns drawn before come out as they should.
+
+Drawn by chance, a thousand rows have some thirty more or fewer in a cell than was meant: noise on top of the noise that
+privacy needs. Two rows exchange their values wherever that brings the tables of the new column with all earlier ones
+nearer to what the chances say, if the exchange is about as likely as what was drawn. (The idea is that of
+:mod:`doublure.encode.pairwise_swapping`, for columns that are drawn one from another.)
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+Floats: TypeAlias = npt.NDArray[Any]
+Ints: TypeAlias = npt.NDArray[np.int64]
+
+_SWEEPS = 2
+_AT_ONCE = 64
+"""Meetings that are judged by the same tables."""
+_LIKELY = 0.5
+"""An exchange is at least so many times as likely as what was drawn."""
+_MOST_JUDGED = 3_000_000
+"""Cells that are looked at for a column, a second or so: of very many rows or columns, some are left to chance."""
+
+
+def pairwise_swapped(
+    codes: Ints, chances: Floats, earlier: Ints, sizes: Ints, order: Ints, rng: np.random.Generator
+) -> Ints:
+    """Return the codes of a column, exchanged between rows.
+
+    Args:
+        codes: ``(N,)`` as they were drawn.
+        chances: ``(N, m)`` what they were drawn by, each row adding up to 1.
+        earlier: ``(N, c)`` codes of the columns drawn before.
+        sizes: ``(c,)`` how many codes each of those has.
+        order: ``(N,)`` rows, those that may best exchange next to one another.
+        rng: Says which rows meet.
+    """
+    rows, columns = earlier.shape
+    if rows < 2 or not columns:
+        return codes
+    codes, cells = codes.copy(), earlier + (np.cumsum(sizes) - sizes)
+    marks = sparse.csr_matrix(
+        (np.ones(cells.size), cells.ravel(), np.arange(rows + 1) * columns), shape=(rows, int(sizes.sum()))
+    )
+    drawn = sparse.csr_matrix((np.ones(rows), codes, np.arange(rows + 1)), shape=chances.shape)
+    surplus = np.asarray((marks.T @ drawn).todense()) - marks.T @ chances
+    left = max(1, _MOST_JUDGED // columns)
+    for sweep in range(_SWEEPS):
+        one, other = order[sweep : rows - 1 : 2], order[sweep + 1 : rows : 2]
+        mine, theirs = codes[one], codes[other]
+        likely = chances[one, theirs] * chances[other, mine]
+        may = (mine != theirs) & (likely >= _LIKELY * chances[one, mine] * chances[other, theirs])
+        meet = rng.permutation(np.flatnonzero(may))[:left]
+        left -= len(meet)
+        for start in range(0, len(meet), _AT_ONCE):
+            some = meet[start : start + _AT_ONCE]
+            _exchange(codes, cells, surplus, one[some], other[some])
+    return codes
+
+
+def _exchange(codes: Ints, cells: Ints, surplus: Floats, one: Ints, other: Ints) -> None:
+    """Exchange values where that takes from the sum of the surpluses' squares."""
+    mine, theirs = codes[one], codes[other]
+    left, right = cells[one], cells[other]
+    change = surplus[left, theirs[:, None]] + surplus[right, mine[:, None]]
+    change -= surplus[left, mine[:, None]] + surplus[right, theirs[:, None]]
+    gain, cost = -2 * change.sum(1), 4 * (left != right).sum(1)
+    better = np.flatnonzero(gain > cost)
+    # As if all that exchange the same two values moved the same cells.
+    before = _earlier(np.minimum(mine, theirs)[better] * surplus.shape[1] + np.maximum(mine, theirs)[better])
+    better = better[gain[better] > cost[better] * (1 + 2 * before)]
+    one, other, mine, theirs = one[better], other[better], mine[better], theirs[better]
+    width = left.shape[1]
+    for held, value, by in (
+        (left[better], mine, -1), (left[better], theirs, 1), (right[better], theirs, -1), (right[better], mine, 1),
+    ):  # fmt: skip
+        np.add.at(surplus, (held.ravel(), np.repeat(value, width)), by)
+    codes[one], codes[other] = theirs, mine
+
+
+def _earlier(keys: Ints) -> Ints:
+    """Return how many of the same keys stand before each."""
+    order = np.argsort(keys, kind="stable")
+    found = np.empty_like(keys)
+    found[order] = np.arange(len(keys)) - np.searchsorted(keys[order], keys[order])
+    return found

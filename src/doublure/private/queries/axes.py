@@ -1,0 +1,161 @@
+"""The axes of tables: which cell of an axis a compact record falls in.
+
+An axis looks at one record at a time, and puts it in one cell, whatever it holds: what lies before the first interval
+counts in the first, so that no record falls in none and none in two.
+
+==========================================  =======================================================
+edge case                                   what happens
+==========================================  =======================================================
+a number below the first interval           counts in the first
+a number beyond the last interval           counts in the last
+cells that are none of the axis             refused before anything is counted
+intervals out of order                      refused before anything is counted
+==========================================  =======================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from doublure.errors import SettingError
+
+IntArray = npt.NDArray[np.int64]
+
+
+class AnyAxis(Protocol):
+    """One axis of a table."""
+
+    @property
+    def size(self) -> int:
+        """How many cells."""
+
+    def of(self, records: npt.NDArray[Any]) -> IntArray:
+        """Return the cell ``(N,)``, in ``[0, size)``, of each compact record ``(N, P)``, from that record alone."""
+
+    def refuse_unfit(self, parts: int) -> None:
+        """Refuse an axis that could not be counted on, or would count a record elsewhere than said.
+
+        Args:
+            parts: How many parts a compact record has.
+
+        Raises:
+            SettingError: Naming what does not fit.
+        """
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Axis:
+    """One part of a compact record, and which cell each of its codes falls in.
+
+    Attributes:
+        part: The part's place in a compact record.
+        cells: ``(codes,)`` the cell of each code, in ``[0, size)``.
+        size: How many cells.
+    """
+
+    part: int
+    cells: IntArray
+    size: int
+
+    @classmethod
+    def of_codes(cls, part: int, codes: int) -> Axis:
+        """Return the axis on which every code has a cell of its own."""
+        return cls(part=part, cells=np.arange(codes, dtype=np.int64), size=codes)
+
+    def of(self, records: npt.NDArray[Any]) -> IntArray:
+        """Return the cell of each record."""
+        return self.cells[records[:, self.part].astype(np.int64)]
+
+    def refuse_unfit(self, parts: int) -> None:
+        """Refuse a part that there is not, and cells that are none."""
+        _require_part(self.part, parts)
+        _require_cells(self.cells, self.size)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Intervals:
+    """One part of a compact record that is a number, and which cell each interval of it falls in.
+
+    Attributes:
+        part: The part's place in a compact record.
+        starts: ``(n,)`` where intervals begin, ascending; each ends before the next, the last goes on for ever.
+        cells: ``(n,)`` the cell of each interval, in ``[0, size)``.
+        size: How many cells.
+    """
+
+    part: int
+    starts: npt.NDArray[np.float64]
+    cells: IntArray
+    size: int
+
+    def of(self, records: npt.NDArray[Any]) -> IntArray:
+        """Return the cell of each record."""
+        place = np.searchsorted(self.starts, records[:, self.part], side="right") - 1
+        return self.cells[np.maximum(place, 0)]
+
+    def refuse_unfit(self, parts: int) -> None:
+        """Refuse a part that there is not, intervals out of order, and cells that are none."""
+        _require_part(self.part, parts)
+        _require_cells(self.cells, self.size)
+        if len(self.starts) != len(self.cells) or not (np.diff(self.starts) > 0).all():
+            raise SettingError("must be in ascending order, one a cell", field="starts", remedy="sort them, each once")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Patterns:
+    """Which of some parts are in a certain state, all at once: part i counts 2^i where it has reached its mark.
+
+    Attributes:
+        parts: Places in a compact record.
+        marks: Of each the number from which on it is in that state, such as missing.
+        cells: ``(2^parts,)`` the cell of each pattern, in ``[0, size)``.
+        size: How many cells.
+    """
+
+    parts: tuple[int, ...]
+    marks: tuple[float, ...]
+    cells: IntArray
+    size: int
+
+    def of(self, records: npt.NDArray[Any]) -> IntArray:
+        """Return the cell of each record."""
+        pattern = np.zeros(len(records), dtype=np.int64)
+        for place, (part, mark) in enumerate(zip(self.parts, self.marks, strict=True)):
+            pattern += (records[:, part] >= mark).astype(np.int64) << place
+        return self.cells[pattern]
+
+    def refuse_unfit(self, parts: int) -> None:
+        """Refuse a part that there is not, and cells that are none or not one a pattern."""
+        for part in self.parts:
+            _require_part(part, parts)
+        _require_cells(self.cells, self.size)
+        if len(self.marks) != len(self.parts) or len(self.cells) != 2 ** len(self.parts):
+            raise SettingError("must be one a pattern", field="cells", remedy="give each pattern one cell")
+
+
+Table: TypeAlias = tuple[AnyAxis, ...]
+
+
+def places(axes: tuple[AnyAxis, ...], cells: dict[int, IntArray]) -> IntArray:
+    """Return each record's place in a flattened table, from its cell on each axis, by the axis's identity."""
+    place = cells[id(axes[0])]
+    for axis in axes[1:]:
+        place = place * axis.size + cells[id(axis)]
+    return place
+
+
+def _require_part(part: int, parts: int) -> None:
+    if not 0 <= part < parts:
+        raise SettingError(f"{part} is no part of a record", field="part", remedy=f"count from 0 to {parts - 1}")
+
+
+def _require_cells(cells: IntArray, size: int) -> None:
+    whole = cells.ndim == 1 and cells.size > 0 and np.issubdtype(cells.dtype, np.integer)
+    if not whole or int(cells.min()) < 0 or int(cells.max()) >= size:
+        raise SettingError(
+            "must be whole numbers from 0 to below the size", field="cells", remedy="give each code one cell"
+        )

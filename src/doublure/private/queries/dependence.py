@@ -1,0 +1,77 @@
+"""How far pairs of columns are from what one expects of them: a whole number a pair.
+
+The score of a pair is the sum, over the cells of its table, of how far the count is from an expected count. What is
+expected is whole and follows from earlier releases alone (the product of two noisy columns).
+
+Sensitivity: a record counts in one cell of each pair's table. Adding or removing it moves that cell's count by one, and
+so |count - expected| by one at most, and no other cell's. A unit with at most m records therefore moves each score by m
+at most (the triangle inequality), and t scores by m √t in L2: as much as t tables. (A score that divides by the
+expected counts, as χ², or takes logarithms, as mutual information, has no such bound.)
+
+The absolute value is taken of counts of *all* records: a score is no sum over records. Chunks of a file are counted
+first; where records lie with several owners, their counts have to be added up before.
+
+==========================================  =======================================================
+edge case                                   what happens
+==========================================  =======================================================
+no record at all                            the expected counts' sum
+an expectation that is not whole, or of     refused before anything is counted
+another shape than its table
+a unit with more records than planned       refused before anything is counted
+==========================================  =======================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from doublure.errors import SettingError
+from doublure.private.queries.axes import IntArray, Table
+from doublure.private.queries.counts import Counts
+from doublure.private.queries.query import Answer, Sensitivity
+
+if TYPE_CHECKING:
+    from doublure.private.records import PrivateRecords
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Dependence:
+    """How far each of some tables is from what is expected.
+
+    Attributes:
+        tables: For each its axes.
+        expected: For each the counts that are expected, int64, of the shape of its axes.
+        max_records: m, how many records a unit has at most.
+    """
+
+    tables: Sequence[Table]
+    expected: Sequence[IntArray]
+    max_records: int
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """M for each score."""
+        return Sensitivity.of_cells(len(self.tables), self.max_records)
+
+    def refuse_unfit(self, records: PrivateRecords) -> None:
+        """Refuse tables that could not be counted, units with too many records, and expectations that are not whole."""
+        self._counts.refuse_unfit(records)
+        shapes = [tuple(axis.size for axis in table) for table in self.tables]
+        whole = all(np.issubdtype(each.dtype, np.integer) for each in self.expected)
+        if not whole or [each.shape for each in self.expected] != shapes:
+            raise SettingError("must be whole, of the shapes of the tables", field="expected", remedy="round them")
+
+    def answer(self, records: PrivateRecords, *, sample_rate: float) -> Answer:
+        """Return one score a table, int64."""
+        counted = self._counts.split(self._counts.answer(records, sample_rate=sample_rate).total)
+        scores = [int(np.abs(own - each).sum()) for own, each in zip(counted, self.expected, strict=True)]
+        moved = Sensitivity.of_cells(len(counted), self.max_records)
+        return Answer(total=np.array(scores, dtype=np.int64), sensitivity=moved)
+
+    @property
+    def _counts(self) -> Counts:
+        return Counts(tables=self.tables, max_records=self.max_records)
