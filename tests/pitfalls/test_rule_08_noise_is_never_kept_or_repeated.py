@@ -508,8 +508,8 @@ def repeated(counts, *, scale):
 
 
 def repeated_by_table(counts, *, scale):
-    drawn = np.random.default_rng().normal(0, scale, 4)
-    return noise.Drawn(counts + np.resize(np.rint(drawn).astype(np.int64), counts.shape), scale)
+    drawn = np.random.default_rng().normal(0, scale)
+    return noise.Drawn(counts + np.rint(drawn).astype(np.int64), scale)
 
 
 @pytest.mark.parametrize("draw", [repeated, repeated_by_table], ids=["seeded", "the same for each table"])
