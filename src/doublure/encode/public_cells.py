@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from doublure.encode.table_values import Whole
+from doublure.encode.wholes import Whole
 
 Ints: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 

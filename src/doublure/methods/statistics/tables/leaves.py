@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from doublure.encode.table_values import Whole
+from doublure.encode.wholes import Whole
 from doublure.private.queries.axes import Intervals
 
 Floats: TypeAlias = npt.NDArray[Any]

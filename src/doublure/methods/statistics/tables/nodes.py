@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from doublure.encode.table_values import Whole
+from doublure.encode.wholes import Whole
 from doublure.methods.statistics.binning import closest_counts
 from doublure.methods.statistics.tables.leaves import Floats, Ints, Leaves, coarser, finer, joined, rare_joined
 from doublure.private.queries.axes import AnyAxis, Patterns

@@ -13,7 +13,8 @@ from itertools import combinations
 import numpy as np
 
 from doublure.encode.public_cells import public_cells
-from doublure.encode.table_values import TableValues, Whole
+from doublure.encode.table_values import TableValues
+from doublure.encode.wholes import Whole
 from doublure.methods.statistics.binning import closest_counts
 from doublure.methods.statistics.settings import TableStatisticsSettings
 from doublure.methods.statistics.tables import finding, plan

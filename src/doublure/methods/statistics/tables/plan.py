@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from doublure.encode.table_values import whole_of
+from doublure.encode.wholes import whole_of
 from doublure.errors import SchemaError
 from doublure.schema import Schema
 from doublure.schema.columns import IdColumn
