@@ -368,7 +368,9 @@ class Lab:
             trace.queries.append(torch.from_numpy(counts).double().flatten())
             trace.allowed.append(scale)
             made = noisy(counts, scale=scale)
-            trace.outputs.append(torch.from_numpy(made.values) if like is None else like.outputs[len(trace.outputs)])
+            frozen = None if like is None else like.outputs[len(trace.outputs)]
+            assert frozen is None or frozen.shape == made.values.shape  # the same is asked of every neighbour
+            trace.outputs.append(torch.from_numpy(made.values) if frozen is None else frozen)
             return Drawn(trace.outputs[-1].numpy(), made.scale)
 
         with self._patch.context() as patch:
