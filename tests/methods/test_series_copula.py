@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from series_fits import fit_series
 
 import doublure as db
 from doublure.encode.series_places import SeriesPlaces
@@ -46,18 +47,13 @@ def days(n: int = SERIES, seed: int = 0) -> dict[str, Any]:
     return {"kw": kw.round(2), "heat": heat, "people": people, "place": np.where(coast, "coast", "hill")}
 
 
-def some(data: dict[str, Any], text: str) -> dict[str, Any]:
-    return {name: cells for name, cells in data.items() if f"  {name}:" in text or name == "unit"}
-
-
 def planned(text: str = WHOLE, **changes: Any) -> Plan:
     asked = {"epsilon": 10.0, "delta": DELTA} | changes
     return db.plan(db.Schema.parse(text), method="statistics", **asked)
 
 
 def fitted(folder: Any, text: str = WHOLE, data: dict[str, Any] | None = None, **changes: Any) -> db.Synthesizer:
-    ledger = db.Ledger.create(folder / "ledger", dataset="days", epsilon=5000.0, delta=0.5)
-    return db.fit(some(data or days(), text), planned(text, **changes), ledger=ledger, seed=1)
+    return fit_series(folder, data or days(), planned(text, **changes), text)
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from paying import written
+from series_fits import fit_series
 
 import doublure as db
 from doublure.encode.series_codes import LEVELS, SeriesCodes
@@ -59,18 +60,13 @@ def days(n: int = SERIES, seed: int = 0) -> dict[str, Any]:
     }
 
 
-def some(data: dict[str, Any], text: str) -> dict[str, Any]:
-    return {name: cells for name, cells in data.items() if f"  {name}:" in text or name == "unit"}
-
-
 def planned(text: str = WHOLE, **changes: Any) -> Plan:
     asked = {"epsilon": EPSILON, "delta": DELTA, "accountant": "rdp"} | FEW | changes
     return db.plan(db.Schema.parse(text), method="statistics", **asked)
 
 
 def fitted(folder: Any, text: str = WHOLE, data: dict[str, Any] | None = None, **changes: Any) -> db.Synthesizer:
-    ledger = db.Ledger.create(folder / "ledger", dataset="days", epsilon=5000.0, delta=0.5)
-    return db.fit(some(data or days(), text), planned(text, **changes), ledger=ledger, seed=1)
+    return fit_series(folder, data or days(), planned(text, **changes), text)
 
 
 @pytest.fixture(scope="module")
@@ -337,4 +333,4 @@ def _compact(codes: SeriesCodes, data: dict[str, Any]) -> Any:
 
 def _parts(codes: SeriesCodes) -> list[tuple[int, int]]:
     sizes = [size for size in codes.sizes for _ in range(LENGTH)] + [LEVELS] * len(codes.sizes)
-    return list(enumerate([*sizes, *codes.attribute_sizes.values()]))
+    return list(enumerate([*sizes, *codes.condition_sizes.values()]))
