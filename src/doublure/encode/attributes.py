@@ -62,7 +62,20 @@ class SeriesRows(Encoder):
 
     schema: SeriesSchema
     body_shape: tuple[int, int]
-    _attributes: Attributes
+
+    def __init__(self, schema: SeriesSchema, planes: int) -> None:
+        """Lay out a row.
+
+        Args:
+            schema: Every fact known.
+            planes: How many rows of numbers the body has, each as long as a series.
+        """
+        self.schema = schema
+        self._attributes = Attributes(schema)
+        self.condition_width, self.condition_sizes = self._attributes.width, self._attributes.sizes
+        self.body_shape = (planes, schema.length)
+        self._flat = planes * schema.length
+        self.width = self._flat + self.condition_width
 
     def condition_codes(self, given: Mapping[str, object]) -> dict[str, int]:
         """Return the codes of the attributes that are asked for.

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from doublure.data.series.records import Series
-from doublure.encode.attributes import Attributes, SeriesRows
+from doublure.encode.attributes import SeriesRows
 from doublure.encode.grids import Floats, grid_of
 from doublure.encode.numeric import Scaled
 from doublure.errors import InputError
@@ -62,16 +62,13 @@ class SeriesEncoder(SeriesRows):
     """
 
     def __init__(self, schema: Schema, *, curve: float = 1.0) -> None:
-        self.schema = schema = SeriesSchema.of(schema)
+        schema = SeriesSchema.of(schema)
+        self.planes = planes_of(schema)
+        super().__init__(schema, self.planes[-1].place + 1)
         self._curve = curve
         self._numbers = {name: _number(schema, name) for name in schema.channels}
-        self.planes = planes_of(schema)
-        self.body_shape = (self.planes[-1].place + 1, schema.length)
-        self._attributes = Attributes(schema)
-        self.condition_width, self.condition_sizes = self._attributes.width, self._attributes.sizes
         self._held = len(schema.channels) * schema.length
         self._codes = sum(planes.states > 0 for planes in self.planes) * schema.length
-        self.width = self.body_shape[0] * schema.length + self.condition_width
 
     # -- encoding ------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from doublure.data.series import Series
-from doublure.encode.attributes import Attributes, SeriesRows
+from doublure.encode.attributes import SeriesRows
 from doublure.encode.grids import Floats, grid_of
 from doublure.encode.numeric import Binned
 from doublure.encode.series import channel_column
@@ -38,21 +38,16 @@ class SeriesCodes(SeriesRows):
         condition_width: K, the attributes' values together.
         sizes: How many codes each channel has: its bins, then zero, then missing, as far as they can be.
         states: How many of them are no bins.
-        attribute_sizes: Attribute -> how many values it has, in order.
+        condition_sizes: Attribute -> how many values it has, in order.
     """
 
     def __init__(self, schema: Schema, *, bins: int = 128, curve: float = 1.0) -> None:
-        self.schema = schema = SeriesSchema.of(schema)
+        schema = SeriesSchema.of(schema)
+        super().__init__(schema, len(schema.channels))
         self._curve = curve
         self._numbers = [_binned(schema, name, bins, curve) for name in schema.channels]
         self.sizes = [number.parts[0].size for number in self._numbers]
         self.states = [number.parts[0].states for number in self._numbers]
-        self._attributes = Attributes(schema)
-        self.attribute_sizes = self._attributes.sizes
-        self.condition_width, self.condition_sizes = self._attributes.width, self._attributes.sizes
-        self.body_shape = (len(schema.channels), schema.length)
-        self._flat = len(schema.channels) * schema.length
-        self.width = self._flat + self.condition_width
 
     def compact(self, series: Series) -> Tensor:
         """Return ``(N, P)`` float32 codes: of each step, channel by channel, then of each level, then of attributes."""

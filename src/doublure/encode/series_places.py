@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from doublure.data.series import Series
-from doublure.encode.attributes import Attributes, SeriesRows
+from doublure.encode.attributes import SeriesRows
 from doublure.encode.grids import Floats, Grid, grid_of
 from doublure.encode.series import channel_column
 from doublure.errors import InputError
@@ -117,20 +117,15 @@ class SeriesPlaces(SeriesRows):
         condition_width: K, the attributes' values together.
         sizes: How many codes each channel has: its cells, then missing, if it can be.
         may_be_missing: Of each channel.
-        attribute_sizes: Attribute -> how many values it has, in order.
+        condition_sizes: Attribute -> how many values it has, in order.
     """
 
     def __init__(self, schema: Schema, *, bins: int = 256, curve: float = 1.0) -> None:
-        self.schema = schema = SeriesSchema.of(schema)
+        schema = SeriesSchema.of(schema)
+        super().__init__(schema, len(schema.channels))
         self.cells = [Cells.of(channel_column(schema, name), most=bins, curve=curve) for name in schema.channels]
         self.may_be_missing = [own.column.may_be_missing for own in self.cells]
         self.sizes = [len(own) + missing for own, missing in zip(self.cells, self.may_be_missing, strict=True)]
-        self._attributes = Attributes(schema)
-        self.attribute_sizes = self._attributes.sizes
-        self.condition_width, self.condition_sizes = self._attributes.width, self._attributes.sizes
-        self.body_shape = (len(schema.channels), schema.length)
-        self._flat = len(schema.channels) * schema.length
-        self.width = self._flat + self.condition_width
 
     def compact(self, series: Series) -> Tensor:
         """Return ``(N, P)`` float32: places, channel by channel, then codes of attributes."""

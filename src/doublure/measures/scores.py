@@ -74,16 +74,7 @@ class Score(Result):
 
 def distance_score(key: str, name: str, figures: Mapping[str, float | None], meaning: str = "") -> Score:
     """Return a distance from 0 to 1 with its comparisons: the figures of ``value``, ``baseline`` and ``real``."""
-    return Score(
-        key=key,
-        name=name,
-        value=figures["value"],
-        goal="low",
-        range=(0.0, 1.0),
-        baseline=figures["baseline"],
-        real=figures["real"],
-        meaning=meaning,
-    )
+    return Score(key=key, name=name, goal="low", range=(0.0, 1.0), meaning=meaning, **figures)
 
 
 def rate_score(key: str, name: str, hits: Mapping[str, int], n: int, meaning: str = "") -> Score:

@@ -179,11 +179,9 @@ def _k_marginal(found: Mapping[str, Floats]) -> Score:
     return Score(
         key="k_marginal",
         name="k-marginal score (NIST)",
-        value=figures["value"],
         goal="high",
         range=(0.0, 1000.0),
-        baseline=figures["baseline"],
-        real=figures["real"],
+        **figures,
         meaning=f"1000 · (1 − total variation) of three columns together, in {JOINT_BINS} bins that real rows fill "
         "evenly; mean over triples.",
     )

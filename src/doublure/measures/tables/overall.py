@@ -117,29 +117,12 @@ def _mean(key: str, name: str, scores: list[Score], times: float, meaning: str) 
     for role in _ROLES:
         known = [figure for score in scores if (figure := getattr(score, role)) is not None]
         figures[role] = times * float(np.mean(known)) if known else None
-    return Score(
-        key=key,
-        name=name,
-        value=figures["value"],
-        goal="high",
-        range=(0.0, 100.0),
-        baseline=figures["baseline"],
-        real=figures["real"],
-        meaning=meaning,
-    )
+    return Score(key=key, name=name, goal="high", range=(0.0, 100.0), meaning=meaning, **figures)
 
 
 def _part(key: str, name: str, formula: str, of: Callable[[str], float]) -> Part:
     figures = {role: min(1.0, max(0.0, of(role))) for role in _ROLES}
-    score = Score(
-        key=key,
-        name=name,
-        value=figures["value"],
-        goal="high",
-        range=(0.0, 1.0),
-        baseline=figures["baseline"],
-        real=figures["real"],
-    )
+    score = Score(key=key, name=name, goal="high", range=(0.0, 1.0), **figures)
     return Part(name=name, formula=formula, score=score)
 
 

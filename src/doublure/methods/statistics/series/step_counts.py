@@ -71,7 +71,7 @@ class StepCounts:
     def __init__(
         self, job: Job, codes: SeriesCodes, settings: SeriesStatisticsSettings, events: Sequence[DiscreteGaussianEvent]
     ) -> None:
-        self.sizes = list(codes.attribute_sizes.values())
+        self.sizes = list(codes.condition_sizes.values())
         self.fine_variance, self.variance = (event.scale**2 for event in events)
         self._channels, self._length = codes.body_shape
         self._parts = self._channels * self._length
