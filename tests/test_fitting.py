@@ -33,7 +33,7 @@ from doublure.methods.dpgan.method import Dpgan
 from doublure.private import facts, whole_noise
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.queries.counts import Counts
-from doublure.run import fitting
+from doublure.run import fitting, running
 from doublure.run.folder import RunFolder
 from doublure.support import progress, stopping
 
@@ -443,8 +443,8 @@ def test_of_two_copies_the_second_is_refused_while_the_first_is_unfinished(small
 def test_a_crash_while_resuming_loses_no_session(small, book, tmp_path, monkeypatch):
     """The ledger has the new session and the folder only the promise of it, again and again."""
     begun(small, small.plan, book, tmp_path, 3, monkeypatch)
-    note = fitting._Run._note
-    monkeypatch.setattr(fitting._Run, "_note", lambda *_, **__: (_ for _ in ()).throw(SystemExit))
+    note = running.Run._note
+    monkeypatch.setattr(running.Run, "_note", lambda *_, **__: (_ for _ in ()).throw(SystemExit))
     for _ in range(3):
         with pytest.raises(SystemExit):
             db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run", resume=True)
@@ -453,7 +453,7 @@ def test_a_crash_while_resuming_loses_no_session(small, book, tmp_path, monkeypa
     with pytest.raises(SystemExit):
         db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run", resume=True)
     monkeypatch.setattr(db.Ledger, "resume", resume)
-    monkeypatch.setattr(fitting._Run, "_note", note)
+    monkeypatch.setattr(running.Run, "_note", note)
     db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run", resume=True)
     assert status(tmp_path / "run") == "done"
     assert "next_sessions" not in json.loads((tmp_path / "run" / "run.json").read_text())["ledger"]

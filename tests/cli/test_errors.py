@@ -20,7 +20,7 @@ from doublure.cli import main
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
 from doublure.report import files as report_files
-from doublure.run import fitting, loading
+from doublure.run import loading, running
 from doublure.run.folder import RunFolder
 from doublure.support import files
 
@@ -477,7 +477,7 @@ def test_out_of_memory_is_one_line(doublure, world, monkeypatch):
     def greedy(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(fitting._Run, "_train", greedy)
+    monkeypatch.setattr(running.Run, "_train", greedy)
     said = doublure(*world.fit())
     assert said.code == 2
     assert "ran out of memory" in said.line

@@ -40,7 +40,7 @@ from doublure.private.noise import Drawn, OsKeyedNoise
 from doublure.private.queries.lot_gradients import CriticGradients, CriticSettings, Partner
 from doublure.private.records import PrivateRecords
 from doublure.private.sampling import PoissonSampler
-from doublure.run import fitting
+from doublure.run import fitting, running
 from doublure.schema import Schema
 from doublure.support.progress import Silent
 from doublure.training import gan_loop as adversarial
@@ -321,7 +321,7 @@ class Lab:
             sample_rate=min(1.0, own.lot_size / facts_of.public_units),
             learned=learned_facts(facts_of, 0.01),
         )  # fmt: skip
-        run = fitting._Run(memory, plan, memory, seed)
+        run = running.Run(memory, plan, memory, seed)
         with self._patch.context() as patch:
             if not real:
                 Primitives(frame, facts_of.unit.max_records, trace, like).install(patch)
@@ -376,7 +376,7 @@ class Lab:
         with self._patch.context() as patch:
             patch.setattr(whole_noise, "gaussian", drawn)
             freeze_answers(patch, trace, like)
-            run = fitting._Run(memory, plan, memory, seed)
+            run = running.Run(memory, plan, memory, seed)
             loaded = opened.load(plan.schema, at_least=0)
             resolved = run._resolve(loaded, Silent())
             generator = run._train(loaded, resolved, "cpu", Silent())

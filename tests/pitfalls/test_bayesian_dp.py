@@ -45,7 +45,7 @@ from doublure.private.noise import ChaCha20Noise, Drawn, OsKeyedNoise
 from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.sampling import PoissonSampler
 from doublure.releasing.verifying import verify
-from doublure.run import fitting
+from doublure.run import fitting, running
 from doublure.run.folder import RunFolder
 from doublure.support.progress import Silent
 from doublure.training.noisy_sums import NoisySums
@@ -141,7 +141,7 @@ class Theatre:
             patch.setattr(OsKeyedNoise, "whole", whole)
             patch.setattr(CriticSteps, "gradient", stepped)
             patch.setattr(NoisySums, "release", released)
-            run = fitting._Run(memory, plan, memory, 1)
+            run = running.Run(memory, plan, memory, 1)
             images = open_images(data).load(plan.schema, at_least=0)
             generator = run._train(images, run._resolve(images, Silent()), "cpu", Silent())
         trace.public |= {"generator": generator.state_dict()}
@@ -490,7 +490,7 @@ def test_the_estimate_stays_inside(usual, tmp_path, monkeypatch):
     [
         (bayesian, "claimed", (KEPT, AS_MEASURED)),
         (bayesian, "guarantee", ("(*worst.assumptions, *BAYESIAN_ASSUMPTIONS)", "worst.assumptions")),
-        (fitting._Run, "_claim", ("return guarantee", "self._folder.update_run(found=figures)\n    return guarantee")),
+        (running.Run, "_claim", ("return guarantee", "self._folder.update_run(found=figures)\n    return guarantee")),
         (RunFolder, "save_estimate", ("mode=384", "mode=420")),
     ],
     ids=["claimed", "not said what it is computed from", "in run.json", "for others to read"],
@@ -643,7 +643,7 @@ def check_lost_steps_are_paid_for(usual, folder, patch):
     """Cut off after each draw in turn: the estimate counts T steps, and what was lost at its worst."""
     whole = db.fit(people(), usual, ledger=book_of(folder / "whole"), out=folder / "whole" / "run", seed=1)
     assert whole.guarantee.kind == "bayesian-dp"
-    estimates, measure = [], fitting._Run._measure
+    estimates, measure = [], running.Run._measure
     draws, sources = [0], (OsKeyedNoise.normal, OsKeyedNoise.whole)
 
     def counted(draw):
@@ -662,7 +662,7 @@ def check_lost_steps_are_paid_for(usual, folder, patch):
         with patch.context() as inner:
             for draw in sources:
                 inner.setattr(OsKeyedNoise, draw.__name__, counted(draw))
-            inner.setattr(fitting._Run, "_measure", lambda self, e: estimates.append(e) or measure(self, e))
+            inner.setattr(running.Run, "_measure", lambda self, e: estimates.append(e) or measure(self, e))
             with pytest.raises(Killed):
                 db.fit(people(), usual, ledger=ledger, out=run, seed=1)
             estimates.clear()

@@ -12,7 +12,7 @@ from doublure.planning import planner as plans
 from doublure.private import accounting, whole_noise
 from doublure.private.mechanism import Mechanism
 from doublure.private.queries import counts, facts
-from doublure.run import fitting
+from doublure.run import running
 from doublure.schema import Schema
 from doublure.training.checkpoints import KeptTables
 
@@ -48,7 +48,7 @@ def test_a_fact_taken_from_the_data_is_caught(lab, mutant):
     resolved = "resolved = schema.resolve(learned)"
     columns = f"{{**resolved.columns, '{name}': resolved.columns['{name}'].model_copy(update={update})}}"
     taken = f"{resolved}\n    resolved = resolved.model_copy(update={{'columns': {columns}}})"
-    lab.plant(fitting._Run, "_resolve", (resolved, taken))
+    lab.plant(running.Run, "_resolve", (resolved, taken))
     with lab.caught():
         check_encoder_is_public(lab, lab.PUBLIC)
 

@@ -22,7 +22,7 @@ from doublure.private.queries import lot_gradients
 from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.records import PrivateRecords
 from doublure.private.sampling import PoissonSampler
-from doublure.run import fitting
+from doublure.run import running
 from doublure.support.progress import Silent
 from doublure.training.gan_loop import Adversaries, train
 
@@ -109,7 +109,7 @@ RANKED = "pd.Series(codes).groupby(codes).cumcount() < max_records"
     ("owner", "name", "edits"),
     [
         (CriticGradients, "gradients", [("group=group, groups=groups", "")]),
-        (fitting._Run, "_train",
+        (running.Run, "_train",
          [("table.unit", "table.frame.index.to_numpy()"), ("table.n_units", "len(table.frame)")]),
         (tables, "_bounded", [(RANKED, f"{RANKED} + 99")]),
     ],

@@ -23,7 +23,7 @@ from doublure.private.mechanism import Mechanism
 from doublure.private.noise import Drawn
 from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.sampling import PoissonSampler
-from doublure.run import fitting
+from doublure.run import running
 from doublure.schema import Schema
 from doublure.training.checkpoints import KeptTables
 
@@ -69,7 +69,7 @@ NOISY = "noisy, ran = self._noised(answer, access)"
         (Mechanism, "_noised", [(NORMAL, f"({NORMAL}, {NORMAL})[1]")]),
         (Dpgan, "accesses",
          [("self._own(settings).steps or 1", "self._own(settings).steps // self._own(settings).n_critic")]),
-        (fitting._Run, "_advance", [("step - 1 + every", "1 + every")]),
+        (running.Run, "_advance", [("step - 1 + every", "1 + every")]),
     ],
     ids=["an event an iteration", "one lot for n_critic steps", "a second lot", "a second draw", "priced by iteration",
          "not authorised"],

@@ -23,7 +23,7 @@ from doublure.private.noise import OsKeyedNoise
 from doublure.private.queries import counts
 from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.sampling import FixedSizeSampler, PoissonSampler
-from doublure.run import fitting
+from doublure.run import running
 from doublure.run.folder import RunFolder
 from doublure.training import critic_steps as private_critic_trainer
 from doublure.training import gan_loop as adversarial
@@ -425,7 +425,7 @@ def test_a_key_or_a_state_that_is_kept_is_caught(lab, monkeypatch, declared_plan
     if owner is not Adversaries:
         monkeypatch.setattr(entropy, "_KEYS", [], raising=False)
         monkeypatch.setattr(noise, "entropy", entropy, raising=False)
-        save = fitting._Run._save
+        save = running.Run._save
 
         def leaking(run, *arguments, **more):
             if owner is entropy:
@@ -434,7 +434,7 @@ def test_a_key_or_a_state_that_is_kept_is_caught(lab, monkeypatch, declared_plan
                 run._folder.update_run(noise=[str(key) for key in entropy._KEYS])
             return save(run, *arguments, **more)
 
-        monkeypatch.setattr(fitting._Run, "_save", leaking)
+        monkeypatch.setattr(running.Run, "_save", leaking)
     lab.plant(owner, name, edit)
     with lab.caught():
         check_no_key_and_no_state_is_kept(lab, monkeypatch, declared_plan, tmp_path)
@@ -472,7 +472,7 @@ def test_a_resumed_run_that_takes_more_is_caught(lab, monkeypatch, declared_plan
         numbers = count()
         monkeypatch.setattr(OsKeyedNoise, "normal", lambda self, size, std: seeded(size, std, next(numbers) % 3))
     else:
-        lab.plant(fitting._Run, "__init__", ("taken=reservation.authorised", "taken=0"))
+        lab.plant(running.Run, "__init__", ("taken=reservation.authorised", "taken=0"))
     with pytest.raises((AssertionError, NotAsPriced)):
         check_a_resumed_run_draws_fresh_noise_and_fewer_steps(lab, monkeypatch, declared_plan, tmp_path)
 
@@ -562,7 +562,7 @@ def test_a_lost_release_is_not_drawn_again(lab, monkeypatch, counting_plan, tmp_
     ("owner", "name", "edit"),
     [
         (KeptReleases, "drawn", ("job.mechanism.taken(access) > before", "False")),
-        (fitting._Run, "__init__", ("taken=reservation.authorised", "taken=0")),
+        (running.Run, "__init__", ("taken=reservation.authorised", "taken=0")),
     ],
     ids=["not refused", "not remembered"],
 )
@@ -614,7 +614,7 @@ def check_a_stopped_release_is_drawn_once(lab, patch, plan, folder):
     stopped_state = kept.read_bytes()
     for end, raised in ((stopped, Interrupted), (killed, Killed)):  # before it could be used
         with pytest.raises(raised):
-            fit("before", drawn, (fitting, "encoded_records", end))
+            fit("before", drawn, (running, "encoded_records", end))
     with pytest.raises(Killed):
         fit("before", drawn, (RunFolder, "save", dies))
     lab.refusal(RunFolderError, lambda: fit("before", drawn))
@@ -707,6 +707,6 @@ def test_kept_releases_are_taken_up(lab, monkeypatch, counting_plan, tmp_path, c
 def test_kept_releases_that_are_drawn_again_are_caught(lab, monkeypatch, counting_plan, tmp_path, cut):
     found = "not all((name in self.tensors for name in names))"
     lab.plant(KeptReleases, "drawn", (found, "True"), ("job.mechanism.taken(access) > before", "False"))
-    lab.plant(fitting._Run, "__init__", ("taken=reservation.authorised", "taken=0"))
+    lab.plant(running.Run, "__init__", ("taken=reservation.authorised", "taken=0"))
     with pytest.raises((AssertionError, NotAsPriced)):
         check_kept_releases_are_taken_up(lab, monkeypatch, counting_plan, tmp_path, cut)

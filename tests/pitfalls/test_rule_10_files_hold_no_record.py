@@ -25,7 +25,7 @@ from doublure.private.noise import ChaCha20Noise, OsKeyedNoise
 from doublure.private.queries.counts import Counts
 from doublure.private.records import PrivateRecords
 from doublure.private.sampling import PoissonSampler
-from doublure.run import fitting, weights
+from doublure.run import running, weights
 from doublure.training import gan_loop as adversarial
 from doublure.training.checkpoints import KeptTables
 
@@ -128,9 +128,9 @@ COMPACT = "__import__('torch').from_numpy(teacher._records._compact)"
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (fitting._Run, "_train", (ENCODED, f"{ENCODED}\n    self._folder.log(table.frame.iloc[40].to_dict())")),
-        (fitting._Run, "_train", (ENCODED, f"{ENCODED}\n    self._folder.update_run(rows=len(table.frame))")),
-        (fitting._Run, "_train", (ENCODED, f"{ENCODED}\n    self._folder.log({{'pay': table.frame['pay'].tolist()}})")),
+        (running.Run, "_train", (ENCODED, f"{ENCODED}\n    self._folder.log(table.frame.iloc[40].to_dict())")),
+        (running.Run, "_train", (ENCODED, f"{ENCODED}\n    self._folder.update_run(rows=len(table.frame))")),
+        (running.Run, "_train", (ENCODED, f"{ENCODED}\n    self._folder.log({{'pay': table.frame['pay'].tolist()}})")),
         (adversarial, "train", (ENDED, f"{KEPT} | {{'real': {COMPACT}}})\n{ENDED}")),
         (adversarial, "train", (ENDED, f"{KEPT} | {{'rows': adversaries._encoder.expand({COMPACT})}})\n{ENDED}")),
         (
@@ -157,7 +157,7 @@ def test_a_category_that_was_not_public_is_caught(lab, monkeypatch, declared_pla
     values = f"resolved.columns['job'].model_copy(update={{'values': ('cook', 'nurse', {JOB!r})}})"
     columns = f"{{**resolved.columns, 'job': {values}}}"
     changed = f"{resolved}\n    resolved = resolved.model_copy(update={{'columns': {columns}}})"
-    lab.plant(fitting._Run, "_resolve", (resolved, changed))
+    lab.plant(running.Run, "_resolve", (resolved, changed))
     with lab.caught():
         check_nothing_written_holds_a_record(lab, declared_plan, tmp_path)
 

@@ -16,7 +16,7 @@ from doublure.private.mechanism import Mechanism
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.queries import facts
 from doublure.private.records import PrivateRecords
-from doublure.run import fitting
+from doublure.run import fitting, running
 
 ASKED = "self._authorise(access, 0 if access.path is not None else self._before[access] + taken + 1)"
 ANSWER = "query.answer(records, sample_rate=getattr(event, 'sample_rate', 1.0))"
@@ -75,8 +75,8 @@ def test_the_charge_comes_first(lab, monkeypatch, declared_plan, ledger, tmp_pat
     ("owner", "name", "edit"),
     [
         (fitting, "fit", ("source.check(plan.schema)", "source.load(plan.schema)")),
-        (fitting._Run, "_authorise", ("self._advance", "lambda step: None")),
-        (fitting._Run, "_advance", ("self._reservation.advance", "lambda step: None")),
+        (running.Run, "_authorise", ("self._advance", "lambda step: None")),
+        (running.Run, "_advance", ("self._reservation.advance", "lambda step: None")),
     ],
     ids=["data before charge", "nobody asked", "steps not authorised"],
 )
@@ -115,7 +115,7 @@ NOTED = "self.executed.note(access, ran, moved.l2)"
     [
         (Mechanism, "release", [(ASKED, "pass"), (NOTED, f"{NOTED}\n{ASKED}")]),
         (Mechanism, "release", COUNTED_FIRST),
-        (fitting._Run, "_authorise", [("self._reservation.noise_drawn(access.purpose)", "pass")]),
+        (running.Run, "_authorise", [("self._reservation.noise_drawn(access.purpose)", "pass")]),
     ],
     ids=["marked afterwards", "counted before it is marked", "not marked"],
 )
@@ -179,8 +179,8 @@ def test_what_an_early_end_costs(lab, monkeypatch, declared_plan, ledger, tmp_pa
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (fitting._Run, "_close", ("reservation.authorised == 0", "True")),
-        (fitting._Run, "_close", ("reservation.authorised == 0", "False")),
+        (running.Run, "_close", ("reservation.authorised == 0", "True")),
+        (running.Run, "_close", ("reservation.authorised == 0", "False")),
         (Mechanism, "release", (ASKED, "pass")),
     ],
     ids=["a later end for nothing", "an early end at full price", "noise without leave"],
@@ -226,7 +226,7 @@ def test_tables_are_charged_before_they_are_counted(lab, monkeypatch, counting_p
     ("owner", "name", "edits"),
     [
         (fitting, "fit", [("source.check(plan.schema)", "source.load(plan.schema)")]),
-        (fitting._Run, "_advance", [("self._reservation.advance", "lambda step: None")]),
+        (running.Run, "_advance", [("self._reservation.advance", "lambda step: None")]),
         (Mechanism, "release", [(ASKED, "pass")]),
         (Mechanism, "release", COUNTED_FIRST),
     ],

@@ -20,7 +20,7 @@ from doublure.cli.terminal import run_guarded
 from doublure.releasing import bundle as releasing
 from doublure.releasing.generator import publish
 from doublure.report.files import write_private
-from doublure.run import fitting, loading
+from doublure.run import loading, running
 from doublure.training import gan_loop as adversarial
 
 SOURCE = Path(db.__file__).parent
@@ -74,9 +74,9 @@ ENCODED = "encoder = encoder_for(schema, plan.settings.encoding)"
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (fitting._Run, "_train", (ENCODED, f"{ENCODED}\n    self._folder.update_run(units=table.n_units)")),
-        (fitting._Run, "_train", (ENCODED, f"{ENCODED}\n    self._folder.log({{'paid': table.frame['pay'].mean()}})")),
-        (fitting._Run, "_train", (ENCODED, f"{ENCODED}\n    table.frame.to_csv(self._folder.path / 'page')")),
+        (running.Run, "_train", (ENCODED, f"{ENCODED}\n    self._folder.update_run(units=table.n_units)")),
+        (running.Run, "_train", (ENCODED, f"{ENCODED}\n    self._folder.log({{'paid': table.frame['pay'].mean()}})")),
+        (running.Run, "_train", (ENCODED, f"{ENCODED}\n    table.frame.to_csv(self._folder.path / 'page')")),
         (adversarial, "train", ("round(loss, 6)", "float(teacher._records._compact.mean())")),
     ],
     ids=["a count", "a mean", "a report beside the artefacts", "a private figure logged"],
@@ -124,8 +124,8 @@ FIRST = "next(generator.parameters()).data.view(-1)[0]"
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (fitting._Run, "_train", (TRAINED, f"{TRAINED}\n    {FIRST} = float(table.frame['pay'].sum())")),
-        (fitting._Run, "_resolve", (RESOLVED, f"{RESOLVED}\n    resolved = {BOUNDED}")),
+        (running.Run, "_train", (TRAINED, f"{TRAINED}\n    {FIRST} = float(table.frame['pay'].sum())")),
+        (running.Run, "_resolve", (RESOLVED, f"{RESOLVED}\n    resolved = {BOUNDED}")),
     ],
     ids=["a sum among the weights", "a maximum for a bound"],
 )
@@ -238,6 +238,7 @@ INSIDE = tuple(
         "data.tables.csv_files",
         "private.records",
         "run.fitting",
+        "run.running",
         "report.build",
         "report.files",
     )

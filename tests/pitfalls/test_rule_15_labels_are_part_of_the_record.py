@@ -13,7 +13,7 @@ from scipy import stats
 import doublure as db
 from doublure.encode.table import TableEncoder
 from doublure.private.queries.lot_gradients import CriticGradients
-from doublure.run import fitting
+from doublure.run import running
 from doublure.training.gan_loop import Adversaries
 
 ALPHA = 1e-6
@@ -64,7 +64,7 @@ FROM_LABELS = (
 
 
 def test_conditions_drawn_from_the_labels_are_caught(lab, monkeypatch):
-    lab.plant(fitting._Run, "_train", (ENCODED, FROM_LABELS))
+    lab.plant(running.Run, "_train", (ENCODED, FROM_LABELS))
     with lab.caught():
         check_labels_do_not_move_the_law_of_conditions(lab, monkeypatch)
 
@@ -102,7 +102,7 @@ def test_conditions_follow_the_schema(lab, monkeypatch, declared_plan, tmp_path)
 def test_conditions_that_follow_the_data_are_caught(lab, monkeypatch, declared_plan, tmp_path):
     resolved = "resolved = schema.resolve(learned)"
     lab.plant(
-        fitting._Run, "_resolve",
+        running.Run, "_resolve",
         (resolved,
          f"{resolved}\n    shares = table.frame['out'].value_counts(normalize=True).astype(float).to_dict()\n"
          "    changed = resolved.columns['out'].model_copy(update={'shares': shares})\n"

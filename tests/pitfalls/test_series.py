@@ -27,7 +27,7 @@ from doublure.methods.statistics.series.step_counts import StepCounts
 from doublure.planning import planner as plans
 from doublure.planning.budget import learned_facts
 from doublure.private import executed, mechanism, whole_noise
-from doublure.run import fitting
+from doublure.run import running
 from doublure.schema import Schema
 from doublure.schema.series import SeriesSchema
 from doublure.support.progress import Silent
@@ -112,7 +112,7 @@ class Stage:
             learned=learned_facts(schema, 0.01),
         )  # fmt: skip
         days = frame.assign(day=frame["when"].str[:10])[frame["kw"].notna()].drop_duplicates(["who", "day"])
-        run = fitting._Run(memory, plan, memory, 1)
+        run = running.Run(memory, plan, memory, 1)
         with self.lab._patch.context() as patch:
             self.Primitives(days, MOST, trace, like).install(patch)
             # Which of a unit's series are used is drawn by key too: here always the first.

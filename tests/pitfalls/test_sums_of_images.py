@@ -29,7 +29,7 @@ from doublure.private.noise import Drawn, OsKeyedNoise
 from doublure.private.queries import sums
 from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.records import PrivateRecords
-from doublure.run import fitting
+from doublure.run import running
 from doublure.schema import Schema
 from doublure.support.progress import Silent
 from doublure.training import critic_steps as private_critic_trainer
@@ -173,7 +173,7 @@ class Theatre:
             patch.setattr(PrivateRecords, "placed", placed)
             patch.setattr(PrivateRecords, "mapped", computed)
             patch.setattr(NoisySums, "release", released)
-            run = fitting._Run(memory, plan, memory, 1)
+            run = running.Run(memory, plan, memory, 1)
             images = open_images(data).load(plan.schema, at_least=0)
             generator = run._train(images, run._resolve(images, Silent()), "cpu", Silent())
         trace.public |= {"generator": generator.state_dict()}
@@ -369,7 +369,7 @@ def test_a_unit_that_is_not_bounded_is_refused_by_a_second_lock(theatre):
     images = open_images(with_unit(people(records=2), CHECKERS, records=6)).load(loose, at_least=0)
     plan, trace = theatre.plans[SEVERAL], theatre.Trace()
     memory = theatre.Memory(trace, plan.steps)
-    run = fitting._Run(memory, plan, memory, 1)
+    run = running.Run(memory, plan, memory, 1)
     train = partial(run._train, images, plan.schema.resolve({}), "cpu", Silent())
     refused = theatre.lab.refusal(SettingError, train)
     assert refused.field == "max_records"
