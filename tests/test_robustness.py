@@ -360,6 +360,15 @@ def test_nothing_is_mutated_while_tests_fail(mutate, toy):
     assert not (toy.out / "mutants.jsonl").exists()
 
 
+def test_tests_that_fail_are_left_out_where_it_is_asked_for(mutate, toy):
+    (toy.root / "tests/test_other.py").write_text("def test_no():\n    assert False\n")
+    assert mutate.run(toy, ["box.py"], limit=3, without_failing=True) == 3
+    rows = mutate._lines(toy.out / "mutants.jsonl")
+    assert {row["by"].partition("::")[0] for row in rows if row["verdict"] == "killed"} == {"tests/test_box.py"}
+    (toy.root / "tests/test_box.py").unlink()
+    assert mutate.run(toy, ["box.py"], without_failing=True) == 0  # nobody is left to judge
+
+
 def test_a_file_that_is_not_imported_any_more_is_a_kill(mutate, toy):
     (toy.root / "src/toy/box.py").write_text(f"{SMALL}\nassert LEAST == 2\n")
     mutate.run(toy, ["box.py"], limit=1)

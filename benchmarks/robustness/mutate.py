@@ -289,6 +289,10 @@ class Copy(AbstractContextManager["Copy"]):
                 failed.append("\n  ".join([f"{test}: {found['by'] or found['rc']}", *said[-3:]]))
         return failed
 
+    def knows(self, test: str) -> bool:
+        """Whether a test file was learned, and passed."""
+        return test in self._usual
+
     def verdict(self, mutant: Mutant, tests: Sequence[str]) -> Row:
         """Return what the tests say of a mutant.
 
@@ -372,6 +376,7 @@ def run(
     limit: int | None = None,
     hours: float | None = None,
     first: int | None = None,
+    without_failing: bool = False,
 ) -> int:
     """Run what is not done yet, and return how many that were.
 
@@ -381,6 +386,8 @@ def run(
         limit: At most so many mutants.
         hours: At most so long.
         first: With so many test files alone, the first of each; who survives them runs again with all.
+        without_failing: Leave out test files that fail on what is right, where libraries are not those of
+            ``constraints.txt``. Who is killed by the others is killed; who survives them runs again elsewhere.
 
     Raises:
         SystemExit: A test fails on what is right.
@@ -399,9 +406,14 @@ def run(
                 break
             if mutant.file not in learned:
                 before = {test for file in learned for test in tests[file]}
-                if failed := copy.learn(test for test in tests[mutant.file] if test not in before):
+                failed = copy.learn(test for test in tests[mutant.file] if test not in before)
+                if failed and not without_failing:
                     raise SystemExit("fails without a mutant:\n" + "\n".join(failed))
+                tests[mutant.file] = [test for test in tests[mutant.file] if copy.knows(test)]
+                hashes[mutant.file] = project.hash_of(tests[mutant.file])
                 learned.add(mutant.file)
+            if not tests[mutant.file]:
+                continue
             row = copy.verdict(mutant, tests[mutant.file]) | {"tests": hashes[mutant.file]}
             rows.add(row)
             done += 1
@@ -491,19 +503,22 @@ def main() -> None:
     parser.add_argument("--limit", type=int, help="run at most so many mutants")
     parser.add_argument("--hours", type=float, help="run at most so long")
     parser.add_argument("--first", type=int, metavar="N", help="of a file's tests, the first few; survivors run again")
+    parser.add_argument("--without-failing", action="store_true", help="leave out tests that fail on what is right")
+    parser.add_argument("--out", type=Path, default=OUT, help="where rows are kept")
     parser.add_argument("--table", action="store_true", help="run nothing")
     parser.add_argument("--survivors", action="store_true", help="list what survived, and run nothing")
     parser.add_argument("--judge", nargs="+", metavar=("WHY", "ID"), help="keep why mutants are equivalent")
     parser.add_argument("--record", action="store_true", help="keep the figures of files that are done")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the copy goes, too
-    project = Project(root=HERE.parents[2])
+    project = Project(root=HERE.parents[2], out=arguments.out)
     if arguments.judge:
         judge(project, arguments.judge[0], arguments.judge[1:])
     elif arguments.record:
         record(project, arguments.only)
     elif not arguments.table and not arguments.survivors:
-        run(project, arguments.only, limit=arguments.limit, hours=arguments.hours, first=arguments.first)
+        wanted = {name: getattr(arguments, name) for name in ("limit", "hours", "first", "without_failing")}
+        run(project, arguments.only, **wanted)
     if arguments.survivors:
         for mutant in survivors(project, arguments.only):
             print(f"{mutant.id}\n  - {mutant.before}\n  + {mutant.after}")
