@@ -409,6 +409,7 @@ def run(
                 failed = copy.learn(test for test in tests[mutant.file] if test not in before)
                 if failed and not without_failing:
                     raise SystemExit("fails without a mutant:\n" + "\n".join(failed))
+                print(*(f"left out: {said}" for said in failed), sep="\n", end="\n" if failed else "")
                 tests[mutant.file] = [test for test in tests[mutant.file] if copy.knows(test)]
                 hashes[mutant.file] = project.hash_of(tests[mutant.file])
                 learned.add(mutant.file)
