@@ -116,7 +116,7 @@ def _notes(coder: Coder, fidelity: Fidelity, utility: Utility | None, kept_aside
         f"Numbers are cut into at most {BINS} bins by the schema’s public bounds; a missing cell is a value of its own."
     ]
     notes += seen_note(kept_aside, "rows", "real rows")
-    if coder.schema.derived:
+    if coder.schema.repeated:
         notes.append("Columns that an equal constraint derives repeat another column and are left out.")
     if fidelity.sampled_columns is not None:
         notes.append(f"Pairs were looked at among {fidelity.sampled_columns} columns drawn uniformly.")
