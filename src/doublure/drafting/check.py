@@ -303,7 +303,10 @@ def _notes_on(column: Column) -> Iterator[str]:
     if size > _MANY_VALUES:
         yield f"{size} values make every record {size} numbers wider; group rare ones under other"
     if "condition" in column.roles and getattr(column, "shares", None) is None:
-        yield "is a condition without shares, so its values are drawn equally often; declare or learn shares"
+        yield (
+            "is a condition without shares: its values are as frequent as a method's own counts say; methods without "
+            "counts draw them equally often; declare or learn shares"
+        )
     grid = getattr(column, "grid", None)
     if grid is not None and not isinstance(column, IdColumn) and column.type in ("integer", "real"):
         for token in column.missing_tokens:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from doublure.encode import conditions
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from doublure.schema import Schema
+    from doublure.schema.allowed import Allowed
 
 
 class Encoder(ABC):
@@ -54,6 +55,17 @@ class Encoder(ABC):
     def decode(self, rows: Tensor, rng: np.random.Generator | None = None) -> Any:
         """Return records of the schema's own types from ``(N, width)`` rows."""
 
+    def chances(self, asked: Mapping[str, Allowed]) -> Tensor | None:
+        """Return ``(width,)``: of each entry of a row the chance that a record with it has the cells asked for.
+
+        None where a row cannot tell; records then are decoded first.
+        """
+        return None
+
+    def decode_fitting(self, rows: Tensor, rng: np.random.Generator, asked: Mapping[str, Allowed]) -> Any:
+        """Return records of rows that can fit; see :meth:`chances`."""
+        return self.decode(rows, rng)
+
     def condition_codes(self, given: Mapping[str, object]) -> dict[str, int]:
         """Return the code of each given value of a discrete column.
 
@@ -62,6 +74,14 @@ class Encoder(ABC):
         """
         return conditions.condition_codes(self.schema, given)
 
-    def draw_conditions(self, n: int, rng: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Tensor:
-        """Return ``(n, K)`` one-hot conditions from public or bought shares, uniform where there are none."""
+    def draw_conditions(
+        self, n: int, rng: np.random.Generator, fixed: Mapping[str, int | Sequence[int]] | None = None
+    ) -> Tensor:
+        """Return ``(n, K)`` one-hot conditions from public or bought shares, uniform where there are none.
+
+        Args:
+            n: How many.
+            rng: Draws them.
+            fixed: Condition -> the code that is asked for, or several, any of which will do.
+        """
         return conditions.drawn(self.schema, self.condition_sizes, n, rng, fixed)

@@ -20,15 +20,18 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from doublure.data.tables.mending import has
 from doublure.data.tables.rules import TableRules
 from doublure.encode import constraints
-from doublure.encode.columns import Binned, Floats, Numerics, RowEncoding, Scaled, encodings
+from doublure.encode.asked import code_chances, placed
+from doublure.encode.columns import Binned, Discrete, Floats, Numerics, RowEncoding, Scaled, encodings
 from doublure.encode.differences import Gap, in_turn
 from doublure.encode.encoder import Encoder
 from doublure.encode.pairwise_swapping import Ints, evened
 from doublure.encode.systematic_sampling import EvenShares
 from doublure.errors import InputError
 from doublure.schema import ResolvedSchema
+from doublure.schema.allowed import Allowed
 from doublure.schema.columns import IdColumn
 
 
@@ -127,6 +130,39 @@ class TableEncoder(Encoder):
                 rows[:, block.start] = compact[:, number]
         return rows
 
+    # -- what is asked for -------------------------------------------------------------------------------------------
+
+    def chances(self, asked: Mapping[str, Allowed]) -> Tensor | None:
+        """Return ``(width,)``: of each entry of a row the chance that a record with it has the cells asked for.
+
+        A column that a rule may change afterwards, or that is measured from another, says nothing beforehand.
+        """
+        found, told = torch.ones(self.width), False
+        for name, cells in asked.items():
+            root, followed = self._rules.root_of(name)
+            own = self._encodings.get(root)
+            if root in self._rules.movable:
+                continue
+            if isinstance(own, Discrete):
+                fits = has(cells, followed(own.cells)).astype(np.float64)
+            elif isinstance(own, Binned) and root == name and name not in self._firsts:
+                fits = code_chances(own, cells)
+            else:
+                continue
+            block = self.blocks[self._places[root][0]]
+            found[block.place] *= torch.from_numpy(fits).float()
+            told = True
+        return found if told else None
+
+    def decode_fitting(self, rows: Tensor, rng: np.random.Generator, asked: Mapping[str, Allowed]) -> pd.DataFrame:
+        """Return records of rows that can fit: numbers are drawn from the part of their bin that does."""
+        told = {
+            name: cells
+            for name, cells in asked.items()
+            if isinstance(self._encodings.get(name), Binned) and not {name} & (self._rules.movable | self._firsts)
+        }
+        return self._decoded(rows, rng, told)
+
     # -- decoding ------------------------------------------------------------------------------------------------
 
     def decode(self, rows: Tensor, rng: np.random.Generator | None = None) -> pd.DataFrame:
@@ -140,12 +176,15 @@ class TableEncoder(Encoder):
         Raises:
             InputError: A value is not finite.
         """
+        return self._decoded(rows, rng, {})
+
+    def _decoded(self, rows: Tensor, rng: np.random.Generator | None, asked: Mapping[str, Allowed]) -> pd.DataFrame:
         values = rows.detach().to("cpu")
         by_column: dict[str, list[Floats]] = {name: [] for name in self.columns}
         for block, part in zip(self.blocks, self._drawn(values, rng), strict=True):
             by_column[block.column].append(part)
         before: dict[str, Floats] = {}
-        decoded = {name: self._restored(name, by_column[name], rng, before) for name in self._turns}
+        decoded = {name: self._restored(name, by_column[name], rng, before, asked) for name in self._turns}
         numbered = pd.Series(np.arange(1, len(values) + 1, dtype=np.int64))  # ids; derived columns follow below
         frame = pd.DataFrame({name: decoded.get(name, numbered) for name in self.schema.columns})
         return constraints.keep(frame, self.schema, rng, self._rules)
@@ -165,7 +204,12 @@ class TableEncoder(Encoder):
         ]
 
     def _restored(
-        self, name: str, values: list[Floats], rng: np.random.Generator | None, before: dict[str, Floats]
+        self,
+        name: str,
+        values: list[Floats],
+        rng: np.random.Generator | None,
+        before: dict[str, Floats],
+        asked: Mapping[str, Allowed],
     ) -> pd.Series[Any]:
         """Return a column from its codes, and note in ``before`` what later columns are measured from."""
         own = self._encodings[name]
@@ -177,6 +221,8 @@ class TableEncoder(Encoder):
         if name in self._firsts and isinstance(own, (Binned, Scaled)):
             before[name] = own.numbers(values, rng)
             return own.write(before[name])
+        if rng is not None and name in asked and isinstance(own, Binned):
+            return own.write(placed(own, values, asked[name], rng))
         return own.restore(values, rng)
 
 

@@ -15,7 +15,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from doublure.networks.steering import drawn_where_open
+
 _LEAST = 1e-30
+_IMPOSSIBLE = -200.0
+"""A logarithm that float32 turns into a probability of zero, and that leaves a block without entries usable."""
 
 
 class MixtureGenerator(nn.Module):
@@ -70,6 +74,45 @@ class MixtureGenerator(nn.Module):
         with torch.no_grad():
             chosen = self._chosen(table, uniform, condition, even=False)
         return table[chosen, : self._body]
+
+    def draw_conditions(self, known: Tensor, source: torch.Generator) -> Tensor:
+        """Return ``(n, K)`` one-hot conditions: those that are known, and the others as frequent as beside them.
+
+        Args:
+            known: ``(n, K)`` one-hot blocks; all zeros where a condition is left open.
+            source: Public randomness.
+        """
+        table = self.probabilities()
+        uniform = torch.rand(len(known), generator=source, dtype=torch.float64)
+        chances = table[self._chosen(table, uniform, known, even=True), self._body :]
+        sizes = self._sizes[len(self.body_sizes) :]
+        blocks = zip(torch.split(known, sizes, dim=1), torch.split(chances, sizes, dim=1), strict=True)
+        return torch.cat([drawn_where_open(block, own, source) for block, own in blocks], dim=1)
+
+    def narrowed(self, chances: Tensor) -> MixtureGenerator:
+        """Return the same mixture, given that a row fits: components by Bayes, and only entries that can fit.
+
+        Args:
+            chances: ``(D + K,)`` for each entry of each block the chance in [0, 1] that a row with it fits.
+        """
+        fitting = torch.split(self.probabilities().double() * chances.double(), self._sizes, dim=1)
+        fits = torch.cat([part.sum(dim=1, keepdim=True) for part in fitting], dim=1)
+        narrow = MixtureGenerator(self._sizes, condition_width=sum(self._sizes) - self._body, components=len(fits))
+        possible = [part.log().clamp(min=_IMPOSSIBLE) for part in fitting]
+        with torch.no_grad():
+            narrow.logits.copy_(torch.cat(possible, dim=1))
+            weights = torch.log_softmax(self.log_weights.double(), dim=0) + fits.clamp(min=_LEAST).log().sum(dim=1)
+            narrow.log_weights.copy_(weights)
+        return narrow
+
+    def evidence(self, known: Tensor) -> Tensor:
+        """Return ``(n,)`` how likely conditions are (all zeros: any), in logarithms; once narrowed, with fitting."""
+        if not known.shape[1]:
+            return torch.logsumexp(self.log_weights.double(), dim=0).expand(len(known))
+        asked, which = torch.unique(known, dim=0, return_inverse=True)
+        given = asked @ self.probabilities()[:, self._body :].clamp(min=_LEAST).log().t()
+        likely: Tensor = torch.logsumexp(self.log_weights.double() + given.double(), dim=1)[which]
+        return likely
 
     def _chosen(self, table: Tensor, uniform: Tensor, condition: Tensor | None, *, even: bool) -> Tensor:
         """Return each row's component ``(B,)``: by Bayes, the likelier the likelier it makes the condition."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from doublure.access import Access
-from doublure.errors import printable
 from doublure.guarantee import ANY_DATA, FLOATING, LARGE_EPSILON, REFUSALS, TIMING, Guarantee, odds_factor
-from doublure.methods.method import Method
+from doublure.methods.method import Method, unshared_conditions
 from doublure.planning import signal_to_noise as loudness
 from doublure.planning.budget import Budget, learned_facts
 from doublure.planning.contents import PlanContents
@@ -65,6 +64,7 @@ def assemble(
         seconds_estimate=seconds_of(work),
         warnings=(
             *_warnings(schema, budget, learned, guarantee),
+            *unshared_conditions(chosen, schema),
             *loudness.warnings_of_bounds(schema, priced=budget.epsilon is not None),
             *loudness.warnings_of(
                 training, schema.public_units, guarantee.delta, sum(access.epsilon or 0.0 for access in learned)
@@ -153,7 +153,4 @@ def _warnings(schema: Schema, budget: Budget, learned: tuple[Access, ...], claim
         found.append(f"the facts to be learned cost {facts:g}, more than half of epsilon; declare more of them")
     if claim.accountant == "rdp":
         found.append("accountant rdp is looser than pld: it needs more noise for the same epsilon")
-    for name in schema.with_role("condition"):
-        if getattr(schema.columns[name], "shares", None) is None:
-            found.append(f"{printable(name)} is a condition without shares, so its values are sampled equally often")
     return tuple(found)

@@ -22,7 +22,7 @@ MISSING = "missing"
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _DAY = 86_400.0
-_TRUE, _FALSE = {"true", "t", "yes", "y", "1"}, {"false", "f", "no", "n", "0"}
+_TRUE, _FALSE = {"true", "t", "yes", "y", "1", "1.0"}, {"false", "f", "no", "n", "0", "0.0"}
 
 
 def _plain(value: object) -> object:

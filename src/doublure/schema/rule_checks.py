@@ -356,5 +356,6 @@ def _inside(column: Column, numbers: Sequence[float]) -> list[float]:
     """Return those of some numbers that a column can have, on its grid."""
     lower, upper = column.grid  # type: ignore[union-attr, misc]
     unit = column.unit  # type: ignore[union-attr]
-    snapped = [round((number - lower) / unit) * unit + lower if unit else number for number in numbers]
-    return [number for number in snapped if not math.isnan(number) and lower <= number <= upper]
+    known = [number for number in numbers if not math.isnan(number)]
+    snapped = [round((number - lower) / unit) * unit + lower if unit else number for number in known]
+    return [number for number in snapped if lower <= number <= upper]

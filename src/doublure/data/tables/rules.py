@@ -56,13 +56,13 @@ class TableRules:
         if isinstance(rule, OneOf):
             return Listed(rule)
         if isinstance(rule, Follows):
-            return Fires(rule, self._columns, {name: self._root_of(name) for name in rule.then})
+            return Fires(rule, self._columns, {name: self.root_of(name) for name in rule.then})
         if isinstance(rule, Adds):
             return AddsUp(rule, self._columns)
         return InTurn(rule, self._columns, [each for each in rules if isinstance(each, AtMost)])
 
-    def _root_of(self, name: str) -> tuple[str, Callable[[Floats], Floats]]:
-        """Return the modelled column that another follows from, and how."""
+    def root_of(self, name: str) -> tuple[str, Callable[[Floats], Floats]]:
+        """Return the modelled column that another follows from (often itself), and how."""
         steps: list[Callable[[Floats], Floats]] = []
         while name in self._roots:
             steps.append(next(function for each, function in self._derived if each.name == name))
@@ -74,6 +74,15 @@ class TableRules:
             return numbers
 
         return name, followed
+
+    @property
+    def movable(self) -> frozenset[str]:
+        """The modelled columns that mending may change, but for rows that no turn mends."""
+        moved: set[str] = set()
+        for rule in self._rules.kept:
+            names = rule.then if isinstance(rule, Follows) else rule.names
+            moved |= {self.root_of(name)[0] for name in names}
+        return frozenset(moved)
 
     # -- asking ------------------------------------------------------------------------------------------------------
 

@@ -71,6 +71,10 @@ class Statistics(TakesOwn[StatisticsSettings], Method):
         """Say when there are too few units for statistics to be seen through noise."""
         return self.of_kind[schema.kind].warnings(schema, self._own(settings))
 
+    def knows_shares(self, schema: Schema) -> bool:
+        """Whether the counts that are released say how frequent conditions are."""
+        return self.of_kind[schema.kind].knows_shares
+
     def sample_noise(self, settings: MethodSettings) -> int:
         """Return how many numbers of noise a sample takes for a record."""
         own = self._own(settings)
