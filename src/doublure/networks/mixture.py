@@ -101,8 +101,7 @@ class MixtureGenerator(nn.Module):
         possible = [part.log().clamp(min=_IMPOSSIBLE) for part in fitting]
         with torch.no_grad():
             narrow.logits.copy_(torch.cat(possible, dim=1))
-            weights = torch.log_softmax(self.log_weights.double(), dim=0) + fits.clamp(min=_LEAST).log().sum(dim=1)
-            narrow.log_weights.copy_(weights)
+            narrow.log_weights.copy_(self.log_weights.double() + fits.clamp(min=_LEAST).log().sum(dim=1))
         return narrow
 
     def evidence(self, known: Tensor) -> Tensor:

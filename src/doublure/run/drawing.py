@@ -146,7 +146,7 @@ def too_rare(given: Given, one_in: float, found: int, n: int) -> SettingError:
     message = f"about one artificial row in {one_in:,.0f} has this combination, too few to find {n:,}"
     remedy = f"ask for fewer rows ({max(1, found):,} can be found) or conditions"
     if one_in > MOST_DRAWN:
-        message = "no artificial row in a hundred million has this combination"
+        message = f"not one artificial row in {MOST_DRAWN:,} has this combination"
         remedy = "ask for fewer conditions"
     return SettingError(message, field=_field(given), remedy=remedy)
 

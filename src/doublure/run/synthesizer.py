@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
 
 
+_FIRST_LOOK = 5_000
+"""Records that are drawn to see how many fit, where they have to be waited for."""
+
+
 class Estimate(Protocol):
     """An estimate of the expected privacy loss."""
 
@@ -240,11 +244,12 @@ class Synthesizer:
         drawing.refuse_too_rare(n)
         done = number = drawn = found = 0
         while done < n or number == 0:
-            size = min(chunk_rows, n - done)
-            if not given.sure and n and not drawing.narrow:
-                size = chunk_rows
-            elif drawn:  # as many as are likely to be needed, by those that fitted so far
-                size = min(chunk_rows, math.ceil(1.1 * size * drawn / max(1, found)) + 8) if not given.sure else size
+            size = n - done
+            if drawn and not given.sure:  # as many as are likely to be needed, by those that fitted so far
+                size = math.ceil(1.1 * size * drawn / max(1, found)) + 8
+            elif size and not given.sure and not drawing.narrow:
+                size = max(_FIRST_LOOK, size)
+            size = min(chunk_rows, size)
             frame = given.fitting(self._draw(size, drawing, np.random.default_rng([*entropy, number])))
             drawn, found = drawn + size, found + len(frame)
             frame = taken(frame, slice(n - done))

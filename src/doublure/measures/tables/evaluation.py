@@ -16,6 +16,7 @@ from doublure.measures.tables.distributions import Density, Frequencies, densiti
 from doublure.measures.tables.features import target_of
 from doublure.measures.tables.fidelity import Fidelity, Tables, compare
 from doublure.measures.tables.groups import Groups, by_group
+from doublure.measures.tables.rules import BrokenRule, broken_rules, sentence
 from doublure.measures.tables.utility import MOST_ROWS, Taught, Utility, prepare, teach
 from doublure.measures.tables.verdict import verdict
 from doublure.results import Verdict, versions
@@ -28,6 +29,7 @@ class TableEvaluation(Evaluation):
     Attributes:
         utility: Train on synthetic, test on real; null where ``utility_skipped`` says why.
         groups: Subgroup accuracy; null together with ``utility``.
+        rules: Each declared rule, with the artificial and the real rows that break it.
     """
 
     fidelity: Fidelity
@@ -36,6 +38,7 @@ class TableEvaluation(Evaluation):
     utility_skipped: str | None
     frequencies: tuple[Frequencies, ...]
     densities: tuple[Density, ...]
+    rules: tuple[BrokenRule, ...]
 
     @property
     def scores(self) -> tuple[Score, ...]:
@@ -83,6 +86,7 @@ def evaluate_table(
     tables = Tables(train=both.train, synthetic=artificial, baseline=baseline, holdout=both.test)
     fidelity, real_counts, artificial_counts = compare(coder, tables, rng)
     utility, groups, skipped = _utility(coder, tables, seed, rng)
+    rules = broken_rules(schema, synthetic, train)
     return TableEvaluation(
         seed=seed,
         rows=both.rows(len(artificial)),
@@ -92,7 +96,8 @@ def evaluate_table(
         utility_skipped=skipped,
         frequencies=frequencies(coder, real_counts, artificial_counts),
         densities=densities(coder, both.train, artificial),
-        notes=_notes(coder, fidelity, utility, both.kept_aside),
+        rules=rules,
+        notes=(*_notes(coder, fidelity, utility, both.kept_aside), *([sentence(rules)] if rules else [])),
         versions=versions(),
     )
 
