@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -37,22 +38,29 @@ class Narrows(Protocol):
 
 
 class WithShares(nn.Module):
-    """A generator of records with one condition, and how frequent its values are.
+    """A generator, and how frequent the values of its conditions are.
 
     Args:
         generator: Noise and condition in, records out.
-        classes: K, how many values.
+        sizes: How many values each condition has.
 
     Attributes:
-        shares: ``(K,)``, adding up to 1.
+        shares: ``(K,)``, adding up to 1 for each condition.
     """
 
     shares: Tensor
 
-    def __init__(self, generator: nn.Module, classes: int) -> None:
+    def __init__(self, generator: nn.Module, sizes: Iterable[int]) -> None:
         super().__init__()
         self.generator = generator
-        self.register_buffer("shares", torch.full((classes,), 1.0 / max(1, classes)))
+        self._sizes = list(sizes)
+        self.register_buffer("shares", torch.cat([torch.full((size,), 1.0 / size) for size in self._sizes]))
+
+    def knowing(self, shares: Tensor) -> WithShares:
+        """Return this generator with the shares ``(K,)``, none of them zero."""
+        blocks = torch.split(shares.detach().to("cpu", torch.float32), self._sizes)
+        self.shares.copy_(torch.cat([block / block.sum() for block in blocks]))
+        return self
 
     def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
         """Return records, as the generator does."""
@@ -61,7 +69,15 @@ class WithShares(nn.Module):
 
     def draw_conditions(self, known: Tensor, source: torch.Generator) -> Tensor:
         """Return ``(n, K)`` one-hot conditions: those that are known, and the others by their shares."""
-        return drawn_where_open(known, self.shares.expand(len(known), -1), source)
+        shares = torch.split(self.shares.to(known.device).expand(len(known), -1), self._sizes, dim=1)
+        blocks = zip(torch.split(known, self._sizes, dim=1), shares, strict=True)
+        return torch.cat([drawn_where_open(block, own, source) for block, own in blocks], dim=1)
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+        """Take up weights; those that an earlier version kept know no shares, and values stay equally frequent."""
+        if "shares" not in state_dict:
+            state_dict = {f"generator.{name}": value for name, value in state_dict.items()} | {"shares": self.shares}
+        return super().load_state_dict(state_dict, strict=strict, assign=assign)
 
 
 def drawn_where_open(block: Tensor, chances: Tensor, source: torch.Generator) -> Tensor:

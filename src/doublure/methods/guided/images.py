@@ -64,18 +64,19 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
     def build(self, encoder: Encoder, settings: ImageGuidedSettings, seed: int) -> nn.Module:
         """Return an untrained generator, with its labeller."""
         from doublure.encode.image import of_images
-        from doublure.methods.statistics.images.mean_embedding import generator_for
+        from doublure.methods.statistics.images.mean_embedding import generator_for, sharing
         from doublure.networks.labelled import Labeller
 
         generator = generator_for(encoder, settings, seed)
         if not settings.labeller_share:
-            return generator
-        return _checked(settings, generator, Labeller(of_images(encoder).body_shape, classes=encoder.condition_width))
+            return sharing(generator, encoder)
+        labeller = Labeller(of_images(encoder).body_shape, classes=encoder.condition_width)
+        return sharing(_checked(settings, generator, labeller), encoder)
 
     def train(self, job: Job, settings: ImageGuidedSettings) -> nn.Module:
         """Make the releases stage by stage."""
         from doublure.methods.guided.refining import refined
-        from doublure.methods.statistics.images.mean_embedding import teaching
+        from doublure.methods.statistics.images.mean_embedding import shared, teaching
         from doublure.training.noisy_sums import NoisySums
         from doublure.training.private_classifier import labelled
 
@@ -90,10 +91,11 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
             )
             before += settings.critic_steps
         if not settings.labeller_share:
-            return generator
+            return shared(generator, lesson, job.encoder)
         last = job.stage("labeller", after=before)
         sums = NoisySums(last, job.accesses[-1:])
-        return _checked(settings, generator, labelled(last, settings, generator, settings.image_noise, sums))
+        made = _checked(settings, generator, labelled(last, settings, generator, settings.image_noise, sums))
+        return shared(made, lesson, job.encoder)
 
 
 def _checked(settings: ImageGuidedSettings, generator: UpsamplingGenerator, labeller: Labeller) -> LabelledGenerator:

@@ -72,8 +72,8 @@ class Statistics(TakesOwn[StatisticsSettings], Method):
         return self.of_kind[schema.kind].warnings(schema, self._own(settings))
 
     def knows_shares(self, schema: Schema) -> bool:
-        """Whether the counts that are released say how frequent conditions are."""
-        return self.of_kind[schema.kind].knows_shares
+        """The counts or sums that are released say how frequent conditions are."""
+        return True
 
     def sample_noise(self, settings: MethodSettings) -> int:
         """Return how many numbers of noise a sample takes for a record."""

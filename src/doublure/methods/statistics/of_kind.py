@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from doublure.access import Access
 from doublure.methods.statistics.settings import StatisticsSettings
@@ -28,11 +28,9 @@ _LEAST_SCALE = 0.01
 class StatisticsOfKind(ABC, Generic[S]):
     """The method's contract (:class:`doublure.methods.method.Method`) for one kind of data and its settings.
 
-    Attributes:
-        knows_shares: Whether the generator draws conditions as often as what was released says.
+    Whatever the kind, what is released says how frequent conditions are, and the generator knows it
+    (:class:`doublure.networks.steering.KnowsConditions`).
     """
-
-    knows_shares: ClassVar[bool] = False
 
     @abstractmethod
     def resolve_defaults(self, schema: Schema, settings: S) -> S:

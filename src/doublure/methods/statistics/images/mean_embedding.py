@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +22,7 @@ from doublure.errors import Interrupted
 from doublure.methods.statistics.settings import ImageStatisticsSettings
 from doublure.networks.bfloat16 import bfloat16_products
 from doublure.networks.fixed_features import MeanEmbedding
+from doublure.networks.steering import WithShares
 from doublure.networks.upsampling import UpsamplingGenerator
 from doublure.training import checkpoints as kept_state
 from doublure.training.job import Job
@@ -88,11 +89,13 @@ class Target:
         means: ``(K, D)`` mean features of each label's images, with noise.
         weights: ``(K,)`` how much each label counts.
         floor: Squared length of the noise in ``means``, summed with the weights: no generator need come closer.
+        shares: ``(K,)`` how frequent each label is, at least by a little; they add up to 1.
     """
 
     means: Tensor
     weights: Tensor
     floor: float
+    shares: Tensor
 
 
 def embedding(encoder: Encoder, settings: ImageStatisticsSettings) -> MeanEmbedding:
@@ -118,6 +121,17 @@ def generator_for(encoder: Encoder, settings: ImageStatisticsSettings, seed: int
         channels=settings.channels,
         generator=torch.Generator().manual_seed(seed),
     )
+
+
+def sharing(generator: nn.Module, encoder: Encoder) -> nn.Module:
+    """Return a generator that is to know how frequent labels are; as it is, where there are none."""
+    return WithShares(generator, encoder.condition_sizes.values()) if encoder.condition_width else generator
+
+
+def shared(generator: nn.Module, lesson: Teaching[Any], encoder: Encoder) -> nn.Module:
+    """Return a generator that knows how frequent labels are, by the sums that taught it."""
+    made = sharing(generator, encoder)
+    return made.knowing(lesson.shares) if isinstance(made, WithShares) else made
 
 
 def teaching(job: Job, settings: ImageStatisticsSettings, sums: NoisySums) -> Teaching[UpsamplingGenerator]:
@@ -194,7 +208,8 @@ def target(total: Tensor, noise: float) -> Target:
     # A label's mean is as precise as it has images; one that has hardly any adds hardly anything.
     weights = (counts / counts.mean()).clamp(max=1.0)
     blur = (noise / counts).square() * means.shape[1]
-    return Target(means=means, weights=weights, floor=float((weights * blur).sum()))
+    floor = float((weights * blur).sum())
+    return Target(means=means, weights=weights, floor=floor, shares=counts / counts.sum())
 
 
 class Teaching(Generic[G]):
@@ -206,6 +221,9 @@ class Teaching(Generic[G]):
         features: Of a record, where the job computes.
         target: What to reproduce.
         build: Makes the untrained generator, the same each time.
+
+    Attributes:
+        shares: ``(K,)`` how frequent each label is.
     """
 
     def __init__(
@@ -221,6 +239,7 @@ class Teaching(Generic[G]):
         self._means = target.means.to(job.device)
         self._weights = target.weights.to(job.device)
         self._floor = target.floor
+        self.shares = target.shares
         self._classes = job.encoder.condition_width
         self._device = job.device
         self.generator = build().to(job.device)

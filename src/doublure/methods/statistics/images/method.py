@@ -87,16 +87,17 @@ class ImageStatistics(StatisticsOfKind[S]):
 
     def build(self, encoder: Encoder, settings: S, seed: int) -> nn.Module:
         """Return an untrained generator."""
-        from doublure.methods.statistics.images.mean_embedding import generator_for
+        from doublure.methods.statistics.images.mean_embedding import generator_for, sharing
 
-        return generator_for(encoder, settings, seed)
+        return sharing(generator_for(encoder, settings, seed), encoder)
 
     def train(self, job: Job, settings: S) -> nn.Module:
         """Release the mean features, then train the generator."""
-        from doublure.methods.statistics.images.mean_embedding import teaching
+        from doublure.methods.statistics.images.mean_embedding import shared, teaching
         from doublure.training.noisy_sums import NoisySums
 
-        return teaching(job, settings, NoisySums(job, job.accesses)).average
+        lesson = teaching(job, settings, NoisySums(job, job.accesses))
+        return shared(lesson.average, lesson, job.encoder)
 
 
 def drawing_work(schema: Schema, settings: ImageStatisticsSettings) -> tuple[int, int]:

@@ -79,9 +79,9 @@ class SeriesStatistics(StatisticsOfKind[S]):
 
     def build(self, encoder: Encoder, settings: S, seed: int) -> nn.Module:
         """Return an untrained generator."""
-        from doublure.methods.statistics.series.transition_tables import untaught
+        from doublure.methods.statistics.series.transition_tables import sharing, untaught
 
-        return untaught(encoder, settings)
+        return sharing(untaught(encoder, settings), encoder)
 
     def train(self, job: Job, settings: S) -> nn.Module:
         """Release the tables, then fit."""

@@ -10,7 +10,7 @@ there are no noisy gradients, and the fit can be repeated for nothing.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from doublure.access import Access
 from doublure.encode.columns import estimated_width
@@ -35,8 +35,6 @@ _BYTES = 4
 
 class TableStatistics(StatisticsOfKind[S]):
     """``statistics`` on tables; see the module."""
-
-    knows_shares: ClassVar[bool] = True
 
     def resolve_defaults(self, schema: Schema, settings: S) -> S:
         """Decide within which column to count, from declared facts."""

@@ -1,0 +1,67 @@
+"""A generator that knows how frequent its conditions are."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from doublure.networks.mixture import MixtureGenerator
+from doublure.networks.steering import KnowsConditions, Narrows, WithShares
+
+
+class Echo(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(1))
+
+    def forward(self, noise: torch.Tensor, condition: torch.Tensor | None = None) -> torch.Tensor:
+        return noise * self.weight
+
+
+def test_open_conditions_are_as_frequent_as_their_shares_and_known_ones_stay() -> None:
+    made = WithShares(Echo(), [2, 3]).knowing(torch.tensor([1.0, 3.0, 5.0, 0.5, 4.5]))
+    assert made.shares.tolist() == pytest.approx([0.25, 0.75, 0.5, 0.05, 0.45])
+    known = torch.zeros(20_000, 5)
+    known[:, 1] = 1.0
+    drawn = made.draw_conditions(known, torch.Generator().manual_seed(1))
+    assert torch.equal(drawn[:, :2], known[:, :2])
+    assert drawn[:, 2:].mean(0).tolist() == pytest.approx([0.5, 0.05, 0.45], abs=0.02)
+    assert (drawn[:, 2:].sum(1) == 1).all()
+    assert made.draw_conditions(known[:0], torch.Generator()).shape == (0, 5)
+
+
+def test_weights_of_an_earlier_version_are_taken_up_with_equal_shares() -> None:
+    old, new = Echo(), WithShares(Echo(), [4])
+    with torch.no_grad():
+        old.weight.fill_(7.0)
+    new.load_state_dict(old.state_dict())
+    assert float(new(torch.ones(1))) == 7.0
+    assert new.shares.tolist() == [0.25] * 4
+    again = WithShares(Echo(), [4])
+    again.load_state_dict(new.knowing(torch.tensor([1.0, 1, 1, 5])).state_dict())
+    assert again.shares.tolist() == pytest.approx([0.125, 0.125, 0.125, 0.625])
+
+
+def test_what_a_mixture_offers_is_what_is_asked_of_generators() -> None:
+    mixture = MixtureGenerator([2, 2], condition_width=2, components=3)
+    assert isinstance(mixture, KnowsConditions)
+    assert isinstance(mixture, Narrows)
+    assert isinstance(WithShares(Echo(), [2]), KnowsConditions)
+    assert not isinstance(WithShares(Echo(), [2]), Narrows)
+    assert not isinstance(Echo(), KnowsConditions)
+
+
+def test_open_conditions_of_a_mixture_follow_from_the_known_ones() -> None:
+    """Two conditions that are always the same: whoever knows one knows the other."""
+    mixture = MixtureGenerator([2, 2, 2], condition_width=4, components=2)
+    with torch.no_grad():
+        mixture.logits.copy_(torch.tensor([[0.0, 0, 30, 0, 30, 0], [0, 0, 0, 30, 0, 30]]))
+        mixture.log_weights.copy_(torch.tensor([0.9, 0.1]).log())
+    source = torch.Generator().manual_seed(2)
+    free = mixture.draw_conditions(torch.zeros(5000, 4), source)
+    assert torch.equal(free[:, :2], free[:, 2:])
+    assert float(free[:, 0].mean()) == pytest.approx(0.9, abs=0.01)
+    known = torch.zeros(100, 4)
+    known[:, 1] = 1.0
+    assert mixture.draw_conditions(known, source)[:, 3].eq(1).all()
