@@ -263,3 +263,18 @@ def test_the_command_takes_all_of_it(syn: Any, typed: Any, tmp_path: Any) -> Non
     assert (rows["sex"] == "f").sum() == 10
     for wrong in (["--shares", "sex=f"], ["--shares", "sex=f:0.5"], ["--given", "sex=f", "--shares", "sex=f:1"]):
         assert typed("sample", tmp_path / "run", "-n", 4, "-o", tmp_path / "no.csv", *wrong)[0] == 2
+
+
+def test_a_few_rows_are_drawn_among_others_that_can_lend_them_cells(syn: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asked for one at a time, rows that break a rule are not all mended to the nearest cell."""
+    sizes, decode = [], type(syn._encoder)._decoded
+
+    def watched(encoder: Any, rows: Any, *rest: Any) -> Any:
+        sizes.append(len(rows))
+        return decode(encoder, rows, *rest)
+
+    monkeypatch.setattr(type(syn._encoder), "_decoded", watched)
+    assert len(syn.sample(1, seed=1)) == 1
+    assert len(syn.sample(1500, seed=1)) == 1500
+    assert len(syn.sample(0)) == 0
+    assert sizes == [1000, 1500, 0]

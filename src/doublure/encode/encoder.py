@@ -24,6 +24,7 @@ class Encoder(ABC):
         width: D + K, the length of an expanded row.
         condition_width: K, the length of its last part, the condition.
         condition_sizes: Condition -> how many values it has, side by side as in that part.
+        fewest_rows: So many rows are decoded together at least, where some lend others what a rule asks of them.
         body_shape: The shape of one body, as networks see it: ``(D,)`` for a table, ``(C, H, W)`` for images.
     """
 
@@ -31,6 +32,7 @@ class Encoder(ABC):
     width: int
     condition_width: int
     condition_sizes: Mapping[str, int]
+    fewest_rows: int = 0
     body_shape: tuple[int, ...]
 
     @abstractmethod

@@ -34,6 +34,9 @@ from doublure.schema import ResolvedSchema
 from doublure.schema.allowed import Allowed
 from doublure.schema.columns import IdColumn
 
+_LENDERS = 1_000
+"""Rows that are drawn together at least: enough to say what cells of a rule look like where it holds."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
@@ -81,6 +84,7 @@ class TableEncoder(Encoder):
         modelled = [n for n, c in schema.columns.items() if not isinstance(c, IdColumn) and n not in schema.derived]
         self.columns = [*(n for n in modelled if n not in steering), *(n for n in modelled if n in steering)]
         self._rules = TableRules(schema)
+        self.fewest_rows = _LENDERS if self._rules.movable else 0
         self._encodings = encodings(schema, self.columns, numerics, bins)
         gaps = {name: each for name, each in self._encodings.items() if isinstance(each, Gap)}
         self._turns = in_turn(self.columns, gaps)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from doublure.data.records import taken
 from doublure.errors import SettingError, printable
 from doublure.networks.steering import KnowsConditions, Narrows
 
@@ -61,6 +62,10 @@ class Drawing:
 
     def records(self, size: int, rng: np.random.Generator) -> Any:
         """Return ``size`` records; where nothing could be asked for directly, they need not fit."""
+        drawn = max(size, self._encoder.fewest_rows) if size else 0
+        return taken(self._records(drawn, rng), slice(size)) if drawn > size else self._records(size, rng)
+
+    def _records(self, size: int, rng: np.random.Generator) -> Any:
         import torch
 
         source = torch.Generator().manual_seed(int(rng.integers(2**62)))
