@@ -8,7 +8,7 @@ import pytest
 
 from doublure.data.tables.opening import open_table
 from doublure.errors import DataError
-from doublure.measures.tables.rules import broken_rules, sentence
+from doublure.measures.tables.declared_rules import broken_rules, sentence
 from doublure.schema import Schema
 
 TEXT = """

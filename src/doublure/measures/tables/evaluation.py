@@ -12,11 +12,11 @@ from doublure.measures.scores import Score
 from doublure.measures.tables.baseline import independent_columns
 from doublure.measures.tables.coding import BINS, Coded, Coder
 from doublure.measures.tables.counts import Whole
+from doublure.measures.tables.declared_rules import BrokenRule, broken_rules, sentence
 from doublure.measures.tables.distributions import Density, Frequencies, densities, frequencies
 from doublure.measures.tables.features import target_of
 from doublure.measures.tables.fidelity import Fidelity, Tables, compare
 from doublure.measures.tables.groups import Groups, by_group
-from doublure.measures.tables.rules import BrokenRule, broken_rules, sentence
 from doublure.measures.tables.utility import MOST_ROWS, Taught, Utility, prepare, teach
 from doublure.measures.tables.verdict import verdict
 from doublure.results import Verdict, versions
