@@ -29,7 +29,7 @@ class TableEvaluation(Evaluation):
     Attributes:
         utility: Train on synthetic, test on real; null where ``utility_skipped`` says why.
         groups: Subgroup accuracy; null together with ``utility``.
-        rules: Each declared rule, with the artificial and the real rows that break it.
+        declared_rules: Each declared rule, with the artificial and the real rows that break it.
     """
 
     fidelity: Fidelity
@@ -38,7 +38,7 @@ class TableEvaluation(Evaluation):
     utility_skipped: str | None
     frequencies: tuple[Frequencies, ...]
     densities: tuple[Density, ...]
-    rules: tuple[BrokenRule, ...]
+    declared_rules: tuple[BrokenRule, ...]
 
     @property
     def scores(self) -> tuple[Score, ...]:
@@ -86,7 +86,7 @@ def evaluate_table(
     tables = Tables(train=both.train, synthetic=artificial, baseline=baseline, holdout=both.test)
     fidelity, real_counts, artificial_counts = compare(coder, tables, rng)
     utility, groups, skipped = _utility(coder, tables, seed, rng)
-    rules = broken_rules(schema, synthetic, train)
+    declared = broken_rules(schema, synthetic, train)
     return TableEvaluation(
         seed=seed,
         rows=both.rows(len(artificial)),
@@ -96,8 +96,8 @@ def evaluate_table(
         utility_skipped=skipped,
         frequencies=frequencies(coder, real_counts, artificial_counts),
         densities=densities(coder, both.train, artificial),
-        rules=rules,
-        notes=(*_notes(coder, fidelity, utility, both.kept_aside), *([sentence(rules)] if rules else [])),
+        declared_rules=declared,
+        notes=(*_notes(coder, fidelity, utility, both.kept_aside), *([sentence(declared)] if declared else [])),
         versions=versions(),
     )
 
