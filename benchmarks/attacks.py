@@ -38,9 +38,9 @@ from doublure.attack import inversion
 from doublure.attack import target_models as victims
 from doublure.auditing import audit, audit_method
 from doublure.auditing.attack_report import AttackReport
-from doublure.auditing.worst_case import WORLDS
+from doublure.auditing.worst_case import NEIGHBOURING_SETS
 from doublure.data.images import Images
-from doublure.measures.expected_loss import Rule, of_understudy
+from doublure.measures.expected_loss import EstimatorConfig, of_synthesizer
 from doublure.schema import Schema
 from real_images import FACE, faces, images_of
 from results import Case, finished, measure
@@ -164,7 +164,7 @@ def public_rows(folder: Path) -> str:
     rows = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (500, 3)).astype(bool), columns=list("abc"))
     provenance = {"data": "coins thrown by a program", "people": "nobody at all", "licence": "CC0"}
     db_public.fit(
-        rows, WORLDS["table"].schema, provenance=provenance, out=folder, seed=0, objective="autoencoder",
+        rows, NEIGHBOURING_SETS["table"].schema, provenance=provenance, out=folder, seed=0, objective="autoencoder",
         noise_width=3, steps=300, width=32, critic_width=32,
     )  # fmt: skip
     return str(folder)
@@ -202,7 +202,7 @@ def digits(noise: float | None, steps: int, seed: int) -> dict[str, Any]:
         run = fitted(Path(folder), schema, taught, seed, method="noisecritic", **asked)
         syn = db.load(run)
     lesson = syn.sample(10_000, seed=seed)
-    loss = of_understudy(syn, private, Rule(pairs=200, features="student", artificial=2000, seed=seed))
+    loss = of_synthesizer(syn, private, EstimatorConfig(pairs=200, features="student", artificial=2000, seed=seed))
     return {"mu": loss.mu, **inverted_digits(lesson, schema, (test, truth), own, seed)}
 
 
@@ -295,7 +295,7 @@ def about(row: Mapping[str, Any]) -> str:
 
 def table() -> None:
     """Print what was found."""
-    print("| case | claimed ε | attack | value | 95 % | without looking | shows ε ≥ | alarm |")
+    print("| case | claimed ε | attack | value | 95 % | baseline | shows ε ≥ | alarm |")
     print("|---|--:|---|--:|---|--:|--:|---|")
     for row in finished("attacks"):
         for name, found in row.get("attacks", {}).items():

@@ -97,7 +97,7 @@ def run(repeats: int, runs: int) -> None:
 
 def table() -> None:
     """Print the medians."""
-    print("| mechanism | audits | runs a world | Clopper–Pearson ε ≥ | Gaussian ε ≥ | accused |")
+    print("| mechanism | audits | runs a side | Clopper–Pearson ε ≥ | Gaussian ε ≥ | accused |")
     print("|---|--:|--:|--:|--:|--:|")
     for case in CASES:
         rows = [r for r in finished("audit") if r["case"] == case]

@@ -12,35 +12,35 @@ import numpy as np
 
 import doublure as db
 from doublure.data.images import Images
-from doublure.measures.images.classifiers import seen_by
+from doublure.measures.images.classifiers import transformed
 from results import mean_and_range
 
 DELTA_MU = 1e-10
 METHOD = "bayesgan"
 
 
-def claims(understudy: db.Synthesizer, run: Path) -> dict[str, Any]:
+def claims(synthesizer: db.Synthesizer, run: Path) -> dict[str, Any]:
     """Return both figures, and which of them is claimed."""
     estimate = json.loads((run / "internal" / "estimate.json").read_text())
-    worst = understudy.plan.worst_case or (None, None)
+    worst = synthesizer.plan.worst_case or (None, None)
     return {
-        "claimed": understudy.guarantee.kind,
+        "claimed": synthesizer.guarantee.kind,
         "epsilon_mu": estimate["epsilon_mu"],
         "delta_mu": estimate["delta_mu"],
         "worst_epsilon": worst[0],
         "worst_delta": worst[1],
-        "sigma": understudy.plan.noise_multiplier,
+        "sigma": synthesizer.plan.noise_multiplier,
     }
 
 
 def annotator_accuracy(
-    understudy: db.Synthesizer, images: np.ndarray[Any, Any], labels: np.ndarray[Any, Any]
+    synthesizer: db.Synthesizer, images: np.ndarray[Any, Any], labels: np.ndarray[Any, Any]
 ) -> float | None:
     """Return how often the annotator alone is right: the paper's private classifier."""
-    labeller = getattr(understudy.generator, "labeller", None)
+    labeller = getattr(synthesizer.generator, "labeller", None)
     if labeller is None:
         return None
-    scores = seen_by(labeller, Images(images=images))
+    scores = transformed(labeller, Images(images=images))
     return float((scores.argmax(1) == labels).mean())
 
 

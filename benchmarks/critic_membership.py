@@ -1,4 +1,4 @@
-"""Does a critic give away whom it learned from, by epochs and by how many there were (Frigerio et al. 2019, §6.4)?
+"""Does a critic give away whom it learned from, by epochs and by how many there were (Frigerio et al. 2019, §6.3)?
 
     python benchmarks/critic_membership.py run            # resumable: finished cells are skipped
     python benchmarks/critic_membership.py table          # for docs/results.md
@@ -71,7 +71,7 @@ def by_setting() -> dict[tuple[str, int, int], list[dict[str, Any]]]:
 
 def table() -> None:
     """Print the areas under ROC."""
-    print("| | rows | epochs | ε | area, mean over seeds (95 %) | each seed's 95 % | without looking | shows ε ≥ |")
+    print("| | rows | epochs | ε | area, mean over seeds (95 %) | each seed's 95 % | baseline | shows ε ≥ |")
     print("|---|--:|--:|--:|---|---|--:|--:|")
     for (way, rows, _), entries in by_setting().items():
         claimed = entries[0]["epsilon"]
@@ -107,7 +107,7 @@ def picture() -> None:
             pane.errorbar(at, middle, yerr=ends, color=f"C{place}", marker="o", ms=4, capsize=3, label=label)
     curves.plot([1e-3, 1], [1e-3, 1], color="0.6", ls=":", lw=1)
     curves.set(xscale="log", yscale="log", xlim=(2e-3, 1), ylim=(2e-3, 1.05))
-    curves.set(title=f"{BY_ROWS[0][0]} rows", xlabel="false alarms", ylabel="members found")
+    curves.set(title=f"{BY_ROWS[0][0]} rows", xlabel="False positive rate", ylabel="True positive rate")
     epochs.set(title=f"{ROWS} rows", xlabel="epochs", ylabel="area under ROC", xscale="log")
     sizes.set(title=f"{STEPS} steps", xlabel="rows", ylabel="area under ROC", xscale="log")
     for pane in (epochs, sizes):

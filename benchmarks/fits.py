@@ -47,10 +47,10 @@ def kept(
     first = None if begun else seed
     try:
         with TerminalProgress() as progress:
-            understudy = db.fit(arrays, plan, ledger=ledger, out=out, seed=first, resume=begun, progress=progress)
+            synthesizer = db.fit(arrays, plan, ledger=ledger, out=out, seed=first, resume=begun, progress=progress)
     except CeilingPassed as passed:
-        understudy = passed.understudy  # type: ignore[assignment]
+        synthesizer = passed.synthesizer  # type: ignore[assignment]
     cost = {"fit_seconds": round(time.perf_counter() - start[0])}
     cost["fit_cpu_seconds"] = round(time.process_time() - start[1])
     took.write_text(json.dumps({**cost, "resumed": begun}))
-    return understudy, {**cost, "resumed": begun}, out
+    return synthesizer, {**cost, "resumed": begun}, out

@@ -48,8 +48,8 @@ import bayesian_rows
 import doublure as db
 from doublure.cli.options import settings
 from doublure.data.images import Images
-from doublure.measures.expected_loss import Rule, of_understudy
-from doublure.measures.images.classifiers import STUDENTS, Student, learning_curve, predict
+from doublure.measures.expected_loss import EstimatorConfig, of_synthesizer
+from doublure.measures.images.classifiers import CLASSIFIERS, ClassifierName, learning_curve, predict
 from doublure.measures.images.feature_extractors import NAMES
 from doublure.schema import Schema
 from fits import kept
@@ -63,8 +63,8 @@ SCHEMA = Path(__file__).resolve().parents[1] / "examples" / "schemas" / "mnist.s
 DELTA = 1e-5
 TAUGHT, TUNED_ON = 10_000, 5_000
 PEER = "peer:dp-merf"
-DATA = ("mnist", "fashion-mnist", "cifar10", "olivetti")
-UNLIKE_MNIST = ("cifar10", "olivetti")
+DATA = ("mnist", "fashion-mnist", "cifar10", "olivetti", "svhn", "celeba")
+UNLIKE_MNIST = ("cifar10", "olivetti", "svhn", "celeba")
 _TITLES = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST"}
 _LOOKS = {
     "real": ("real images", {"color": "grey"}),
@@ -117,10 +117,10 @@ def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
         drawn, lesson, cost = peers(options, images, labels, seed)
         found |= cost
     else:
-        understudy, cost = fitted(options, images, labels, seed)
-        understudy = understudy.sampling_with(**settings(options.sampled))
-        found["annotator"] = bayesian_rows.annotator_accuracy(understudy, test_images, test_labels)
-        drawn = understudy.sample(options.samples, seed=seed)
+        synthesizer, cost = fitted(options, images, labels, seed)
+        synthesizer = synthesizer.sampling_with(**settings(options.sampled))
+        found["annotator"] = bayesian_rows.annotator_accuracy(synthesizer, test_images, test_labels)
+        drawn = synthesizer.sample(options.samples, seed=seed)
         lesson = drawn.labels.to_numpy().astype(np.int64)
         found |= cost
     found["peak_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
@@ -141,7 +141,7 @@ def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
         own = [(drawn.take(part), lesson[part]) for part in ends]
         found["tuning"] = json.loads(tune(*own, validation, seed=seed, done=print).model_dump_json())
     if options.expected_loss and options.method not in ("real", PEER):
-        found["expected_loss"] = losses(options, understudy, Images(images=images), seed)
+        found["expected_loss"] = losses(options, synthesizer, Images(images=images), seed)
     return found
 
 
@@ -156,8 +156,10 @@ def fitted(
     cell = (_name(options), options.epsilon, seed, options.tune, options.set)
     if options.method != bayesian_rows.METHOD:
         cell = (*cell, options.method)
-    understudy, cost, run = kept(plan, {"images": images, "labels": labels}, cell, seed)
-    return understudy, cost | (bayesian_rows.claims(understudy, run) if options.method == bayesian_rows.METHOD else {})
+    synthesizer, cost, run = kept(plan, {"images": images, "labels": labels}, cell, seed)
+    return synthesizer, cost | (
+        bayesian_rows.claims(synthesizer, run) if options.method == bayesian_rows.METHOD else {}
+    )
 
 
 def peers(
@@ -172,15 +174,15 @@ def peers(
 
 
 def losses(
-    options: argparse.Namespace, understudy: db.Synthesizer, images: Images, seed: int
+    options: argparse.Namespace, synthesizer: db.Synthesizer, images: Images, seed: int
 ) -> dict[str, dict[str, Any]]:
     """Return the expected loss in each space of features; null where there is none."""
     found: dict[str, dict[str, Any]] = {}
     for name in options.expected_loss:
-        rule = Rule(pairs=options.pairs, features=name, seed=seed)
+        rule = EstimatorConfig(pairs=options.pairs, features=name, seed=seed)
         start = time.process_time()
         try:
-            estimate = of_understudy(understudy, images, rule)
+            estimate = of_synthesizer(synthesizer, images, rule)
             found[name] = json.loads(estimate.model_dump_json()) | {"cpu_seconds": round(time.process_time() - start)}
             print(*estimate.lines, sep="\n", flush=True)
         except db.errors.DataError as error:
@@ -195,7 +197,7 @@ def table() -> None:
     for entry in finished("images"):
         data, method, epsilon, _, samples, tune, chosen, *loss = entry["cell"]
         cells.setdefault((data, method, epsilon, samples, tune, chosen, *loss), []).append(entry)
-    names = [student for student in STUDENTS if any(student in e["students"] for es in cells.values() for e in es)]
+    names = [student for student in CLASSIFIERS if any(student in e["students"] for es in cells.values() for e in es)]
     print("| data | method | ε | " + " | ".join(names) + " | fit, s | CPU s | MiB | images | seeds | settings |")
     print("|---|---|--:|" + "--:|" * len(names) + "--:|--:|--:|--:|--:|---|")
     for (data, method, epsilon, samples, tune, chosen, *_), entries in cells.items():
@@ -277,14 +279,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--samples", type=int, default=60_000)
     parser.add_argument("--private", type=int, default=None, help="only the first so many training images are private")
-    parser.add_argument("--students", nargs="+", choices=sorted(STUDENTS), default=list[Student](["cnn"]))
+    parser.add_argument("--students", nargs="+", choices=sorted(CLASSIFIERS), default=list[ClassifierName](["cnn"]))
     parser.add_argument("--expected-loss", nargs="*", choices=sorted(NAMES), default=[], metavar="FEATURES")
     parser.add_argument("--pairs", type=int, default=1000, help="real records that a loss is estimated from")
-    told = "numbers of images for the first student, where its cell is not measured yet"
+    told = "numbers of images for the first classifier, where its cell is not measured yet"
     parser.add_argument("--sizes", type=int, nargs="*", default=[], help=told)
     parser.add_argument("--set", nargs="*", default=[], help="settings, name=JSON")
     parser.add_argument("--sampled", nargs="*", default=[], help="sampled_warp=, sampled_spread= after the fit")
-    parser.add_argument("--tuning", action="store_true", help="teach a sweep of students, and compare their losses")
+    parser.add_argument("--tuning", action="store_true", help="train a sweep of classifiers, and compare their losses")
     parser.add_argument("--tune", action="store_true", help="test on training images that were kept aside")
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()

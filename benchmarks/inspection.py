@@ -116,7 +116,7 @@ def picture(options: argparse.Namespace) -> None:
         (name, np.concatenate([own, np.full_like(own[:1], 255), other]))
         for (name, own), (_, other) in zip(*sides, strict=True)
     ]
-    fit = f"artificial images of {options.method}, ε = {options.epsilon:g}, δ = {options.delta:g}"
+    fit = f"synthetic images of {options.method}, ε = {options.epsilon:g}, δ = {options.delta:g}"
     title = f"Two fits, {fit}: on {options.data} as it is, and after a quarter of it was turned left"
     path = FIGURES / f"rotation-{options.method}.png"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -126,7 +126,7 @@ def picture(options: argparse.Namespace) -> None:
 
 def table() -> None:
     """Print the results as Markdown."""
-    print("| data | method | ε | seed | right | inspected | turned left | held against | p | found | also stands out |")
+    print("| data | method | ε | seed | right | inspected | turned left | reference | p | found | also stands out |")
     print("|---|---|--:|--:|--:|---|--:|--:|--:|---|---|")
     for entry in finished("inspection"):
         data, method, epsilon, seed, _, *right = entry["cell"]
@@ -152,7 +152,7 @@ def main() -> None:
     if options.verb == "table":
         return table()
     if options.right < 2:
-        parser.error("--right: one is held against another; take at least 2")
+        parser.error("--right: runs are compared with one another; take at least 2")
     torch.set_num_threads(options.threads)
     return picture(options) if options.verb == "picture" else measure("inspection", cases(options))
 

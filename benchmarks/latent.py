@@ -270,7 +270,7 @@ def main() -> None:
     parser.add_argument("--method", nargs="+", choices=latent_report.METHODS, default=["latentgan"])
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 5.0, 10.0, 20.0, 50.0])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--samples", type=int, default=None, help="artificial records; as many as private ones")
+    parser.add_argument("--samples", type=int, default=None, help="synthetic records; as many as private ones")
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--set", nargs="*", default=[], help="settings of the method, name=JSON")
     parser.add_argument("--public-set", nargs="*", default=[], help="settings of the public generator, name=JSON")

@@ -153,7 +153,7 @@ def panels() -> None:
             name = METHODS[int(number)] + (f", ε = {float(epsilon):g}" if float(epsilon) else "")
             rows.append((name, np.load(path, allow_pickle=False)))
         drawn = _PANELS / f"{task}.png"
-        contact_sheet(rows, f"{task}: artificial images (δ = 1e-5 where there is an ε), and real ones").save(drawn)
+        contact_sheet(rows, f"{task}: synthetic images (δ = 1e-5 where there is an ε), and real ones").save(drawn)
         print(drawn)
 
 

@@ -16,7 +16,7 @@ Lines: TypeAlias = dict[str, dict[float | None, Spread]]
 
 def draw(
     panes: Sequence[tuple[str, Lines]],
-    looks: Mapping[str, tuple[str, Mapping[str, Any]]],
+    styles: Mapping[str, tuple[str, Mapping[str, Any]]],
     *,
     title: str,
     over: str,
@@ -26,7 +26,7 @@ def draw(
 
     Args:
         panes: What each is called, and its lines. What has no place in it is a band from one end to the other.
-        looks: What each method is called, and how its line looks, in the legend's order.
+        styles: What each method is called, and how its line looks, in the legend's order.
         title: Above all of them.
         over: What stands along the axis, logarithmically.
         path: A PNG or an SVG; the same lines make the same bytes.
@@ -42,8 +42,8 @@ def draw(
     figure, axes = plt.subplots(1, len(panes), figsize=(3.6 * len(panes), 3.9), layout="constrained", squeeze=False)
     shown: dict[str, Any] = {}
     for pane, (name, lines) in zip(axes[0], panes, strict=True):
-        for method in (method for method in looks if method in lines):
-            points, look = lines[method], looks[method][1]
+        for method in (method for method in styles if method in lines):
+            points, look = lines[method], styles[method][1]
             if None in points:
                 low, middle, high = points[None]
                 shown[method] = pane.axhline(middle, **look)
@@ -58,8 +58,8 @@ def draw(
         pane.set_xticks(places, [f"{place:,g}" for place in places], minor=False)
         pane.minorticks_off()
         pane.spines[["top", "right"]].set_visible(False)
-    names = [method for method in looks if method in shown]
-    labels = [looks[name][0] for name in names]
+    names = [method for method in styles if method in shown]
+    labels = [styles[name][0] for name in names]
     figure.legend([shown[name] for name in names], labels, loc="outside lower center", frameon=False, ncols=len(names))
     figure.suptitle(title, x=0.01, ha="left", fontsize=11)
     path.parent.mkdir(parents=True, exist_ok=True)

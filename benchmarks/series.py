@@ -75,7 +75,7 @@ SHOWN = {
     "spectrum": "spectrum",
     "level": "level",
     "peaks": "peak",
-    "discriminative": "told apart",
+    "discriminative": "two-sample AUC",
     "predictive": "prediction",
     "accuracy": "classes",
     "too_near": "too near",
@@ -116,7 +116,7 @@ def split(name: str, unit: str, *, tune: bool) -> Split:
 
 
 def read_as(data: Data) -> dict[str, Any]:
-    """Return the example schema as a set is read: all series of a meter, told apart by it."""
+    """Return the example schema as a set is read: all series of a meter, identified by it."""
     plain = Schema.load(ROOT / "examples" / "schemas" / f"{data.schema}.schema.yaml").to_plain()
     plain["unit"] = {"name": "unit", "id": data.unit, "max_records": 100_000 if data.unit else 1}
     windows = plain["series"]

@@ -16,14 +16,14 @@ import numpy as np
 from doublure.data.images import Images
 from doublure.intervals import Result
 from doublure.measures.classification import Labels
-from doublure.measures.images.classifiers import Student, seen_by, taught
+from doublure.measures.images.classifiers import ClassifierName, taught, transformed
 
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
     """Settings that somebody might choose among: Adam's learning rate, and epochs."""
 
-    student: Student
+    student: ClassifierName
     rate: float
     epochs: int
 
@@ -40,7 +40,7 @@ CANDIDATES = tuple(
 class Losses(Result):
     """One candidate's mean cross-entropy in nats, on synthetic and on real images."""
 
-    student: Student
+    student: ClassifierName
     rate: float
     epochs: int
     artificial: float
@@ -99,7 +99,7 @@ def tune(
 def _loss(model: Any, images: Images, classes: Labels) -> float:
     import torch
 
-    known = seen_by(lambda batch: torch.log_softmax(model(batch), dim=1), images)
+    known = transformed(lambda batch: torch.log_softmax(model(batch), dim=1), images)
     missing = classes >= known.shape[1]  # a class that the training set lacks has no output, and no chance
     if missing.any():
         known = np.pad(known, [(0, 0), (0, int(classes.max()) + 1 - known.shape[1])], constant_values=-100.0)

@@ -99,6 +99,7 @@ LATENT = [{"purpose": "count the units"}, {"purpose": "train the critic of laten
         ("0.1.0", {"method": "latentgan", "touches": LATENT[1:]}, False),
         ("0.1.0", {"method": "dpgan", "touches": [LATENT[0], {"purpose": "train the critic"}]}, False),
         ("0.1.0", {"method": "guided", "touches": [LATENT[0], {"purpose": "count each column's values"}]}, False),
+        ("0.1.0", {"method": "guided", "touches": [LATENT[0], {"purpose": "teach the critic"}]}, True),
         ("0.1.0", {"method": ["guided"], "touches": 3}, False),
         ("0.1.0", {"method": "guided", "touches": [3, {"purpose": []}]}, False),
         (None, [], False),

@@ -29,7 +29,7 @@ class Blurs(nn.Module):
 
 
 @pytest.fixture(scope="module")
-def understudies() -> dict[bool, Synthesizer]:
+def synthesizers() -> dict[bool, Synthesizer]:
     made = {}
     for labelled in (True, False):
         schema = db.Schema.parse(TEXT if labelled else TEXT.partition("label")[0])
@@ -41,8 +41,8 @@ def understudies() -> dict[bool, Synthesizer]:
 
 
 @pytest.fixture
-def task(understudies: dict[bool, Synthesizer], tmp_path: Path) -> Path:
-    assert hand_out(understudies[True], tmp_path / "task", 7, seed=3) == 7
+def task(synthesizers: dict[bool, Synthesizer], tmp_path: Path) -> Path:
+    assert hand_out(synthesizers[True], tmp_path / "task", 7, seed=3) == 7
     return tmp_path / "task"
 
 
@@ -61,11 +61,11 @@ def fill(task: Path, labels: list[str]) -> None:
     write(task, [head, *([name, label] for (name, _), label in zip(rows, labels, strict=True))])
 
 
-def test_what_is_handed_out(task: Path, understudies: dict[bool, Synthesizer]) -> None:
+def test_what_is_handed_out(task: Path, synthesizers: dict[bool, Synthesizer]) -> None:
     assert {path.name for path in task.iterdir()} == {"schema.yaml", "labels.csv", "about.json", "images"}
     assert lines(task) == [["file", "label"], *([f"{number:06d}.png", ""] for number in range(1, 8))]
     pictures = open_images(task / "images").load(db.Schema.parse(TEXT.partition("label")[0])).content.images
-    assert np.array_equal(pictures, understudies[True].sample(7, seed=3).images)
+    assert np.array_equal(pictures, synthesizers[True].sample(7, seed=3).images)
     everything = b"".join(path.read_bytes() for path in task.rglob("*") if path.is_file())
     assert b"no privacy guarantee" in everything  # the watermark goes along
 
@@ -119,7 +119,7 @@ def test_nothing_is_claimed_of_a_picture_that_was_not_handed_out(task: Path) -> 
     assert read_back(task).left == 6  # lines that are missing have no label either
 
 
-def test_labels_come_back_in_the_schemas_own_values(task: Path, understudies: dict[bool, Synthesizer]) -> None:
+def test_labels_come_back_in_the_schemas_own_values(task: Path, synthesizers: dict[bool, Synthesizer]) -> None:
     fill(task, ["cat", "dog", "", " dog ", "", "cat", "cat"])
     found = read_back(task)
     assert isinstance(found, Labelled)
@@ -127,7 +127,7 @@ def test_labels_come_back_in_the_schemas_own_values(task: Path, understudies: di
     assert found.images.labels is not None
     assert found.images.labels.tolist() == ["cat", "dog", "dog", "cat", "cat"]
     assert list(found.images.labels.cat.categories) == ["cat", "dog"]
-    sampled = understudies[True].sample(7, seed=3).images
+    sampled = synthesizers[True].sample(7, seed=3).images
     assert np.array_equal(found.images.images, sampled[[0, 1, 3, 5, 6]])
 
 
@@ -149,8 +149,8 @@ def test_what_is_labelled_can_be_saved_and_learned_from(task: Path, tmp_path: Pa
         assert sorted(map(str, again.labels)) == ["cat"] * 3 + ["dog"] * 3  # type: ignore[arg-type]
 
 
-def test_classes_that_nobody_declared_are_the_labellers_own(understudies, tmp_path: Path) -> None:
-    hand_out(understudies[False], tmp_path / "task", 4, seed=1)
+def test_classes_that_nobody_declared_are_the_labellers_own(synthesizers, tmp_path: Path) -> None:
+    hand_out(synthesizers[False], tmp_path / "task", 4, seed=1)
     fill(tmp_path / "task", ["tabby", "lion", "", "lion"])
     found = read_back(tmp_path / "task")
     assert found.images.labels is not None
@@ -206,13 +206,13 @@ def test_what_is_no_task_is_refused(tmp_path: Path, small, task: Path) -> None:
         read_back(task)
 
 
-def test_a_folder_that_is_not_empty_is_left_alone(task: Path, understudies: dict[bool, Synthesizer]) -> None:
+def test_a_folder_that_is_not_empty_is_left_alone(task: Path, synthesizers: dict[bool, Synthesizer]) -> None:
     before = (task / "labels.csv").read_bytes()
     with pytest.raises(InputError, match="is not empty"):
-        hand_out(understudies[True], task, 3)
+        hand_out(synthesizers[True], task, 3)
     assert (task / "labels.csv").read_bytes() == before
     (task.parent / "empty").mkdir()
-    assert hand_out(understudies[True], task.parent / "empty", 3) == 3
+    assert hand_out(synthesizers[True], task.parent / "empty", 3) == 3
     assert [path.name for path in task.parent.iterdir() if path.name.startswith(".")] == []
 
 

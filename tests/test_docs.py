@@ -47,7 +47,7 @@ def bundle(ledger: str, files: int) -> Callable[[], bool]:
 
 ATTACKS = Page(
     name="attacks.md",
-    printed=("No attack of 5 passes the claim", "the attacker held: the released records"),
+    printed=("5 attacks were made and none contradicts the claim", "the attacker held: the released records"),
     left=lambda: Path("audit.html").is_file() and Path("audit.json").is_file(),
     commands=6,
 )

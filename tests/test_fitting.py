@@ -219,7 +219,7 @@ def test_bad_records_cost_nothing_and_leave_nothing(small, book, tmp_path, name)
     assert book.spent.epsilon == small.epsilon
 
 
-def test_an_understudy_that_diverged_is_no_success(small, book, tmp_path, monkeypatch):
+def test_a_synthesizer_that_diverged_is_no_success(small, book, tmp_path, monkeypatch):
     train = Dpgan.train
 
     def diverged(self, job):
@@ -494,9 +494,9 @@ def test_what_cannot_be_resumed_is_refused(small, book, tmp_path, monkeypatch, w
 
 
 def test_a_run_without_privacy_is_resumed_too(small, gan, book, tmp_path, monkeypatch):
-    from doublure.training.critic_steps import PlainTeacher
+    from doublure.training.critic_steps import PlainCriticTrainer
 
-    taken, gradient = [], PlainTeacher.gradient
+    taken, gradient = [], PlainCriticTrainer.gradient
 
     def counted(self, *rest):
         if len(taken) == 3:
@@ -506,7 +506,7 @@ def test_a_run_without_privacy_is_resumed_too(small, gan, book, tmp_path, monkey
         taken.append(self.taken)
         return result
 
-    monkeypatch.setattr(PlainTeacher, "gradient", counted)
+    monkeypatch.setattr(PlainCriticTrainer, "gradient", counted)
     with pytest.raises(MemoryError):
         db.fit(small.frame(), gan, ledger=book, out=tmp_path / "run")
     assert status(tmp_path / "run") == "aborted"

@@ -230,8 +230,8 @@ def test_figures_are_rounded_up(value, digits, rounded):
 def test_what_a_claim_says_of_groups_and_of_most_records():
     dp = {"epsilon": 0.5, "delta": 1e-6}
     assert beside("dp", dp) == [
-        ("a group of 2 that changes together", "ε = 1, δ = 2.649e-06"),  # δ (1 + e^½)
-        ("a group of 5 that changes together", "ε = 2.5, δ = 1.724e-05"),
+        ("a group of 2", "ε = 1, δ = 2.649e-06"),  # δ (1 + e^½)
+        ("a group of 5", "ε = 2.5, δ = 1.724e-05"),
     ]
     assert beside("dp", {"epsilon": 9.0, "delta": 1e-6})[1:] == []  # of five nothing would be guaranteed
     assert beside("none", dp) == beside("empirical", dp) == []

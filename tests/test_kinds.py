@@ -233,7 +233,7 @@ class CountWords(Method):
 SCHEMA = "doublure: 1\nkind: bags\nunits: 400\nwords: [rain, sun, wind]\n"
 BAGS = Kind(
     name="bags", schema=BagSchema, resolved=ResolvedBagSchema, records="bags", lines="bags", least="single words",
-    limits=("Every bag is artificial.",), chunk=70,
+    limits=("Every bag is synthetic.",), chunk=70,
 )  # fmt: skip
 
 
@@ -283,7 +283,7 @@ def test_it_is_written_and_released_once_it_has_a_writer(syn, tmp_path):
     assert write_sample(syn, tmp_path / "out.txt", 150, seed=1) == 150
     assert len((tmp_path / "out.txt").read_text().splitlines()) == 150
     card = db.release(syn, tmp_path / "bundle", n=20, seed=1)
-    assert card["limits"][0] == "Every bag is artificial."
+    assert card["limits"][0] == "Every bag is synthetic."
     assert {file["path"] for file in card["files"]} == {"data.txt", "dictionary.json", "card.html"}
     assert dictionary(syn.schema)["kind"] == "bags"
 

@@ -313,7 +313,7 @@ def test_an_interrupted_release_leaves_nothing(small, tmp_path, monkeypatch, pla
         "data": (releasing, "write_sample"),
         "dictionary": (releasing, "dictionary"),
         "ledger": (db.Ledger, "record_release"),
-        "card": (releasing, "_write_card"),
+        "card": (releasing, "write_card"),
         "rename": (Path, "rename"),
     }[place]
     before = {path.name for path in tmp_path.iterdir()}
@@ -373,7 +373,7 @@ def test_a_run_of_another_plan_than_the_ledger_paid_for_is_refused(small, tmp_pa
     assert ledger.read_bytes() == before
 
 
-def test_an_understudy_without_a_ledger_entry_is_refused(small, tmp_path):
+def test_a_synthesizer_without_a_ledger_entry_is_refused(small, tmp_path):
     syn = db.load(small.run)
     orphan = db.Synthesizer(schema=syn.schema, plan=syn.plan, guarantee=syn.guarantee, generator=syn.generator)
     with pytest.raises(RunFolderError, match="names no ledger entry"):
@@ -505,6 +505,13 @@ def test_a_card_that_does_not_hold_together_is_found(mine, name):
     write_card(mine[0], card)
     with pytest.raises(GateFailed):
         verify(mine[0])
+
+
+def test_the_mark_of_an_earlier_version_is_known(mine):
+    card = read_card(mine[0])
+    card["watermark"] = card["watermark"].replace("Synthetic", "Artificial")
+    write_card(mine[0], card)
+    verify(mine[0])
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\x00\xff", b"[]", b'{"version": 1}', b'{"version": NaN}'])

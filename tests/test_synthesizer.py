@@ -183,7 +183,7 @@ def test_what_is_too_rare_is_refused_after_a_while(syn, monkeypatch):
     monkeypatch.setattr(db.Synthesizer, "_draw", never)
     with pytest.raises(SettingError) as caught:
         list(syn.sample_chunks(5, given={"age": 40}, chunk_rows=1000))
-    assert "no artificial row in 3,000 has" in str(caught.value)
+    assert "no synthetic row in 3,000 has" in str(caught.value)
     assert drawn == [1000, 1000, 1000]
 
 
@@ -205,7 +205,7 @@ def test_waiting_ends_where_too_many_rows_would_be_needed(syn, monkeypatch):
     with pytest.raises(SettingError) as caught:
         list(syn.sample_chunks(100, given={"age": 40}, chunk_rows=1000))
     assert len(drawn) == 3
-    assert "about one artificial row in 1,000 has this combination, too few to find 100" in caught.value.message
+    assert "about one synthetic row in 1,000 has this combination, too few to find 100" in caught.value.message
     assert "ask for fewer rows (50 can be found)" in caught.value.remedy
     assert caught.value.field == "given age"
     assert sum(len(part) for part in syn.sample_chunks(50, given={"age": 40}, chunk_rows=1000)) == 50

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from doublure.data.images import Images
-from doublure.measures.images.classifiers import STUDENTS, taught, tensor_of
+from doublure.measures.images.classifiers import CLASSIFIERS, taught, tensor_of
 
 FOLDER = str(Path(__file__).resolve().parents[1] / "benchmarks")
 
@@ -67,4 +67,4 @@ def test_a_class_that_the_lesson_lacks_is_lost_and_no_error(tuning: ModuleType) 
 
 def test_the_sweep_was_fixed(tuning: ModuleType) -> None:
     assert len(tuning.CANDIDATES) == 24
-    assert {candidate.student for candidate in tuning.CANDIDATES} <= set(STUDENTS)
+    assert {candidate.student for candidate in tuning.CANDIDATES} <= set(CLASSIFIERS)

@@ -391,7 +391,7 @@ def plant_at(patch: pytest.MonkeyPatch, draw: int) -> None:
     patch.setattr(OsKeyedNoise, "normal", counted)
 
 
-def test_less_noise_than_was_priced_never_comes_to_an_understudy(small, plans, book, fitted, tmp_path, monkeypatch):
+def test_less_noise_than_was_priced_never_comes_to_a_synthesizer(small, plans, book, fitted, tmp_path, monkeypatch):
     """Not with the fault fixed, either: what it has learned until then is gone."""
     with monkeypatch.context() as patch:
         plant_at(patch, 4)

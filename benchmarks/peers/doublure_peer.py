@@ -21,8 +21,8 @@ def main() -> None:
     task, folder = tasks.load(name), Path(place)
     plan = db.plan(task.schema, method=method, epsilon=float(epsilon), delta=float(delta))
     ledger = db.Ledger.create(folder / "ledger", dataset=name, epsilon=100.0, delta=0.01)
-    understudy = db.fit(task.train, plan, ledger=ledger, seed=int(seed), threads=1)
-    understudy.sample(len(task.train), seed=int(seed)).to_parquet(folder / "artificial.parquet")
+    synthesizer = db.fit(task.train, plan, ledger=ledger, seed=int(seed), threads=1)
+    synthesizer.sample(len(task.train), seed=int(seed)).to_parquet(folder / "artificial.parquet")
     versions = {"doublure": db.__version__, "torch": version("torch")}
     (folder / "facts.json").write_text(json.dumps({"versions": versions}))
 

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 import doublure as db
-from doublure.auditing.worst_case import WORLDS
+from doublure.auditing.worst_case import NEIGHBOURING_SETS
 from doublure.encode.choice import encoder_for
 from doublure.methods.latentgan.moments import moment_vectors
 from doublure.methods.latentgan.training import inversion_of, public_networks
@@ -93,7 +93,7 @@ def cases(public: Path) -> dict[str, Case]:
         public_rows(public)
     many, few = _rows(COMMON, LIKE_THE_CANARY), _rows(2, 2)
     counted: dict[str, Any] = {"kind": "table", "schema": _schema(COMMON + LIKE_THE_CANARY), "data": many}
-    tiny: dict[str, Any] = {"kind": "table", "schema": WORLDS["table"].schema}
+    tiny: dict[str, Any] = {"kind": "table", "schema": NEIGHBOURING_SETS["table"].schema}
     latent = {"public": str(public), "inversion_steps": 1}
     pictures, moments = _Pictures(), _Moments()
     return {
@@ -119,8 +119,8 @@ def cases(public: Path) -> dict[str, Case]:
             generator=lambda syn: shares(syn.generator),
         ),
         "guided, images": Case(
-            method="guided", kind="images", schema=WORLDS["images"].schema, settings=STAGE | IMAGES, data=_images,
-            kept=pictures.kept, generator=pictures.generator, fits=1200,
+            method="guided", kind="images", schema=NEIGHBOURING_SETS["images"].schema, settings=STAGE | IMAGES,
+            data=_images, kept=pictures.kept, generator=pictures.generator, fits=1200,
         ),
     }  # fmt: skip
 
@@ -129,7 +129,7 @@ def cases(public: Path) -> dict[str, Case]:
 
 
 def _schema(units: int) -> Schema:
-    return Schema.from_plain(WORLDS["table"].schema.to_plain() | {"units": units})
+    return Schema.from_plain(NEIGHBOURING_SETS["table"].schema.to_plain() | {"units": units})
 
 
 def _rows(no: int, yes: int) -> Callable[[bool], pd.DataFrame]:
@@ -138,7 +138,7 @@ def _rows(no: int, yes: int) -> Callable[[bool], pd.DataFrame]:
 
 
 def _images(canary: bool) -> dict[str, Any]:
-    made = WORLDS["images"].world(canary)
+    made = NEIGHBOURING_SETS["images"].world(canary)
     return {"images": made.images, "labels": np.asarray(made.labels)}
 
 
@@ -217,8 +217,8 @@ class _Pictures:
         """The canary and one of the others ``(2, C, H, W)``."""
         from doublure.encode.image import ImageEncoder
 
-        made = WORLDS["images"].world(True)
-        encoder = ImageEncoder(WORLDS["images"].schema.resolve({}))
+        made = NEIGHBOURING_SETS["images"].world(True)
+        encoder = ImageEncoder(NEIGHBOURING_SETS["images"].schema.resolve({}))
         return encoder.split(encoder.expand(encoder.compact(made.take(np.array([4, 0])))))[0]
 
     def kept(self, syn: db.Synthesizer, kept: State) -> Numbers:

@@ -173,7 +173,7 @@ class Project:
             for pattern in self.tests[start] if file.startswith(start) else ():
                 fitting = sorted(path.relative_to(self.root).as_posix() for path in self.root.glob(pattern))
                 if not fitting:
-                    raise SystemExit(f"{pattern} fits no file: mend the tests of {start} in {HERE.name}")
+                    raise SystemExit(f"{pattern} fits no file: fix the tests of {start} in {HERE.name}")
                 found += fitting
         return list(dict.fromkeys(found))
 

@@ -136,16 +136,16 @@ class CeilingPassed(GateFailed):
     """ε_μ came out above the ceiling: the run is finished and kept, and its kind is that of its worst case.
 
     Args:
-        understudy: The synthesizer, with the guarantee that is left.
+        synthesizer: The synthesizer, with the guarantee that is left.
         field: The run folder, if there is one.
         remedy: What to do about it.
     """
 
     code = "ceiling"
 
-    def __init__(self, understudy: object, *, field: object | None, remedy: str) -> None:
+    def __init__(self, synthesizer: object, *, field: object | None, remedy: str) -> None:
         super().__init__("ε_μ came out above the ceiling, so the claim is the worst case", field=field, remedy=remedy)
-        self.understudy = understudy
+        self.synthesizer = synthesizer
 
 
 class NotAsPriced(DoublureError):

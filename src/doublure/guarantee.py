@@ -18,11 +18,13 @@ from doublure.errors import RunFolderError
 Kind: TypeAlias = Literal["dp", "bayesian-dp", "empirical", "none"]
 
 WATERMARKS: dict[Kind, str] = {
-    "dp": "Artificial data with a differential-privacy guarantee",
-    "bayesian-dp": "Artificial data with a Bayesian differential-privacy estimate",
-    "empirical": "Artificial data with an empirical privacy estimate only",
-    "none": "Artificial data with no privacy guarantee: do not publish",
+    "dp": "Synthetic data with a differential-privacy guarantee",
+    "bayesian-dp": "Synthetic data with a Bayesian differential-privacy estimate",
+    "empirical": "Synthetic data with an empirical privacy estimate only",
+    "none": "Synthetic data with no privacy guarantee: do not publish",
 }
+FORMER_WATERMARKS = {kind: mark.replace("Synthetic", "Artificial") for kind, mark in WATERMARKS.items()}
+"""As 0.1.0 worded them, on bundles that are still verified."""
 
 
 BAYESIAN_ASSUMPTIONS = (
@@ -279,9 +281,7 @@ def beside(kind: str, figures: Mapping[str, Any]) -> list[tuple[str, str]]:
         for size in _GROUPS:
             together, chance = group_privacy(epsilon, delta, size)
             if chance < 1:
-                found.append(
-                    (f"a group of {size} that changes together", f"ε = {figure(together)}, δ = {figure(chance)}")
-                )
+                found.append((f"a group of {size}", f"ε = {figure(together)}, δ = {figure(chance)}"))
     epsilon_mu, delta_mu = figures.get("epsilon_mu"), figures.get("delta_mu")
     if kind == "bayesian-dp" and epsilon_mu is not None and delta_mu is not None:
         found += [

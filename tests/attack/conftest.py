@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from doublure.attack.attack_data import world_of
+from doublure.attack.attack_data import attack_data_of
 from doublure.attack.results import Claim
 from doublure.schema import Schema
 
@@ -43,7 +43,7 @@ class Copier:
 
     def __init__(self, rows: pd.DataFrame) -> None:
         self.rows = rows
-        self.white = self
+        self.white_box = self
         self.critic = None
 
     def sample(self, n: int, seed: int) -> pd.DataFrame:
@@ -73,7 +73,7 @@ def make_world(attack_schema):
         seen, unseen = draw(n, 1), draw(2 * n, 2)
         source = Copier(draw(3000, 3) if honest else seen)
         units = (np.arange(n), np.arange(2 * n))
-        return world_of(attack_schema, claim, (seen, units[0]), (unseen, units[1]), source.sample, **more)
+        return attack_data_of(attack_schema, claim, (seen, units[0]), (unseen, units[1]), source.sample, **more)
 
     return made
 

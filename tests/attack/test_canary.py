@@ -76,7 +76,7 @@ def test_honest_guesses_are_hardly_ever_above_the_claim(make_world):
     for _ in range(80):
         inside = rng.random(200) < 0.5
         told = np.where(rng.random(200) < share, inside, ~inside)
-        above += canary.judged(world, told + rng.random(200) / 2, inside).alarm
+        above += canary.canary_result(world, told + rng.random(200) / 2, inside).alarm
     assert above <= 12
 
 

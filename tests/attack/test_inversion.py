@@ -14,7 +14,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from doublure.attack import inversion
 from doublure.attack import registry as table
 from doublure.attack import target_models as victims
-from doublure.attack.attack_data import world_of
+from doublure.attack.attack_data import attack_data_of
 from doublure.data.images import Images
 from doublure.private import accounting
 from doublure.private.noise import Drawn, OsKeyedNoise
@@ -44,7 +44,7 @@ def pictures(n: int, seed: int) -> Images:
 def world(no_claim):
     schema = Schema.parse(SCHEMA).resolve({})
     sides = [(pictures(n, seed), np.arange(n)) for n, seed in ((60, 1), (120, 2))]
-    return world_of(schema, no_claim, *sides, lambda n, seed: pictures(n, 3))
+    return attack_data_of(schema, no_claim, *sides, lambda n, seed: pictures(n, 3))
 
 
 @pytest.fixture(scope="module")
@@ -57,25 +57,29 @@ def found(world):
 
 
 def test_students_give_back_what_they_learned(found):
-    rates = {rate.name.split("student ")[1]: rate.value for rate in found.rates}
-    assert rates["taught with real images"] > 0.8
-    assert found.value == rates["taught with artificial images"]
-    assert rates["not taught at all (baseline)"] < 0.7
-    assert found.baseline == rates["not taught at all (baseline)"]
+    rates = {rate.name.split("classifier ")[1]: rate.value for rate in found.rates}
+    assert rates["trained on real images"] > 0.8
+    assert found.value == rates["trained on synthetic images"]
+    assert rates["not trained (baseline)"] < 0.7
+    assert found.baseline == rates["not trained (baseline)"]
 
 
-def test_students_of_real_images_learn_from_all_that_the_fit_saw(no_claim, monkeypatch):
+def test_classifiers_of_real_images_train_on_all_that_the_fit_saw(no_claim, monkeypatch):
     """Targets are as few as the holdout has; a classifier that saw no more would give back less than a real one."""
     schema, learned = Schema.parse(SCHEMA).resolve({}), []
     sides = [(pictures(n, seed), np.arange(n)) for n, seed in ((90, 1), (48, 2))]
-    few = world_of(schema, no_claim, *sides, lambda n, seed: pictures(n, 3))
+    few = attack_data_of(schema, no_claim, *sides, lambda n, seed: pictures(n, 3))
     monkeypatch.setattr(inversion, "HIDDEN", (4,))
-    for way in ("teach", "teach_privately"):
-        monkeypatch.setattr(inversion, way, lambda student, inputs, *_, way=way, **__: learned.append((way, inputs)))
-    for name in inversion._TEACHERS:
-        inversion._taught(few, schema, name)
+    for name in ("train", "train_privately"):
+        monkeypatch.setattr(inversion, name, lambda _, inputs, *__, name=name, **___: learned.append((name, inputs)))
+    for name in inversion._CLASSIFIERS:
+        inversion._trained(few, schema, name)
     assert len(few.seen) == 24
-    assert [(way, len(inputs)) for way, inputs in learned] == [("teach", 90), ("teach", 1000), ("teach_privately", 90)]
+    assert [(name, len(inputs)) for name, inputs in learned] == [
+        ("train", 90),
+        ("train", 1000),
+        ("train_privately", 90),
+    ]
     released = inversion.tensors(schema, few.released)[0]
     assert torch.equal(learned[1][1], released)
     assert not (learned[0][1][:, None] == released[None]).all(dim=2).any()
@@ -117,7 +121,7 @@ def test_every_detector_at_hand_is_asked(found, world, monkeypatch, names):
         asked.append(int(picture.max()))
         return picture.max() > 100
 
-    shades = dict(zip(inversion._TEACHERS, (1.0, 0.2, 0.5, 0.0), strict=True))
+    shades = dict(zip(inversion._CLASSIFIERS, (1.0, 0.2, 0.5, 0.0), strict=True))
     back = {name: np.full((CLASSES, SIDE * SIDE), shade) for name, shade in shades.items()}
     monkeypatch.setattr(inversion, "detectors", lambda: dict.fromkeys(names, in_light))
     accuracy = dict.fromkeys(back, 0.5)
@@ -126,7 +130,7 @@ def test_every_detector_at_hand_is_asked(found, world, monkeypatch, names):
     for name in names:
         assert [rate.value for rate in entry.rates if f"faces detected by {name}" in rate.name] == [1, 0, 1, 0]
     assert asked == [shade for shade in (255, 51, 128, 0) for _ in range(CLASSES)] * len(names)
-    assert sum("MTCNN looked for no face" in note for note in entry.notes) == (names == ["OpenCV"])
+    assert sum("MTCNN was not used" in note for note in entry.notes) == (names == ["OpenCV"])
 
 
 def test_the_sheet_is_for_the_page_alone(found):
@@ -146,7 +150,7 @@ def test_one_class_teaches_nobody_to_tell_people_apart(no_claim, seen):
     schema, every = Schema.parse(SCHEMA).resolve({}), pictures(400, 1)
     alike = every.take(np.flatnonzero((every.labels == "a").to_numpy())[:60])
     own = (pictures(60, 3), np.arange(60)) if seen > 1 else (alike.take(np.arange(20)), np.arange(20))
-    few = world_of(schema, no_claim, own, (alike, np.arange(60)), lambda n, seed: pictures(n, 3))
+    few = attack_data_of(schema, no_claim, own, (alike, np.arange(60)), lambda n, seed: pictures(n, 3))
     (entry,) = table.run(few, ["inversion"])
     assert "one class" in entry.skipped
 
@@ -173,7 +177,7 @@ def test_the_private_students_steps_are_those_of_clipped_single_gradients(monkey
     inputs, classes = torch.rand(7, 12, generator=torch.Generator().manual_seed(1)), torch.arange(7) % 3
     inputs[2] *= 50  # one far beyond the bound
     inputs[3] = torch.nan  # one that counts for nothing
-    victims.teach_privately(network, inputs, classes, epsilon=0.9, delta=1e-5, steps=3)
+    victims.train_privately(network, inputs, classes, epsilon=0.9, delta=1e-5, steps=3)
     for _ in range(3):
         total = torch.zeros(sum(part.numel() for part in slow.parameters()))
         for number in range(7):

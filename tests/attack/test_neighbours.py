@@ -18,9 +18,9 @@ def test_copies_are_seen(make_world):
     entry = look(make_world(honest=False))
     rates = {rate.name: rate.value for rate in entry.rates}
     assert entry.value > 0.95
-    assert rates["artificial records that equal a seen one"] == 1.0
-    assert rates["that equal one never seen"] == 0.0
-    assert rates["DCR to records seen, median"] == 0.0
+    assert rates["synthetic records that equal a training record"] == 1.0
+    assert rates["synthetic records that equal another real record"] == 0.0
+    assert rates["DCR to training records, median"] == 0.0
     assert entry.lower_bound is None
     assert not entry.alarm
 
@@ -35,7 +35,7 @@ def test_pairs_stand_side_by_side_and_never_in_the_json(make_world):
     entry = look(make_world(honest=False))
     (picture,) = entry.pictures
     assert picture.rows[0][1:] == picture.rows[1][1:]
-    assert [row[0] for row in picture.rows[:2]] == ["artificial", "real"]
+    assert [row[0] for row in picture.rows[:2]] == ["synthetic", "real"]
     assert "pictures" not in entry.model_dump()
 
 

@@ -12,7 +12,7 @@ import pytest
 from doublure import public
 from doublure.auditing import audit_method
 from doublure.auditing import worst_case as methods
-from doublure.auditing.worst_case import WORLDS
+from doublure.auditing.worst_case import NEIGHBOURING_SETS
 from doublure.data.records import taken
 from doublure.errors import SettingError
 from doublure.private import whole_noise
@@ -50,7 +50,7 @@ def public_generator(tmp_path_factory):
     provenance = {"data": "coins thrown by a program", "people": "nobody at all", "licence": "CC0"}
     rows = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (60, 3)).astype(bool), columns=list("abc"))
     public.fit(
-        rows, WORLDS["table"].schema, provenance=provenance, out=folder, seed=1, objective="autoencoder",
+        rows, NEIGHBOURING_SETS["table"].schema, provenance=provenance, out=folder, seed=1, objective="autoencoder",
         noise_width=3, steps=20, width=8, critic_width=8,
     )  # fmt: skip
     return str(folder)
@@ -66,7 +66,7 @@ def test_a_method_keeps_its_claim(name, public_generator):
     assert not found.alarm, found.sentence
 
 
-@pytest.mark.parametrize("kind", WORLDS)
+@pytest.mark.parametrize("kind", NEIGHBOURING_SETS)
 def test_a_method_that_hands_out_its_records_is_caught(kind, monkeypatch):
     class Hands:
         def __init__(self, content):
@@ -78,12 +78,13 @@ def test_a_method_that_hands_out_its_records_is_caught(kind, monkeypatch):
     monkeypatch.setattr(methods, "refitting", lambda *_: lambda content, seed: Hands(content))
     report = audit_method("dpgan", kind=kind, epsilon=1.0, delta=1e-5, runs=40, steps=2)
     assert report.alarms
-    cells = [WORLDS[kind].cells(WORLDS[kind].world(fifth)).tolist() for fifth in (False, True)]
+    sets = NEIGHBOURING_SETS[kind]
+    cells = [sets.cells(sets.side(fifth)).tolist() for fifth in (False, True)]
     assert cells == [[0] * 4, [0] * 4 + [7]]
 
 
-def test_worlds_differ_in_the_fifth_record_alone(monkeypatch):
-    """Seeds are public: were they other ones in the other world, the worlds would be told apart by them."""
+def test_neighbouring_sets_differ_in_the_fifth_record_alone(monkeypatch):
+    """Seeds are public: were they other ones on the other side, they would tell the sides apart."""
     asked = []
 
     class Nothing:

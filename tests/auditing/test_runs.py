@@ -11,7 +11,7 @@ import pytest
 
 import doublure as db
 from doublure.auditing import audit, audit_method
-from doublure.auditing.white_box import Inside, refitting
+from doublure.auditing.white_box import WhiteBoxAccess, refitting
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
 from doublure.errors import DataError, RunFolderError, SettingError
@@ -40,7 +40,7 @@ def test_every_attack_without_another_fit_is_made(quick):
     assert quick.claim.epsilon == 2.0
     assert not quick.alarms
     assert quick.about.method == "dpgan"
-    assert "No attack of 7 passes the claim" in quick.verdict.headline
+    assert "7 attacks were made and none contradicts the claim" in quick.verdict.headline
     assert str(quick).startswith("INTERNAL: computed on real data: do not publish\n")
     assert "AttackReport(computed on real data" in repr(quick)
 
@@ -67,17 +67,17 @@ def test_the_kept_critic_is_the_one_that_was_trained(small):
 
     folder = RunFolder.open(small.run)
     syn, kept = synthesizer_of(folder), folder.load()
-    critic = Inside(syn, kept).critic
+    critic = WhiteBoxAccess(syn, kept).critic
     first = critic(small.frame(20))
     shifted = {name: value + (name == "critic") for name, value in kept.items()}
-    assert not np.allclose(first, Inside(syn, shifted).critic(small.frame(20)))
-    assert Inside(syn, None).critic is None
-    assert Inside(syn, {"critic": torch.zeros(3)}).critic is None
+    assert not np.allclose(first, WhiteBoxAccess(syn, shifted).critic(small.frame(20)))
+    assert WhiteBoxAccess(syn, None).critic is None
+    assert WhiteBoxAccess(syn, {"critic": torch.zeros(3)}).critic is None
 
 
 def test_crafted_records_fit_the_schema_and_are_like_no_other(small, sides):
     syn = db.load(small.run)
-    crafted = Inside(syn, None).crafted(200, np.random.default_rng(0))
+    crafted = WhiteBoxAccess(syn, None).crafted(200, np.random.default_rng(0))
     assert len(crafted.drop_duplicates(["height", "day", "gain"])) > 190
     assert set(crafted["income"]) == {"low", "high"}
     assert crafted["age"].between(17, 90).all()
@@ -89,9 +89,9 @@ def test_another_fit_takes_the_plan_and_other_records(small, sides):
     content = db.evaluate.evaluation.load_both(syn.schema, sides[0], None)[0].content
     shadow = again(content[:100], 3)
     assert len(shadow.sample(10, 1)) == 10
-    assert shadow.white.critic(content).shape == (300,)
-    fresh = again(content[:100], 3).white.critic(content)
-    assert not np.array_equal(shadow.white.critic(content), fresh)  # noise is never seeded
+    assert shadow.white_box.critic(content).shape == (300,)
+    fresh = again(content[:100], 3).white_box.critic(content)
+    assert not np.array_equal(shadow.white_box.critic(content), fresh)  # noise is never seeded
 
 
 @pytest.fixture

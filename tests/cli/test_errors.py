@@ -31,7 +31,7 @@ SECRET = "Sentinelle"
 def world(small, tmp_path):
     """Return the paths of a plan, its data and a ledger."""
 
-    class World:
+    class AttackData:
         plan, schema, ledger, run = (tmp_path / name for name in ("plan.json", "s.yaml", "people.ledger", "run"))
         data = small.csv(tmp_path)
 
@@ -39,10 +39,10 @@ def world(small, tmp_path):
             words = {"--plan": self.plan, "--ledger": self.ledger, "-o": self.run} | changes
             return ["fit", data or self.data, *(part for pair in words.items() for part in pair)]
 
-    small.plan.save(World.plan)
-    World.schema.write_text(small.declared_text)
+    small.plan.save(AttackData.plan)
+    AttackData.schema.write_text(small.declared_text)
     small.book(tmp_path)
-    return World()
+    return AttackData()
 
 
 def check_nothing_happened(world, spent=0.0):

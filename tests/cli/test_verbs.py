@@ -104,7 +104,7 @@ def test_fit_sample_release_verify(doublure, plan, small, tmp_path):
     assert (sampled["rows"], sampled["path"]) == (25, str(rows))
     assert set(pd.read_csv(rows)["age"]) == {40}
     said = doublure(*words, tmp_path / "rows.parquet")
-    assert "Wrote 25 artificial rows" in said.out
+    assert "Wrote 25 synthetic rows" in said.out
     assert pd.read_parquet(tmp_path / "rows.parquet")["age"].tolist() == pd.read_csv(rows)["age"].tolist()
 
     card = doublure("release", run, "-n", 40, "-o", bundle, "--title", "People", "--json").result["result"]["card"]
@@ -182,8 +182,8 @@ def test_long_work_says_what_it_is_doing(doublure, small, tmp_path):
     for words, stage in (
         (["sample", run, "-n", 5, "-o", tmp_path / "rows.csv"], "draw rows.csv"),
         (["release", run, "-n", 5, "-o", tmp_path / "bundle"], "draw data.parquet"),
-        (["evaluate", run, "--real", data], "draw artificial records"),
-        (["compare", run, "--real", data], "draw artificial records"),
+        (["evaluate", run, "--real", data], "draw synthetic records"),
+        (["compare", run, "--real", data], "draw synthetic records"),
     ):
         said = doublure(*words)
         assert said.code == 0

@@ -1,4 +1,4 @@
-"""Records that break a declared rule: refused, or each mended by itself."""
+"""Records that break a declared rule: refused, or each fixed by itself."""
 
 from __future__ import annotations
 
@@ -78,11 +78,11 @@ def test_one_that_breaks_a_rule_is_refused_or_mended(
     assert caught.value.field == columns
     assert "misfit: coerce" in str(caught.value.remedy)
     assert str(value) not in str(caught.value)
-    mended = open_table(frame).load(schema("coerce")).frame
+    fixed = open_table(frame).load(schema("coerce")).frame
     whole = open_table(SOUND).load(schema("coerce")).frame
-    pd.testing.assert_frame_equal(mended, whole)
+    pd.testing.assert_frame_equal(fixed, whole)
     column, wanted = became
-    assert mended[column].iloc[0] == wanted or (wanted is np.nan and pd.isna(mended[column].iloc[0]))
+    assert fixed[column].iloc[0] == wanted or (wanted is np.nan and pd.isna(fixed[column].iloc[0]))
 
 
 def test_an_order_that_is_broken_is_left_to_the_encoding() -> None:
@@ -100,5 +100,5 @@ def test_what_breaks_a_rule_is_counted() -> None:
         ("sum", 1, 0),
         ("at_most", 0, 0),
     ]
-    assert sentence(found) == "Artificial rows break declared rules: sum of t and a and b in 1 rows."
-    assert sentence(broken_rules(known, SOUND, SOUND)) == "Artificial rows keep all declared rules (4)."
+    assert sentence(found) == "Synthetic rows break declared rules: sum of t and a and b in 1 rows."
+    assert sentence(broken_rules(known, SOUND, SOUND)) == "Synthetic rows keep all declared rules (4)."

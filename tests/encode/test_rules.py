@@ -169,11 +169,11 @@ def test_a_row_that_is_mended_alone_becomes_what_it_becomes_among_others(
         if column.may_be_missing:
             numbers[name][rng.random(12) < 0.3] = np.nan
     together = {name: cells.copy() for name, cells in numbers.items()}
-    table.mend(together, None)
+    table.fix(together, None)
     assert not table.broken(together).any()
     for row in range(12):
         alone = {name: cells[row : row + 1].copy() for name, cells in numbers.items()}
-        table.mend(alone, None)
+        table.fix(alone, None)
         for name in table.names:
             assert np.array_equal(alone[name], together[name][row : row + 1], equal_nan=True)
 
@@ -242,7 +242,7 @@ def test_a_total_follows_its_parts_and_only_as_far_as_its_bounds_go() -> None:
     columns["t"] = {"type": "integer", "bounds": [2, 15], "missing": True}
     table = TableRules(schema_of(columns, [{"sum": {"total": "t", "of": ["a", "b"]}}]))
     numbers = {"t": np.array([9.0, 9, 9, np.nan]), "a": np.array([3.0, 10, 0, 1]), "b": np.array([4.0, 9, 1, 1])}
-    table.mend(numbers, None)
+    table.fix(numbers, None)
     assert numbers["t"].tolist()[:3] == [7, 15, 2]
     assert math.isnan(numbers["t"][3])
     assert numbers["a"].tolist() == [3, 10, 0, 1]
@@ -255,7 +255,7 @@ def test_a_combination_that_is_not_listed_becomes_the_one_that_agrees_most() -> 
     table = TableRules(schema_of(columns, [{"combinations": {"columns": list("abc"), "rows": listed}}]))
     numbers = {"a": np.array([1.0, 0, 2]), "b": np.array([1.0, 0, 0]), "c": np.array([1.0, 0, 1])}
     assert table.broken(numbers).tolist() == [True, False, True]
-    table.mend(numbers, None)
+    table.fix(numbers, None)
     assert [numbers[name][0] for name in "abc"] == [1, 1, 2]
     assert not table.broken(numbers).any()
 

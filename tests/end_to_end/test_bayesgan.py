@@ -69,7 +69,7 @@ def test_the_whole_way(world, doublure, monkeypatch):
     assert (found["internal"], found["estimate"]["epsilon_mu"]) == (True, measured)
     card = doublure("release", world / "run", "-n", 60, "-o", world / "bundle")["card"]
     assert card["guarantee"] == claim
-    assert [touch["purpose"] for touch in card["touches"]][1:] == ["train the critic", "teach the annotator"]
+    assert [touch["purpose"] for touch in card["touches"]][1:] == ["train the critic", "train the annotator"]
     checked = doublure("verify", world / "bundle", "--ledger", world / "l")
     assert checked["guarantee"].startswith("(ε_μ ≤ 8, δ_μ=1e-06)-Bayesian DP")
     again = db.load(world / "run")
@@ -106,13 +106,13 @@ def test_above_the_ceiling_nothing_is_released_under_it(world):
     )  # fmt: skip
     with pytest.raises(CeilingPassed) as caught:
         db.fit(world / "d.npz", plan, ledger=world / "l")
-    better = replace(caught.value.understudy, guarantee=plan.guarantee)
+    better = replace(caught.value.synthesizer, guarantee=plan.guarantee)
     better.save(world / "better")
     for made in (better, db.load(world / "better")):
         with pytest.raises(LedgerError, match="ended as dp and cannot be released as bayesian-dp"):
             db.release(made, world / "bundle", n=20)
     assert not (world / "bundle").exists()
-    card = db.release(caught.value.understudy, world / "bundle", n=20)
+    card = db.release(caught.value.synthesizer, world / "bundle", n=20)
     assert card["guarantee"]["kind"] == "dp"
     assert db.Ledger.open(world / "l").verify().releases == 1
 

@@ -11,7 +11,7 @@ import doublure as db
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 SETTINGS = ("--set", "starts=1", "--set", "fit_steps=60", "--set", "components=8")
-PREDICTIONS = {"accuracy", "auc", "macro_f1"}
+PREDICTIONS = {"accuracy", "auc", "average_precision", "macro_f1", "coefficient_signs", "coefficients"}
 
 
 @pytest.fixture(scope="module")
@@ -44,11 +44,11 @@ def test_every_figure_stands_under_its_own_name(order, runs, doublure, tmp_path)
     found = doublure("compare", *(runs / name for name in order), *aside, "-o", page)
     scores = {one["name"]: {score["key"]: score for score in one["scores"]} for one in found["contenders"]}
     assert set(scores[str(runs / "full")]) - set(scores[str(runs / "plain")]) == PREDICTIONS
-    assert all(one["columns"]["name"] == "Column distance" for one in scores.values())
+    assert all(one["columns"]["name"] == "One-way TVD" for one in scores.values())
     html = page.read_text()
-    assert html.count("not asked of this run") == len(PREDICTIONS)
-    assert "All were asked the same" not in html
-    assert f"Not asked of {runs / 'plain'}" in html
+    assert html.count("not measured for this run") == len(PREDICTIONS)
+    assert "All were measured alike" not in html
+    assert f"Not measured for {runs / 'plain'}" in html
     assert json.loads(page.with_suffix(".json").read_text()) == found
 
 

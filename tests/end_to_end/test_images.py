@@ -122,7 +122,7 @@ def test_images_are_compared_in_the_features_that_are_named(tmp_path, private, l
     found = doublure(*asked, "pixels", "-o", tmp_path / "page.html")["report"]["images"]["resemblance"]
     assert [score["name"].partition(" (")[2] for score in found] == [
         "pixels)",
-        "student of real images)",
+        "classifier of real images)",
         "pixels)",
         "pixels)",
     ]

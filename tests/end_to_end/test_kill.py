@@ -465,7 +465,7 @@ def test_who_loses_a_race_to_go_on_writes_nothing(nursery, small, tmp_path):
     before = _contents(case.run, case.path)
     for loser in [_going_on(case, number, tmp_path / "leave") for number in (1, 2)]:
         code, said = loser()
-        assert (code, "is in the hands of another process" in said) == (2, True), said
+        assert (code, "is in use by another process" in said) == (2, True), said
     assert _contents(case.run, case.path) == before
     (case.run / ".generator.safetensors.aa.part").unlink()
     (tmp_path / "leave").touch()
@@ -480,7 +480,7 @@ def test_of_three_that_go_on_at_once_one_does(nursery, small, tmp_path):
     racing = [_going_on(case, number, tmp_path / "leave") for number in range(3)]
     codes, said = zip(*(ended() for ended in racing), strict=True)
     assert sorted(codes) == [0, 2, 2], said
-    assert all("in the hands of" in text or "is finished" in text for text in said if text)
+    assert all("in use by" in text or "is finished" in text for text in said if text)
     assert len(case.entries("resume")) == 1
     assert case.files()["status"] == "done"
 

@@ -69,7 +69,7 @@ def test_the_whole_way_from_the_command_line(tmp_path, private, run, doublure):
     assert loss["mu"] >= 0
     assert found["internal"]
     page = (out / "internal" / "report.html").read_text()
-    assert "How much would one record change?" in page
+    assert "Expected privacy loss" in page
     assert "This is not ε" in page
     assert "not estimated" in page  # what may be claimed, until it is stated
     assert (out / "guarantee.json").read_bytes() == before  # evaluating publishes nothing
@@ -139,7 +139,7 @@ def test_a_vote_is_in_the_ledger_and_the_release_stays_empirical(tmp_path, priva
     plan = db.plan(db.Schema.parse(TEXT), method="noisecritic", **(TINY | VOTES))
     db.fit(private, plan, ledger=book, out=tmp_path / "again")  # the same labels are voted on once more
     shown = budget.show(book)
-    assert f"these 2 together, added up: ε = {figure(2 * votes['epsilon'])}, δ = 0.0002" in shown.text
+    assert f"the sum of these 2: ε = {figure(2 * votes['epsilon'])}, δ = 0.0002" in shown.text
     (together,) = shown.data["apart"]
     assert (together["times"], together["epsilon"]) == (2, 2 * votes["epsilon"])
     page = (tmp_path / "bundle" / "card.html").read_text()
@@ -193,12 +193,12 @@ def test_a_table_goes_the_same_way(small, tmp_path):
     plan = db.plan(small.declared, method="noisecritic", **settings)
     syn = db.fit(small.frame(), plan, ledger=small.book(tmp_path), out=tmp_path / "run", seed=1)
     assert len(syn.sample(20, seed=1)) == 20
-    rule = expected_loss.Rule(pairs=100, features="rows", artificial=500)
-    loss = expected_loss.of_understudy(syn, small.frame(), rule)
+    rule = expected_loss.EstimatorConfig(pairs=100, features="rows", artificial=500)
+    loss = expected_loss.of_synthesizer(syn, small.frame(), rule)
     for change in ({"pairs": 90}, {"features": "pixels"}, {"artificial": 5000}, {"seed": 4}):
         with pytest.raises(SettingError, match="otherwise than the plan says"):
-            syn.stating(loss.model_copy(update=change))
-    stated = syn.stating(loss)
+            syn.with_estimate(loss.model_copy(update=change))
+    stated = syn.with_estimate(loss)
     assert stated.guarantee.mu == rounded_up(loss.mu, 3)
     stated.save(tmp_path / "stated")
     assert db.load(tmp_path / "stated").guarantee == stated.guarantee

@@ -94,10 +94,10 @@ def test_the_whole_way_from_the_command_line(tmp_path, run, doublure, monkeypatc
     card = doublure("release", out, "-n", 40, "-o", bundle, "--seed", 5)["card"]
     data = {"data.npz", "data.csv", "data.parquet"}
     assert {path.name for path in bundle.iterdir()} == data | {"card.json", "card.html", "dictionary.json"}
-    assert card["title"] == "Artificial series for meters"
+    assert card["title"] == "Synthetic series for meters"
     assert card["files"][0]["rows"] == 40
-    assert any("artificial" in limit and "calendar" in limit for limit in card["limits"])
-    assert "The series are artificial." in (bundle / "card.html").read_text()
+    assert any("synthetic" in limit and "calendar" in limit for limit in card["limits"])
+    assert "The series are synthetic." in (bundle / "card.html").read_text()
     assert doublure("verify", bundle, "--ledger", book)["files"] == 5
     described = json.loads((bundle / "dictionary.json").read_text())
     assert (described["series"]["length"], described["series"]["step"]) == (8, "3h")

@@ -88,7 +88,7 @@ def shuffle_columns():
     return shuffle
 
 
-class Understudy:
+class AnySynthesizer:
     """What fit() returns, as far as an evaluation looks at it."""
 
     def __init__(self, schema, rows):
@@ -104,5 +104,5 @@ class Understudy:
 
 
 @pytest.fixture
-def make_understudy(schema):
-    return lambda rows, under=schema: Understudy(under, rows)
+def make_synthesizer(schema):
+    return lambda rows, under=schema: AnySynthesizer(under, rows)

@@ -2,7 +2,13 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
 
-from doublure.measures.classification import area_under_roc, confusion, macro_f1
+from doublure.measures.classification import (
+    area_under_roc,
+    average_precision,
+    confusion,
+    guessed_precision,
+    macro_f1,
+)
 
 
 def test_macro_f1_and_confusion_agree_with_sklearn():
@@ -38,3 +44,18 @@ def test_several_classes_are_averaged_one_against_the_rest():
 
 def test_one_class_has_no_area():
     assert area_under_roc(np.zeros(5, dtype=int), np.full((5, 2), 0.5)) == (None, None)
+
+
+def test_average_precision_of_perfect_and_of_no_ranking():
+    truth = np.array([1, 0, 0, 0, 1, 0, 0, 0])
+    perfect = np.where(truth == 1, 0.9, 0.1)
+    assert average_precision(truth, np.stack([1 - perfect, perfect], axis=1), 1) == 1
+    even = np.full((8, 2), 0.5)
+    assert average_precision(truth, even, 1) == pytest.approx(guessed_precision(truth, 2, 1)) == pytest.approx(0.25)
+    assert average_precision(np.zeros(8, dtype=int), even, 1) is None
+
+
+def test_average_precision_of_several_classes_is_the_mean():
+    truth = np.array([0, 1, 2, 0])
+    assert average_precision(truth, np.eye(3)[truth], 0) == 1
+    assert guessed_precision(truth, 3, 0) == pytest.approx(1 / 3)

@@ -69,6 +69,6 @@ def test_moments_are_numbers_since_1970(schema, real):
 )
 def test_a_table_of_another_schema_is_refused_in_one_line(schema, real, spoil, words):
     with pytest.raises(DataError, match=words) as caught:
-        Coder(schema=schema).read(spoil(real), "the artificial table")
+        Coder(schema=schema).read(spoil(real), "the synthetic table")
     assert "\n" not in str(caught.value)
     assert "XXL" not in str(caught.value)

@@ -5,11 +5,13 @@ import pytest
 from doublure import evaluate
 from doublure.errors import SettingError
 
+PREDICTIONS = {"accuracy", "auc", "average_precision", "macro_f1", "coefficient_signs", "coefficients"}
+
 
 @pytest.fixture
-def two(make_understudy, real, shuffle_columns):
+def two(make_synthesizer, real, shuffle_columns):
     """One that knows the real rows by heart, and one that shuffles every column."""
-    return {"good": make_understudy(real), "poor": make_understudy(shuffle_columns(real))}
+    return {"good": make_synthesizer(real), "poor": make_synthesizer(shuffle_columns(real))}
 
 
 def test_the_same_figures_for_each(two, real, holdout):
@@ -30,15 +32,14 @@ def test_the_table_names_everybody_and_says_that_it_is_internal(two, real, holdo
     found = evaluate.compare(two, real, holdout)
     lines = str(found).splitlines()
     assert lines[0] == "INTERNAL: computed on real data: do not publish"
-    assert [line.split()[0] for line in lines[2:4]] == ["good", "poor"]
-    assert lines[4].startswith("independent columns")
-    assert lines[5].startswith("real rows")
-    assert len({len(line.split("  ")) for line in lines[1:2]}) == 1
+    assert lines[1].split() == ["good", "poor", "independent", "columns", "real", "rows", "good", "is"]
+    shown = [line for line in lines[3:] if line and not line.startswith(("good:", "poor:"))]
+    assert [line.split("  ")[0] for line in shown] == [entry.score.name for entry in found.side_by_side]
     assert json.loads(found.to_json())["internal"] == "computed on real data: do not publish"
 
 
 def test_rows_that_the_fits_have_seen_are_said_to_be(two, real, holdout):
-    seen = "! The fit has seen these rows: "
+    seen = "! The test rows are not held out: "
     assert str(evaluate.compare(two, real)).splitlines()[1].startswith(seen)
     assert seen not in str(evaluate.compare(two, real, holdout))
 
@@ -47,58 +48,58 @@ def test_other_columns_are_refused(two, real):
     two["poor"].schema = two["poor"].schema.model_copy(
         update={"columns": dict(list(two["poor"].schema.columns.items())[:-1])}
     )
-    with pytest.raises(SettingError, match="other columns"):
+    with pytest.raises(SettingError, match="different columns"):
         evaluate.compare(two, real)
-    with pytest.raises(SettingError, match="none to compare"):
+    with pytest.raises(SettingError, match="names no run"):
         evaluate.compare({}, real)
 
 
 @pytest.fixture
-def untargeted(make_understudy, schema, real):
+def untargeted(make_synthesizer, schema, real):
     """The same columns under a schema that names no target and binds no column to another."""
     label = schema.columns["label"].model_copy(update={"roles": ()})
     columns = {**schema.columns, "label": label}
-    return make_understudy(real, schema.model_copy(update={"columns": columns, "constraints": ()}))
+    return make_synthesizer(real, schema.model_copy(update={"columns": columns, "constraints": ()}))
 
 
 @pytest.mark.parametrize("first", ["targeted", "untargeted"])
-def test_scores_meet_by_their_key_whichever_run_comes_first(first, make_understudy, untargeted, real, holdout):
-    runs = {"targeted": make_understudy(real), "untargeted": untargeted}
+def test_scores_meet_by_their_key_whichever_run_comes_first(first, make_synthesizer, untargeted, real, holdout):
+    runs = {"targeted": make_synthesizer(real), "untargeted": untargeted}
     order = sorted(runs, key=lambda name: name != first)
     found = evaluate.compare({name: runs[name] for name in order}, real, holdout)
     known = {one.name: {score.key: score for score in one.scores} for one in found.contenders}
-    assert set(known["targeted"]) - set(known["untargeted"]) == {"accuracy", "auc", "macro_f1"}
+    assert set(known["targeted"]) - set(known["untargeted"]) == PREDICTIONS
     for entry in found.side_by_side:
         assert [score.key for score in entry.scores if score is not None] == [entry.score.key] * (
-            1 if entry.score.key in {"accuracy", "auc", "macro_f1"} else 2
+            1 if entry.score.key in PREDICTIONS else 2
         )
         assert entry.scores == tuple(known[name].get(entry.score.key) for name in order)
-    assert found.side_by_side[0].score.key == "accuracy"
+    assert [entry.score.key for entry in found.side_by_side[:4]] == ["overall", "closeness", "usefulness", "coherence"]
 
 
-def test_what_a_run_was_not_asked_is_said_and_is_a_dash(make_understudy, untargeted, real, holdout):
-    found = evaluate.compare({"one": make_understudy(real), "other": untargeted}, real, holdout)
-    not_asked, yardsticks = found.differences
-    assert not_asked.startswith("Not asked of other")
+def test_what_a_run_was_not_asked_is_said_and_is_a_dash(make_synthesizer, untargeted, real, holdout):
+    found = evaluate.compare({"one": make_synthesizer(real), "other": untargeted}, real, holdout)
+    not_asked, scales = found.differences
+    assert not_asked.startswith("Not measured for other")
     assert "Accuracy" in not_asked
-    assert "yardsticks" in yardsticks  # without the constraint one more column counts
-    (row,) = (line for line in str(found).splitlines() if line.startswith("other "))
-    assert [cell.strip() for cell in row.split("  ") if cell].count("–") == 3
+    assert "scales" in scales  # without the constraint one more column counts
+    rows = [line for line in str(found).splitlines() if " – " in line]
+    assert len(rows) == len(PREDICTIONS)
 
 
 def test_the_same_schema_asks_the_same(two, real, holdout):
     assert evaluate.compare(two, real, holdout).differences == ()
 
 
-def test_other_targets_are_refused(make_understudy, schema, real, holdout):
+def test_other_targets_are_refused(make_synthesizer, schema, real, holdout):
     swapped = {
         **schema.columns,
         "label": schema.columns["label"].model_copy(update={"roles": ()}),
         "member": schema.columns["member"].model_copy(update={"roles": ("target",)}),
     }
     runs = {
-        "one": make_understudy(real),
-        "other": make_understudy(real, schema.model_copy(update={"columns": swapped})),
+        "one": make_synthesizer(real),
+        "other": make_synthesizer(real, schema.model_copy(update={"columns": swapped})),
     }
-    with pytest.raises(SettingError, match="other targets"):
+    with pytest.raises(SettingError, match="different targets"):
         evaluate.compare(runs, real, holdout)

@@ -85,7 +85,7 @@ def test_a_few_twins_are_borne_and_many_refused():
     assert np.isfinite(divergence(records, rng.standard_normal((500, 3))))
     records[:40] = records[40:80]
     measures = {
-        "the artificial set": lambda: Neighbourhood(records, 10),
+        "the synthetic set": lambda: Neighbourhood(records, 10),
         "the real data": lambda: divergence(records, rng.standard_normal((500, 3)), named="the real data"),
     }
     for named, measure in measures.items():

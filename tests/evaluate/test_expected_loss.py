@@ -12,11 +12,11 @@ from doublure.data.images import Images
 from doublure.errors import DataError, SettingError
 from doublure.measures import expected_loss
 from doublure.measures.divergence import Neighbourhood
-from doublure.measures.expected_loss import Rule, chebyshev, choose_k, estimate, reachable, saw_yang_mo
+from doublure.measures.expected_loss import EstimatorConfig, chebyshev, choose_k, estimate, reachable, saw_yang_mo
 from doublure.measures.images import feature_extractors as extractors
 from doublure.schema import Schema
 
-RULE = Rule(pairs=40, features="points", artificial=300)
+RULE = EstimatorConfig(pairs=40, features="points", artificial=300)
 
 
 def clouds(seed=0, n=300, real=200, width=3):
@@ -125,7 +125,7 @@ def test_trials_and_pairs_are_different_records(monkeypatch):
 def test_an_estimate_is_what_the_slow_way_gives():
     """Each drawn real record's nearest synthetic ones taken away, and both densities by hand."""
     artificial, real = clouds(5, n=60, real=40, width=2)
-    rule = Rule(pairs=20, features="points", artificial=60, seed=3)
+    rule = EstimatorConfig(pairs=20, features="points", artificial=60, seed=3)
     found = estimate(artificial, real, rule)
     apart = np.linalg.norm(artificial[:, None] - artificial[None], axis=2)
     np.fill_diagonal(apart, np.inf)
@@ -230,20 +230,26 @@ def test_of_images(monkeypatch, features, width):
     painter, made = Painter(), extractors.named
     monkeypatch.setattr(extractors, "named", lambda name, *given: lessons.append(given[0]) or made(name, *given))
     lessons = []
-    found = expected_loss.of_understudy(
-        painter, painter.sample(80, seed=9), Rule(pairs=30, features=features, artificial=200)
+    found = expected_loss.of_synthesizer(
+        painter, painter.sample(80, seed=9), EstimatorConfig(pairs=30, features=features, artificial=200)
     )
-    (lesson,) = lessons
+    (training,) = lessons
     assert (found.features, found.width, found.pairs) == (features, width, 30)
     # A classifier learns from other images than those that are measured.
-    assert [np.array_equal(lesson.images, Painter().sample(200, seed=seed).images) for seed in (1, 2)] == [False, True]
+    assert [np.array_equal(training.images, Painter().sample(200, seed=seed).images) for seed in (1, 2)] == [
+        False,
+        True,
+    ]
 
 
 def test_an_extractor_of_ones_own_names_itself():
     painter = Painter()
-    mine = extractors.Extractor(name="means", see=lambda images: images.images.mean(axis=(1, 3)).astype(float))
-    found = expected_loss.of_understudy(
-        painter, painter.sample(80, seed=9), Rule(pairs=30, features="pixels", artificial=200), extractor=mine
+    mine = extractors.Extractor(name="means", extract=lambda images: images.images.mean(axis=(1, 3)).astype(float))
+    found = expected_loss.of_synthesizer(
+        painter,
+        painter.sample(80, seed=9),
+        EstimatorConfig(pairs=30, features="pixels", artificial=200),
+        extractor=mine,
     )
     assert (found.features, found.width) == ("means", 8)
 
@@ -251,15 +257,17 @@ def test_an_extractor_of_ones_own_names_itself():
 def test_an_extractor_sees_no_more_real_images_than_are_used():
     seen = []
 
-    def see(images):
+    def extract(images):
         seen.append(len(images))
         return images.images.mean(axis=(1, 3)).astype(float)
 
-    painter, rule = Painter(), Rule(pairs=30, features="pixels", artificial=200)
+    painter, rule = Painter(), EstimatorConfig(pairs=30, features="pixels", artificial=200)
     real = painter.sample(900, seed=9)
-    found = expected_loss.of_understudy(painter, real, rule, extractor=extractors.Extractor(name="means", see=see))
+    found = expected_loss.of_synthesizer(
+        painter, real, rule, extractor=extractors.Extractor(name="means", extract=extract)
+    )
     assert seen == [200, 200]
-    whole = estimate(see(painter.sample(200, seed=rule.seed + 1)), see(real), rule)
+    whole = estimate(extract(painter.sample(200, seed=rule.seed + 1)), extract(real), rule)
     assert found.model_copy(update={"features": "pixels"}) == whole
 
 
@@ -277,10 +285,10 @@ def test_of_a_table():
             a = np.where(rng.random(n) < 0.1, np.nan, rng.random(n))
             return pd.DataFrame({"a": a, "b": rng.choice(["x", "y"], n), "c": rng.random(n)})
 
-    rule = Rule(pairs=30, features="rows", artificial=200)
-    found = expected_loss.of_understudy(Tabler(), Tabler().sample(80, seed=9), rule)
+    rule = EstimatorConfig(pairs=30, features="rows", artificial=200)
+    found = expected_loss.of_synthesizer(Tabler(), Tabler().sample(80, seed=9), rule)
     assert (found.features, found.artificial) == ("rows", 200)
     same = Tabler()
     same.sample = lambda n, seed=None: pd.DataFrame({"a": np.full(n, 0.5), "b": ["x"] * n, "c": np.zeros(n)})
     with pytest.raises(DataError, match="no density"):
-        expected_loss.of_understudy(same, Tabler().sample(80, seed=9), rule)
+        expected_loss.of_synthesizer(same, Tabler().sample(80, seed=9), rule)

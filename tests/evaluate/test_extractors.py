@@ -24,7 +24,7 @@ def images(n=12, channels=1, seed=0):
 
 def test_pixels_are_shares_of_full_intensity():
     given = images()
-    seen = extractors.pixels().see(given)
+    seen = extractors.pixels().extract(given)
     assert seen.shape == (12, 64)
     assert seen[3, 10] == given.images[3, 1, 2, 0] / 255
 
@@ -33,12 +33,14 @@ def test_a_student_shows_its_last_layer_but_one(monkeypatch):
     monkeypatch.setattr("doublure.measures.images.classifiers.EPOCHS", 1)
     monkeypatch.setattr("doublure.measures.images.classifiers.LEAST_STEPS", 5)
     made = extractors.student(images(40), np.arange(40) % 3 * 4, seed=1)
-    seen = made.see(images(5, seed=2))
+    seen = made.extract(images(5, seed=2))
     assert seen.shape == (5, 64)
     assert (seen >= 0).all()  # behind a ReLU, before the scores
-    assert np.array_equal(seen, extractors.student(images(40), np.arange(40) % 3 * 4, seed=1).see(images(5, seed=2)))
+    assert np.array_equal(
+        seen, extractors.student(images(40), np.arange(40) % 3 * 4, seed=1).extract(images(5, seed=2))
+    )
     assert not np.array_equal(
-        seen, extractors.student(images(40), np.arange(40) % 3 * 4, seed=2).see(images(5, seed=2))
+        seen, extractors.student(images(40), np.arange(40) % 3 * 4, seed=2).extract(images(5, seed=2))
     )
 
 
@@ -123,7 +125,7 @@ def test_efficientnet_is_asked_in_its_own_words(lite, capsys, colours):
     asked = torch.tensor([colour / 127.5 - 1 for colour in (colours * 3)[:3]])  # between -1 and 1, red first
     with torch.no_grad():
         seen = expected.convolution.weight.flatten(1) @ asked + expected.convolution.bias
-    assert np.allclose(made.see(even), seen.numpy(), atol=1e-5)
+    assert np.allclose(made.extract(even), seen.numpy(), atol=1e-5)
 
 
 def test_other_weights_of_efficientnet_are_not_read(lite, monkeypatch):
@@ -146,7 +148,7 @@ def test_efficientnet_itself_tells_photographs_apart(grey):
     photographs = [load_sample_image(name) for name in ("china.jpg", "flower.jpg")]
     cuttings = [photograph[top : top + 224, 200:424] for photograph in photographs for top in (60, 90)]
     shown = np.stack([cutting.mean(2, keepdims=True).astype(np.uint8) if grey else cutting for cutting in cuttings])
-    seen = extractors.efficientnet_lite0().see(Images(images=shown))
+    seen = extractors.efficientnet_lite0().extract(Images(images=shown))
     assert seen.shape == (4, 1280)
     alike = np.corrcoef(seen)
     assert min(alike[0, 1], alike[2, 3]) > alike[:2, 2:].max() + 0.2
@@ -174,7 +176,7 @@ def test_inception_takes_its_weights_from_a_file(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "torchvision.models", models)
     taught = Inception()
     save_file(taught.state_dict(), tmp_path / "w.safetensors")
-    seen = extractors.inception_v3(tmp_path / "w.safetensors").see(images(2))
+    seen = extractors.inception_v3(tmp_path / "w.safetensors").extract(images(2))
     assert seen.shape == (2, 5)
     grey = torch.from_numpy(images(2).images).float().mean(dim=(1, 2, 3)) / 127.5 - 1  # these weights take [-1, 1]
     expected = taught.body(grey[:, None].expand(-1, 3)).detach().numpy()

@@ -45,34 +45,34 @@ def evaluation(schema):
     return evaluate_images(schema, made(120, 1), made(150, 2), made(60, 3), students=("cnn", "logistic"))
 
 
-QUICK = [student for student in students.STUDENTS if student != "resnet"]
+QUICK = [student for student in students.CLASSIFIERS if student != "resnet"]
 
 
 @pytest.mark.parametrize("student", [*QUICK, pytest.param("resnet", marks=exhaustive)])
 def test_a_student_learns_and_repeats_itself(student):
-    lesson, test = made(120, 1), made(60, 3)
-    chances = students.predict(student, lesson, np.arange(120) % 3, test, 4, seed=5)
+    training, test = made(120, 1), made(60, 3)
+    chances = students.predict(student, training, np.arange(120) % 3, test, 4, seed=5)
     assert chances.shape == (60, 4)
     assert np.allclose(chances.sum(1), 1)
     assert (chances[:, 3] == 0).all()  # a class that was not in the training set
     assert (chances.argmax(1) == np.arange(60) % 3).mean() > 0.9
-    assert np.array_equal(chances, students.predict(student, lesson, np.arange(120) % 3, test, 4, seed=5))
+    assert np.array_equal(chances, students.predict(student, training, np.arange(120) % 3, test, 4, seed=5))
 
 
 def test_a_seed_of_any_size_will_do():
-    lesson, test = made(30, 1), made(6, 2)
+    training, test = made(30, 1), made(6, 2)
     for student in ("forest", "logistic"):
-        chances = students.predict(student, lesson, np.arange(30) % 3, test, 3, seed=2**63 - 1)
+        chances = students.predict(student, training, np.arange(30) % 3, test, 3, seed=2**63 - 1)
         assert chances.shape == (6, 3)
 
 
 def test_images_that_come_class_by_class_are_measured_as_any_others(schema, monkeypatch):
     """As folders bring them. Cut in halves as they come, the first would hold half the classes."""
     monkeypatch.setattr("doublure.measures.images.distribution_metrics.MOST", 60)
-    taught, sight = [], students.sight
+    taught, image_classifier = [], students.image_classifier
     monkeypatch.setattr(
-        "doublure.measures.images.evaluation.sight",
-        lambda lesson, codes, seed: (taught.append(set(codes)), sight(lesson, codes, seed))[1],
+        "doublure.measures.images.evaluation.image_classifier",
+        lambda training, codes, seed: (taught.append(set(codes)), image_classifier(training, codes, seed))[1],
     )
 
     def by_class(images):
@@ -119,7 +119,7 @@ def test_distances_stand_between_their_comparisons(evaluation):
 
 def test_resemblance_is_measured_in_a_named_space(schema, evaluation):
     scores = {score.key: score for score in evaluation.resemblance}
-    assert all(score.name.endswith("(student of real images)") for score in scores.values())
+    assert all(score.name.endswith("(classifier of real images)") for score in scores.values())
     inverted = Images(images=255 - made(150, 1).images, labels=made(150, 1).labels)
     others = evaluate_images(schema, inverted, made(150, 2), made(60, 3), students=("logistic",)).resemblance
     assert scores["frechet"].value < next(score.value for score in others if score.key == "frechet") / 2
@@ -130,14 +130,16 @@ def test_resemblance_is_measured_in_a_named_space(schema, evaluation):
 
 def test_resemblance_is_measured_in_any_features(schema):
     """Whichever they are, their name stands in every figure's name; only chances are always a classifier's."""
-    means = extractors.Extractor(name="row means", see=lambda images: images.images.mean(axis=2)[..., 0].astype(float))
+    means = extractors.Extractor(
+        name="row means", extract=lambda images: images.images.mean(axis=2)[..., 0].astype(float)
+    )
     sets = [made(60, 1), made(80, 2), made(60, 3)]
     found = {score.key: score for score in evaluate_images(schema, *sets, students=(), extractor=means).resemblance}
     assert [score.name for score in found.values()] == [
-        "Fréchet distance (row means)", "Inception score (student of real images)",
+        "Fréchet distance (row means)", "Inception score (classifier of real images)",
         "Precision (row means)", "Recall (row means)",
     ]  # fmt: skip
-    artificial, test = (means.see(sets[place]) for place in (0, 2))
+    artificial, test = (means.extract(sets[place]) for place in (0, 2))
     assert found["frechet"].value == pytest.approx(frechet_distance(artificial, test))
     unlabelled = Schema.parse(TEXT.partition("label")[0])
     bare = [Images(images=each.images) for each in sets]
@@ -150,9 +152,9 @@ def test_students_are_what_was_fixed_beforehand():
     """Figures of different days stand beside one another only if the classifiers that made them are the same."""
     fixed = {"EPOCHS": 10, "LEAST_STEPS": 200, "BATCH": 128, "RATE": 1e-3, "_TREES": 100, "_ROUNDS": 100}
     assert {name: getattr(students, name) for name in fixed} == fixed
-    lesson, codes = made(60, 1), np.arange(60) % 3
+    training, codes = made(60, 1), np.arange(60) % 3
     sizes = {
-        name: [tuple(weights.shape) for weights in students.taught(name, lesson, codes, 0, epochs=1).parameters()]
+        name: [tuple(weights.shape) for weights in students.taught(name, training, codes, 0, epochs=1).parameters()]
         for name in ("cnn", "mlp")
     }
     kernels = [shape for shape in sizes["cnn"] if len(shape) == 4]
@@ -201,8 +203,8 @@ def test_class_means_have_the_right_averages_and_no_relations(schema):
 
 def test_images_that_the_fit_has_seen_are_said_to_be(schema, evaluation):
     seen = evaluate_images(schema, made(60, 1), made(80, 2), students=())
-    assert seen.verdict.warnings[0].startswith("The fit has seen these images")
-    assert not any("has seen" in warning for warning in evaluation.verdict.warnings)
+    assert seen.verdict.warnings[0].startswith("The test images are not held out")
+    assert not any("not held out" in warning for warning in evaluation.verdict.warnings)
 
 
 def test_without_a_holdout_a_quarter_of_the_units_is_kept_aside(schema):
@@ -271,12 +273,12 @@ def test_it_is_told_how_far_students_are(schema, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(students, "LEAST_STEPS", 1)
         evaluate_images(schema, *sets, students=("cnn", "logistic"), progress=told)
-    assert told.stages == {"teach students": 6, "compare what images look like": None}
-    assert told.reached == {"teach students": 6}
+    assert told.stages == {"train classifiers": 6, "compare images": None}
+    assert told.reached == {"train classifiers": 6}
     steps = students.steps_of(300)
     told.stage("teach", steps)
-    lesson = made(300, 1)
-    students.predict("mlp", lesson, np.arange(300) % 3, lesson, 3, seed=0, progress=told)
+    training = made(300, 1)
+    students.predict("mlp", training, np.arange(300) % 3, training, 3, seed=0, progress=told)
     assert told.reached["teach"] == steps
     assert steps == 200
     assert students.steps_of(12_800) == 1000

@@ -16,8 +16,7 @@ from PIL import Image
 from doublure.data.images import Images
 from doublure.errors import SettingError
 from doublure.evaluate import inspect
-from doublure.measures.images import alterations, classifiers
-from doublure.measures.images import fault_tests as suspicions
+from doublure.measures.images import alterations, classifiers, fault_tests
 from doublure.measures.images.alterations import ALTERATIONS, alterations_of, altered
 from doublure.measures.images.fault_tests import Inspected, holm, p_beyond
 from doublure.report import page_of
@@ -152,7 +151,7 @@ def turned(schema, right):
 def test_a_run_that_is_right_is_not_flagged(schema, right):
     found = held(schema, right, nothing)
     assert found.found == ()
-    assert found.verdict.headline == f"Nothing stands out in {SEEN} artificial images."
+    assert found.verdict.headline == f"Nothing stands out in {SEEN} synthetic images."
     assert {"rare_0", "label", "flat", "unlike", "alike", *(name.replace(" ", "_") for name in ALTERATIONS)} <= {
         entry.key for entry in found.suspicions
     }
@@ -194,8 +193,8 @@ def test_a_run_too_rough_to_be_held_against_flags_nobody(schema):
     found = inspect(Pretended(schema, altering("negative")), Pretended(schema, noise), images=SEEN)
     assert found.found == ()
     assert all(entry.p is None and entry.reference is not None for entry in found.suspicions)
-    assert found.verdict.headline.startswith("The run held against is too rough: 6")
-    assert "Nothing was tested. Look at both sheets, or hold the run against several" in page_of(found)
+    assert found.verdict.headline.startswith("The reference run is too rough: 6")
+    assert "Nothing was tested. Look at both sheets, or give several correct reference runs" in page_of(found)
 
 
 def own_way(turn):
@@ -212,7 +211,7 @@ def own_way(turn):
 def test_what_is_usual_among_rough_runs_is_not_flagged(schema):
     right = [Pretended(schema, own_way(turn)) for turn in (1, 3, 2, 0)]
     one = inspect(right[1], right[3], images=SEEN)
-    assert one.verdict.headline.startswith("The run held against is too rough")
+    assert one.verdict.headline.startswith("The reference run is too rough")
     for others in (right[2:], [right[0], *right[2:]]):
         found = inspect(right[1], others, images=SEEN)
         assert found.found == ()
@@ -225,13 +224,13 @@ def test_what_goes_beyond_the_usual_is_found_among_rough_runs(schema):
     right = [Pretended(schema, own_way(turn)) for turn in (3, 2, 0)]
     turned = inspect(Pretended(schema, both(own_way(2), altering("turned left", 0.5))), right, images=SEEN)
     assert "turned_left" in [entry.key for entry in turned.found]
-    assert "in the worst of 3 runs held against" in turned.verdict.headline
+    assert "in the worst of 3 reference runs" in turned.verdict.headline
 
 
 def shown(*shares, fewer=False):
     """Return a sign that such shares of 2,000 images show, the inspected run's first."""
     masks = [np.arange(2_000) < 2_000 * share for share in shares]
-    return suspicions._Sign(clause="", meaning="", shown=masks, fewer=fewer)
+    return fault_tests._Evidence(clause="", meaning="", shown=masks, fewer=fewer)
 
 
 @pytest.mark.parametrize(
@@ -279,10 +278,10 @@ def test_a_difference_has_to_be_both_surprising_and_unusual(monkeypatch):
         ((0.14, 0.1, 0.1, 0.1), False, False),
     ):
         sign = shown(*shares)
-        monkeypatch.setattr(suspicions, "_flat", lambda sets, sign=sign: {"flat": sign})
+        monkeypatch.setattr(fault_tests, "_flat", lambda sets, sign=sign: {"flat": sign})
         for name in ("_altered", "_labelled", "_unlike", "_alike"):
-            monkeypatch.setattr(suspicions, name, lambda *_: {})
-        (judged,) = suspicions.suspicions(Inspected(lesson=one, inspected=one, right=(one,) * 3, labels=()), 0)
+            monkeypatch.setattr(fault_tests, name, lambda *_: {})
+        (judged,) = fault_tests.run_fault_tests(Inspected(training=one, inspected=one, right=(one,) * 3, labels=()), 0)
         assert (judged.p < 1e-3) == surprising
         assert judged.found == found
         assert judged.open == (surprising and not found)
@@ -291,10 +290,10 @@ def test_a_difference_has_to_be_both_surprising_and_unusual(monkeypatch):
 
 def test_who_taught_says_nothing_of_what_is_usual_where_two_others_do():
     masks = shown(0.3, 0.01, 0.2, 0.21, 0.19).shown
-    sign = suspicions._Sign(clause="", meaning="", shown=masks, learned=True)
+    sign = fault_tests._Evidence(clause="", meaning="", shown=masks, learned=True)
     assert sign.usual == pytest.approx(0.28, abs=0.01)
     assert shown(0.3, 0.01, 0.2, 0.21, 0.19).usual > 0.6
-    two = suspicions._Sign(clause="", meaning="", shown=masks[:3], learned=True)
+    two = fault_tests._Evidence(clause="", meaning="", shown=masks[:3], learned=True)
     assert two.usual == shown(0.3, 0.01, 0.2).usual == 1
 
 
@@ -304,10 +303,10 @@ def test_what_cannot_be_told_is_said_to_be(schema):
     assert found.found == ()
     assert found.verdict.headline.startswith("Nothing surely stands out in")
     (warning,) = found.verdict.warnings
-    assert warning.startswith("Right runs differ too much to tell whether this is usual: ")
+    assert warning.startswith("Correct runs differ too much to tell whether this is usual: ")
     assert "% look upside down" in warning
     html = page_of(found)
-    assert "cannot be told" in html
+    assert "undecided" in html
     assert "usual: up to 100.0" in html
     assert "usual: from " in html
 
@@ -333,7 +332,7 @@ def test_one_label_in_the_lesson_is_said_to_hide_the_classes(schema, right):
 
     found = inspect(right, [Pretended(schema, collapsed), right], images=SEEN)
     assert "label" not in {entry.key for entry in found.suspicions}
-    assert found.verdict.warnings == ("Classes were not looked for: the images that taught have one label.",)
+    assert found.verdict.warnings == ("Classes were not tested: the training images have one label.",)
 
 
 def test_of_several_right_runs_the_worst_is_the_measure_and_all_are_shown(schema, right):
@@ -346,7 +345,7 @@ def test_of_several_right_runs_the_worst_is_the_measure_and_all_are_shown(schema
     assert len(found.against) == 3
     html = page_of(found)
     assert html.count("data:image/png") == 4
-    assert "Held against (1, which taught)" in html
+    assert "Reference run 1 (classifiers were trained on it)" in html
     assert f"<small>usual: up to {percent(entries['negative'].usual)}</small>" in html
     assert found.slices[0].reference == pytest.approx(1 / 3, abs=0.1)
 
@@ -374,7 +373,7 @@ def test_a_minority_stands_out_against_the_rest_of_its_own_run(schema, monkeypat
     assert [entry.key for entry in found.found] == ["negative"]
     assert found.against == ()
     assert all(entry.p is None and entry.reference is None for entry in found.suspicions)
-    assert any(said.startswith("Nothing was tested: ") for said in found.verdict.warnings)
+    assert any(said.startswith("Nothing was tested. ") for said in found.verdict.warnings)
     assert inspect(Pretended(schema, nothing), images=SEEN).verdict.headline.startswith("Nothing was tested, and ")
 
 
@@ -390,7 +389,7 @@ def test_a_class_without_images_is_said_to_be(schema, right):
     found = held(schema, right, none_of)
     lost_label, one_measure = found.verdict.warnings
     assert lost_label == "No image has the label L."
-    assert one_measure.startswith("Two right runs can differ so")
+    assert one_measure.startswith("Two correct runs can differ")
     assert found.slices[1].share == 0
     assert found.slices[1].brightness is None
     assert "rare_1" in {entry.key for entry in found.found}
@@ -498,19 +497,19 @@ def test_corrected_p_values_keep_their_order():
 
 def test_what_is_unlike_any_is_further_than_the_slow_way_says_is_usual():
     rng = np.random.default_rng(1)
-    lesson, inspected, reference = (
+    training, inspected, reference = (
         Images(images=rng.integers(low, 256, (n, 3, 3, 1), dtype=np.uint8)) for n, low in ((300, 0), (7, 100), (90, 0))
     )
-    codes = [np.zeros(len(each), dtype=np.int64) for each in (lesson, inspected, reference)]
-    inspected.images[0] = lesson.images[5]
+    codes = [np.zeros(len(each), dtype=np.int64) for each in (training, inspected, reference)]
+    inspected.images[0] = training.images[5]
     inspected.images[1] = 255
-    points = [each.images.reshape(len(each), -1) / 255 for each in (lesson, inspected, reference)]
+    points = [each.images.reshape(len(each), -1) / 255 for each in (training, inspected, reference)]
     far = [np.linalg.norm(each[:, None] - points[0][None], axis=2).min(1) for each in points[1:]]
     usual = np.quantile(far[1], 0.99)
     sets = Inspected(
-        lesson=(lesson, codes[0]), inspected=(inspected, codes[1]), right=((reference, codes[2]),), labels=()
+        training=(training, codes[0]), inspected=(inspected, codes[1]), right=((reference, codes[2]),), labels=()
     )
-    inspected_shown, reference_shown = suspicions._unlike(sets)["unlike"].shown
+    inspected_shown, reference_shown = fault_tests._unlike(sets)["unlike"].shown
     assert inspected_shown.tolist() == (far[0] > usual).tolist()
     assert reference_shown.tolist() == (far[1] > usual).tolist()
     assert inspected_shown[:2].tolist() == [False, True]
@@ -518,7 +517,7 @@ def test_what_is_unlike_any_is_further_than_the_slow_way_says_is_usual():
 
 def test_what_is_alike_is_nearer_than_the_slow_way_says_is_usual():
     rng = np.random.default_rng(2)
-    lesson, inspected, reference = (
+    training, inspected, reference = (
         Images(images=rng.integers(0, 256, (90, 3, 3, 1), dtype=np.uint8)) for _ in range(3)
     )
     inspected.images[:3] = inspected.images[3]
@@ -527,12 +526,15 @@ def test_what_is_alike_is_nearer_than_the_slow_way_says_is_usual():
     apart = [np.linalg.norm(each[:, None] - each[None], axis=2) + 1e9 * np.eye(90) for each in points]
     near = [each.min(1) for each in apart]
     usual = np.quantile(near[1], 0.01)
-    sets = Inspected(lesson=(lesson, codes), inspected=(inspected, codes), right=((reference, codes),), labels=())
-    inspected_shown, reference_shown = suspicions._alike(sets)["alike"].shown
+    sets = Inspected(training=(training, codes), inspected=(inspected, codes), right=((reference, codes),), labels=())
+    inspected_shown, reference_shown = fault_tests._alike(sets)["alike"].shown
     assert inspected_shown.tolist() == (near[0] <= usual).tolist()
     assert reference_shown.tolist() == (near[1] <= usual).tolist()
     assert inspected_shown[:4].all()
-    assert suspicions._alike(Inspected(lesson=(lesson, codes), inspected=(inspected, codes), right=(), labels=())) == {}
+    assert (
+        fault_tests._alike(Inspected(training=(training, codes), inspected=(inspected, codes), right=(), labels=()))
+        == {}
+    )
 
 
 @pytest.mark.usefixtures("hurried")
@@ -547,7 +549,7 @@ def test_it_is_told_what_is_learned_and_how_far_it_is(schema, right):
     told, counts = [], []
     listener = SimpleNamespace(stage=lambda name, total=None: told.append((name, total)), at=counts.append)
     inspect(right, images=60, seed=1, progress=listener)
-    names = ["draw artificial images", "learn what altered images look like", "learn what the classes look like"]
+    names = ["draw synthetic images", "train a classifier of alterations", "train a classifier of the classes"]
     assert [name for name, _ in told] == names
     assert all(total > 0 for _, total in told[1:])
     assert all(total in counts for _, total in told[1:])

@@ -19,20 +19,20 @@ def shades(n: int, seed: int, noise: float = 60) -> tuple[Images, np.ndarray]:
 
 
 def test_more_labelled_images_teach_more() -> None:
-    lesson, classes = shades(400, 0)
+    training, classes = shades(400, 0)
     test, truth = shades(300, 1)
-    found = learning_curve("logistic", lesson, classes, test, truth, [300, 8, 8, 0, 4000], seed=0)
+    found = learning_curve("logistic", training, classes, test, truth, [300, 8, 8, 0, 4000], seed=0)
     assert list(found) == [8, 300]
     assert found[300] > found[8] + 0.02
-    chances = predict("logistic", lesson.take(slice(300)), classes[:300], test, 2, 0)
+    chances = predict("logistic", training.take(slice(300)), classes[:300], test, 2, 0)
     assert found[300] == (chances.argmax(1) == truth).mean()
 
 
 def test_a_class_that_the_first_images_lack_counts_as_missed() -> None:
-    lesson, classes = shades(40, 2)
+    training, classes = shades(40, 2)
     order = np.argsort(classes, kind="stable")
     test, truth = shades(60, 3)
-    found = learning_curve("logistic", lesson.take(order), classes[order], test, truth, [5], seed=0)
+    found = learning_curve("logistic", training.take(order), classes[order], test, truth, [5], seed=0)
     assert found == {5: float((truth == 0).mean())}
 
 
@@ -42,8 +42,8 @@ def test_few_images_are_looked_at_more_often(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(torch.optim.Adam, "step", lambda self, *given: (steps.append(1), real(self, *given))[1])
     test, _ = shades(5, 5)
     for size in (20, 300, 3000):
-        lesson, classes = shades(size, 4)
-        predict("mlp", lesson, classes, test, 2, 0)
+        training, classes = shades(size, 4)
+        predict("mlp", training, classes, test, 2, 0)
         steps.append(0)
     ends = np.cumsum(steps)[np.array(steps) == 0]
     assert np.diff(ends, prepend=0).tolist() == [LEAST_STEPS, LEAST_STEPS, EPOCHS * (3000 // BATCH)]
@@ -52,7 +52,7 @@ def test_few_images_are_looked_at_more_often(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.exhaustive
 def test_the_residual_student_learns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("doublure.measures.images.classifiers.EPOCHS", 3)
-    (lesson, classes), (test, truth) = shades(256, 6, noise=10), shades(60, 7, noise=10)
-    chances = predict("resnet", lesson, classes, test, 2, seed=0)
+    (training, classes), (test, truth) = shades(256, 6, noise=10), shades(60, 7, noise=10)
+    chances = predict("resnet", training, classes, test, 2, seed=0)
     assert chances.shape == (60, 2)
     assert (chances.argmax(1) == truth).mean() > 0.8

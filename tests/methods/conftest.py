@@ -56,7 +56,7 @@ class Memory:
         return self.kept
 
 
-class World:
+class AttackData:
     """The table, and how far a generator is from it."""
 
     SCHEMA, UNITS, TINY = SCHEMA, UNITS, TINY
@@ -142,9 +142,9 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[CriticSteps]:
 
 
 @pytest.fixture(scope="session")
-def world() -> World:
+def world() -> AttackData:
     torch.set_num_threads(1)
-    return World()
+    return AttackData()
 
 
 class Digits:

@@ -45,7 +45,7 @@ def gradients(adversaries, number):
     return [torch.randn(len(adversaries.flat), generator=draw) for _ in range(number)]
 
 
-class Teacher:
+class CriticTrainer:
     """Trains nothing, and counts."""
 
     def __init__(self, adversaries, steps, taken=0, told=None):
@@ -147,7 +147,7 @@ def test_the_average_follows_the_weights_faster_at_first(world):
 def test_without_an_average_the_last_weights_are_given_out(world):
     job = world.job(generator_average=0.0)
     adversaries = made(job)
-    given = train(job, job.settings, Teacher(adversaries, 6), adversaries)
+    given = train(job, job.settings, CriticTrainer(adversaries, 6), adversaries)
     assert torch.equal(flat(given), flat(adversaries.generator))
     assert given is adversaries.average
 
@@ -207,7 +207,7 @@ def test_every_iteration_has_n_critic_steps_and_the_last_what_is_left(world, mon
     job = world.job(steps=7, n_critic=n_critic)
     adversaries = made(job)
     monkeypatch.setattr(adversaries, "improve_generator", lambda: told.append("generator") or 0.0)
-    teacher = Teacher(adversaries, 7, taken, told)
+    teacher = CriticTrainer(adversaries, 7, taken, told)
     train(job, job.settings, teacher, adversaries)
     assert "".join(act[0] for act in told) == order
     assert teacher.taken == 7
@@ -217,7 +217,7 @@ def test_states_and_lines_are_kept_on_the_way(world):
     memory, lines = world.Memory(), []
     job = world.job(steps=7, n_critic=3, checkpoints=2, memory=memory, log=lines.append)
     adversaries = made(job)
-    train(job, job.settings, Teacher(adversaries, 7), adversaries)
+    train(job, job.settings, CriticTrainer(adversaries, 7), adversaries)
     assert memory.steps == [6, 7]
     assert [line["step"] for line in lines] == [6]
     assert np.isfinite(lines[0]["generator_loss"])

@@ -111,7 +111,8 @@ def test_more_work_is_estimated_for_more(world, more):
         ({"noise_source": "urandom"}, "noise_source"),
         ({"chunk_size": 0}, "chunk_size"),
         ({"max_grad_norm": float("inf")}, "max_grad_norm"),
-        ({"noise_multiplier": 0.1}, "noise_multiplier"),  # decided by the plan, never by hand
+        ({"noise_multiplier": 0.0}, "noise_multiplier"),
+        ({"noise_multiplier": 2e7}, "noise_multiplier"),
     ],
     ids=str,
 )

@@ -81,7 +81,7 @@ def test_images_that_nobody_labels_are_refused(digits):
     with pytest.raises(SettingError, match="nobody to say") as refused:
         settings(digits.TEXT, annotator=False)
     assert refused.value.field == "annotator"
-    with pytest.raises(SchemaError, match="tell apart") as lost:
+    with pytest.raises(SchemaError, match="lacks the role condition") as lost:
         settings(digits.UNLABELLED, annotator=True)
     assert lost.value.field == "label"
     target = digits.TEXT.replace("label: {", "label: {roles: [target], ")
@@ -123,7 +123,7 @@ def test_the_papers_settings_have_a_name(digits):
 def test_steps_are_authorised_by_part(digits):
     """The annotator keeps its state at each step, so that a crash loses one of them, in the critic's last part too."""
     own = settings(digits.TEXT, steps=10, checkpoints=3)  # every 4
-    assert [own.at_once(step, 14) for step in (1, 5, 9, 10, 11, 14)] == [4, 4, 2, 1, 1, 1]
+    assert [own.checkpoint_interval(step, 14) for step in (1, 5, 9, 10, 11, 14)] == [4, 4, 2, 1, 1, 1]
 
 
 def test_what_it_touches(digits):

@@ -174,7 +174,7 @@ def test_every_row_has_it_whatever_the_form(syn: Any, given: dict[str, Any], fit
 def test_rows_that_are_asked_for_are_like_those_that_happen_to_fit(
     which: str, given: dict[str, Any], request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Asking the mixture is exact: the same rows come out as by waiting, only sooner."""
+    """Asking the mixture is exact: the same rows come out as by rejection, only sooner."""
     syn = request.getfixturevalue(which)
     asked = syn.sample(6000, given=given, seed=4)
     whole = syn.sample(60_000, seed=5)
@@ -184,15 +184,15 @@ def test_rows_that_are_asked_for_are_like_those_that_happen_to_fit(
         kept &= (
             column.isna() if cells is None else column.between(*cells) if isinstance(cells, tuple) else column == cells
         )
-    waited = whole[kept]
-    assert len(waited) > 500
+    left = whole[kept]
+    assert len(left) > 500
     for name in ("sex", "answer", "job", "area"):
         one = asked[name].astype(object).value_counts(normalize=True, dropna=False)
-        other = waited[name].astype(object).value_counts(normalize=True, dropna=False)
+        other = left[name].astype(object).value_counts(normalize=True, dropna=False)
         assert one.sub(other, fill_value=0).abs().sum() / 2 < 0.05, name
     for name in ("age", "balance"):
         spread = whole[name].std()
-        assert abs(asked[name].mean() - waited[name].mean()) < 0.12 * spread, name
+        assert abs(asked[name].mean() - left[name].mean()) < 0.12 * spread, name
 
 
 def test_a_narrowed_mixture_is_the_mixture_given_that_a_row_fits() -> None:
@@ -246,9 +246,9 @@ def test_two_conditions_on_ten_thousand_rows_take_five_seconds_at_most(syn: Any)
 def test_what_hardly_any_row_has_is_refused_before_a_row_is_drawn(syn: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Drawing, "records", lambda *_: pytest.fail("rows were drawn"))
     monkeypatch.setattr("doublure.run.drawing.MOST_DRAWN", 1000)
-    with pytest.raises(SettingError, match=r"about one artificial row in [0-9,]+ has this combination, too few"):
+    with pytest.raises(SettingError, match=r"about one synthetic row in [0-9,]+ has this combination, too few"):
         syn.sample(900, given={"age": 44, "region": "sea"})
-    with pytest.raises(SettingError, match="not one artificial row in 1,000 has this combination"):
+    with pytest.raises(SettingError, match="not one synthetic row in 1,000 has this combination"):
         syn.sample(1, given={"age": 44, "balance": 77_000, "answer": False})
 
 
@@ -266,7 +266,7 @@ def test_the_command_takes_all_of_it(syn: Any, typed: Any, tmp_path: Any) -> Non
 
 
 def test_a_few_rows_are_drawn_among_others_that_can_lend_them_cells(syn: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asked for one at a time, rows that break a rule are not all mended to the nearest cell."""
+    """Asked for one at a time, rows that break a rule are not all fixed to the nearest cell."""
     sizes, decode = [], type(syn._encoder)._decoded
 
     def watched(encoder: Any, rows: Any, *rest: Any) -> Any:

@@ -61,8 +61,8 @@ def test_a_plan_pins_the_public_generator_and_reads_no_torch(letters, tmp_path):
         ("embedding", {}, ["average the latents' features"], 1.0),
         ("mixture", {"splits": 0}, [CELLS], 1.0),
         ("mixture", {"splits": 2}, [CLASSES, CELLS], 1.0),
-        ("critic", LABELLER, ["train the critic of latents", "teach the labeller"], None),
-        ("mixture", {"splits": 0} | LABELLER, [CELLS, "teach the labeller"], 1.0),
+        ("critic", LABELLER, ["train the critic of latents", "train the labeller"], None),
+        ("mixture", {"splits": 0} | LABELLER, [CELLS, "train the labeller"], 1.0),
     ],
 )  # fmt: skip
 def test_accesses_are_those_of_the_teacher(letters, teacher, more, purposes, rate):
@@ -124,8 +124,8 @@ def test_images_get_the_public_detail(letters, tmp_path):
     found = {}
     for strength in (0.0, 2.0):
         (folder := tmp_path / str(strength)).mkdir()
-        understudy = fitted(letters, letters.plan(teacher="mixture", splits=0, detail=strength, epsilon=50.0), folder)
-        found[strength] = understudy.sample(200, given={"label": 4}, seed=1).images.astype(float) / 127.5 - 1
+        synthesizer = fitted(letters, letters.plan(teacher="mixture", splits=0, detail=strength, epsilon=50.0), folder)
+        found[strength] = synthesizer.sample(200, given={"label": 4}, seed=1).images.astype(float) / 127.5 - 1
     changes = [np.diff(images, axis=1).std() for images in found.values()]
     assert changes[1] > 1.2 * changes[0]
 
@@ -142,7 +142,7 @@ def test_a_labeller_checks_images_where_there_is_a_label(letters):
     """Half of the budget, unless it was asked for otherwise; tables and unlabelled images have none."""
     checked = letters.plan(teacher="mixture", splits=0, labeller_share=None, labeller_steps=3)
     assert (checked.settings.labeller_share, checked.settings.label_margin) == (0.5, 4)
-    assert [access.purpose for access in checked.touches] == [CELLS, "teach the labeller"]
+    assert [access.purpose for access in checked.touches] == [CELLS, "train the labeller"]
     assert checked.touches[0].event.noise_multiplier == pytest.approx(checked.noise_multiplier * math.sqrt(2))
     assert letters.plan(letters.PRIVATE.partition("label:")[0], labeller_share=None).settings.labeller_share == 0
 

@@ -9,7 +9,7 @@ import torch
 from torch.nn import functional
 
 from doublure.networks.mlp import MlpCritic
-from doublure.training.critic_steps import PlainTeacher
+from doublure.training.critic_steps import PlainCriticTrainer
 
 SEVERAL = """
 doublure: 1
@@ -51,7 +51,7 @@ def by_hand(loss, penalty, critic, real, condition, mix):
 def test_it_is_the_gradient_of_the_mean_loss(world, loss):
     job = world.job("gan", lot_size=400, loss=loss)  # everybody, in whatever order
     mixes = []
-    teacher, critic = PlainTeacher(job, job.settings), critic_for(job)
+    teacher, critic = PlainCriticTrainer(job, job.settings), critic_for(job)
     drawn = teacher._records.lot
 
     def watched(units):
@@ -76,7 +76,7 @@ def test_it_is_the_gradient_of_the_mean_loss(world, loss):
 
 def test_lots_are_about_as_large_as_asked_and_hold_nobody_twice(world):
     job = world.job("gan", steps=200, gradient_penalty=0.0)
-    teacher, critic = PlainTeacher(job, job.settings), critic_for(job)
+    teacher, critic = PlainCriticTrainer(job, job.settings), critic_for(job)
     sizes, seen, drawn = [], set(), teacher._records.lot
 
     def watched(units):
@@ -96,7 +96,7 @@ def test_lots_are_about_as_large_as_asked_and_hold_nobody_twice(world):
 
 def test_there_is_always_somebody_in_a_lot(world):
     job = world.job("gan", lot_size=1, steps=30)
-    teacher, critic = PlainTeacher(job, job.settings), critic_for(job)
+    teacher, critic = PlainCriticTrainer(job, job.settings), critic_for(job)
     assert all(float(teacher.gradient(critic, blank).norm()) > 0 for _ in range(30))
 
 
@@ -109,7 +109,7 @@ def test_it_asks_before_each_step_and_counts_on(world):
             raise KeyboardInterrupt
 
     job = world.job("gan", taken=4, authorise=refuses)
-    teacher, critic = PlainTeacher(job, job.settings), critic_for(job)
+    teacher, critic = PlainCriticTrainer(job, job.settings), critic_for(job)
     teacher.gradient(critic, blank)
     with pytest.raises(KeyboardInterrupt):
         teacher.gradient(critic, blank)
@@ -118,7 +118,7 @@ def test_it_asks_before_each_step_and_counts_on(world):
 
 def test_a_loss_that_fails_leaves_the_critic_as_it_was(world):
     job = world.job("gan")
-    teacher, critic = PlainTeacher(job, job.settings), critic_for(job)
+    teacher, critic = PlainCriticTrainer(job, job.settings), critic_for(job)
     for parameter in critic.parameters():
         parameter.requires_grad_(False)
 
@@ -134,7 +134,7 @@ def test_a_loss_that_fails_leaves_the_critic_as_it_was(world):
 def test_a_unit_comes_with_all_its_records(world):
     frame = pd.DataFrame({"who": np.repeat(np.arange(40), 3), "a": np.tile(["x", "x", "y"], 40)})
     job = world.job("gan", SEVERAL, frame=frame, lot_size=40, gradient_penalty=0.0)
-    teacher, critic = PlainTeacher(job, job.settings), critic_for(job)
+    teacher, critic = PlainCriticTrainer(job, job.settings), critic_for(job)
     sizes = []
     teacher.gradient(critic, lambda size, condition: sizes.append(size) or torch.zeros(size, 2))
     assert sizes == [120]

@@ -8,7 +8,7 @@ from doublure.methods.guided.method import METHOD
 from doublure.methods.statistics.images import mean_embedding
 from doublure.private.accounting import GaussianEvent
 from doublure.private.critic_steps import CriticSteps
-from doublure.training import critic_steps as private_teacher
+from doublure.training import critic_steps as private_critic_trainer
 from doublure.training import gan_loop as adversarial
 
 CRITIC = {"critic_share": 0.3, "labeller_share": 0.3, "critic_steps": 6, "critic_lot": 200, "critic_channels": [4]}
@@ -114,7 +114,7 @@ def test_no_image_at_all(digits):
 
 def test_networks_that_let_images_meet_are_refused(digits, monkeypatch):
     seen = []
-    refuse = private_teacher.refuse_cross_record
-    monkeypatch.setattr(private_teacher, "refuse_cross_record", lambda *a: seen.append(a[1]) or refuse(*a))
+    refuse = private_critic_trainer.refuse_cross_record
+    monkeypatch.setattr(private_critic_trainer, "refuse_cross_record", lambda *a: seen.append(a[1]) or refuse(*a))
     METHOD.train(digits.job(**CRITIC))
     assert seen == [digits.SHAPE, (4 + 6,)]

@@ -33,7 +33,7 @@ def test_series_have_their_own_settings():
     assert made.settings.generator_type == "conv"
     with pytest.raises(SettingError, match="not a setting of this method"):
         plan(bins=3)
-    with pytest.raises(SettingError, match="does not take kind series"):
+    with pytest.raises(SettingError, match="takes no series"):
         plan("guided")
 
 
@@ -98,7 +98,7 @@ def waves(n=400):
 
 
 @pytest.mark.parametrize(("generator", "critic"), [("conv", "mlp"), ("lstm", "conv")])
-def test_an_understudy_learns_each_attributes_profile(tmp_path, generator, critic):
+def test_a_synthesizer_learns_each_attributes_profile(tmp_path, generator, critic):
     """Large noise, seventy steps: the profile of each phase is there, and they are told apart."""
     torch.set_num_threads(1)
     made = db.plan(

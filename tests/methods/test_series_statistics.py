@@ -1,4 +1,4 @@
-"""``statistics`` on time series: what it plans, what it releases, and that its synthesizers resemble the data."""
+"""``statistics`` on time series by chains: plans, releases, and that synthetic series resemble real ones."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BOTH = (
 )
 WEEKEND = BOTH.rpartition("  place")[0]
 WHOLE = HEAD + "channels:\n" + WATER + PLAIN + BOTH
-FEW: dict[str, Any] = {"fit_steps": 120, "groups": 8, "levels": 4, "bins": 40}
+FEW: dict[str, Any] = {"model": "chains", "fit_steps": 120, "groups": 8, "levels": 4, "bins": 40}
 EPSILON, DELTA = 10.0, 1e-5
 
 
@@ -200,7 +200,7 @@ def test_what_is_planned_is_what_is_priced():
     for share, records in ((0.1, 1), (0.5, 3)):
         unit = f"unit: {{name: meter, id: unit, max_records: {records}}}\n"
         schema = db.Schema.parse(WHOLE.replace("units:", unit + "units:"))
-        own = METHOD.resolve_defaults(schema, SeriesStatisticsSettings(single_share=share))
+        own = METHOD.resolve_defaults(schema, SeriesStatisticsSettings(model="chains", single_share=share))
         events = [access.event for access in METHOD.accesses(schema, own, 7.0)]
         assert [event.records for event in events] == [records] * 2
         assert [event.tables for event in events] == [2 * 7, 2 * (5 + 2 * 7) + 1]
@@ -255,7 +255,7 @@ def test_the_estimated_work_is_what_it_was_measured_to_be(series, length, channe
     text += "".join(WATER.replace("litres", f"c{number}") for number in range(channels))
     if attributes:
         text += "attributes:\n  weekday: {type: ordinal, values: [0, 1, 2, 3, 4, 5, 6], missing: false}\n"
-    work = METHOD.work(db.Schema.parse(text), SeriesStatisticsSettings())
+    work = METHOD.work(db.Schema.parse(text), SeriesStatisticsSettings(model="chains"))
     assert seconds / 3 < work.flops / 3.1e10 < 3 * seconds
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from doublure.networks.sizes import WARP_WIDTH, upsampling_work
-from doublure.networks.upsampling import Unchequered, UpsamplingGenerator, warped
+from doublure.networks.upsampling import CheckerboardFilter, UpsamplingGenerator, warped
 
 WIDTH = 5 + WARP_WIDTH
 
@@ -90,7 +90,7 @@ def test_a_chessboard_is_taken_away_and_nothing_that_runs_one_way():
     across = torch.arange(12.0)
     field, stripes, plain = (-1) ** (across + across[:, None]), ((-1) ** across).expand(12, 12), torch.ones(12, 12)
     maps = torch.stack([field, stripes, stripes.T, plain])[None]
-    left = Unchequered()(maps)
+    left = CheckerboardFilter()(maps)
     assert left.shape == maps.shape
     inner = left[:, :, 1:-1, 1:-1]
     torch.testing.assert_close(inner[:, 0], torch.zeros_like(inner[:, 0]))

@@ -207,7 +207,7 @@ TAKEN = "self._mechanism.taken(self._access)"
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (bayesian_teaching.HalvesTeacher, "gradient",
+        (bayesian_teaching.HalvesTrainer, "gradient",
          ("self._adversaries.generated(self._size)", "self._adversaries.generated(self._step._records.n_units)")),
         (CriticSteps, "taken", (TAKEN, f"{TAKEN} + self._records.n_units % 2")),
         (bayesian_teaching, "_critics", ("min(stage.taken, settings.steps or 1)", "job.records.n_units % 2")),
@@ -268,7 +268,7 @@ def test_all_noise_is_the_plans_where_a_unit_has_several_records(monkeypatch):
     check_all_noise_is_the_plans(planned(SEVERAL), monkeypatch, people(2), (0.1, 3 * CLIP))
 
 
-@pytest.mark.parametrize("builder", ["private_teacher", "NoisySums"], ids=["the critic's", "the annotator's"])
+@pytest.mark.parametrize("builder", ["private_critic_trainer", "NoisySums"], ids=["the critic's", "the annotator's"])
 def test_less_noise_than_the_plan_pays_for_is_refused(monkeypatch, builder):
     """At 0.7 of what was priced: who hands in an event of his own gets nothing for it."""
     build = getattr(bayesian_teaching, builder)
@@ -321,7 +321,7 @@ def fitted(data, plan, folder):
     try:
         return db.fit(data, plan, ledger=book_of(folder), out=folder / "run", seed=1)
     except CeilingPassed as passed:
-        return passed.understudy
+        return passed.synthesizer
 
 
 def measured(folder):
@@ -342,7 +342,7 @@ def claims_of(syn, folder):
         "guarantee.json": (folder / "run" / "guarantee.json").read_bytes(),
         "weights": {name: metadata[name] for name in ("guarantee", "plan", "watermark")},
         "card.json": json.dumps({name: card[name] for name in ("guarantee", "touches", "limits", "watermark")}),
-        "card.html": page.partition("In plain words")[2].partition("What they look like")[0],
+        "card.html": page.partition("In plain words")[2].partition("Sample images")[0],
         "and below": page.partition("<h2>The guarantee")[2].partition("<h2>Files")[0],
         "dictionary.json": (folder / "bundle" / "dictionary.json").read_bytes(),
         "data.npz": about,
@@ -424,7 +424,7 @@ def test_no_other_claim_can_be_stated_afterwards(usual, tmp_path):
     with pytest.raises(RunFolderError, match="is finished"):
         db.fit(people(), tighter, ledger=ledger, out=tmp_path / "run", resume=True)
     with pytest.raises(SettingError, match="kind empirical"):
-        syn.stating(None)
+        syn.with_estimate(None)
     assert not (tmp_path / "bundle").exists()
     ledger.reserve(tighter)
     assert ledger.spent.epsilon == pytest.approx(usual.worst_case[0] + tighter.worst_case[0])
@@ -478,7 +478,7 @@ def check_the_estimate_stays_inside(usual, folder, patch):
     assert any("ε_μ is itself computed from private gradients" in entry for entry in card["guarantee"]["assumptions"])
     assert any("over all orders (union bound)" in entry for entry in card["guarantee"]["assumptions"])
     page = re.sub(r"<[^>]+>", " ", (folder / "bundle" / "card.html").read_text())
-    assert "The estimate was itself computed from private data, without noise. It is not published" in page
+    assert "The estimate itself was computed from private data without noise, and is not published" in page
 
 
 def test_the_estimate_stays_inside(usual, tmp_path, monkeypatch):
@@ -593,7 +593,7 @@ def check_the_ceiling_is_kept(refusal, folder):
     plan, ledger = planned(epsilon=0.2), book_of(folder)
     passed = refusal(CeilingPassed, lambda: db.fit(people(), plan, ledger=ledger, out=folder / "run", seed=1))
     assert passed.exit_code == 4
-    assert passed.understudy.guarantee.kind == "dp"
+    assert passed.synthesizer.guarantee.kind == "dp"
     syn = db.load(folder / "run")
     assert (syn.guarantee.kind, syn.guarantee.epsilon_mu) == ("dp", None)
     assert (syn.guarantee.epsilon, syn.guarantee.delta) == plan.worst_case
@@ -726,6 +726,6 @@ def test_only_the_mechanism_samples_distances():
         path.name
         for path in source.rglob("*.py")
         if "private" not in path.parts
-        and re.search(r"clipped_norms|moved_together|accountant\.step\(", path.read_text())
+        and re.search(r"clipped_norms|batch_clip_distance|accountant\.step\(", path.read_text())
     ]
     assert strange == []

@@ -29,7 +29,7 @@ from doublure.private.executed import as_priced
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.queries.lot_gradients import CriticSettings
 from doublure.private.sampling import PoissonSampler
-from doublure.training import critic_steps as private_teacher
+from doublure.training import critic_steps as private_critic_trainer
 from doublure.training import gan_loop as adversarial
 from doublure.training.checkpoints import KeptTables
 
@@ -348,11 +348,11 @@ REBUILT = (
 )
 BY_ANSWERS = {
     "C by the units": (
-        "dpgan, table", private_teacher, "private_teacher",
+        "dpgan, table", private_critic_trainer, "private_critic_trainer",
         ("schedule=settings.schedule", "schedule=type(settings.schedule)(max_grad_norm=job.units / 100)"),
     ),
     "C by the domain": (
-        "dpgan, table", private_teacher, "private_teacher",
+        "dpgan, table", private_critic_trainer, "private_critic_trainer",
         ("schedule=settings.schedule", "schedule=type(settings.schedule)(max_grad_norm=1 / job.encoder.body_shape[0])"),
     ),
     "steps by the units": (

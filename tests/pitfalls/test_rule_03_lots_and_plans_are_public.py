@@ -27,7 +27,7 @@ from doublure.private.queries import lot_gradients
 from doublure.private.records import PrivateRecords
 from doublure.private.sampling import FixedSizeSampler
 from doublure.schema import Schema
-from doublure.training import critic_steps as private_teacher
+from doublure.training import critic_steps as private_critic_trainer
 from doublure.training.checkpoints import KeptTables
 
 ALPHA = 1e-6
@@ -166,8 +166,8 @@ def test_the_divisor_is_public(lab):
     ("owner", "name", "edit"),
     [
         (
-            private_teacher,
-            "private_teacher",
+            private_critic_trainer,
+            "private_critic_trainer",
             ("access.event.sample_rate * job.units", "access.event.sample_rate * max(1, job.records.n_units)"),
         ),
         (mechanism.Mechanism, "release", (RATE_ASKED, "sample_rate=min(1.0, 8 / max(1, records.n_units))")),
@@ -277,8 +277,8 @@ def test_a_plan_reads_no_data(lab, monkeypatch):
 def test_a_plan_that_looks_at_a_file_is_caught(lab, monkeypatch, tmp_path):
     data = tmp_path / "data.csv"
     data.write_text("age\n3\n")
-    look = f"open({str(data)!r}).close()\n    chosen = table.method(method)"
-    lab.plant(plans, "plan", ("chosen = table.method(method)", look))
+    series_statistics = f"open({str(data)!r}).close()\n    chosen = table.method(method)"
+    lab.plant(plans, "plan", ("chosen = table.method(method)", series_statistics))
     with lab.caught():
         check_a_plan_opens_nothing(lab, monkeypatch)
 

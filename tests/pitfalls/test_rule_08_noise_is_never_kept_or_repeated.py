@@ -25,7 +25,7 @@ from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.sampling import FixedSizeSampler, PoissonSampler
 from doublure.run import fitting
 from doublure.run.folder import RunFolder
-from doublure.training import critic_steps as private_teacher
+from doublure.training import critic_steps as private_critic_trainer
 from doublure.training import gan_loop as adversarial
 from doublure.training.checkpoints import KeptReleases
 from doublure.training.gan_loop import Adversaries
@@ -276,7 +276,7 @@ WEAK_STREAMS = {
         adversarial, "_paired_draws", (PAIRED, "return SeededDraws(__import__('secrets').randbits(63))")
     ),
     "mixing numbers, 32 bits a run": (
-        private_teacher, "private_teacher",
+        private_critic_trainer, "private_critic_trainer",
         (TEACHER, TEACHER.replace("job.mech", "setattr(job.mechanism, 'for_tests', True) or job.mech")[:-1]
          + ", mixing=__import__('torch').Generator().manual_seed(__import__('secrets').randbits(63)))"),
     ),

@@ -15,7 +15,7 @@ from doublure.private.clipping import Constant
 from doublure.private.gradients import CriticLoss
 from doublure.private.independence import refuse_cross_record
 from doublure.private.queries import lot_gradients
-from doublure.training import critic_steps as private_teacher
+from doublure.training import critic_steps as private_critic_trainer
 from doublure.training import gan_loop as adversarial
 
 
@@ -130,14 +130,14 @@ def test_mixing_generators_are_refused(lab, monkeypatch):
 
 
 def test_a_generator_that_is_not_looked_at_is_caught(lab, monkeypatch):
-    monkeypatch.setattr(private_teacher, "refuse_cross_record", lambda *_: None)
+    monkeypatch.setattr(private_critic_trainer, "refuse_cross_record", lambda *_: None)
     with lab.caught():
         check_mixing_generators_are_refused(lab, monkeypatch)
 
 
 def test_a_mixing_generator_breaks_the_bound(lab, monkeypatch):
     """Why it is refused: with the check out of the way, one unit moves a step by more than its noise is made for."""
-    monkeypatch.setattr(private_teacher, "refuse_cross_record", lambda *_: None)
+    monkeypatch.setattr(private_critic_trainer, "refuse_cross_record", lambda *_: None)
     forward = MlpGenerator.forward
     # A row depends on no other row's content, and yet on how many there are.
     monkeypatch.setattr(MlpGenerator, "forward", lambda self, z, c=None: forward(self, z, c) * (1 + 4 * (len(z) % 2)))
@@ -168,7 +168,7 @@ def test_the_shipped_networks_are_independent(lab):
 
 def test_a_shipped_network_that_mixes_is_caught(lab, monkeypatch):
     forward = MlpGenerator.forward
-    monkeypatch.setattr(private_teacher, "refuse_cross_record", lambda *_: None)
+    monkeypatch.setattr(private_critic_trainer, "refuse_cross_record", lambda *_: None)
     monkeypatch.setattr(MlpGenerator, "forward", lambda self, z, c=None: forward(self, z - z.mean(0), c))
     with lab.caught():
         check_the_shipped_networks_are_independent(lab)

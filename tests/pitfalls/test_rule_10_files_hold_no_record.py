@@ -24,8 +24,7 @@ from doublure.private.noise import ChaCha20Noise, OsKeyedNoise
 from doublure.private.queries.counts import Counts
 from doublure.private.records import PrivateRecords
 from doublure.private.sampling import PoissonSampler
-from doublure.run import fitting
-from doublure.run.folder import RunFolder
+from doublure.run import fitting, weights
 from doublure.training import gan_loop as adversarial
 from doublure.training.checkpoints import KeptTables
 
@@ -134,8 +133,8 @@ COMPACT = "__import__('torch').from_numpy(teacher._records._compact)"
         (adversarial, "train", (ENDED, f"{KEPT} | {{'real': {COMPACT}}})\n{ENDED}")),
         (adversarial, "train", (ENDED, f"{KEPT} | {{'rows': adversaries._encoder.expand({COMPACT})}})\n{ENDED}")),
         (
-            RunFolder,
-            "save_generator",
+            weights,
+            "file_of",
             (
                 "save(tensors, metadata)",
                 "save(tensors, metadata | {'rows': '24'})",

@@ -18,6 +18,7 @@ import doublure as db
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
 from doublure.releasing import bundle as releasing
+from doublure.releasing.generator import publish
 from doublure.report.files import write_private
 from doublure.run import fitting, loading
 from doublure.training import gan_loop as adversarial
@@ -86,6 +87,54 @@ def test_a_figure_of_the_real_data_is_caught(lab, declared_plan, tmp_path, owner
         check_neighbours_release_the_same(lab, declared_plan, tmp_path)
 
 
+GENERATOR = {"generator.safetensors", "schema.yaml", "card.json", "card.html"}
+
+
+def generator_of(folder):
+    """Return what a published generator says: its files, and its card without what differs between any two runs."""
+    card = publish(db.load(folder / "run"), folder / "gen")
+    assert {path.name for path in (folder / "gen").iterdir()} == GENERATOR
+    files = {name: content for name, content in public_files(folder / "gen").items() if not name.startswith("card")}
+    return {key: value for key, value in card.items() if key not in VOLATILE | {"files"}}, files
+
+
+def check_neighbours_publish_the_same_generator(lab, plan, folder):
+    """With the noisy outputs frozen, a published generator is the same to the byte, whoever was in the table."""
+    base = lab.people()
+    kept = lab.fit(base, plan, folder / "one")
+    found = generator_of(folder / "one")
+    for name in ("extreme", "new category", "missing"):
+        other = folder / name
+        lab.fit(lab.with_unit(base, lab.ODD_RECORDS[name]), plan, other, like=kept)
+        assert generator_of(other) == found, name
+
+
+@pytest.mark.parametrize("named", ["declared_plan", "plan"])
+def test_neighbours_publish_the_same_generator(lab, request, tmp_path, named):
+    check_neighbours_publish_the_same_generator(lab, request.getfixturevalue(named), tmp_path)
+
+
+TRAINED = "generator = methods.method(plan.method).train(job)"
+RESOLVED = "resolved = schema.resolve(learned)"
+NARROWED = "resolved.columns['pay'].model_copy(update={'bounds': (0.0, float(table.frame['pay'].max()))})"
+BOUNDED = f"resolved.model_copy(update={{'columns': {{**resolved.columns, 'pay': {NARROWED}}}}})"
+FIRST = "next(generator.parameters()).data.view(-1)[0]"
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "edit"),
+    [
+        (fitting._Run, "_train", (TRAINED, f"{TRAINED}\n    {FIRST} = float(table.frame['pay'].sum())")),
+        (fitting._Run, "_resolve", (RESOLVED, f"{RESOLVED}\n    resolved = {BOUNDED}")),
+    ],
+    ids=["a sum among the weights", "a maximum for a bound"],
+)
+def test_a_generator_with_a_private_number_is_caught(lab, declared_plan, tmp_path, owner, name, edit):
+    lab.plant(owner, name, edit)
+    with lab.caught():
+        check_neighbours_publish_the_same_generator(lab, declared_plan, tmp_path)
+
+
 def check_nothing_reads_internal(lab, plan, folder):
     """Sampling and releasing give the same with internal/ there, forged, and gone."""
     lab.fit(lab.people(), plan, folder, real=True)
@@ -110,7 +159,7 @@ def test_nothing_reads_internal(lab, declared_plan, tmp_path):
     check_nothing_reads_internal(lab, declared_plan, tmp_path)
 
 
-LOADED = "generator = _generator(folder, schema, plan)"
+LOADED = "tensors = folder.load_weights(schema, plan)"
 LOOKS = "__import__('doublure').support.tensors.sha256_of(folder.internal / 'checkpoint.safetensors')"
 PAGE = "from doublure.releasing.card import card_page"
 
@@ -119,8 +168,8 @@ PAGE = "from doublure.releasing.card import card_page"
     ("owner", "name", "edit"),
     [
         (loading, "synthesizer_of", (LOADED, f"{LOADED}\n    {LOOKS}")),
-        (releasing, "_write_card", (PAGE, f"{PAGE}\n    card['limits'] = [str([*folder.parent.glob('run/int*/*')])]")),
-        (releasing, "_write_card", (PAGE, f"{PAGE}\n    (folder / 'report.html').write_text('accuracy 0.93')")),
+        (releasing, "write_card", (PAGE, f"{PAGE}\n    card['limits'] = [str([*folder.parent.glob('run/int*/*')])]")),
+        (releasing, "write_card", (PAGE, f"{PAGE}\n    (folder / 'report.html').write_text('accuracy 0.93')")),
     ],
     ids=["needs internal", "lists internal", "ships a report"],
 )  # fmt: skip
@@ -212,6 +261,9 @@ RELEASING = (
     "run/folder.py",
     "guarantee.py",
     "releasing/card.py",
+    "releasing/generator.py",
+    "run/published.py",
+    "run/weights.py",
     "data/tables/writing.py",
 )
 

@@ -22,7 +22,7 @@ from doublure.encode.series_codes import SeriesCodes
 from doublure.errors import DoublureError
 from doublure.methods.dpgan.method import METHOD
 from doublure.methods.dpgan.settings import SeriesDpganSettings
-from doublure.methods.statistics.series.method import SeriesStatistics
+from doublure.methods.statistics.series import chains
 from doublure.methods.statistics.series.step_counts import StepCounts
 from doublure.planning import planner as plans
 from doublure.planning.budget import learned_facts
@@ -208,9 +208,9 @@ def test_each_unit_is_bounded(lab):
         check_each_unit_is_bounded()
 
 
-# -- statistics: tables of neighbouring steps -------------------------------------------------------------------------
+# -- statistics by chains: tables of neighbours -----------------------------------------------------------------------
 
-COUNTED_FEW = {"fit_steps": 3, "groups": 3, "levels": 2, "bins": 8, "single_share": 0.3}
+COUNTED_FEW = {"model": "chains", "fit_steps": 3, "groups": 3, "levels": 2, "bins": 8, "single_share": 0.3}
 COUNTED_METERS = ODD_METERS | {
     "the same every day": meter([5.0] * 12, first="2024-03-25"),
     "nothing but gaps, and one zero": meter([np.nan] * 7 + [0.0]),
@@ -275,9 +275,9 @@ COUNTING_MUTANTS = {
                                  "np.where(known, places * 0.5 / places[known].mean(), 0)"))
     ],
     "priced as one series a unit": [
-        (SeriesStatistics, "accesses", ("records=schema.unit.max_records", "records=1")), BOUND, NOTED
+        (chains, "accesses", ("records=schema.unit.max_records", "records=1")), BOUND, NOTED
     ],
-    "both releases at the price of one": [(SeriesStatistics, "accesses", SHARES)],
+    "both releases at the price of one": [(chains, "accesses", SHARES)],
     "groups that follow from exact counts": [
         (KeptTables, "released", (RELEASED, f"({RELEASED}, {BARE})[1]"))
     ],

@@ -32,7 +32,7 @@ from doublure.private.records import PrivateRecords
 from doublure.run import fitting
 from doublure.schema import Schema
 from doublure.support.progress import Silent
-from doublure.training import critic_steps as private_teacher
+from doublure.training import critic_steps as private_critic_trainer
 from doublure.training import private_classifier as labelling
 from doublure.training.gan_loop import Adversaries
 from doublure.training.noisy_sums import NoisySums
@@ -401,11 +401,11 @@ def test_units_with_several_records_move_a_critic_as_one(critical):
 
 START = "adversaries = prepare(job, settings, start=generator, anchor=anchor if weight else None)"
 LIGHT = "generator.body[0].bias.data.add_(float(next(job.records.expanded(10000))[0].mean()))"
-TAUGHT = "private_teacher(job, settings, access, adversaries)"
+TAUGHT = "private_critic_trainer(job, settings, access, adversaries)"
 CRITIC_MUTANTS = {
     "divided by the exact number": (
-        private_teacher,
-        "private_teacher",
+        private_critic_trainer,
+        "private_critic_trainer",
         ("access.event.sample_rate * job.units", "access.event.sample_rate * job.records.n_units"),
     ),
     "begun with private images": (refining, "refined", (START, f"{LIGHT}; {START}")),
@@ -436,7 +436,7 @@ def test_a_critic_that_another_event_pays_for_is_refused(critical, event):
 # -- latents of a public generator -------------------------------------------------------------------------------------
 
 
-class Understudies(Theatre):
+class Synthesizers(Theatre):
     """Runs ``latentgan`` as ``fit`` does, through a public generator."""
 
     @staticmethod
@@ -457,14 +457,14 @@ class Understudies(Theatre):
 def latents(lab, letters, monkeypatch):
     """Two sums of moments, the second in cells that the first has cut."""
     monkeypatch.setattr(latent_moments, "_BELIEVED", 1e9)  # of so few units the noise would leave no cell
-    return Understudies(lab, public=letters.folder, splits=1, labeller_share=0)
+    return Synthesizers(lab, public=letters.folder, splits=1, labeller_share=0)
 
 
 @pytest.fixture
 def learned_latents(lab, letters):
     """The paper's critic; its lots are the whole set, so that a neighbour is in each of them."""
     sizes = {"width": 8, "critic_width": 8, "generator_batch": 8, "steps": 3, "lot_size": UNITS, "max_grad_norm": 0.01}
-    return Understudies(lab, public=letters.folder, teacher="critic", labeller_share=0, **sizes)
+    return Synthesizers(lab, public=letters.folder, teacher="critic", labeller_share=0, **sizes)
 
 
 def test_a_record_more_is_one_latent_more(latents):
@@ -482,7 +482,7 @@ def test_a_record_more_moves_the_critic_of_latents_within_its_bound(learned_late
 def labelled_latents(lab, letters):
     """One sum of moments, and a labeller of what comes out."""
     own = {name: FEW[name] for name in ("labeller_steps", "labeller_clip", "view_images", "view_width", "tries")}
-    return Understudies(lab, public=letters.folder, splits=0, labeller_share=0.5, **own)
+    return Synthesizers(lab, public=letters.folder, splits=0, labeller_share=0.5, **own)
 
 
 def check_a_labeller_of_latents_has_its_own_noise(theatre):

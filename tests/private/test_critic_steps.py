@@ -67,13 +67,13 @@ def test_generated_records_are_clipped_alike_and_not_noised() -> None:
     each = gradients_of(critic, body)
     bound = float(np.median(each.norm(dim=1).numpy()))
     step = step_of(body, schedule=Constant(max_grad_norm=bound))
-    found = step.of_generated(critic, body, None)
+    found = step.generated_gradient(critic, body, None)
     short = each * torch.clamp(bound / each.norm(dim=1, keepdim=True), max=1.0)
     assert torch.allclose(found.double(), -short.mean(0), rtol=1e-4, atol=1e-6)
-    assert torch.equal(found, step.of_generated(critic, body, None))
+    assert torch.equal(found, step.generated_gradient(critic, body, None))
     assert step.taken == 0
     with pytest.raises(SettingError, match="in the step already"):
-        step_of(body, paired=True).of_generated(critic, body, None)
+        step_of(body, paired=True).generated_gradient(critic, body, None)
 
 
 def test_generated_records_are_clipped_by_the_bound_of_the_step_that_was_taken() -> None:
@@ -82,7 +82,7 @@ def test_generated_records_are_clipped_by_the_bound_of_the_step_that_was_taken()
     lengths = []
     for _ in range(3):
         step.gradient(critic, unpaired)
-        lengths.append(float(step.of_generated(critic, body[:1], None).norm()))
+        lengths.append(float(step.generated_gradient(critic, body[:1], None).norm()))
     assert lengths == pytest.approx([1.0, 0.5, 0.25], rel=1e-5)
 
 
@@ -146,7 +146,7 @@ def falling(first: float, floor: float) -> Geometric:
         {"schedule": falling(1.0, 1e-35), "steps": 9},  # only the last ones are
         {"schedule": falling(1.0, 1e-35), "steps": 9, "n_critic": 2},
         {"noise_multiplier": 1e31},
-        {"schedule": Constant(max_grad_norm=1e15), "expected_units": 1e15, "together": True},
+        {"schedule": Constant(max_grad_norm=1e15), "expected_units": 1e15, "per_batch": True},
     ],
     ids=str,
 )

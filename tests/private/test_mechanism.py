@@ -393,7 +393,7 @@ def test_a_step_whose_noise_was_not_drawn_is_taken_back_and_no_step_that_was():
 
 
 def test_two_equal_accesses_could_not_be_told_apart():
-    with pytest.raises(ValueError, match="told apart"):
+    with pytest.raises(ValueError, match="cannot be separated"):
         mechanism_of(access_of("gaussian"), access_of("pure"), access_of("gaussian"))
     clear = Access(purpose="clear", event=None)
     mechanism_of(access_of("gaussian"), clear, clear)

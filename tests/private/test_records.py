@@ -213,12 +213,12 @@ def test_what_was_mapped_is_taken_up_where_it_stopped():
             self.told.append((found.clone(), batches, last))
 
     first = Kept()
-    records(rows).mapped(lambda body: body * 2, RIGHT, rows=4, apart=True, halfway=first)
+    records(rows).mapped(lambda body: body * 2, RIGHT, rows=4, apart=True, resumable=first)
     assert [batches for _, batches, _ in first.told] == list(range(1, len(first.told) + 1))
     assert [last for _, _, last in first.told] == [False] * (len(first.told) - 1) + [True]
     calls = []
     again = records(rows).mapped(
-        lambda body: calls.append(len(body)) or body * 2, RIGHT, rows=4, apart=True, halfway=Kept(first.told[1][0])
+        lambda body: calls.append(len(body)) or body * 2, RIGHT, rows=4, apart=True, resumable=Kept(first.told[1][0])
     )
     assert len(calls) == len(first.told) - 2  # two batches were done
     (one,), (other,) = whole.expanded(100), again.expanded(100)
@@ -240,7 +240,7 @@ def test_rows_are_tried_for_meeting_where_something_is_left_to_compute():
 
     def mapped(rows, function, ready):
         kept = Kept(ready)
-        return records(rows).mapped(function, RIGHT, rows=4, apart=True, halfway=kept), kept.ready
+        return records(rows).mapped(function, RIGHT, rows=4, apart=True, resumable=kept), kept.ready
 
     whole, ready = mapped(rows, lambda body: body * 2, torch.zeros(0, RIGHT))
     again, _ = mapped(rows, lambda body: calls.append(1) or centred(body), ready)  # computed before, and tried then

@@ -142,7 +142,7 @@ def test_a_seed_makes_it_repeatable(letters, tmp_path):
 
 @pytest.mark.parametrize(
     ("objective", "stage"),
-    [("autoencoder", "teach the autoencoder"), ("wgan-gp", "train"), ("wgan-gp", "teach the encoder")],
+    [("autoencoder", "train the autoencoder"), ("wgan-gp", "train"), ("wgan-gp", "train the encoder")],
 )
 def test_one_that_is_cut_off_goes_on(letters, tmp_path, monkeypatch, objective, stage):
     class Stops:
@@ -203,7 +203,7 @@ def test_who_is_resumed_by_another_process_stops(letters, tmp_path):
         """Receives progress events; once the first has begun, another process goes on with its fit."""
 
         def stage(self, name, total=None):
-            if name == "teach the autoencoder" and not other:
+            if name == "train the autoencoder" and not other:
                 other.append(None)
                 other[0] = public.fit(*given, resume=True, **common, **own)
 

@@ -91,8 +91,8 @@ def hostile_report():
 @pytest.fixture(scope="session")
 def card():
     return json.loads(
-        """{"version": 1, "doublure_version": "0.1.0", "created": "2026-01-02", "title": "Adult: an understudy",
-        "contact": "steward@example.org", "method": "guided", "watermark": "Artificial data",
+        """{"version": 1, "doublure_version": "0.1.0", "created": "2026-01-02", "title": "Adult: synthetic rows",
+        "contact": "steward@example.org", "method": "guided", "watermark": "Synthetic data",
         "guarantee": {"kind": "dp", "epsilon": 1.0, "delta": 1e-5, "epsilon_mu": null, "delta_mu": null, "mu": null,
           "gamma": null, "unit": "person", "max_records": 1, "relation": "add/remove", "accountant": "PLD",
           "sample_rate": 0.01, "noise_multiplier": 1.7, "steps": 1200, "noise_source": "operating system",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from doublure.attack.results import AttackResult, Claim, Picture, Rate, Story
+from doublure.attack.results import AttackResult, Claim, Picture, Rate, ThreatModel
 from doublure.attack.roc import roc
 from doublure.auditing.attack_report import AttackReport
 from doublure.report import page_of
@@ -14,8 +14,8 @@ from doublure.report.audit import sections_of
 HOSTILE = '<script>alert("x")</script>'
 
 
-def story(name: str, family: str) -> Story:
-    return Story(
+def story(name: str, family: str) -> ThreatModel:
+    return ThreatModel(
         attack=name, name=name.title(), family=family, holds=("a key",), does="Turns it.", success="It opens.",
         shows="That it fits.", cannot="That no other does.",
     )  # fmt: skip
@@ -43,7 +43,7 @@ def test_the_page_is_marked_and_whole(report, parse):
     page = parse(html)
     assert "script" not in page.tags
     assert "INTERNAL" in page.text
-    assert "Alarm: 1 of 3 attacks shows more than the claim allows." in page.text
+    assert "Alarm: 1 of 3 attacks shows more leakage than the claim allows." in page.text
     assert "above the claim" in page.text
     for words in ("Bands are simultaneous", "That no other does.", "That it fits.", "Missing: not made", "Pairs"):
         assert words in page.text
@@ -76,11 +76,11 @@ def test_nothing_is_written_as_nan(report):
     [
         ([2], 1.0, "1 attack was made; it gives no lower bound on ε."),
         ([2, 2], 1.0, "2 attacks were made; none of them gives a lower bound on ε."),
-        ([0], None, "No ε is claimed, so none can be passed; 1 attack shows ε ≥ 2.00."),
-        ([0, 1], None, "No ε is claimed, so none can be passed; 2 attacks show ε ≥ 2.00."),
-        ([1], None, "No ε is claimed, so none can be passed; 1 attack shows no lower bound on ε."),
-        ([1], 1.0, "No attack of 1 passes the claim: at most ε ≥ 0.00 is shown, of ε = 1."),
-        ([0, 0], 1.0, "Alarm: 2 of 2 attacks show more than the claim allows."),
+        ([0], None, "No ε is claimed, so none can be refuted. 1 attack shows ε ≥ 2.00."),
+        ([0, 1], None, "No ε is claimed, so none can be refuted. 2 attacks show ε ≥ 2.00."),
+        ([1], None, "No ε is claimed, so none can be refuted. 1 attack shows no lower bound on ε."),
+        ([1], 1.0, "1 attack was made and does not contradict the claim of ε = 1: no lower bound on ε is shown."),
+        ([0, 0], 1.0, "Alarm: 2 of 2 attacks show more leakage than the claim allows."),
         ([3], 1.0, "No attack was made."),
     ],
 )

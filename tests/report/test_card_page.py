@@ -23,8 +23,8 @@ def text_of(card, parse):
 def test_a_card_shows_what_it_holds(card, parse):
     text = text_of(card, parse)
     for part in (
-        "Adult: an understudy",
-        "Artificial data",
+        "Adult: synthetic rows",
+        "Synthetic data",
         card["guarantee"]["sentence"],
         "Review by 2027-01-02",
         "steward@example.org",
@@ -42,15 +42,13 @@ def test_a_card_shows_what_it_holds(card, parse):
 
 
 def test_plain_words_give_the_factor(card, parse):
-    assert "within a factor of 2.72 (e^ε for ε = 1), give or take an added probability of δ = 1e-05" in text_of(
-        card, parse
-    )
+    assert "by at most a factor of 2.72 (e^ε for ε = 1), plus δ = 1e-05" in text_of(card, parse)
 
 
 def test_a_huge_epsilon_is_called_what_it_is(card, parse):
     card = with_guarantee(card, kind="dp", epsilon=1e6, delta=0.0, unit="person")
     assert "more than a million, which protects hardly anybody" in text_of(card, parse)
-    assert "added probability" not in text_of(card, parse)
+    assert "plus δ" not in text_of(card, parse)
 
 
 def test_without_a_guarantee_the_page_refuses_loudly(refused, parse):
@@ -59,7 +57,7 @@ def test_without_a_guarantee_the_page_refuses_loudly(refused, parse):
     assert ("section", "role", "alert") in page.attributes
     assert any("refused" in value for tag, name, value in page.attributes if (tag, name) == ("body", "class"))
     assert f'content: "{REFUSAL}"' in card_page(refused)
-    assert "Everything: the method looked at" in page.text
+    assert "Everything: the method read" in page.text
 
 
 def test_a_card_without_guarantee_is_refused_too(parse):
@@ -79,15 +77,15 @@ def test_no_epsilon_is_printed_where_there_is_none(card, parse, kind):
     assert "unit of privacy" not in text
     if kind == "empirical":
         assert "expected privacy loss (not ε)" in text
-        assert "limits the risk of no individual person" in text
+        assert "does not bound the risk of any individual person" in text
         assert "γ, chance that the loss of one more record is above μ 0.05" in text
 
 
 def test_a_card_says_whether_anything_was_measured(card, parse):
     facts = {"kind": "empirical", "epsilon": None, "delta": None, "unit": "person"}
-    assert "Nothing was measured yet" in text_of(with_guarantee(card, **facts), parse)
+    assert "Nothing has been measured yet" in text_of(with_guarantee(card, **facts), parse)
     stated = text_of(with_guarantee(card, **facts, mu=0.3, gamma=0.05), parse)
-    assert "Nothing was measured" not in stated
+    assert "Nothing has been measured" not in stated
     assert "computed from real records without noise" in stated
 
 

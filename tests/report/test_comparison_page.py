@@ -41,7 +41,7 @@ def test_everybody_is_on_it_with_claim_figures_and_comparisons():
 
 def test_dots_of_one_figure_share_a_scale():
     html = page_of(comparison(contender("one", 0.8), contender("two", 0.6)))
-    places = [float(part.split("%")[0]) for part in html.split('dot artificial" style="left:')[1:3]]
+    places = [float(part.split("%")[0]) for part in html.split('dot synthetic" style="left:')[1:3]]
     assert places[0] > places[1]
     reals = {part.split("%")[0] for part in html.split('dot real" style="left:')[1:3]}
     assert len(reals) == 1  # the same place on both lines
@@ -101,20 +101,22 @@ def test_a_figure_that_one_run_lacks_is_a_dash_in_either_order():
     for contenders in ((contender("full"), lacking), (lacking, contender("full"))):
         found = comparison(*contenders)
         html = page_of(found)
-        assert html.count("not asked of this run") == 1
+        assert html.count("not measured for this run") == 1
         assert html.count('class="scale"') == 3
-        assert html.count("Not asked of lacking, and left as a dash: accuracy.") == 1
-        assert "All were asked the same" not in html
-        row = next(line for line in str(found).splitlines() if line.startswith("lacking"))
-        assert row.split()[-2:] == ["–", "0.200"]
-    assert "All were asked the same" in page_of(comparison(contender("one"), contender("two")))
+        assert html.count("Not measured for lacking (a dash in its row): accuracy.") == 1
+        assert "All were measured alike" not in html
+        place = [one.name for one in contenders].index("lacking") + 1
+        rows = {line.split("  ")[0]: line for line in str(found).splitlines()}
+        cells = {name: [cell.strip() for cell in row.split("  ") if cell] for name, row in rows.items()}
+        assert (cells["accuracy"][place], cells["two-way TV distance"][place]) == ("–", "0.200")
+    assert "All were measured alike" in page_of(comparison(contender("one"), contender("two")))
 
 
 def test_each_run_keeps_yardsticks_of_its_own():
     html = page_of(comparison(contender("one"), contender("two", scores=(score(0.8, real=0.7),))))
     assert "real rows 90.0\u00a0%" in html
     assert "real rows 70.0\u00a0%" in html
-    assert "yardsticks" in html
+    assert "scales" in html
 
 
 def test_yardsticks_that_differ_by_chance_are_one_and_not_called_the_same():
@@ -123,7 +125,7 @@ def test_yardsticks_that_differ_by_chance_are_one_and_not_called_the_same():
     assert found.differences == ()
     assert not found.asked_the_same
     html = page_of(found)
-    assert "All were asked the same" not in html
+    assert "All were measured alike" not in html
     assert html.count('class="beside"') == 4
 
 

@@ -65,7 +65,7 @@ def test_ids_are_unique_and_references_resolve(html, page):
 
 def test_every_drawing_has_an_alternative_text(page):
     drawings = page.tags.count("svg")
-    assert drawings == 6 + 4 + 3
+    assert drawings == 6 + 4 + 4 + 3  # frequencies, quantile bins, densities, maps
     assert page.attribute("svg", "role") == ["img"] * drawings
     assert all(page.attribute("svg", "aria-label"))
 
@@ -75,7 +75,7 @@ def test_the_verdict_and_the_guarantee_stand_first(hostile_report, page):
     text = " ".join(page.text.split()).replace("\u00a0", " ")
     places = [
         text.index(part.replace("\u00a0", " ").replace("\u202e", r"\u202e"))
-        for part in (said.headline, "No privacy guarantee. Do not publish.", "Does it predict?", "How this was made")
+        for part in (said.headline, "No privacy guarantee. Do not publish.", "Prediction (TSTR)", "How this was made")
     ]
     assert places == sorted(places)
 
@@ -87,7 +87,7 @@ def test_the_baseline_stands_beside_every_figure(hostile_report):
     cells += [group["cell"] for group in shown["groups"]["rows"]]
     cells += [entry["variation"] for entry in (*shown["columns"], *shown["pairs"])]
     assert len(cells) > 20
-    assert all(cell.baseline != "–" and set(cell.dots) == {"baseline", "real", "artificial"} for cell in cells)
+    assert all(cell.baseline != "–" and set(cell.dots) == {"baseline", "real", "synthetic"} for cell in cells)
     assert all(0 <= place <= 100 for cell in cells for place in cell.dots.values())
 
 
@@ -113,7 +113,7 @@ def test_the_page_of_a_table_without_target(hostile_report, parse):
     )
     text = parse(page_of(Report(table=plain))).text
     assert "The schema names no target." in text
-    assert "Who is served badly?" not in text
+    assert "Subgroup accuracy" not in text
 
 
 def test_written_files_are_private_and_whole(tmp_path, hostile_report, html):

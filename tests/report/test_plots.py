@@ -24,7 +24,7 @@ def test_labels_are_text_whatever_they_say(label, parse):
 def test_colours_and_fonts_come_from_the_page():
     drawing = plots.frequencies(bars("a"))
     assert "var(--real)" in drawing
-    assert "var(--artificial)" in drawing
+    assert "var(--synthetic)" in drawing
     assert "font-family" not in drawing
     assert plots.SYNTHETIC not in drawing
 

@@ -81,4 +81,4 @@ def test_days_of_the_week_have_their_names(found):
 
 
 def test_why_nobody_was_taught_is_said(html):
-    assert "No student was asked for." in html
+    assert "No classifier was asked for." in html

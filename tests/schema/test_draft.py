@@ -213,3 +213,10 @@ def test_hostile_descriptions_stay_comments(tmp_path: Path) -> None:
 
 def test_the_draft_is_a_public_function() -> None:
     assert db.draft(FRAME) == drafted(FRAME).schema
+
+
+def test_a_split_of_series_is_drafted_by_itself(tmp_path):
+    arrays = {"x_train": np.zeros((4, 6)), "y_train": np.arange(4), "x_test": np.zeros((3, 6)), "y_test": np.arange(3)}
+    np.savez(tmp_path / "ecg.npz", **arrays)
+    made = draft(f"{tmp_path / 'ecg.npz'}#train", kind="series")
+    assert (list(made.channels), list(made.attributes), made.series.length) == (["x"], ["y"], 6)

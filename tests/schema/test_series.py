@@ -102,6 +102,8 @@ REFUSALS = {
     "series: {time: t, step: 60}": "series.step",
     "series: {time: t, timezone: Mars/Olympus}": "series.timezone",
     "series: {length: 3, timezone: UTC}": "series",
+    "series: {length: 3, stamp: end}": "series",
+    "series: {time: t, stamp: middle}": "series.stamp",
     "series: {gaps: keep}": "series.gaps",
     "series: {irregular: first}": "series.irregular",
     "series: {clock_changes: refuse}": "series.clock_changes",
@@ -116,7 +118,6 @@ REFUSALS = {
     "channels: {' a': {type: real}}": "schema",
     "attributes: {w: {type: integer}}": "attributes.w",
     "attributes: {w: {type: boolean, missing: true}}": "attributes.w",
-    "attributes: {w: {type: boolean, roles: [target]}}": "attributes.w",
     "attributes: {values: {type: boolean}}": "schema",
     "attributes: {a: {type: boolean}}": "schema",
     "attributes: {w: {type: boolean, from_time: weekday}}": "attributes.w",
@@ -212,3 +213,13 @@ def test_a_check_compares_the_header():
     absent = check(Schema.parse(text.replace("litres", "gallons")), frame())
     assert not absent.ok
     assert [finding.path for finding in absent.findings if finding.kind == "absent"] == ["gallons"]
+
+
+def test_an_attribute_with_a_role_of_its_own_steers_too():
+    text = (
+        "doublure: 1\nkind: series\nunits: 10\nseries: {length: 3}\nchannels: {a: {type: real}}\n"
+        "attributes: {w: {type: boolean, roles: [target]}}"
+    )
+    schema = Schema.parse(text)
+    assert schema.with_role("target") == schema.with_role("condition") == ("w",)
+    assert Schema.from_plain(schema.to_plain()) == schema

@@ -25,17 +25,17 @@ from doublure.support.progress import Progress, Silent
 MOST_TARGETS = 10_000
 """The most records of either side that are attacked; of more, a uniform sample of units.
 
-So many strangers say what an attacker does at one false alarm in a thousand.
+So many others say what an attacker does at one false alarm in a thousand.
 """
 
-MOST_ARTIFICIAL = 10_000
+MOST_SYNTHETIC = 10_000
 FEWEST = 20
 
 Units: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Records:
+class RealRecords:
     """Real records of one side.
 
     Attributes:
@@ -51,9 +51,9 @@ class Records:
     def __len__(self) -> int:
         return len(self.unit)
 
-    def take(self, rows: Units) -> Records:
+    def take(self, rows: Units) -> RealRecords:
         """Return some of the records."""
-        return Records(content=taken(self.content, rows), points=self.points.take(rows), unit=self.unit[rows])
+        return RealRecords(content=taken(self.content, rows), points=self.points.take(rows), unit=self.unit[rows])
 
     def by_unit(self, scores: Floats) -> Floats:
         """Return one score a unit: the mean over its records."""
@@ -61,7 +61,7 @@ class Records:
         return np.asarray(np.bincount(place, scores) / np.bincount(place), dtype=np.float64)
 
 
-class White(Protocol):
+class WhiteBox(Protocol):
     """What somebody sees who has the training's internals, or the weights of the generator."""
 
     @property
@@ -82,7 +82,7 @@ class Fitted(Protocol):
     """A synthesizer that was fitted again, for an attack."""
 
     @property
-    def white(self) -> White:
+    def white_box(self) -> WhiteBox:
         """Its internals."""
 
     def sample(self, n: int, seed: int) -> Any:
@@ -90,22 +90,22 @@ class Fitted(Protocol):
 
 
 Refit: TypeAlias = Callable[[Any, int], Fitted]
-"""Records and a seed to an understudy that was fitted to them as the plan says."""
+"""Records and a seed to a synthesizer that was fitted to them as the plan says."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class World:
+class AttackData:
     """Everything that attacks may draw on.
 
     Attributes:
         schema: Every fact known.
         claim: What was claimed.
-        taught: All records that the fit has seen, at most ``MOST_TARGETS``: to train a classifier on real records.
+        fitted: All records that the fit has seen, at most ``MOST_TARGETS``: to train a classifier on real records.
         seen: Targets that the fit has seen: as many of those as ``unseen`` holds.
         unseen: Records of the same kind that it never saw; the attacker is to tell both apart.
         reference: Other records that it never saw, which the attacker holds.
         sample: A number and a seed to synthetic records.
-        white: Internals, for attacks that look inside.
+        white_box: Internals, for attacks that look inside.
         refit: Fits again, for attacks that do.
         crafted: Makes records drawn uniformly over what the schema allows, for attacks that plant some.
         seed: Fixes every random choice.
@@ -115,12 +115,12 @@ class World:
 
     schema: ResolvedSchema
     claim: Claim
-    taught: Any
-    seen: Records
-    unseen: Records
-    reference: Records
+    fitted: Any
+    seen: RealRecords
+    unseen: RealRecords
+    reference: RealRecords
     sample: Callable[[int, int], Any]
-    white: White | None = None
+    white_box: WhiteBox | None = None
     refit: Refit | None = None
     crafted: Callable[[int, np.random.Generator], Any] | None = None
     seed: int = 0
@@ -135,24 +135,24 @@ class World:
     @cached_property
     def released(self) -> Any:
         """The synthetic records that attackers hold: as many as were seen, and at least a thousand."""
-        return self.sample(min(MOST_ARTIFICIAL, max(1000, len(self.seen))), self.seed)
+        return self.sample(min(MOST_SYNTHETIC, max(1000, len(self.seen))), self.seed)
 
     @cached_property
-    def artificial(self) -> Points:
+    def synthetic(self) -> Points:
         """The same as points."""
-        return points_of(self.schema, self.released, "the artificial records")
+        return points_of(self.schema, self.released, "the synthetic records")
 
     @cached_property
-    def to_artificial(self) -> tuple[Floats, Floats]:
+    def to_synthetic(self) -> tuple[Floats, Floats]:
         """How far each target is from the nearest synthetic record: ``(n,)`` of those seen, ``(m,)`` of those not."""
-        return self._far_from(self.artificial)
+        return self._far_from(self.synthetic)
 
     @cached_property
     def to_reference(self) -> tuple[Floats, Floats]:
         """How far each target is from the nearest record that the attacker holds, likewise."""
         return self._far_from(self.reference.points)
 
-    def with_targets(self, most: int) -> World:
+    def with_targets(self, most: int) -> AttackData:
         """Return the same attack data with at most so many targets on either side, drawn uniformly."""
         rng = self.random(0)
         sides = [side.take(_some(side.unit, np.arange(len(side)), most, rng)) for side in (self.seen, self.unseen)]
@@ -167,7 +167,7 @@ class World:
         return seen, unseen
 
 
-def world_of(
+def attack_data_of(
     schema: ResolvedSchema,
     claim: Claim,
     seen: tuple[Any, Units],
@@ -176,7 +176,7 @@ def world_of(
     *,
     seed: int = 0,
     **more: Any,
-) -> World:
+) -> AttackData:
     """Set up the attack data: equally many targets on both sides, half of what was never seen for the attacker.
 
     Args:
@@ -186,7 +186,7 @@ def world_of(
         unseen: Records that it has not, likewise.
         sample: A number and a seed to synthetic records.
         seed: Fixes every random choice.
-        more: Further fields of :class:`World`.
+        more: Further fields of :class:`AttackData`.
 
     Raises:
         DataError: There are too few records.
@@ -203,10 +203,10 @@ def world_of(
         raise DataError("has too few units to attack with", field="holdout", remedy="keep more units aside")
     most = min(MOST_TARGETS, max(FEWEST, len(ours)))
     everyone = np.arange(len(unit))
-    return World(
+    return AttackData(
         schema=schema,
         claim=claim,
-        taught=taken(content, _some(unit, everyone, MOST_TARGETS, np.random.default_rng([seed, 1]))),
+        fitted=taken(content, _some(unit, everyone, MOST_TARGETS, np.random.default_rng([seed, 1]))),
         seen=_records(schema, content, unit, _some(unit, everyone, most, rng), "the real records"),
         unseen=_records(schema, kept, kept_unit, _some(kept_unit, ours, MOST_TARGETS, rng), "the holdout"),
         reference=_records(schema, kept, kept_unit, _some(kept_unit, theirs, MOST_TARGETS, rng), "the holdout"),
@@ -216,9 +216,9 @@ def world_of(
     )
 
 
-def _records(schema: ResolvedSchema, content: Any, unit: Units, rows: Units, what: str) -> Records:
+def _records(schema: ResolvedSchema, content: Any, unit: Units, rows: Units, what: str) -> RealRecords:
     some = taken(content, rows)
-    return Records(content=some, points=points_of(schema, some, what), unit=unit[rows])
+    return RealRecords(content=some, points=points_of(schema, some, what), unit=unit[rows])
 
 
 def _some(unit: Units, rows: Units, most: int, rng: np.random.Generator) -> Units:

@@ -1,7 +1,7 @@
 """A white-box audit of the production trainer.
 
 The threat model: I see every noised gradient that leaves :class:`doublure.private.critic_steps.CriticSteps`, and I
-chose the data. In one world every record's gradient is zero; in the other there is one more record whose gradient is
+chose the data. In one data set every record's gradient is zero; in the other there is one more record whose gradient is
 enormous and points along a direction that I know. From what leaves the mechanism I guess which world it was. If I guess
 better than the claimed (ε, δ) allows, the claim is false: the noise is too small, the clip too wide, or more steps were
 taken than were paid for.
@@ -44,7 +44,7 @@ class TrainerAudit:
         allowed_false_negatives: The least that the claim allows at the upper bound of the false positives.
         violated: Whether the attacker beat the claim, at the confidence.
         confidence: Of the bounds.
-        runs: Runs a world that the bounds rest on; as many again chose the threshold.
+        runs: Runs on each side that the bounds rest on; as many again chose the threshold.
         sample_rate: q.
         steps: T.
         noise_multiplier: σ.
@@ -73,9 +73,9 @@ class TrainerAudit:
         """The result in words."""
         verdict = "VIOLATED: the mechanism leaks more than it claims" if self.violated else "no violation found"
         return (
-            f"Claimed ε={self.claimed_epsilon:.3g} at δ={self.delta:g}; an attacker who sees every noised gradient "
+            f"Claimed ε={self.claimed_epsilon:.3g} at δ={self.delta:g}; an attacker with every noised gradient "
             f"shows ε ≥ {self.lower_bound:.2f} (Clopper–Pearson), ≥ {self.gaussian_lower_bound:.2f} (Gaussian) at "
-            f"confidence {self.confidence:g} over {self.runs} runs a world: {verdict}. "
+            f"confidence {self.confidence:g} over {self.runs} runs with the record and as many without: {verdict}. "
             "A lower bound; absence of evidence is not privacy."
         )
 
@@ -100,7 +100,7 @@ def audit_trainer(
         sample_rate: q; 1 gives the attacker the most.
         iterations: Iterations of the generator.
         n_critic: Noisy steps in each.
-        runs: Runs a world for the bounds; as many again are used to choose the threshold.
+        runs: Runs on each side for the bounds; as many again are used to choose the threshold.
         confidence: Of the bounds.
         max_grad_norm: C.
         progress: Receives progress events.
@@ -118,16 +118,16 @@ def audit_trainer(
     event = GaussianEvent(noise_multiplier=noise, sample_rate=sample_rate, steps=steps)
     listener = progress or Silent()
     listener.stage("audit the trainer", 4 * runs)
-    worlds = []
-    for world, planted in enumerate((True, False)):
+    sides = []
+    for side, planted in enumerate((True, False)):
         observed = _observations(planted, event, max_grad_norm, n_critic, 2 * runs)
         scores = np.empty(2 * runs)
         for number in range(2 * runs):
             scores[number] = next(observed)
             if number % 50 == 49:
-                listener.at(world * 2 * runs + number + 1)
-        worlds.append(scores)
-    inside, outside = worlds
+                listener.at(side * 2 * runs + number + 1)
+        sides.append(scores)
+    inside, outside = sides
     threshold = bounds.best_threshold(inside[:runs], outside[:runs], _shown_mu, confidence)
     rates = bounds.error_rates(inside[runs:], outside[runs:], threshold, confidence)
     allowed = bounds.trade_off(lambda at: accounting.delta_of([event], at), rates.upper_false_positives)

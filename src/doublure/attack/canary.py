@@ -11,24 +11,24 @@ from __future__ import annotations
 import numpy as np
 
 from doublure.attack import bounds
-from doublure.attack.attack_data import Fitted, World
-from doublure.attack.results import ABSENCE, LOWER_BOUND, AttackResult, Rate, Story, skipped
+from doublure.attack.attack_data import AttackData, Fitted
+from doublure.attack.results import ABSENCE, LOWER_BOUND, AttackResult, Rate, ThreatModel, skipped
 from doublure.attack.roc import clopper_pearson
 from doublure.data.records import joined
 from doublure.encode.columns import Floats
 from doublure.measures.divergence import nearest
 from doublure.measures.embedding import points_of
 
-STORY = Story(
+THREAT_MODEL = ThreatModel(
     attack="canary",
     name="Canaries in one run",
     family="audit",
     holds=("records of the attacker’s making among the data, or not", "the method and its settings", "the critic, if "
-    "one is kept, or else the artificial records"),
+    "one is kept, or else the synthetic records"),
     does="Writes records drawn uniformly over what the schema allows, has the plan fitted once to the data with about "
-    "half of them, and ranks them by the critic’s score, or by their distance to the nearest artificial record.",
-    success="More guesses are right than the claim allows.",
-    shows="With a confidence of 95 %, that the true ε is at least so large: no assumption on how records look.",
+    "half of them, and ranks them by the critic’s score, or by their distance to the nearest synthetic record.",
+    success="More guesses are correct than the claim allows.",
+    shows="With a confidence of 95 %, that the true ε is at least so large, without assumptions on the records.",
     cannot="That ε is small: with so few canaries the bound stays far below a true ε.",
     reference="Steinke, Nasr, Jagielski 2023, algorithm 2",
 )  # fmt: skip
@@ -38,46 +38,46 @@ _MOST_SHARE = 0.5
 _ABSTAIN_ABOVE = 4
 
 
-def attack(world: World) -> AttackResult:
+def attack(data: AttackData) -> AttackResult:
     """Audit the plan by one fit with canaries."""
-    if world.refit is None or world.crafted is None:
-        return skipped(STORY, world.claim, "the run cannot be fitted again")
-    rng = world.random(10)
-    count = max(8, min(CANARIES, int(_MOST_SHARE * len(world.seen))))
-    canaries = world.crafted(count, rng)
+    if data.refit is None or data.crafted is None:
+        return skipped(THREAT_MODEL, data.claim, "the run cannot be refitted")
+    rng = data.random(10)
+    count = max(8, min(CANARIES, int(_MOST_SHARE * len(data.seen))))
+    canaries = data.crafted(count, rng)
     inside = rng.random(count) < 0.5
-    world.progress.stage("fit with canaries")
+    data.progress.stage("fit with canaries")
     drawn = canaries.loc[inside] if hasattr(canaries, "loc") else canaries.take(np.flatnonzero(inside))
-    fitted = world.refit(joined([world.seen.content, drawn]), world.seed + 501)
-    scores = score(world, fitted, canaries, rng)
-    return judged(world, scores, inside)
+    fitted = data.refit(joined([data.seen.content, drawn]), data.seed + 501)
+    scores = score(data, fitted, canaries, rng)
+    return canary_result(data, scores, inside)
 
 
-def score(world: World, fitted: Fitted, canaries: object, rng: np.random.Generator) -> Floats:
+def score(data: AttackData, fitted: Fitted, canaries: object, rng: np.random.Generator) -> Floats:
     """Return ``(m,)`` how much each canary looks as if it had been in; ties are broken at random."""
-    critic = fitted.white.critic
+    critic = fitted.white_box.critic
     found = None if critic is None else critic(canaries)
     if found is None or not np.isfinite(found).all():  # none was kept, or its training diverged
-        drawn = points_of(world.schema, fitted.sample(len(world.released), world.seed), "the artificial records")
-        found = -nearest(drawn.values, points_of(world.schema, canaries, "the canaries").values, 1)[0][:, 0]
+        drawn = points_of(data.schema, fitted.sample(len(data.released), data.seed), "the synthetic records")
+        found = -nearest(drawn.values, points_of(data.schema, canaries, "the canaries").values, 1)[0][:, 0]
     order = np.lexsort([rng.random(len(found)), found])
     ranks = np.empty(len(found))
     ranks[order] = np.arange(len(found))
     return ranks
 
 
-def judged(world: World, scores: Floats, inside: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> AttackResult:
+def canary_result(data: AttackData, scores: Floats, inside: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> AttackResult:
     """Return what guesses on the highest and the lowest quarter of the scores show.
 
     Args:
-        world: The attack data.
+        data: The attack data.
         scores: ``(m,)`` high for what seems to have been in.
         inside: ``(m,)`` what was.
     """
     canaries, each = len(scores), len(scores) // _ABSTAIN_ABOVE
     order = np.argsort(scores, kind="stable")
     right = int(inside[order[-each:]].sum() + (~inside[order[:each]]).sum())
-    claim, guesses = world.claim, 2 * each
+    claim, guesses = data.claim, 2 * each
     delta = claim.delta_shown_at
     shown = bounds.one_run_epsilon(right, guesses, canaries, delta)
     refuted = None if claim.epsilon is None else bounds.one_run_p_value(right, guesses, canaries, claim.epsilon, delta)
@@ -85,9 +85,9 @@ def judged(world: World, scores: Floats, inside: np.ndarray[tuple[int], np.dtype
     if refuted is not None:
         notes.insert(1, f"Under the claim, as many right guesses or more have a probability of at most {refuted:.3g}.")
     ceiling = bounds.one_run_epsilon(guesses, guesses, canaries, delta)
-    notes.append(f"All guesses right would have shown ε ≥ {ceiling:.2f}: no more can be seen with so many.")
+    notes.append(f"All guesses right would have shown ε ≥ {ceiling:.2f}: so many canaries can show no more.")
     return AttackResult(
-        story=STORY,
+        story=THREAT_MODEL,
         measure=LOWER_BOUND,
         value=shown,
         good="below the claim",

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from doublure.attack.attack_data import World
+from doublure.attack.attack_data import AttackData
 from doublure.attack.faces import MTCNN, detectors
-from doublure.attack.results import AttackResult, Picture, Rate, Story, skipped
+from doublure.attack.results import AttackResult, Picture, Rate, ThreatModel, skipped
 from doublure.attack.roc import clopper_pearson
-from doublure.attack.target_models import perceptron, teach, teach_privately
+from doublure.attack.target_models import perceptron, train, train_privately
 from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, png
 from doublure.encode.columns import Floats
@@ -30,15 +30,16 @@ from doublure.schema.images import ImageSchema
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-STORY = Story(
+THREAT_MODEL = ThreatModel(
     attack="inversion",
     name="Model inversion",
     family="inversion",
-    holds=("a classifier that was taught with the released images", "the classes’ names"),
-    does="Begins at plain grey and follows the classifier’s gradient until it is sure of what it sees, class by class.",
-    success="A model of identity that was taught with other pictures recognises the class in the reconstruction.",
-    shows="Which features of a class a student carries on, beside a student of real images and a private one.",
-    cannot="Whether somebody’s picture was in: a good likeness of a class is what a good classifier needs, and no "
+    holds=("a classifier trained on the released images", "the classes’ names"),
+    does="Begins at plain grey and follows the classifier’s gradient until it is sure, class by class.",
+    success="A model of identity trained on other pictures recognises the class in the reconstruction.",
+    shows="Which features of a class a downstream classifier reveals, compared with a classifier of real images and a "
+    "private one.",
+    cannot="Whether somebody’s picture was in: a good classifier has to know what a class looks like, and no "
     "reconstruction need be a record.",
     reference="Fredrikson et al. 2015 (MI-Face); Triastcyn & Faltings 2019, §5.4, Figure 2 and Table 3",
 )
@@ -51,11 +52,11 @@ _UNSURE = 0.1
 _MOST_CLASSES = 40
 _COMPONENTS = 60
 _FALSE_ACCEPTANCE = 0.01
-_TEACHERS = {
-    "real": "taught with real images",
-    "artificial": "taught with artificial images",
-    "private": f"taught with real images, DP-SGD at ε={EPSILON}, δ={DELTA:g}",
-    "untaught": "not taught at all (baseline)",
+_CLASSIFIERS = {
+    "real": "trained on real images",
+    "synthetic": "trained on synthetic images",
+    "private": f"trained on real images, DP-SGD at ε={EPSILON}, δ={DELTA:g}",
+    "untrained": "not trained (baseline)",
 }
 
 
@@ -78,28 +79,30 @@ class Identity:
         return np.asarray(self.chances(pixels)[np.arange(len(classes)), classes] >= self.threshold)
 
 
-def attack(world: World) -> AttackResult:
+def attack(data: AttackData) -> AttackResult:
     """Attack classifiers by inversion."""
-    schema = world.labelled_images
+    schema = data.labelled_images
     if schema is None:
-        return skipped(STORY, world.claim, "only labelled images teach a classifier to be inverted")
-    if len(np.unique(codes_of(schema, world.reference.content))) < 2:
-        return skipped(STORY, world.claim, "the records of the holdout that the attacker holds are all of one class")
+        return skipped(THREAT_MODEL, data.claim, "only a classifier of labelled images can be inverted")
+    if len(np.unique(codes_of(schema, data.reference.content))) < 2:
+        return skipped(
+            THREAT_MODEL, data.claim, "the records of the holdout that the attacker holds are all of one class"
+        )
     import torch
 
-    identity = identity_of(world)
-    wanted = np.unique(codes_of(schema, world.taught))[:_MOST_CLASSES].astype(np.int64)
-    test, truth = tensors(schema, world.unseen.content)
+    identity = identity_of(data)
+    wanted = np.unique(codes_of(schema, data.fitted))[:_MOST_CLASSES].astype(np.int64)
+    test, truth = tensors(schema, data.unseen.content)
     back: dict[str, Floats] = {}
     accuracy: dict[str, float] = {}
-    world.progress.stage("teach students and invert them", len(_TEACHERS))
-    for number, name in enumerate(_TEACHERS):
-        student = _taught(world, schema, name)
-        back[name] = invert(student, wanted, schema.shape)
+    data.progress.stage("train classifiers and invert them", len(_CLASSIFIERS))
+    for number, name in enumerate(_CLASSIFIERS):
+        classifier = _trained(data, schema, name)
+        back[name] = invert(classifier, wanted, schema.shape)
         with torch.inference_mode():
-            accuracy[name] = float((student(test).argmax(1) == truth).float().mean())
-        world.progress.at(number + 1)
-    return _result(world, schema, identity, wanted, back, accuracy)
+            accuracy[name] = float((classifier(test).argmax(1) == truth).float().mean())
+        data.progress.at(number + 1)
+    return _result(data, schema, identity, wanted, back, accuracy)
 
 
 def tensors(schema: ImageSchema, images: Images) -> tuple[Tensor, Tensor]:
@@ -109,21 +112,21 @@ def tensors(schema: ImageSchema, images: Images) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(_pixels(images)).float(), torch.from_numpy(codes_of(schema, images))
 
 
-def _taught(world: World, schema: ImageSchema, name: str) -> nn.Sequential:
+def _trained(data: AttackData, schema: ImageSchema, name: str) -> nn.Sequential:
     """Return one of the four classifiers."""
     import torch
 
-    source = torch.Generator().manual_seed(world.seed)
-    inputs, codes = tensors(schema, world.released if name == "artificial" else world.taught)
-    student = perceptron(inputs.shape[1], HIDDEN, len(schema.label.domain) if schema.label else 1, source)
+    source = torch.Generator().manual_seed(data.seed)
+    inputs, codes = tensors(schema, data.released if name == "synthetic" else data.fitted)
+    classifier = perceptron(inputs.shape[1], HIDDEN, len(schema.label.domain) if schema.label else 1, source)
     if name == "private":
-        teach_privately(student, inputs, codes, epsilon=EPSILON, delta=DELTA)
-    elif name != "untaught":
-        teach(student, inputs, codes, source)
-    return student
+        train_privately(classifier, inputs, codes, epsilon=EPSILON, delta=DELTA)
+    elif name != "untrained":
+        train(classifier, inputs, codes, source)
+    return classifier
 
 
-def invert(student: nn.Module, classes: Labels, shape: tuple[int, int, int], steps: int = _STEPS) -> Floats:
+def invert(classifier: nn.Module, classes: Labels, shape: tuple[int, int, int], steps: int = _STEPS) -> Floats:
     """Return ``(K, D)`` images in [0, 1] that a classifier is sure of, one for each class.
 
     MI-Face (algorithm 1) minimises 1 − f_y(x) by gradient steps until it falls below γ. Going on makes the classifier
@@ -131,7 +134,7 @@ def invert(student: nn.Module, classes: Labels, shape: tuple[int, int, int], ste
     smoothed, because a classifier takes noise for a face as well.
 
     Args:
-        student: ``(B, D) -> (B, K)`` logits.
+        classifier: ``(B, D) -> (B, K)`` logits.
         classes: ``(K,)`` whom to look for.
         shape: (H, W, C) of an image; (1, 1, D) for D numbers that have no neighbours.
         steps: α, steps at most.
@@ -142,7 +145,7 @@ def invert(student: nn.Module, classes: Labels, shape: tuple[int, int, int], ste
     images = torch.full((len(classes), math.prod(shape)), 0.5)
     for _ in range(steps):
         images.requires_grad_(True)
-        chances = torch.log_softmax(student(images), dim=1)[rows, target]
+        chances = torch.log_softmax(classifier(images), dim=1)[rows, target]
         (gradient,) = torch.autograd.grad(chances.sum(), images)
         with torch.no_grad():
             smooth = _smoothed(gradient, shape)
@@ -163,7 +166,7 @@ def _smoothed(pixels: Tensor, shape: tuple[int, int, int]) -> Tensor:
     return smooth.movedim(1, 3).reshape(len(pixels), -1)
 
 
-def identity_of(world: World) -> Identity:
+def identity_of(data: AttackData) -> Identity:
     """Return a model of identity trained on pictures that no classifier saw: the attacker's own ones.
 
     Eigenfaces (Turk and Pentland 1991) and a linear model; other people's pictures among those that were kept aside
@@ -173,8 +176,8 @@ def identity_of(world: World) -> Identity:
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
 
-    schema = ImageSchema.of(world.schema)
-    own, codes = _pixels(world.reference.content), codes_of(schema, world.reference.content)
+    schema = ImageSchema.of(data.schema)
+    own, codes = _pixels(data.reference.content), codes_of(schema, data.reference.content)
     components = min(_COMPONENTS, len(own) - 1, own.shape[1])
     model = make_pipeline(PCA(components, whiten=True, random_state=0), LogisticRegression(max_iter=2000, C=10.0))
     model.fit(own, codes)
@@ -185,18 +188,18 @@ def identity_of(world: World) -> Identity:
         found[:, known] = model.predict_proba(pixels)
         return found
 
-    test, truth = chances(_pixels(world.unseen.content)), codes_of(schema, world.unseen.content)
-    strangers = np.ones_like(test, dtype=bool)
-    strangers[np.arange(len(truth)), truth] = False
+    test, truth = chances(_pixels(data.unseen.content)), codes_of(schema, data.unseen.content)
+    others = np.ones_like(test, dtype=bool)
+    others[np.arange(len(truth)), truth] = False
     return Identity(
         chances=chances,
-        threshold=float(np.quantile(test[strangers], 1 - _FALSE_ACCEPTANCE)),
+        threshold=float(np.quantile(test[others], 1 - _FALSE_ACCEPTANCE)),
         accuracy=float((test.argmax(axis=1) == truth).mean()),
     )
 
 
 def _result(
-    world: World,
+    data: AttackData,
     schema: ImageSchema,
     identity: Identity,
     wanted: Labels,
@@ -205,44 +208,44 @@ def _result(
 ) -> AttackResult:
     n, rates, notes = len(wanted), [], []
     hits = {name: int(identity.recognises(images, wanted).sum()) for name, images in back.items()}
-    for name, words in _TEACHERS.items():
+    for name, words in _CLASSIFIERS.items():
         rates.append(
             Rate(
-                name=f"recognised, student {words}",
+                name=f"recognised, classifier {words}",
                 value=hits[name] / n,
                 interval=clopper_pearson(hits[name], n),
-                note=f"the student is right for {100 * accuracy[name]:.0f} % of other real images",
+                note=f"accuracy on other real images {100 * accuracy[name]:.0f} %",
             )
         )
     at_hand = detectors()
     if not at_hand:
         notes.append(
-            "No face was looked for: OpenCV 4 is not installed; "
+            "Faces were not detected: OpenCV 4 is not installed; "
             "for pictures of faces, pip install 'doublure[audit-images]'."
         )
     elif MTCNN not in at_hand:
-        notes.append("MTCNN looked for no face: its package is not installed, or not for this Python (3.13 and later).")
+        notes.append("MTCNN was not used: its package is not installed, or not for this Python (3.13 and later).")
     for detector, has_face in at_hand.items():
-        for name, words in _TEACHERS.items():
+        for name, words in _CLASSIFIERS.items():
             found = sum(has_face(picture) for picture in _pictures(schema, back[name]))
-            shown = f"faces detected by {detector}, student {words}"
+            shown = f"faces detected by {detector}, classifier {words}"
             rates.append(Rate(name=shown, value=found / n, interval=clopper_pearson(found, n)))
     notes.append(
-        f"{n} classes, one reconstruction each. Recognised means: the identity model (eigenfaces, taught with "
-        f"{len(world.reference):,} pictures that no student saw; right for {100 * identity.accuracy:.0f} % of others) "
-        f"gives the class at least {identity.threshold:.3f}, which strangers reach in 1 of 100 comparisons."
+        f"{n} classes, one reconstruction each. Recognised means: the identity model (eigenfaces, trained on "
+        f"{len(data.reference):,} pictures that no classifier saw; accuracy {100 * identity.accuracy:.0f} % on others)"
+        f" gives the class at least {identity.threshold:.3f}, which other people reach in 1 of 100 comparisons."
     )
     return AttackResult(
-        story=STORY,
-        measure="share of classes recognised, student taught with artificial images",
-        value=hits["artificial"] / n,
-        interval=clopper_pearson(hits["artificial"], n),
-        baseline=hits["untaught"] / n,
-        good="as without looking",
+        story=THREAT_MODEL,
+        measure="share of classes recognised, classifier trained on synthetic images",
+        value=hits["synthetic"] / n,
+        interval=clopper_pearson(hits["synthetic"], n),
+        baseline=hits["untrained"] / n,
+        good="as the baseline",
         rates=tuple(rates),
-        claim=world.claim,
+        claim=data.claim,
         notes=tuple(notes),
-        pictures=(_sheet(world, schema, wanted, back),),
+        pictures=(_sheet(data, schema, wanted, back),),
     )
 
 
@@ -251,14 +254,14 @@ def _pictures(schema: ImageSchema, pixels: Floats) -> np.ndarray[Any, np.dtype[n
     return (255 * pixels).round().astype(np.uint8).reshape(-1, *schema.shape)
 
 
-def _sheet(world: World, schema: ImageSchema, wanted: Labels, back: dict[str, Floats]) -> Picture:
+def _sheet(data: AttackData, schema: ImageSchema, wanted: Labels, back: dict[str, Floats]) -> Picture:
     """Return one real picture of each class above its reconstructions. Private."""
-    title = "Reconstructions: a real picture of each class, and what each student gives back"
+    title = "Reconstructions: a real picture of each class, and what each classifier reveals"
     if schema.label is None:
         raise TypeError("classes have names")
-    shown, codes = wanted[:12], codes_of(schema, world.taught)
+    shown, codes = wanted[:12], codes_of(schema, data.fitted)
     first = [int(np.flatnonzero(codes == code)[0]) for code in shown]
-    rows = [("a picture", world.taught.images[first])]
+    rows = [("a picture", data.fitted.images[first])]
     for name, images in back.items():
         rows.append((name, _pictures(schema, images[: len(shown)])))
     names = ", ".join(label(schema.label.domain[code]) for code in shown)

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from doublure.attack.attack_data import World
-from doublure.attack.results import AttackResult, Picture, Rate, Story
+from doublure.attack.attack_data import AttackData
+from doublure.attack.results import AttackResult, Picture, Rate, ThreatModel
 from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, png
 from doublure.data.series import Series
@@ -21,15 +21,15 @@ from doublure.encode.columns import Floats
 from doublure.intervals import Interval, wilson
 from doublure.measures.divergence import Rows, nearest
 
-STORY = Story(
+THREAT_MODEL = ThreatModel(
     attack="neighbours",
     name="Nearest neighbours",
     family="neighbours",
-    holds=("nothing: this is no attacker, but a look for copies",),
-    does="Looks whether an artificial record is nearer to one that was seen than to any of as many that were not.",
-    success="More than half of the artificial records are nearer to seen ones.",
-    shows="Copying: records that are nearer to what was seen than chance makes them.",
-    cannot="NOT A PRIVACY MEASURE. Half and half is no guarantee, and says nothing of the records that stand apart.",
+    holds=("nothing: this is no attacker, but a search for copies",),
+    does="Tests whether a synthetic record is nearer to a training record than to any of as many others.",
+    success="More than half of the synthetic records are nearer to training records.",
+    shows="Copying: synthetic records that are nearer to training records than chance explains.",
+    cannot="NOT A PRIVACY MEASURE. A share of one half is no guarantee, and says nothing about outliers.",
     reference="DCR and NNDR as in the trade, against a holdout; Yao et al. 2025 on why they are no measure of privacy",
 )
 
@@ -38,31 +38,31 @@ _EQUAL = 1e-9
 _LONGEST_CELL = 40
 
 
-def attack(world: World) -> AttackResult:
+def attack(data: AttackData) -> AttackResult:
     """Look for copies."""
-    n = min(len(world.seen), len(world.unseen))
-    rng = world.random(9)
-    rows = [np.sort(rng.permutation(len(side))[:n]) for side in (world.seen, world.unseen)]
-    sides = [side.take(kept) for side, kept in zip((world.seen, world.unseen), rows, strict=True)]
-    released = world.artificial.values
+    n = min(len(data.seen), len(data.unseen))
+    rng = data.random(9)
+    rows = [np.sort(rng.permutation(len(side))[:n]) for side in (data.seen, data.unseen)]
+    sides = [side.take(kept) for side, kept in zip((data.seen, data.unseen), rows, strict=True)]
+    released = data.synthetic.values
     (own, who), (other, others) = (nearest(side.points.values, released, min(2, n)) for side in sides)
     share, interval = _nearer((own[:, 0], other[:, 0]), (who[:, 0], others[:, 0]))
     ties = int((own[:, 0] == other[:, 0]).sum())
     pairs = np.argsort(own[:, 0], kind="stable")[:_PAIRS]
     return AttackResult(
-        story=STORY,
-        measure="share of artificial records nearer to seen ones than to others",
+        story=THREAT_MODEL,
+        measure="share of synthetic records nearer to training records than to others",
         value=share,
         interval=interval,
         baseline=0.5,
-        good="0.5: what was seen is no nearer than what was not",
+        good="0.5: training records are no nearer than others",
         rates=(*_equal(own, other), *_quantiles(own, other)),
-        claim=world.claim,
+        claim=data.claim,
         notes=(
             "Not a privacy measure.",
-            f"{n:,} records of each side, {len(released):,} artificial ones; {ties:,} ties left out.",
+            f"{n:,} records of each side, {len(released):,} synthetic ones; {ties:,} ties left out.",
         ),
-        pictures=_pictures(world, sides[0].content, who[:, 0], pairs),
+        pictures=_pictures(data, sides[0].content, who[:, 0], pairs),
     )
 
 
@@ -89,7 +89,10 @@ def _nearer(far: tuple[Floats, Floats], who: tuple[Rows, Rows]) -> tuple[float |
 
 def _equal(own: Floats, other: Floats) -> tuple[Rate, ...]:
     found = []
-    for name, far in (("artificial records that equal a seen one", own), ("that equal one never seen", other)):
+    for name, far in (
+        ("synthetic records that equal a training record", own),
+        ("synthetic records that equal another real record", other),
+    ):
         hits = int((far[:, 0] <= _EQUAL).sum())
         found.append(Rate(name=name, value=hits / len(far), interval=wilson(hits, len(far))))
     return tuple(found)
@@ -97,23 +100,23 @@ def _equal(own: Floats, other: Floats) -> tuple[Rate, ...]:
 
 def _quantiles(own: Floats, other: Floats) -> tuple[Rate, ...]:
     found = []
-    for name, far in (("seen", own), ("never seen", other)):
+    for name, far in (("training", own), ("other", other)):
         low, middle = np.quantile(far[:, 0], [0.05, 0.5])
         found += [
-            Rate(name=f"DCR to records {name}, 5th percentile", value=float(low)),
-            Rate(name=f"DCR to records {name}, median", value=float(middle)),
+            Rate(name=f"DCR to {name} records, 5th percentile", value=float(low)),
+            Rate(name=f"DCR to {name} records, median", value=float(middle)),
         ]
         if far.shape[1] > 1:
             ratio = far[:, 0] / np.maximum(far[:, 1], _EQUAL)
-            found.append(Rate(name=f"NNDR to records {name}, median", value=float(np.median(ratio))))
+            found.append(Rate(name=f"NNDR to {name} records, median", value=float(np.median(ratio))))
     return tuple(found)
 
 
-def _pictures(world: World, real: Any, who: Rows, pairs: Rows) -> tuple[Picture, ...]:
+def _pictures(data: AttackData, real: Any, who: Rows, pairs: Rows) -> tuple[Picture, ...]:
     """Return the nearest pairs side by side. Private."""
-    title = "The nearest pairs: artificial, and the real record beside it. Private: do not publish"
+    title = "The nearest pairs: synthetic, and the real record beside it. Private: do not publish"
     if isinstance(real, Images):
-        both = (("artificial", world.released.images[pairs]), ("real", real.images[who[pairs]]))
+        both = (("synthetic", data.released.images[pairs]), ("real", real.images[who[pairs]]))
         return (Picture(title=title, png=png(contact_sheet(both, title))),)
     if isinstance(real, Series):
         header = tuple(f"step {step}" for step in range(min(8, real.length)))
@@ -121,13 +124,13 @@ def _pictures(world: World, real: Any, who: Rows, pairs: Rows) -> tuple[Picture,
         cells = [
             ((name, *(f"{value:.4g}" for value in series.channel(first)[place][: len(header)])))
             for pair in pairs
-            for name, series, place in (("artificial", world.released, pair), ("real", real, who[pair]))
+            for name, series, place in (("synthetic", data.released, pair), ("real", real, who[pair]))
         ]
         return (Picture(title=f"{title}. {first}", header=("", *header), rows=tuple(cells)),)
-    names = [name for name, column in world.schema.columns.items() if column.type != "id"]
+    names = [name for name, column in data.schema.columns.items() if column.type != "id"]
     rows = []
     for pair in pairs:
-        rows.append(("artificial", *_cells(world.released[names].iloc[pair])))
+        rows.append(("synthetic", *_cells(data.released[names].iloc[pair])))
         rows.append(("real", *_cells(real[names].iloc[who[pair]])))
     return (Picture(title=title, header=("", *names), rows=tuple(rows)),)
 

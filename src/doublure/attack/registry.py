@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Sequence
 
-from doublure.attack.attack_data import World
+from doublure.attack.attack_data import AttackData
 from doublure.attack.results import AttackResult
 from doublure.errors import SettingError
 
@@ -44,10 +44,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "all": tuple(ATTACKS),
 }
 
-_REGISTERED: dict[str, Callable[[World], AttackResult]] = {}
+_REGISTERED: dict[str, Callable[[AttackData], AttackResult]] = {}
 
 
-def register(name: str, attack: Callable[[World], AttackResult]) -> None:
+def register(name: str, attack: Callable[[AttackData], AttackResult]) -> None:
     """Let audits name an attack that is defined elsewhere. It holds for this process, and is in no group.
 
     Args:
@@ -81,11 +81,11 @@ def named(wanted: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in (*ATTACKS, *_REGISTERED) if name in found)
 
 
-def run(world: World, wanted: Sequence[str]) -> tuple[AttackResult, ...]:
+def run(data: AttackData, wanted: Sequence[str]) -> tuple[AttackResult, ...]:
     """Make attacks, one after the other.
 
     Args:
-        world: The attack data.
+        data: The attack data.
         wanted: Their names, or groups of them.
 
     Raises:
@@ -93,14 +93,16 @@ def run(world: World, wanted: Sequence[str]) -> tuple[AttackResult, ...]:
     """
     found = []
     for name in named(wanted):
-        world.progress.stage(f"attack: {name}")
-        found.append(_attack(name)(world))
+        data.progress.stage(f"attack: {name}")
+        found.append(_attack(name)(data))
     return tuple(found)
 
 
-def _attack(name: str) -> Callable[[World], AttackResult]:
+def _attack(name: str) -> Callable[[AttackData], AttackResult]:
     if name in _REGISTERED:
         return _REGISTERED[name]
     module, _, function = ATTACKS[name].partition(":")
-    attack: Callable[[World], AttackResult] = getattr(importlib.import_module(f"doublure.attack.{module}"), function)
+    attack: Callable[[AttackData], AttackResult] = getattr(
+        importlib.import_module(f"doublure.attack.{module}"), function
+    )
     return attack

@@ -24,7 +24,7 @@ SHOWN = 0.005
 ABSENCE = "A lower bound; absence of evidence is not privacy."
 
 
-class Story(Result):
+class ThreatModel(Result):
     """An attacker: who this is, and what counts as success.
 
     Attributes:
@@ -148,7 +148,7 @@ class AttackResult(Result):
         pictures: For the page alone.
     """
 
-    story: Story
+    story: ThreatModel
     measure: str
     value: float | None = None
     interval: Interval | None = None
@@ -177,7 +177,7 @@ class AttackResult(Result):
         if self.interval is not None:
             said += f" (95 %: {written(self.interval[0])} to {written(self.interval[1])})"
         if self.baseline is not None:
-            said += f", {written(self.baseline)} without looking"
+            said += f"; baseline {written(self.baseline)}"
         if self.lower_bound is not None and self.lower_bound >= SHOWN and self.measure != LOWER_BOUND:
             said += f"; shows ε ≥ {self.lower_bound:.2f}"
         return said + (": MORE THAN IS CLAIMED." if self.alarm else ".")
@@ -193,7 +193,7 @@ def written(value: float | None) -> str:
     return "not estimable" if value is None else f"{value:.3f}"
 
 
-def skipped(story: Story, claim: Claim, why: str, **more: Any) -> AttackResult:
+def skipped(story: ThreatModel, claim: Claim, why: str, **more: Any) -> AttackResult:
     """Return the result of an attack that was not made.
 
     Args:

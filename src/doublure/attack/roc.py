@@ -25,7 +25,7 @@ SHOWN_AT = (0.01, 0.001)
 Curve: TypeAlias = tuple[tuple[float, float], ...]
 
 
-class At(Result):
+class TprAtFpr(Result):
     """How many members are found at one share of false alarms.
 
     Attributes:
@@ -79,7 +79,7 @@ class Roc(Result):
     outside: int
     area: float
     interval: Interval | None
-    at: tuple[At, ...]
+    at: tuple[TprAtFpr, ...]
 
     @property
     def begins(self) -> float:
@@ -119,7 +119,7 @@ def roc(inside: Floats, outside: Floats, epsilon: float | None = None, delta: fl
         if share * len(outside) >= _LEAST_FALSE_ALARMS:
             hits = int((inside > _threshold(outside, share)).sum())
             value, ends = hits / len(inside), clopper_pearson(hits, len(inside))
-        found.append(At(false_positives=share, value=value, interval=ends, allowed=allowed))
+        found.append(TprAtFpr(false_positives=share, value=value, interval=ends, allowed=allowed))
     return Roc(
         curve=_curve(inside, outside),
         band=_band(inside, outside) if len(outside) > _LEAST_FALSE_ALARMS else None,

@@ -43,7 +43,7 @@ def perceptron(inputs: int, hidden: Sequence[int], classes: int, source: torch.G
     return network
 
 
-def teach(
+def train(
     network: nn.Sequential, inputs: Tensor, classes: Tensor, source: torch.Generator, epochs: int = EPOCHS
 ) -> None:
     """Train a classifier plainly: Adam on batches of 32.
@@ -67,7 +67,7 @@ def teach(
     network.eval()
 
 
-def teach_privately(
+def train_privately(
     network: nn.Sequential,
     inputs: Tensor,
     classes: Tensor,

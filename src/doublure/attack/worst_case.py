@@ -1,8 +1,8 @@
 """The worst case, many runs: does a method tell four people from five?
 
-The attacker chose the data. Four rows are all alike; in one world there is a fifth that is as different as can be. The
-method is fitted a thousand times in each world, and from the synthetic rows alone, from how often each of the eight
-possible rows occurs, the attacker guesses which world it was. Nothing inside is looked at, so that every method can be
+The attacker chose the data. Four rows are all alike; one of two data sets has a fifth that is as different as can be.
+The method is fitted a thousand times on each, and from the synthetic rows alone, from how often each of the eight
+possible rows occurs, the attacker guesses which it was. Nothing inside is looked at, so that every method can be
 audited, and everything that a method does to data counts, not the noise alone (Ganev, Annamalai, De Cristofaro 2024,
 who found six of six PATE-GANs to leak more than they claim).
 
@@ -16,20 +16,20 @@ from collections.abc import Callable
 import numpy as np
 
 from doublure.attack import bounds
-from doublure.attack.results import ABSENCE, LOWER_BOUND, AttackResult, Claim, Rate, Story
+from doublure.attack.results import ABSENCE, LOWER_BOUND, AttackResult, Claim, Rate, ThreatModel
 from doublure.encode.columns import Floats
 from doublure.errors import SettingError
 from doublure.support.progress import Progress, Silent
 
-STORY = Story(
+THREAT_MODEL = ThreatModel(
     attack="worst-case",
-    name="Four people or five",
+    name="Distinguishing four rows from five",
     family="audit",
-    holds=("the data, but for whether it has the fifth row", "the method and its settings", "the artificial rows"),
-    does="Counts how often each of the eight possible rows occurs, and asks a classifier taught on other runs.",
-    success="The worlds are told apart more often than the claim allows.",
+    holds=("the data, but for whether it has the fifth row", "the method and its settings", "the synthetic rows"),
+    does="Counts how often each of the eight possible rows occurs, and asks a classifier trained on other runs.",
+    success="Runs with and without the record are distinguished more often than the claim allows.",
     shows="With a confidence of 95 %, that a method leaks more than it claims, wherever the fault lies.",
-    cannot="That it leaks no more: artificial rows show far less than what an onlooker of the training sees.",
+    cannot="That it leaks no more: synthetic rows show far less than the gradients of the training.",
     reference="Ganev et al. 2024; Annamalai et al. 2024; bounds: Dong, Roth, Su 2022 by Clopper–Pearson",
 )
 
@@ -37,18 +37,18 @@ FEWEST = 20
 _TAUGHT, _CHOSEN = 0.4, 0.2
 
 Make = Callable[[bool, int], Floats]
-"""Whether the fifth row is there, and the number of the run, to counts ``(8,)`` of artificial rows."""
+"""Whether the fifth row is there, and the number of the run, to counts ``(8,)`` of synthetic rows."""
 
 
 def audit(
     make: Make, claim: Claim, *, runs: int = 1000, confidence: float = 0.95, progress: Progress | None = None
 ) -> AttackResult:
-    """Audit a method by many runs in both worlds.
+    """Audit a method by many runs on both data sets.
 
     Args:
-        make: Fits in one of the worlds and counts what is sampled.
+        make: Fits to one of the data sets and counts what is sampled.
         claim: What the method claims.
-        runs: Runs a world.
+        runs: Runs on each data set.
         confidence: Of the bounds.
         progress: Receives progress events.
 
@@ -59,16 +59,16 @@ def audit(
         raise SettingError(f"must be at least {FEWEST}", field="runs", remedy="use 1000 or more")
     listener = progress or Silent()
     listener.stage("audit by many runs", 2 * runs)
-    worlds: list[list[Floats]] = [[], []]
+    sides: list[list[Floats]] = [[], []]
     for number in range(runs):
-        for world in (0, 1):
-            worlds[world].append(make(bool(world), number))
+        for side in (0, 1):
+            sides[side].append(make(bool(side), number))
         listener.at(2 * (number + 1))
-    return judged(np.stack(worlds[1]), np.stack(worlds[0]), claim, confidence)
+    return result_of_counts(np.stack(sides[1]), np.stack(sides[0]), claim, confidence)
 
 
-def judged(inside: Floats, outside: Floats, claim: Claim, confidence: float = 0.95) -> AttackResult:
-    """Return what counts from both worlds show.
+def result_of_counts(inside: Floats, outside: Floats, claim: Claim, confidence: float = 0.95) -> AttackResult:
+    """Return what counts from both sides show.
 
     Args:
         inside: ``(R, 8)`` counts with the fifth row.
@@ -82,7 +82,7 @@ def judged(inside: Floats, outside: Floats, claim: Claim, confidence: float = 0.
     forest = RandomForestClassifier(100, min_samples_leaf=5, random_state=0)
     answers = np.repeat([1, 0], taught)
     forest.fit(np.concatenate([inside[:taught], outside[:taught]]), answers)
-    scores = [np.asarray(forest.predict_proba(world[taught:])[:, 1]) for world in (inside, outside)]
+    scores = [np.asarray(forest.predict_proba(side[taught:])[:, 1]) for side in (inside, outside)]
     delta = 0.0 if claim.delta is None else claim.delta
     aside = chosen - taught
 
@@ -97,7 +97,7 @@ def judged(inside: Floats, outside: Floats, claim: Claim, confidence: float = 0.
     mu = bounds.gaussian_mu(rates.upper_false_positives, rates.upper_false_negatives)
     judges = len(inside) - chosen
     return AttackResult(
-        story=STORY,
+        story=THREAT_MODEL,
         measure=LOWER_BOUND,
         value=lower,
         good="below the claim",
@@ -109,7 +109,7 @@ def judged(inside: Floats, outside: Floats, claim: Claim, confidence: float = 0.
         lower_bound=lower,
         alarm=claim.epsilon is not None and lower > claim.epsilon,
         notes=(
-            f"{len(inside):,} runs a world; the bounds rest on {judges:,} of them.",
+            f"{len(inside):,} runs on each side; the bounds rest on {judges:,} of them.",
             f"If the trade-off were Gaussian: ε ≥ {bounds.gaussian_epsilon(mu, max(delta, 1e-12)):.2f}.",
             f"A perfect attack would have shown ε ≥ {_perfect(judges, confidence, delta):.2f}.",
             ABSENCE,

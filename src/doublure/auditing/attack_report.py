@@ -50,7 +50,7 @@ class AttackReport(InternalReport, Saved):
         shown, alarms = self.lower_bound, len(self.alarms)
         several = "attack" if made == 1 else "attacks"
         if alarms:
-            return f"Alarm: {alarms} of {made} {several} {_show(alarms)} more than the claim allows."
+            return f"Alarm: {alarms} of {made} {several} {_show(alarms)} more leakage than the claim allows."
         if not made:
             return "No attack was made."
         if shown is None:
@@ -58,13 +58,15 @@ class AttackReport(InternalReport, Saved):
             return f"{made} {several} {nothing} lower bound on ε."
         if self.claim.epsilon is None:
             found = f"ε ≥ {shown:.2f}" if shown >= SHOWN else "no lower bound on ε"
-            return f"No ε is claimed, so none can be passed; {made} {several} {_show(made)} {found}."
-        return f"No attack of {made} passes the claim: at most ε ≥ {shown:.2f} is shown, of ε = {self.claim.epsilon:g}."
+            return f"No ε is claimed, so none can be refuted. {made} {several} {_show(made)} {found}."
+        claim = f"the claim of ε = {self.claim.epsilon:g}"
+        said = f"1 attack was made and does not contradict {claim}"
+        if made > 1:
+            said = f"{made} attacks were made and none contradicts {claim}"
+        return f"{said}: ε ≥ {shown:.2f} is shown." if shown >= SHOWN else f"{said}: no lower bound on ε is shown."
 
     def _warnings(self) -> tuple[str, ...]:
-        found = [
-            f"{entry.story.name}: more was shown than is claimed. Do not release; report it." for entry in self.alarms
-        ]
+        found = [f"{entry.story.name}: shows more than is claimed. Do not release; report it." for entry in self.alarms]
         return (*found, ABSENCE)
 
     @property

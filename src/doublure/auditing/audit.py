@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from doublure.attack import registry as table
-from doublure.attack.attack_data import World, world_of
+from doublure.attack.attack_data import AttackData, attack_data_of
 from doublure.attack.results import Claim
 from doublure.auditing.attack_report import AttackReport
-from doublure.auditing.white_box import Inside, refitting
+from doublure.auditing.white_box import WhiteBoxAccess, refitting
 from doublure.data.opening import Given
 from doublure.errors import SettingError
 from doublure.evaluate.evaluation import about, load_both
@@ -53,36 +53,38 @@ def audit(
     else:
         folder = RunFolder.open(Path(run))
         syn, kept = synthesizer_of(folder), folder.load()
-    world = world_around(syn, real, holdout, inside=Inside(syn, kept), seed=seed, shadows=shadows, progress=listener)
-    found = table.run(world, wanted)
-    return AttackReport(about=about(syn), claim=world.claim, attacks=found, seed=seed, versions=versions())
+    data = attack_data_around(
+        syn, real, holdout, inside=WhiteBoxAccess(syn, kept), seed=seed, shadows=shadows, progress=listener
+    )
+    found = table.run(data, wanted)
+    return AttackReport(about=about(syn), claim=data.claim, attacks=found, seed=seed, versions=versions())
 
 
-def world_around(
+def attack_data_around(
     syn: Synthesizer,
     real: Given,
     holdout: Given | None,
     *,
-    inside: Inside,
+    inside: WhiteBoxAccess,
     seed: int,
     shadows: int,
     progress: Progress,
-) -> World:
+) -> AttackData:
     """Read both sides and return what attacks may draw on."""
     progress.stage("read the real records")
     seen, kept = load_both(syn.schema, real, holdout)
     if kept is None:
         remedy = "give records of the same kind that the fit never saw"
-        message = "is needed: an attack on those who are in has to be compared with one on strangers"
+        message = "is needed: an attack on members has to be compared with one on others"
         raise SettingError(message, field="--holdout", remedy=remedy)
-    return world_of(
+    return attack_data_of(
         syn.schema,
         Claim.of(syn.guarantee),
         (seen.content, seen.unit),
         (kept.content, kept.unit),
         lambda n, draw: syn.sample(n, seed=draw),
         seed=seed,
-        white=inside,
+        white_box=inside,
         refit=refitting(syn.schema, syn.plan, syn.guarantee),
         crafted=inside.crafted,
         shadows=shadows,

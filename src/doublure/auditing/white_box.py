@@ -29,8 +29,8 @@ _CRITICS = ("critic", "critic/critic", "latents/critic")
 """Under which names a run's state holds its critic, all weights in a row."""
 
 
-class Inside:
-    """The inside of a run; see :class:`doublure.attack.attack_data.White`.
+class WhiteBoxAccess:
+    """The inside of a run; see :class:`doublure.attack.attack_data.WhiteBox`.
 
     Args:
         syn: The synthesizer.
@@ -97,6 +97,7 @@ class Inside:
 
         from doublure.encode.series import SeriesEncoder
         from doublure.encode.series_codes import SeriesCodes
+        from doublure.encode.series_places import SeriesPlaces
         from doublure.encode.table import TableEncoder
 
         encoder = self._encoder
@@ -112,7 +113,7 @@ class Inside:
                 body[:, planes.first : planes.place] = 1.0
             rows[:, : encoder.width - encoder.condition_width] = body.flatten(1)
         first = encoder.width - encoder.condition_width
-        if isinstance(encoder, SeriesCodes):
+        if isinstance(encoder, SeriesCodes | SeriesPlaces):
             sizes = np.repeat(encoder.sizes, encoder.schema.length)
             rows[:, :first] = torch.from_numpy(rng.integers(0, sizes, (n, first)).astype(np.float32))
         if encoder.condition_width:
@@ -155,7 +156,7 @@ def _judging(settings: Any, encoder: Encoder) -> tuple[Any, Encoder, Callable[[T
     return settings, encoder, lambda body: body
 
 
-class Again:
+class RefittedModel:
     """A synthesizer that was fitted again, in memory, for an attack.
 
     Args:
@@ -165,7 +166,7 @@ class Again:
 
     def __init__(self, syn: Synthesizer, kept: Mapping[str, Tensor]) -> None:
         self._syn = syn
-        self.white = Inside(syn, kept)
+        self.white_box = WhiteBoxAccess(syn, kept)
 
     def sample(self, n: int, seed: int) -> Any:
         """Return synthetic records."""
@@ -191,7 +192,7 @@ class _Memory:
 def refitting(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> Refit:
     """Return what fits a plan's training to other records. Facts that were bought stay as they were bought."""
 
-    def refit(content: Any, seed: int) -> Again:
+    def refit(content: Any, seed: int) -> RefittedModel:
         from doublure.private.mechanism import Mechanism
         from doublure.private.noise import source
 
@@ -216,7 +217,7 @@ def refitting(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> Refit
                 delta_mu=plan.guarantee.delta_mu,
             )
         )
-        return Again(
+        return RefittedModel(
             Synthesizer(schema=schema, plan=plan, guarantee=guarantee, generator=generator.eval()), memory.state
         )
 

@@ -1,7 +1,7 @@
 """The worst case, for any method: four records or five, fitted again and again, looked at from outside.
 
-Of each kind of data there is one such pair of worlds: four records that are all alike, and a fifth that is as different
-as can be, in what is learned and in what it is learned under. What is counted are eight cells of what is sampled.
+For each kind of data there are two neighbours: four records that are all alike, and the same with a fifth that is as
+different as can be, in what is learned and in what it is learned under. Eight cells of what is sampled are counted.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _COLUMNS = ("a", "b", "c")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Worlds:
-    """Both worlds of one kind of data.
+class NeighbouringSets:
+    """Both neighbouring data sets of one kind of data.
 
     Attributes:
         schema: What is public.
@@ -47,8 +47,8 @@ class Worlds:
     records: Callable[[np.ndarray[Any, np.dtype[np.bool_]]], Any]
     cells: Callable[[Any], Units]
 
-    def world(self, fifth: bool) -> Any:
-        """Return the records of one of the worlds."""
+    def side(self, fifth: bool) -> Any:
+        """Return the records of one of the data sets."""
         return self.records(np.arange(_ALIKE + fifth) >= _ALIKE)
 
 
@@ -70,7 +70,7 @@ def audit_method(
         kind: Of data: ``table``, ``images`` or ``series``.
         epsilon: The ε to claim.
         delta: The δ to claim.
-        runs: Runs a world.
+        runs: Runs on each data set.
         seed: Fixes every random choice but privacy noise.
         progress: Receives progress events.
         settings: Of the method; few steps make an audit quick, and what they cost is in the plan as ever.
@@ -78,23 +78,25 @@ def audit_method(
     Raises:
         SettingError: The method claims no ε, a setting is wrong, or there are too few runs.
     """
-    if kind not in WORLDS:
-        raise SettingError(f"there is no kind {kind!r}", field="kind", remedy=f"use one of: {', '.join(WORLDS)}")
-    worlds = WORLDS[kind]
-    plan = planned(worlds.schema, method=method, epsilon=epsilon, delta=delta, **settings)
+    if kind not in NEIGHBOURING_SETS:
+        raise SettingError(
+            f"there is no kind {kind!r}", field="kind", remedy=f"use one of: {', '.join(NEIGHBOURING_SETS)}"
+        )
+    sides = NEIGHBOURING_SETS[kind]
+    plan = planned(sides.schema, method=method, epsilon=epsilon, delta=delta, **settings)
     if plan.guarantee.epsilon is None:
         raise SettingError("claims no ε", field="method", remedy="audit a method of kind dp or bayesian-dp")
-    make = partial(_counts, worlds, refitting(plan.schema.resolve({}), plan, plan.guarantee), seed)
+    make = partial(_counts, sides, refitting(plan.schema.resolve({}), plan, plan.guarantee), seed)
     claim = Claim.of(plan.guarantee)
     found = worst_case.audit(make, claim, runs=runs, progress=progress)
     return AttackReport(claim=claim, attacks=(found,), seed=seed, versions=versions())
 
 
-def _counts(worlds: Worlds, refit: Refit, seed: int, fifth: bool, number: int) -> Floats:
+def _counts(sides: NeighbouringSets, refit: Refit, seed: int, fifth: bool, number: int) -> Floats:
     """Return how often each of the eight cells is sampled, ``(8,)``."""
-    # The public seed differs from run to run and not from world to world: an attacker knows it.
-    drawn = refit(worlds.world(fifth), seed + number).sample(_SAMPLED, number)
-    return np.bincount(worlds.cells(drawn), minlength=_CELLS).astype(np.float64)
+    # The public seed differs from run to run and not from side to side: an attacker knows it.
+    drawn = refit(sides.side(fifth), seed + number).sample(_SAMPLED, number)
+    return np.bincount(sides.cells(drawn), minlength=_CELLS).astype(np.float64)
 
 
 # -- tables, images, series ------------------------------------------------------------------------------------------
@@ -140,9 +142,11 @@ def _shades(places: Floats, told: np.ndarray[Any, Any]) -> Units:
 
 
 _BOOLEAN = {"type": "boolean", "missing": False}
-_WORLDS = (
-    Worlds(schema=_schema(kind="table", columns=dict.fromkeys(_COLUMNS, _BOOLEAN)), records=_rows, cells=_of_rows),
-    Worlds(
+_NEIGHBOURING_SETS = (
+    NeighbouringSets(
+        schema=_schema(kind="table", columns=dict.fromkeys(_COLUMNS, _BOOLEAN)), records=_rows, cells=_of_rows
+    ),
+    NeighbouringSets(
         schema=_schema(
             kind="images",
             images={"shape": [_SIDE, _SIDE, 1]},
@@ -151,7 +155,7 @@ _WORLDS = (
         records=_images,
         cells=_of_images,
     ),
-    Worlds(
+    NeighbouringSets(
         schema=_schema(
             kind="series",
             series={"time": "t", "length": _LENGTH, "step": "1h", "timezone": "UTC", "gaps": "drop"},
@@ -162,5 +166,5 @@ _WORLDS = (
         cells=_of_series,
     ),
 )
-WORLDS: Mapping[str, Worlds] = {worlds.schema.kind: worlds for worlds in _WORLDS}
-"""Kind of data to its worlds."""
+NEIGHBOURING_SETS: Mapping[str, NeighbouringSets] = {sets.schema.kind: sets for sets in _NEIGHBOURING_SETS}
+"""Kind of data to its neighbouring sets."""

@@ -32,7 +32,7 @@ def audit(
     real: Annotated[Path | None, typer.Option(help="The data it was fitted on.")] = None,
     holdout: Annotated[Path | None, typer.Option(help="Real data of the same kind that it never saw.")] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Where to write the page.")] = None,
-    shadows: Annotated[int, typer.Option(min=1, help="How many times attacks that fit again do so.")] = 16,
+    shadows: Annotated[int, typer.Option(min=1, help="How often an attack that refits the model does so.")] = 16,
     trainer: Annotated[bool, typer.Option("--trainer", help="Attack the mechanism that trains.")] = False,
     method: Annotated[str | None, typer.Option(help="Attack a whole method by four records and by five.")] = None,
     kind: Annotated[str, typer.Option(help="Of which data: table, images or series (--method).")] = "table",
@@ -42,7 +42,9 @@ def audit(
     sample_rate: Annotated[float, typer.Option(help="q; 1 gives the attacker the most (--trainer).")] = 1.0,
     iterations: Annotated[int, typer.Option(min=1, help="Iterations of the generator (--trainer).")] = 2,
     n_critic: Annotated[int, typer.Option(min=1, help="Noisy steps in each (--trainer).")] = 1,
-    runs: Annotated[int, typer.Option(min=20, help="Runs a world (--trainer, --method).")] = 1000,
+    runs: Annotated[
+        int, typer.Option(min=20, help="Runs with, and without, the tested record (--trainer, --method).")
+    ] = 1000,
     seed: Seed = None,
     as_json: Json = False,
     config: Config = None,

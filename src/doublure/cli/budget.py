@@ -61,7 +61,7 @@ def show(ledger: LedgerPath, as_json: Json = False, config: Config = None) -> Ou
         )
         lines += [f"        in no total: {printable(each['purpose'])}: {_price(each)}" for each in run["apart"]]
     lines += [
-        f"  in no total, {printable(each['purpose'])}: these {each['times']} together, added up: {_price(each)}"
+        f"  in no total, {printable(each['purpose'])}: the sum of these {each['times']}: {_price(each)}"
         for each in summary["apart"]
         if each["times"] > 1
     ]

@@ -26,8 +26,8 @@ def demo(
 ) -> Outcome:
     """Walk the whole way with bundled census data.
 
-    Schema, plan, ledger, fit, sample, report, release. Ends with exit code 4 if the understudy predicts no better than
-    independent columns do.
+    Schema, plan, ledger, fit, sample, report, release. Ends with exit code 4 if models trained on the synthetic
+    rows predict no better than independent columns do.
     """
     import doublure as db
     from doublure.errors import GateFailed, InputError
@@ -44,12 +44,12 @@ def demo(
         screen.print(f"\n{number}. {title}", style="bold")
         screen.print(f"   {text}", style="dim")
 
-    stop(1, "Data", "UCI Adult, 32,561 census records bundled with doublure; a fixed quarter is held out.")
+    stop(1, "Data", "UCI Adult, 32,561 census records bundled with doublure; a fixed quarter is kept for testing.")
     train, holdout = db.datasets.demo_split()
     stop(2, "Schema", f"What is public, from the codebook: {db.datasets.adult_schema_path().name}")
     schema = db.Schema.load(db.datasets.adult_schema_path())
     (out / "adult.schema.yaml").write_bytes(db.datasets.adult_schema_path().read_bytes())
-    stop(3, "Plan", "What the run will do and cost. No record has been read yet.")
+    stop(3, "Plan", "What the run will do and cost. No record is read yet.")
     plan = db.plan(schema, method="auto", epsilon=EPSILON, delta=DELTA)
     screen.print(plan.explain())
     stop(
@@ -58,22 +58,24 @@ def demo(
         f"{out / 'adult.ledger'}: a cap of ε = {CAP:g} over all runs; the charge is on disk before the data is opened.",
     )
     ledger = db.Ledger.create(out / "adult.ledger", dataset="adult", epsilon=CAP, delta=1e-4)
-    stop(5, "Fit", "The generator never sees a record; it learns from noisy tables of counts.")
+    stop(5, "Fit", "The generator never sees a record. It is fitted to noisy tables of counts.")
     with TerminalProgress() as progress:
         syn = db.fit(train, plan, ledger=ledger, out=out / "run", seed=0, progress=progress)
-    stop(6, "Sample", "As many rows as you like: post-processing is free.")
+    stop(6, "Sample", "As many rows as you like: sampling costs no budget.")
     screen.print(syn.sample(5, seed=7).T.to_string())
-    stop(7, "Report", "The understudy beside the held-out quarter. Internal: not to be published.")
+    stop(7, "Report", "Synthetic rows compared with the held-out quarter. Internal: do not publish.")
     report = db.evaluate.report(syn, train, holdout)
     page = out / "run" / "internal" / "report.html"
     report.save(page, page.with_suffix(".json"))
     screen.print(str(report))
     if not _predicts(report):
         raise GateFailed(
-            "the understudy predicts no better than independent columns", field="verdict", remedy=f"see {page}"
+            "models trained on the synthetic rows predict no better than independent columns",
+            field="verdict",
+            remedy=f"see {page}",
         )
-    stop(8, "Release", "What may leave the house: data, card and dictionary.")
-    db.release(syn, out / "bundle", n=ROWS, title="Artificial census records")
+    stop(8, "Release", "What may be published: data, card and dictionary.")
+    db.release(syn, out / "bundle", n=ROWS, title="Synthetic census records")
     verify(out / "bundle", ledger=ledger)
     lines = [
         "",
@@ -87,6 +89,6 @@ def demo(
 
 
 def _predicts(report: Any) -> bool:
-    """Whether models learn more from the artificial rows than from columns drawn one by one: the least to expect."""
-    ways = [score.way for score in report.scores if score.key == "accuracy"]
+    """Whether models learn more from the synthetic rows than from columns drawn one by one: the least to expect."""
+    ways = [score.way for score in report.scores if score.key == "auc"]
     return any(way is not None and way > 0 for way in ways)

@@ -26,7 +26,8 @@ def evaluate(
     features: Annotated[
         str | None,
         typer.Option(
-            help="In what images are compared: student (the default), pixels, efficientnet-lite0, inception-v3=FILE."
+            help="Features in which images are compared: student (a classifier of real images, the default), pixels, "
+            "efficientnet-lite0, inception-v3=FILE."
         ),
     ] = None,
     claim: Annotated[
@@ -36,18 +37,20 @@ def evaluate(
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
-    """Compare the understudy with the real data. Internal: the page is not to be published."""
+    """Compare synthetic with real data. Internal: do not publish the page."""
     from doublure import evaluate as measures
     from doublure.guarantee import figure
     from doublure.measures.images.feature_extractors import asked_for
     from doublure.report import check_places
     from doublure.run.folder import RunFolder
     from doublure.run.loading import load
+    from doublure.run.published import refuse_inside
     from doublure.support.devices import use_threads
 
+    refuse_inside(run, out)
     syn = load(run)
     if claim:
-        syn.refuse_unstated()
+        syn.require_estimate()
     page = out or run / "internal" / "report.html"
     figures = page.with_name(f"{page.stem}.json") if page.name else page
     check_places(page, figures, real, holdout)
@@ -56,7 +59,7 @@ def evaluate(
         use_threads(threads)
     with TerminalProgress() as progress:
         report = measures.report(syn, real, holdout, extractor=extractor, progress=progress)
-    stated = syn.stating(report.expected_loss) if claim and report.expected_loss is not None else None
+    stated = syn.with_estimate(report.expected_loss) if claim and report.expected_loss is not None else None
     if stated is not None:
         report = report.model_copy(update={"about": measures.about(stated)})
     report.save(page, figures)

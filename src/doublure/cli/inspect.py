@@ -25,22 +25,24 @@ def inspect(
         list[Path] | None,
         typer.Option(help="A run folder that is known to be right; several say what is usual."),
     ] = None,
-    images: Annotated[int, typer.Option(help="How many images of each are looked at.")] = 2_000,
+    images: Annotated[int, typer.Option(help="How many images of each run are tested.")] = 2_000,
     seed: Annotated[int, typer.Option(help="Fixes the samples.")] = 0,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Where to write the page.")] = None,
     threads: Threads = None,
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
-    """Look for signs of a broken pipeline in artificial images alone. No real record is read."""
+    """Look for signs of a broken pipeline in synthetic images alone. No real record is read."""
     from doublure import evaluate as measures
     from doublure.report import check_places
     from doublure.run.loading import load
+    from doublure.run.published import refuse_inside
     from doublure.support.devices import use_threads
 
     places = [os.path.realpath(place) for place in (run, *(against or []))]
     if len(set(places)) < len(places):
         raise SettingError("names a run twice", field="against", remedy="name runs that are others, each once")
+    refuse_inside(run, out)
     syn, right = load(run), [load(place) for place in against or []]
     page = out or run / "internal" / "inspection.html"
     figures = page.with_name(f"{page.stem}.json") if page.name else page

@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
     """Add the verb."""
     group = typer.Typer(
         no_args_is_help=True,
-        help="Have artificial images labelled by hand or a classifier.",
+        help="Label synthetic images by hand or by a classifier.",
         rich_markup_mode=None,
     )
     group.command("out")(out)
@@ -41,14 +41,14 @@ def out(
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
-    """Write artificial images, and a labels.csv to fill in."""
+    """Write synthetic images, and a labels.csv to fill in."""
     from doublure.releasing.labelling import hand_out
     from doublure.run.loading import load
     from doublure.support.files import check_output
 
     check_output(folder)
     count = hand_out(load(run), folder, rows, seed=seed)
-    text = f"Wrote {count} artificial images to {folder / 'images'}. Fill in {folder / 'labels.csv'}."
+    text = f"Wrote {count} synthetic images to {folder / 'images'}. Fill in {folder / 'labels.csv'}."
     return Outcome(data={"task": str(folder), "images": count}, text=text)
 
 
@@ -75,18 +75,18 @@ def curve(
     task: _Task,
     real: Annotated[Path, typer.Option(help="Labelled real images, best of those kept aside: half of them test.")],
     schema: _Classes = None,
-    student: Annotated[str, typer.Option(help="Who learns: cnn, resnet, mlp, logistic or forest.")] = "cnn",
+    student: Annotated[str, typer.Option(help="Which classifier: cnn, resnet, mlp, logistic or forest.")] = "cnn",
     seed: Seed = None,
     threads: Threads = None,
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
-    """Say how far so many labels get a student on real images, beside as many real ones. Internal."""
-    from doublure.measures.images.label_curve import label_curve, student_named
+    """Say how accurate a classifier gets with so many labels, beside as many real images. Internal."""
+    from doublure.measures.images.label_curve import classifier_named, label_curve
     from doublure.releasing.labelling import read_back
     from doublure.support.devices import use_threads
 
-    who = student_named(student)
+    who = classifier_named(student)
     if threads is not None:
         use_threads(threads)
     found = read_back(task, schema)
@@ -107,7 +107,7 @@ def public(
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
-    """Write artificial images, labelled by a classifier that is taught on labelled public images."""
+    """Write synthetic images, labelled by a classifier that is trained on labelled public images."""
     from doublure.data.images.writing import check_ending
     from doublure.releasing.labelling import by_classifier
     from doublure.run.loading import load

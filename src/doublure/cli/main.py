@@ -20,7 +20,7 @@ from doublure.errors import Interrupted
 
 app = typer.Typer(
     name="doublure",
-    help="Private data goes in, an artificial understudy comes out.",
+    help="Train a synthesizer on private data and publish synthetic data, with a privacy guarantee.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -58,7 +58,7 @@ def _version(wanted: bool) -> None:
 def _root(
     version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
 ) -> None:
-    """Private data goes in, an artificial understudy comes out."""
+    """Train a synthesizer on private data and publish synthetic data."""
 
 
 for _verb in VERBS:

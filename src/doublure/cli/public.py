@@ -42,7 +42,7 @@ def fit(
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
-    """Teach a generator on public data, without privacy."""
+    """Train a generator on public data, without privacy."""
     from doublure import public
 
     with TerminalProgress() as progress:
@@ -71,7 +71,7 @@ def adopt(
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
-    """Take the weights of a public generator that somebody else has taught."""
+    """Take the weights of a public generator that was trained elsewhere."""
     from doublure import public
 
     made = public.adopt(
@@ -93,7 +93,7 @@ def show(
 
 def overlap(
     data: Annotated[Path, typer.Argument(help="Public data.")],
-    private: Annotated[Path, typer.Option(help="Private data, to be looked for among it.")],
+    private: Annotated[Path, typer.Option(help="Private data to search for in the public data.")],
     schema: Annotated[Path, typer.Option(help="The schema of either.")],
     as_json: Json = False,
     config: Config = None,

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from doublure.cli.options import Config, Json, Sampling, Seed, settings
 from doublure.cli.terminal import Outcome, TerminalProgress
+from doublure.errors import SettingError
+
+if TYPE_CHECKING:
+    from doublure.run.synthesizer import Synthesizer
 
 
 def register(app: typer.Typer) -> None:
@@ -18,14 +22,20 @@ def register(app: typer.Typer) -> None:
 
 def release(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
-    rows: Annotated[int, typer.Option("-n", "--rows", min=1, help="How many rows, at least 1.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="The bundle's folder.")],
+    rows: Annotated[int | None, typer.Option("-n", "--rows", min=1, help="How many rows, at least 1.")] = None,
+    generator: Annotated[
+        bool, typer.Option("--generator", help="Publish the generator itself, for others to sample from.")
+    ] = False,
     ledger: Annotated[Path | None, typer.Option(help="The ledger, if it has moved since the fit.")] = None,
     formats: Annotated[
         list[str] | None,
         typer.Option("--format", metavar="FORMAT", help="csv or parquet, npz for images; all if left out."),
     ] = None,
     spreadsheet_safe: Annotated[bool, typer.Option("--spreadsheet-safe", help="Defuse formulas in text.")] = False,
+    tables: Annotated[
+        bool, typer.Option("--tables", help="Publish the noisy tables that the fit bought, with their standard errors.")
+    ] = False,
     title: Annotated[str | None, typer.Option(help="The card's title.")] = None,
     contact: Annotated[str | None, typer.Option(help="Whom to ask.")] = None,
     sampling: Sampling = None,
@@ -33,13 +43,21 @@ def release(
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
-    """Write a bundle to publish: data, card and dictionary."""
+    """Write a bundle, or the generator, to publish."""
     from doublure.releasing.bundle import release as write
     from doublure.run.loading import load
     from doublure.schema.kinds import KINDS
 
-    wanted = [form.strip() for word in formats or () for form in word.split(",") if form.strip()]
+    if generator:
+        given = {"rows": rows, "format": formats, "spreadsheet-safe": spreadsheet_safe or None, "seed": seed}
+        _refuse_records([name for name, value in given.items() if value is not None])
+    elif rows is None:
+        remedy = "say how many rows to release, or give --generator"
+        raise SettingError("is needed", field="-n", remedy=remedy)
     syn = load(run).sampling_with(**settings(sampling))
+    if generator or rows is None:
+        return _published(syn, out, ledger, title, contact)
+    wanted = [form.strip() for word in formats or () for form in word.split(",") if form.strip()]
     with TerminalProgress() as progress:
         card = write(
             syn,
@@ -49,14 +67,32 @@ def release(
             ledger=ledger,
             formats=None if formats is None else wanted,
             spreadsheet_safe=spreadsheet_safe,
+            tables=tables,
             title=title,
             contact=contact,
             progress=progress,
         )
     records = KINDS[syn.schema.kind].records
     sentence = card["guarantee"]["sentence"]
-    text = f"Wrote {out} with {rows} artificial {records}.\n{sentence}"
+    counted = " and noisy tables of counts" if tables else ""
+    text = f"Wrote {out} with {rows} synthetic {records}{counted}.\n{sentence}"
     if syn.guarantee.kind == "none":
         text = f"*** {sentence} ***\nWrote {out} with {rows} {records} that nothing protects."
     text = "\n".join([text, *(f"Note: {note}." for note in syn.notes)])
+    return Outcome(data={"bundle": str(out), "card": card}, text=text)
+
+
+def _refuse_records(given: list[str]) -> None:
+    """Refuse what is said of records where a generator is released, which has none."""
+    if given:
+        raise SettingError(
+            "says how records are written", field=f"--{given[0]}", remedy="leave it out with --generator"
+        )
+
+
+def _published(syn: Synthesizer, out: Path, ledger: Path | None, title: str | None, contact: str | None) -> Outcome:
+    from doublure.releasing.generator import publish
+
+    card = publish(syn, out, ledger=ledger, title=title, contact=contact)
+    text = f"Wrote {out}: a generator, to sample from with doublure sample.\n{card['guarantee']['sentence']}"
     return Outcome(data={"bundle": str(out), "card": card}, text=text)

@@ -19,7 +19,7 @@ def register(app: typer.Typer) -> None:
 
 
 def sample(
-    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    run: Annotated[Path, typer.Argument(help="A run folder, or a published generator.")],
     rows: Annotated[int, typer.Option("-n", "--rows", min=1, help="How many rows, at least 1.")],
     out: Annotated[
         Path,
@@ -33,7 +33,7 @@ def sample(
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
-    """Make artificial records; it costs nothing."""
+    """Make synthetic records; it costs nothing."""
     from doublure.releasing.writing import write_sample
     from doublure.run.loading import load
     from doublure.schema.kinds import KINDS
@@ -48,7 +48,7 @@ def sample(
         )
     result = {"path": str(out), "rows": count, "watermark": syn.guarantee.watermark, "notes": list(syn.notes)}
     records = KINDS[syn.schema.kind].records
-    text = f"Wrote {count} artificial {records} to {out}. {syn.guarantee.watermark}."
+    text = f"Wrote {count} synthetic {records} to {out}. {syn.guarantee.watermark}."
     return Outcome(data=result, text="\n".join([text, *(f"Note: {note}." for note in syn.notes)]))
 
 

@@ -24,7 +24,7 @@ _RAN: dict[object, str] = {
 
 
 def verify(
-    bundle: Annotated[Path, typer.Argument(help="A released bundle.")],
+    bundle: Annotated[Path, typer.Argument(help="A released bundle, or a published generator.")],
     ledger: Annotated[Path | None, typer.Option(help="The ledger that should contain the card's entry.")] = None,
     as_json: Json = False,
     config: Config = None,

@@ -54,7 +54,7 @@ def kind_of(source: Given) -> str:
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
         ending = path.name.partition("#")[0].lower()
-        if path.is_dir() or ending.endswith(".npz") or is_idx(path):
+        if path.is_dir() or ending.endswith((".npz", ".mat")) or is_idx(path):
             return "images"
         return "images" if ending.endswith((".parquet", ".pq")) and _holds_pictures(path) else "table"
     return "table" if hasattr(source, "columns") else "images"

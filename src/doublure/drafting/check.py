@@ -244,7 +244,7 @@ def _container(schema: Schema, data: Any) -> Iterator[Finding]:
         message = f"{type_}; mind that they go from 0 to 255, not {low} to {high}"
         yield Finding(kind="note", path="images.range", message=message)
     elif given == (0, 1) and source.stored.kind != "b":
-        message = f"{type_}; mind that they go from 0 to 1: what lies outside becomes black or white"
+        message = f"{type_}; note that they go from 0 to 1: values outside become black or white"
         yield Finding(kind="note", path="images.range", message=message)
     if source.labelled and LABEL not in schema.columns:
         yield Finding(kind="ignored", path=LABEL, message="the data has labels and the schema does not")
@@ -291,7 +291,7 @@ def _notes(schema: Schema) -> Iterator[Finding]:
         yield Finding(kind="note", path="columns" if schema.only_columns else "schema", message=message)
     if schema.unit.id is None:
         name = printable(schema.unit.name)
-        message = f"every record counts as another {name}; where one has several, name the column that tells them apart"
+        message = f"every record counts as another {name}; where one has several, name the column that identifies them"
         yield Finding(kind="note", path="unit.id", message=message)
     for name, column in schema.columns.items():
         for message in _notes_on(column):

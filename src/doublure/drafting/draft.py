@@ -40,11 +40,11 @@ _HEAD = """\
 #   learned      bought from the data with privacy noise:    bounds: {{learn: 0.05}} costs 0.05 of the plan's epsilon
 #   undeclared   nobody has decided yet: a plan refuses, and names the fact
 # Declare what a codebook, a law or common sense says of any such table, never what you saw in this one.
-# Text comes back as category; use id for what only tells records apart, and ordinal where values have an order.
+# Text comes back as category; use id for what only identifies records, and ordinal where values have an order.
 # `doublure schema check` lists what is still missing, as YAML to paste. docs/schema.md describes every key.
 """
 _UNIT = """\
-# Whom the guarantee protects. Where one has several records, name the column that tells them apart (type: id) and how
+# Whom the guarantee protects. Where one has several records, name the column that identifies them (type: id) and how
 # many records of each are used: {name: patient, id: patient_nbr, max_records: 2}.
 """
 _UNITS = """\
@@ -59,9 +59,9 @@ _IMAGES_HEAD = """\
 # because you saw it in this one. `doublure schema check` lists what is still missing; docs/images.md has every key.
 """
 _IMAGES = """\
-# range: the numbers that stand for black and for full intensity in arrays. What stands here is usual for numbers of
-# this type, and nobody has looked: what lies outside becomes black or white. on_mismatch: what becomes of an image of
-# another size or other colours: refuse the data, or resize the image.
+# range: the numbers that stand for black and for full intensity in arrays. This one is usual for numbers of
+# this type and was not checked against the data: values outside become black or white. on_mismatch: what to do with an
+# image of another size or other colours: refuse the data, or resize the image.
 """
 _SERIES_HEAD = """\
 # A draft. Names, storage types and the length of arrays are the data's; numbers became channels, texts attributes.
@@ -75,10 +75,10 @@ _SERIES = """\
 # gaps: steps without a reading are missing, or refuse the data, or drop the series.
 """
 _CHANNELS = """\
-# What is measured. A name that only tells meters apart is no attribute: it goes to unit.id or source, and out of here.
+# What is measured. A name that only identifies meters is no attribute: it goes to unit.id or source, and out of here.
 """
 _LABEL = """\
-# The classes that there are. With shares: {a: 0.3, b: 0.7} or shares: {learn: 0.05} artificial images are as frequent
+# The classes that there are. With shares: {a: 0.3, b: 0.7} or shares: {learn: 0.05} synthetic images are as frequent
 # in each class as real ones; without, classes are drawn equally often (docs/schema.md says by which methods).
 """
 

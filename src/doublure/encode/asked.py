@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from doublure.data.tables.mending import has
+from doublure.data.tables.fixing import has
 from doublure.encode.grids import Floats
 from doublure.encode.numeric import Binned
 from doublure.schema.allowed import Allowed

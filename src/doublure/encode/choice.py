@@ -22,11 +22,13 @@ class EncodingChoice:
         numerics: Numbers as public bins or as scaled values. None: tables in bins, series scaled.
         bins: The most bins that a number is cut into. None: 32 in tables, 128 in series.
         curve: The power that shares of the bounds are taken to, for channels of series that cannot be negative.
+        places: Series as places among public cells, not as codes of bins.
     """
 
     numerics: Numerics | None = None
     bins: int | None = None
     curve: float = 1.0
+    places: bool = False
 
 
 def encoder_for(schema: ResolvedSchema, encoding: EncodingChoice) -> Encoder:
@@ -52,6 +54,10 @@ def _of_images(schema: ResolvedSchema, encoding: EncodingChoice) -> Encoder:
 
 
 def _of_series(schema: ResolvedSchema, encoding: EncodingChoice) -> Encoder:
+    if encoding.places:
+        from doublure.encode.series_places import SeriesPlaces
+
+        return SeriesPlaces(schema, bins=encoding.bins or 256, curve=encoding.curve)
     if encoding.numerics == "bins":
         from doublure.encode.series_codes import SeriesCodes
 

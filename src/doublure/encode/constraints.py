@@ -1,7 +1,7 @@
 """Declared rules, kept by every decoded row (post-processing: free).
 
 Most rows keep an ``at_most`` already: numbers that it orders are decoded from the gap between them
-(:mod:`doublure.encode.differences`). What else breaks a rule is mended by :mod:`doublure.data.tables.rules`.
+(:mod:`doublure.encode.differences`). What else breaks a rule is fixed by :mod:`doublure.data.tables.rules`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def keep(
     modelled = [name for name in rules.names if name not in schema.derived]
     numbers = read_all(frame, schema.columns, modelled)
     before = dict(numbers)
-    rules.mend(numbers, rng)
+    rules.fix(numbers, rng)
     frame = frame.copy(deep=False)
     for name in rules.names:
         if name not in before or not np.array_equal(numbers[name], before[name], equal_nan=True):

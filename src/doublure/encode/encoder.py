@@ -25,7 +25,7 @@ class Encoder(ABC):
         condition_width: K, the length of its last part, the condition.
         condition_sizes: Condition -> how many values it has, side by side as in that part.
         fewest_rows: So many rows are decoded together at least, where some lend others what a rule asks of them.
-        body_shape: The shape of one body, as networks see it: ``(D,)`` for a table, ``(C, H, W)`` for images.
+        body_shape: The shape of one body, as networks take it: ``(D,)`` for a table, ``(C, H, W)`` for images.
     """
 
     schema: Schema

@@ -31,7 +31,7 @@ _MOST_STRATA = 16
 _SURE = 1e-6
 
 
-def evened(codes: Ints, chances: Tensor, sizes: Sequence[int], kinds: Ints, rng: np.random.Generator) -> Ints:
+def pairwise_swapped(codes: Ints, chances: Tensor, sizes: Sequence[int], kinds: Ints, rng: np.random.Generator) -> Ints:
     """Return the codes, exchanged between rows of one kind.
 
     Where every row is certain of a block, as of a condition, pairs are swapped within each of its values.

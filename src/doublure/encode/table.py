@@ -20,14 +20,15 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from doublure.data.tables.mending import has
+from doublure.data.tables.fixing import has
 from doublure.data.tables.rules import TableRules
 from doublure.encode import constraints
 from doublure.encode.asked import code_chances, placed
+from doublure.encode.cell_names import axis_name, cell_names
 from doublure.encode.columns import Binned, Discrete, Floats, Numerics, RowEncoding, Scaled, encodings
 from doublure.encode.differences import Gap, in_turn
 from doublure.encode.encoder import Encoder
-from doublure.encode.pairwise_swapping import Ints, evened
+from doublure.encode.pairwise_swapping import Ints, pairwise_swapped
 from doublure.encode.systematic_sampling import EvenShares
 from doublure.errors import InputError
 from doublure.schema import ResolvedSchema
@@ -99,6 +100,18 @@ class TableEncoder(Encoder):
         self.condition_width = sum(self.condition_sizes.values())
         self.body_shape = (self.width - self.condition_width,)
         self.body_blocks = self.blocks[: len(self.blocks) - len(self.condition_blocks)]
+
+    def axis(self, place: int, cells: Ints, size: int) -> tuple[str, tuple[str, ...]]:
+        """Return what a part of a compact row is called, and each cell that its codes are counted in.
+
+        Args:
+            place: The part; its block is a softmax.
+            cells: ``(codes,)`` the cell of each of its codes.
+            size: How many cells.
+        """
+        column = self.blocks[place].column
+        own = self._encodings[column]
+        return axis_name(column, own), cell_names(own, cells, size)
 
     # -- encoding ------------------------------------------------------------------------------------------------
 
@@ -200,7 +213,9 @@ class TableEncoder(Encoder):
         codes = [_draw(values[:, block.place], shares) for block in soft]
         if shares is not None and rng is not None and codes:
             chances = torch.cat([values[:, block.place] for block in soft], dim=1)
-            codes = list(evened(np.stack(codes, axis=1), chances, [block.size for block in soft], shares.kinds, rng).T)
+            codes = list(
+                pairwise_swapped(np.stack(codes, axis=1), chances, [block.size for block in soft], shares.kinds, rng).T
+            )
         turn = iter(codes)
         return [
             _scalar(values[:, block.place]) if block.kind == "tanh" else next(turn).astype(np.float64)

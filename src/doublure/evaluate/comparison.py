@@ -18,9 +18,8 @@ from doublure.run.synthesizer import Synthesizer
 from doublure.schema.kinds import KINDS
 from doublure.support.progress import Progress
 
-UNLIKE = (
-    "These claims differ: who spends more should be better. Compare methods at the same ε and δ, for the same unit."
-)
+UNLIKE = "These claims differ: a run that spends more should be better. Compare methods at the same ε, δ and unit."
+_LARGE = 100.0  # figures from 0 to 100 or 1000 need no thousandths
 
 
 class Contender(Result):
@@ -110,29 +109,32 @@ class Comparison(Document, Saved):
         for place, one in enumerate(self.contenders):
             missing = [entry.score.name for entry in figures if entry.scores[place] is None]
             if missing:
-                found.append(f"Not asked of {one.name}, and left as a dash: {', '.join(missing)}.")
+                found.append(f"Not measured for {one.name} (a dash in its row): {', '.join(missing)}.")
         unlike = [entry.score.name for entry in figures if not entry.one_scale]
         if unlike:
             found.append(
-                f"The yardsticks of these differ from run to run: {', '.join(unlike)}. Hold each run against its own "
+                f"The scales of these differ from run to run: {', '.join(unlike)}. Compare each run with its own "
                 f"{self.least} and real {self.records}."
             )
         return tuple(found)
 
     def __str__(self) -> str:
-        """Return a table for a terminal: a figure a column, with its interval where one is known."""
-        figures = self.side_by_side
-        heads = ["", "method", *(entry.score.name for entry in figures)]
-        lines = [
-            [one.name, one.title, *(_cell(entry.scores[place]) for entry in figures)]
-            for place, one in enumerate(self.contenders)
-        ]
-        lines.append([self.least, "", *(_against(entry, entry.score.baseline) for entry in figures)])
-        lines.append([f"real {self.records}", "", *(_against(entry, entry.score.real) for entry in figures)])
+        """Return a table for a terminal: a figure a line, a run a column, with intervals where they are known."""
         words = {"low": "low", "high": "high", "near": "as real"}
-        goals = ["", "good is", *(words[entry.score.goal] for entry in figures)]
-        table = [heads, *lines, goals]
-        widths = [max(len(line[place]) for line in table) for place in range(len(heads))]
+        names = ["", *(one.name for one in self.contenders), self.least, f"real {self.records}", "good is"]
+        titles = ["", *(one.title for one in self.contenders), "", "", ""]
+        lines = [
+            [
+                entry.score.name,
+                *(_cell(score) for score in entry.scores),
+                _against(entry, entry.score.baseline),
+                _against(entry, entry.score.real),
+                words[entry.score.goal],
+            ]
+            for entry in self.side_by_side
+        ]
+        table = [names, titles, *lines]
+        widths = [max(len(line[place]) for line in table) for place in range(len(names))]
         rows = [
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in table
         ]
@@ -142,7 +144,7 @@ class Comparison(Document, Saved):
 
 
 def compare(
-    understudies: Mapping[str, Synthesizer],
+    synthesizers: Mapping[str, Synthesizer],
     real: Given,
     holdout: Given | None = None,
     *,
@@ -152,7 +154,7 @@ def compare(
     """Evaluate synthesizers of the same data in the same way.
 
     Args:
-        understudies: Name -> synthesizer; all of them under the same columns.
+        synthesizers: Name -> synthesizer; all of them under the same columns.
         real: The records that they were learned from.
         holdout: Real records kept aside.
         seed: Fixes every random choice made here.
@@ -161,43 +163,46 @@ def compare(
     Raises:
         SettingError: There is none, or they have other columns or another target.
     """
-    if not understudies:
-        raise SettingError("has none to compare", field="runs", remedy="name a run folder or more")
-    columns = {name: list(one.schema.columns) for name, one in understudies.items()}
-    if len({(one.schema.kind, *columns[name]) for name, one in understudies.items()}) > 1:
-        raise SettingError("were made under other columns", field="runs", remedy="compare runs of the same schema")
-    if len({target for one in understudies.values() for target in one.schema.with_role("target")}) > 1:
-        raise SettingError("predict other targets", field="runs", remedy="compare runs whose target is the same column")
+    if not synthesizers:
+        raise SettingError("names no run", field="runs", remedy="name a run folder or more")
+    columns = {name: list(one.schema.columns) for name, one in synthesizers.items()}
+    if len({(one.schema.kind, *columns[name]) for name, one in synthesizers.items()}) > 1:
+        raise SettingError("have different columns", field="runs", remedy="compare runs of the same schema")
+    if len({target for one in synthesizers.values() for target in one.schema.with_role("target")}) > 1:
+        raise SettingError("predict different targets", field="runs", remedy="compare runs with the same target column")
     contenders = []
-    for name, understudy in understudies.items():
+    for name, synthesizer in synthesizers.items():
         contenders.append(
             Contender(
                 name=name,
-                method=understudy.plan.method,
-                kind=understudy.guarantee.kind,
-                guarantee=understudy.guarantee.sentence,
-                epsilon=understudy.guarantee.epsilon,
-                delta=understudy.guarantee.delta,
-                unit=understudy.guarantee.unit,
-                max_records=understudy.guarantee.max_records,
-                scores=report(understudy, real, holdout, seed=seed, loss=False, progress=progress).scores,
+                method=synthesizer.plan.method,
+                kind=synthesizer.guarantee.kind,
+                guarantee=synthesizer.guarantee.sentence,
+                epsilon=synthesizer.guarantee.epsilon,
+                delta=synthesizer.guarantee.delta,
+                unit=synthesizer.guarantee.unit,
+                max_records=synthesizer.guarantee.max_records,
+                scores=report(synthesizer, real, holdout, seed=seed, loss=False, progress=progress).scores,
             )
         )
-    kind = KINDS[next(iter(understudies.values())).schema.kind]
+    kind = KINDS[next(iter(synthesizers.values())).schema.kind]
     return Comparison(
         records=kind.records, least=kind.least, kept_aside=holdout is not None, contenders=tuple(contenders)
     )
 
 
-def _figure(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
+def _figure(score: Score, value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.1f}" if score.width >= _LARGE else f"{value:.3f}"
 
 
 def _against(entry: SideBySide, value: float | None) -> str:
-    return _figure(value) if entry.one_scale else "differs"
+    return _figure(entry.score, value) if entry.one_scale else "differs"
 
 
 def _cell(score: Score | None) -> str:
     if score is None or score.value is None or score.interval is None:
-        return _figure(None if score is None else score.value)
-    return f"{score.value:.3f} ({score.interval[0]:.3f}–{score.interval[1]:.3f})"
+        return "–" if score is None else _figure(score, score.value)
+    low, high = score.interval
+    return f"{_figure(score, score.value)} ({_figure(score, low)}–{_figure(score, high)})"

@@ -19,7 +19,7 @@ from doublure.data.series import Series
 from doublure.errors import DataError, SettingError
 from doublure.evaluate.reports import ImageReport, Internal, Report, SeriesReport
 from doublure.measures.evaluation import Evaluation
-from doublure.measures.expected_loss import ExpectedLoss, Rule, of_understudy
+from doublure.measures.expected_loss import EstimatorConfig, ExpectedLoss, of_synthesizer
 from doublure.measures.images.evaluation import MOST_IMAGES, evaluate_images
 from doublure.measures.images.feature_extractors import Extractor, refuse_other_kinds
 from doublure.measures.series import MOST_SERIES, evaluate_series
@@ -32,7 +32,7 @@ from doublure.schema.kinds import ByKind
 from doublure.support.progress import Progress, Silent
 
 MOST_SAMPLED = 200_000
-"""The most artificial rows that are drawn unless asked otherwise."""
+"""The most synthetic rows that are drawn unless asked otherwise."""
 
 IN_SHORT = ("gan-leaks", "neighbours")
 """The attacks that an evaluation makes; ``doublure audit`` makes the others."""
@@ -48,7 +48,7 @@ def report(
     *,
     rows: int | None = None,
     seed: int = 0,
-    rule: Rule | None = None,
+    rule: EstimatorConfig | None = None,
     loss: bool = True,
     extractor: Extractor | None = None,
     progress: Progress | None = None,
@@ -85,14 +85,14 @@ def report(
     train, aside = load_both(syn.schema, real, holdout)
     kept = None if aside is None else aside.content
     wanted = rows if rows is not None else min(len(train.unit), evaluated.most)
-    listener.stage("draw artificial records")
+    listener.stage("draw synthetic records")
     artificial = syn.sample(wanted, seed=seed)
     listener.stage("compare")
     chosen = (rule or _planned(syn)) if loss else None
     lost, skipped = _expected_loss(syn, train.content, chosen, extractor, listener)
     found, why = _attacked(syn, (artificial, wanted), train, aside, seed, listener)
     asked: dict[str, Any] = {"unit": train.unit, "seed": seed}
-    asked |= {"extractor": extractor, "progress": listener} if evaluated.looks else {}
+    asked |= {"extractor": extractor, "progress": listener} if evaluated.takes_extractor else {}
     figures = evaluated.evaluate(syn.schema, artificial, train.content, kept, **asked)
     return evaluated.report(
         **{syn.schema.kind: figures},
@@ -121,7 +121,7 @@ def load_both(schema: ResolvedSchema, real: Given, holdout: Given | None) -> tup
 
     Raises:
         DataError: The data does not fit the schema.
-        SettingError: The holdout is the data that the fit has seen, in whatever order, or most of it is.
+        SettingError: The holdout is the data that was fitted, in whatever order, or most of it is.
     """
     lenient = EVALUATIONS[schema.kind].lenient(schema)
     if holdout is not None and _same_file(real, holdout):
@@ -133,16 +133,16 @@ def load_both(schema: ResolvedSchema, real: Given, holdout: Given | None) -> tup
     return train, kept
 
 
-def _planned(syn: Synthesizer) -> Rule | None:
+def _planned(syn: Synthesizer) -> EstimatorConfig | None:
     """Return the rule that an empirical plan fixed before any record was read."""
     if syn.guarantee.kind != "empirical":
         return None
     fixed = methods.method(syn.plan.method).estimation(syn.plan.settings)
-    return None if fixed is None else Rule(**dataclasses.asdict(fixed))
+    return None if fixed is None else EstimatorConfig(**dataclasses.asdict(fixed))
 
 
 def _expected_loss(
-    syn: Synthesizer, real: Any, rule: Rule | None, extractor: Extractor | None, progress: Progress
+    syn: Synthesizer, real: Any, rule: EstimatorConfig | None, extractor: Extractor | None, progress: Progress
 ) -> tuple[ExpectedLoss | None, str | None]:
     """Return the estimate, or why there is none."""
     if rule is None:
@@ -150,7 +150,7 @@ def _expected_loss(
     progress.stage("estimate the expected privacy loss")
     try:
         meant = extractor if extractor is not None and extractor.name == rule.features else None
-        return of_understudy(syn, real, rule, extractor=meant), None
+        return of_synthesizer(syn, real, rule, extractor=meant), None
     except (DataError, SettingError) as error:  # a package that the plan's features need may not be here
         return None, f"{error.field} {error.message}" + ("" if error.remedy is None else f" ({error.remedy})")
 
@@ -160,14 +160,14 @@ def _attacked(
 ) -> tuple[tuple[AttackResult, ...], str | None]:
     """Return what the two quickest attacks find, or why they were not made."""
     if aside is None:
-        return (), "no holdout was given, and an attack has to be compared with one on strangers"
+        return (), "no holdout was given, and an attack on members has to be compared with one on others"
     from doublure.attack import registry as table
-    from doublure.attack.attack_data import world_of
+    from doublure.attack.attack_data import attack_data_of
 
     progress.stage("attack")
     artificial, drawn = released
     try:
-        world = world_of(
+        data = attack_data_of(
             syn.schema,
             Claim.of(syn.guarantee),
             (train.content, train.unit),
@@ -177,7 +177,7 @@ def _attacked(
         )
     except DataError as error:
         return (), f"{error.field} {error.message}"
-    return table.run(world, IN_SHORT), None
+    return table.run(data, IN_SHORT), None
 
 
 def _same_file(real: Given, holdout: Given) -> bool:
@@ -209,7 +209,7 @@ def _seen_before(fitted: np.ndarray[Any, Any], aside: np.ndarray[Any, Any]) -> b
 
 def _not_kept_aside() -> SettingError:
     return SettingError(
-        "is the data that the fit has seen",
+        "is the data that was fitted",
         field="holdout",
         remedy="give records that were kept aside, or leave it out",
     )
@@ -247,19 +247,19 @@ class Evaluated:
         evaluate: Schema, synthetic records, real ones and those kept aside to everything that is measured.
         report: What says it; its field has the kind's name.
         lenient: Schema to one that also takes what a measure counts and a fit refuses.
-        looks: Whether records are looked at by classifiers, which may see in features that somebody chose.
+        takes_extractor: Whether it measures by classifiers, whose feature extractor may be chosen.
     """
 
     most: int
     evaluate: Callable[..., Evaluation]
     report: Callable[..., Internal]
     lenient: Callable[[Any], Any] = lambda schema: schema
-    looks: bool = False
+    takes_extractor: bool = False
 
 
 EVALUATIONS = ByKind(
     "evaluation",
     table=Evaluated(most=MOST_SAMPLED, evaluate=evaluate_table, report=Report, lenient=_lenient_table),
-    images=Evaluated(most=MOST_IMAGES, evaluate=evaluate_images, report=ImageReport, looks=True),
+    images=Evaluated(most=MOST_IMAGES, evaluate=evaluate_images, report=ImageReport, takes_extractor=True),
     series=Evaluated(most=MOST_SERIES, evaluate=evaluate_series, report=SeriesReport, lenient=_lenient_series),
 )

@@ -29,10 +29,10 @@ from doublure.measures.images.fault_tests import (
     MARGIN,
     ROUGH,
     USUAL,
+    FaultTest,
     Inspected,
-    Suspicion,
     roughness,
-    suspicions,
+    run_fault_tests,
 )
 from doublure.measures.images.feature_extractors import codes_of
 from doublure.measures.images.slices import Slice, slices
@@ -68,7 +68,7 @@ class Inspection(Document, Saved):
     against: tuple[About, ...] = ()
     images: int
     seed: int
-    suspicions: tuple[Suspicion, ...]
+    suspicions: tuple[FaultTest, ...]
     slices: tuple[Slice, ...]
     notes: tuple[str, ...]
     versions: Mapping[str, str]
@@ -76,7 +76,7 @@ class Inspection(Document, Saved):
     reference_sheets: tuple[bytes, ...] = Field(default=(), exclude=True, repr=False)
 
     @property
-    def found(self) -> tuple[Suspicion, ...]:
+    def found(self) -> tuple[FaultTest, ...]:
         """What stands out, the surest first."""
         standing = [entry for entry in self.suspicions if entry.found]
         return tuple(sorted(standing, key=lambda entry: (entry.p or 0.0, -entry.share)))
@@ -87,13 +87,13 @@ class Inspection(Document, Saved):
         rough = roughness(self.suspicions)
         if rough is not None:
             headline = (
-                f"The run held against is too rough: {percent(rough)} of its images do not show what their label says."
+                f"The reference run is too rough: {percent(rough)} of its images do not show what their label says."
             )
-            remedy = "Nothing was tested. Look at both sheets, or hold the run against several right ones."
+            remedy = "Nothing was tested. Look at both sheets, or give several correct reference runs (--against)."
             return Verdict(headline=headline, lines=(remedy,), warnings=tuple(self._warnings()))
         standing = [_sentence(entry) for entry in self.found]
         surely = "surely " if any(entry.open for entry in self.suspicions) else ""
-        nothing = f"Nothing {surely}stands out in {self.images:,} artificial images."
+        nothing = f"Nothing {surely}stands out in {self.images:,} synthetic images."
         if not self.against:
             nothing = f"Nothing was tested, and nothing stands out among these {self.images:,} images themselves."
         return Verdict(
@@ -107,20 +107,17 @@ class Inspection(Document, Saved):
         if lost:
             yield f"No image has the label {', '.join(lost)}."
         if self.slices and not any(entry.key == LABEL for entry in self.suspicions):
-            yield "Classes were not looked for: the images that taught have one label."
+            yield "Classes were not tested: the training images have one label."
         if not self.against and self.found:
             yield (
-                "Nothing was tested: whether this is a bug, or what so few or such rough images look like anyway, "
-                "right runs held against it would tell (--against)."
+                "Nothing was tested. Correct reference runs (--against) would tell whether this is a bug or usual for "
+                "so few or such rough images."
             )
         if len(self.against) == 1 and self.found:
-            yield (
-                "Two right runs can differ so, rough ones in every way: whether something is wrong, several of them "
-                "would tell."
-            )
+            yield "Two correct runs can differ as much. Several reference runs would tell whether something is wrong."
         untold = "; ".join(f"{percent(entry.share)} {entry.clause}" for entry in self.suspicions if entry.open)
         if untold:
-            yield f"Right runs differ too much to tell whether this is usual: {untold}. More of them would tell."
+            yield f"Correct runs differ too much to tell whether this is usual: {untold}. More of them would tell."
 
     def __str__(self) -> str:
         said = self.verdict
@@ -154,16 +151,16 @@ def inspect(
     if images < 1:
         raise SettingError("must be at least 1", field="images", remedy="leave it out")
     listener = progress or Silent()
-    listener.stage("draw artificial images")
+    listener.stage("draw synthetic images")
     first, *others = right or (syn,)
     drawn = first.sample(3 * images, seed=seed)
-    lesson, rest = drawn.take(slice(2 * images)), drawn.take(slice(2 * images, None))
+    training, rest = drawn.take(slice(2 * images)), drawn.take(slice(2 * images, None))
     inspected, of_right = rest, []
     if right:
         inspected = syn.sample(images, seed=seed + 1)
         of_right = [rest, *(other.sample(images, seed=seed + 2 + place) for place, other in enumerate(others))]
     sets = Inspected(
-        lesson=(lesson, codes_of(schema, lesson)),
+        training=(training, codes_of(schema, training)),
         inspected=(inspected, codes_of(schema, inspected)),
         right=tuple((each, codes_of(schema, each)) for each in of_right),
         labels=() if schema.label is None else tuple(str(value) for value in schema.label.domain),
@@ -173,9 +170,9 @@ def inspect(
         against=tuple(about(each) for each in right),
         images=images,
         seed=seed,
-        suspicions=suspicions(sets, seed, listener),
+        suspicions=run_fault_tests(sets, seed, listener),
         slices=slices(sets),
-        notes=_notes(len(right), len(lesson), labelled=schema.label is not None),
+        notes=_notes(len(right), len(training), labelled=schema.label is not None),
         versions=versions(),
         sheet=_sheet(inspected, schema, syn),
         reference_sheets=tuple(_sheet(each, schema, of) for each, of in zip(of_right, right, strict=True)),
@@ -183,7 +180,7 @@ def inspect(
 
 
 def _schema_of(syn: Synthesizer, right: Sequence[Synthesizer]) -> ImageSchema:
-    remedy = "compare runs with `doublure compare`, or sample the run and look at its columns"
+    remedy = "compare runs with `doublure compare`, or evaluate the run"
     wrong = SettingError(f"is of kind {syn.schema.kind}; images can be inspected", field="run", remedy=remedy)
     schema = ImageSchema.of(syn.schema, wrong)
     for place, found in enumerate((getattr(each, "schema", None) for each in right), start=1):
@@ -203,16 +200,16 @@ def _classes(schema: ImageSchema) -> Sequence[object] | None:
 
 def _sheet(images: Images, schema: ImageSchema, syn: Synthesizer) -> bytes:
     order = _classes(schema) or ()
-    title = f"Artificial images made by {syn.plan.method}"
+    title = f"Synthetic images made by {syn.plan.method}"
     return png(contact_sheet(rows_of(examples(images, schema, _A_ROW), order), title))
 
 
-def _sentence(entry: Suspicion) -> str:
+def _sentence(entry: FaultTest) -> str:
     said = f"{percent(entry.share)} of the images {entry.clause}"
     if entry.p is None:
         return f"{said}."
     several = len(entry.references) > 1
-    whose = f"the worst of {len(entry.references)} runs held against" if several else "the run held against"
+    whose = f"the worst of {len(entry.references)} reference runs" if several else "the reference run"
     return f"{said}; in {whose}, {percent(entry.reference)} ({p_value(entry.p, 'p')})."
 
 
@@ -220,31 +217,31 @@ def _notes(right: int, taught: int, *, labelled: bool) -> tuple[str, ...]:
     points = f"{100 * MARGIN:.0f} points"
     if right == 1:
         return (
-            f"Students learned from {taught:,} images of the run held against, and looked at others.",
-            f"Two runs on the same data differ too. A difference counts beyond {points}, at p below {LEVEL:g} for all "
-            "suspicions together; p speaks of these two generators and not of other fits. What is usual among right "
-            "runs, several of them say: name five.",
-            "Images so poor that they look like nothing can look like anything: "
+            f"Classifiers were trained on {taught:,} images of the reference run and applied to others.",
+            f"Two runs on the same data differ too. A difference counts beyond {points}, at p below "
+            f"{LEVEL:g} corrected for all fault tests; p is about these two generators and not about other fits. "
+            "Several correct runs show what is usual: name five.",
+            "Very poor images can look like anything: "
             + (
-                f"nothing is tested where more than {100 * ROUGH:.0f} in 100 images of the run held against do not "
-                "show what their label says."
+                f"nothing is tested where more than {100 * ROUGH:.0f} in 100 images of the reference run do not show "
+                "what their label says."
                 if labelled
-                else "without labels that is not noticed, and one run held against says little."
+                else "without labels that is not noticed, and one reference run says little."
             ),
         )
     if right:
         return (
-            f"Students learned from {taught:,} images of the first run held against, and looked at others.",
-            f"Shares stand beside those of the right run that looks most wrong. A difference counts beyond {points}, "
-            f"at p below {LEVEL:g} for all suspicions together; p speaks of these generators and not of other fits.",
-            f"It has to lie beyond the usual, too: where {100 * USUAL:.0f} in 100 right runs would lie if they spread "
-            "normally, as these say, in each suspicion by itself. Few that differ make that wide; skewed shares make "
-            "it too narrow. Whom students learned from looks better to them, and does not say what is usual of labels "
-            "and likeness where two others do.",
+            f"Classifiers were trained on {taught:,} images of the first reference run and applied to others.",
+            f"Shares are compared with those of the worst reference run. A difference counts beyond {points}, at p "
+            f"below {LEVEL:g} corrected for all fault tests; p is about these generators and not about other fits.",
+            f"It also has to lie outside the usual range: where {100 * USUAL:.0f} in 100 correct runs would lie if "
+            "they were normally distributed, in each fault test by itself. With few runs that differ, the range is "
+            "wide; with skewed shares it is too narrow. Classifiers do better on the run that they were trained on, so "
+            "that it is left out of the range of tests of labels and likeness where there are two others.",
         )
     return (
-        f"Students learned from {taught:,} images of the same run, and looked at others: what a minority of a run's "
-        "images has undergone stands out against the rest.",
+        f"Classifiers were trained on {taught:,} images of the same run and applied to others: a fault in a minority "
+        "of the images stands out against the rest.",
         "Nothing was tested. What stands out may lie in the nature of the images (an eight is an eight upside down): "
-        "hold the run against one that is known to be right.",
+        "give a reference run that is known to be correct.",
     )

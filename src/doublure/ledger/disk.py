@@ -77,7 +77,7 @@ def locked(path: Path, *, to_append: bool) -> Iterator[tuple[int, bytes]]:
         fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except FileNotFoundError:
         raise LedgerError(
-            "does not exist", field=path.name, remedy="create it with `doublure budget init`, or mend the path"
+            "does not exist", field=path.name, remedy="create it with `doublure budget init`, or fix the path"
         ) from None
     except OSError as error:
         raise _failure(path, "cannot be opened", error) from error

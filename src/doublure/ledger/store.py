@@ -81,7 +81,7 @@ class Store:
         name, base = self.path.name, self._seen
         if base is not None and not data.startswith(base.data):
             raise LedgerError(
-                "no longer holds what it held a moment ago",
+                "has lost entries that were read a moment ago",
                 field=name,
                 remedy="another copy was put in its place: bring back the newest one",
             )
@@ -132,7 +132,7 @@ class Store:
             raise LedgerError(
                 "an earlier write failed, so what the disk holds is unknown and nothing more may be drawn",
                 field=self.path.name,
-                remedy="mend the disk, then resume the run",
+                remedy="fix the disk, then resume the run",
             )
         with disk.locked(self.path, to_append=True) as (fd, data):
             view = self._read(data)

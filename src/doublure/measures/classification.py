@@ -1,4 +1,4 @@
-"""How good predictions are: accuracy, area under the ROC curve, macro-F1, each with an interval where it is cheap."""
+"""How good predictions are: accuracy, area under the ROC curve, average precision, macro-F1; intervals where cheap."""
 
 from __future__ import annotations
 
@@ -57,3 +57,32 @@ def area_under_roc(truth: Labels, chances: Floats) -> tuple[float | None, Interv
     areas = [delong(truth == place, chances[:, place])[0] for place in range(chances.shape[1])]
     found = [area for area in areas if area is not None]
     return (float(np.mean(found)) if found else None), None
+
+
+def average_precision(truth: Labels, chances: Floats, rarer: int) -> float | None:
+    """Return the mean precision over the ranks of a class's rows; the mean over classes where there are several.
+
+    Guessing has a class's share: unlike the area under the ROC curve it tells how many of the rows that a model points
+    to are right ones.
+
+    Args:
+        truth: ``(N,)`` classes.
+        chances: ``(N, K)`` predicted probabilities.
+        rarer: Of two classes, which is looked for.
+
+    Returns:
+        The figure; null where no row is of a class that is looked for.
+    """
+    from sklearn.metrics import average_precision_score
+
+    wanted = [rarer] if chances.shape[1] == 2 else list(range(chances.shape[1]))
+    found = [
+        float(average_precision_score(truth == place, chances[:, place])) for place in wanted if (truth == place).any()
+    ]
+    return float(np.mean(found)) if found else None
+
+
+def guessed_precision(truth: Labels, classes: int, rarer: int) -> float:
+    """Return the average precision of guessing: the share of the rarer of two classes, or the mean over several."""
+    shares = np.bincount(truth, minlength=classes) / len(truth)
+    return float(shares[rarer] if classes == 2 else shares[shares > 0].mean())

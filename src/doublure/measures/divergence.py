@@ -59,7 +59,7 @@ class Neighbourhood:
         own[~own.any(axis=1), -1] = True  # among many twins a record may not be in its own list
         keep = (len(records), far.shape[1] - 1)
         self._far, self._who = far[~own].reshape(keep), who[~own].reshape(keep)
-        self._far = _lifted(self._far, *_scale(self._far[:, 0], "the artificial set"))
+        self._far = _lifted(self._far, *_scale(self._far[:, 0], "the synthetic set"))
 
     def nearest(self, real: Floats, k: int) -> Rows:
         """Return the ``(B, k)`` synthetic records nearest to real ones ``(B, d)``, the nearest first."""

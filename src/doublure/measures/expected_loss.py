@@ -53,7 +53,7 @@ _TRIALS_SHARE = 20  # one trial for so many pairs
 _RESAMPLES = 1000
 
 
-class Rule(Result):
+class EstimatorConfig(Result):
     """What is fixed before any result is seen.
 
     Attributes:
@@ -124,17 +124,17 @@ class ExpectedLoss(Result):
     @property
     def space(self) -> str:
         """In what distances were measured, in words."""
-        return extractors.STUDENT_OF_ARTIFICIAL if self.features == "student" else self.features
+        return extractors.CLASSIFIER_OF_SYNTHETIC if self.features == "student" else self.features
 
     @property
     def basis(self) -> str:
         """What μ was computed from, in words; no figure of the data, but whether k is what the rule asks for."""
         short = "" if self.k_reached else "; here the rule asks for more, so that μ may be far too low"
         return (
-            f"μ is estimated from {self.pairs} pairs: {self.artificial} artificial records, and those that are left "
-            "without the nearest to a record of the data that their owner names as the fit's, by distances in the "
-            f"features {self.space}; their number by the rule of thumb of Triastcyn & Faltings (2019), but never "
-            f"more than a tenth of them{short}; the bound by Saw, Yang and Mo (1984)"
+            f"μ is estimated from {self.pairs} pairs: {self.artificial} synthetic records, and the same without "
+            "those nearest to a record of the data that their owner names as the fit's, by distances in the features "
+            f"{self.space}; how many are left out follows the rule of thumb of Triastcyn & Faltings (2019), at most a "
+            f"tenth of them{short}; the bound is that of Saw, Yang and Mo (1984)"
         )
 
     @property
@@ -147,7 +147,7 @@ class ExpectedLoss(Result):
             f"the pairs alone: {low:.4g} to {high:.4g}) at γ={self.gamma:.3g}, the least that {self.pairs} pairs can "
             "show. This is not ε and bounds no individual's risk.",
             f"It rests on distances in the features {self.space} ({self.width} numbers), {self.artificial:,} "
-            f"artificial records, k={self.k}{reached}; mean loss {self.mean:.4g}, upper deviation "
+            f"synthetic records, k={self.k}{reached}; mean loss {self.mean:.4g}, upper deviation "
             f"{self.upper_deviation:.4g}. By the paper’s formula, as if these two were known, "
             f"μ={self.mu_chebyshev:.4g} at γ={self.gamma:.3g}, {self.mu_paper:.4g} at γ={PAPER_GAMMA:g}.",
         )
@@ -226,7 +226,7 @@ def choose_k(near: Neighbourhood, trials: Rows, wanted: float) -> tuple[int, boo
     return most, False
 
 
-def estimate(artificial: Floats, real: Floats, rule: Rule) -> ExpectedLoss:
+def estimate(artificial: Floats, real: Floats, rule: EstimatorConfig) -> ExpectedLoss:
     """Estimate the expected privacy loss.
 
     Args:
@@ -241,7 +241,7 @@ def estimate(artificial: Floats, real: Floats, rule: Rule) -> ExpectedLoss:
     return _of_drawn(artificial, real[_drawn(len(real), len(artificial), rule, rng)], rule, rng)
 
 
-def _drawn(real: int, artificial: int, rule: Rule, rng: np.random.Generator) -> Rows:
+def _drawn(real: int, artificial: int, rule: EstimatorConfig, rng: np.random.Generator) -> Rows:
     """Return the places of the real records that are looked at, in the order of their use.
 
     Raises:
@@ -254,7 +254,7 @@ def _drawn(real: int, artificial: int, rule: Rule, rng: np.random.Generator) -> 
     return rng.permutation(real)[: max(needed, artificial)]
 
 
-def _of_drawn(artificial: Floats, sample: Floats, rule: Rule, rng: np.random.Generator) -> ExpectedLoss:
+def _of_drawn(artificial: Floats, sample: Floats, rule: EstimatorConfig, rng: np.random.Generator) -> ExpectedLoss:
     most = max(1, int(_LARGEST_SHARE * len(artificial)))
     near = Neighbourhood(artificial, most)
     apart = divergence(sample, artificial, named="the real data")
@@ -266,7 +266,7 @@ def _of_drawn(artificial: Floats, sample: Floats, rule: Rule, rng: np.random.Gen
 
 def _summed_up(
     losses: Floats,
-    rule: Rule,
+    rule: EstimatorConfig,
     shape: Sequence[int],
     apart: float,
     chosen: tuple[int, bool],
@@ -315,8 +315,8 @@ class Sampled(Protocol):
         """Return ``n`` synthetic records."""
 
 
-def of_understudy(
-    syn: Sampled, real: Any, rule: Rule, *, extractor: extractors.Extractor | None = None
+def of_synthesizer(
+    syn: Sampled, real: Any, rule: EstimatorConfig, *, extractor: extractors.Extractor | None = None
 ) -> ExpectedLoss:
     """Estimate the expected privacy loss of a synthesizer's records. The result is internal.
 
@@ -334,14 +334,14 @@ def of_understudy(
     artificial = syn.sample(rule.artificial, seed=rule.seed + 1)
     if syn.schema.only_columns:
         coder = Coder(schema=syn.schema)
-        drawn = of_table(coder, coder.read(artificial, "the artificial table")).values
+        drawn = of_table(coder, coder.read(artificial, "the synthetic table")).values
         return estimate(drawn, of_table(coder, coder.read(real, "the real table")).values, rule)
     wrong = SettingError("is estimated of tables and images", field="expected loss", remedy="leave it out")
     schema = ImageSchema.of(syn.schema, wrong)
     if extractor is None:
         # A classifier learns from other synthetic images than those that are measured: it would know these by heart.
-        lesson = syn.sample(rule.artificial, seed=rule.seed + 2)
-        extractor = extractors.named(rule.features, lesson, extractors.codes_of(schema, lesson), rule.seed)
+        training = syn.sample(rule.artificial, seed=rule.seed + 2)
+        extractor = extractors.named(rule.features, training, extractors.codes_of(schema, training), rule.seed)
     named, rng = rule.model_copy(update={"features": extractor.name}), np.random.default_rng(rule.seed)
     drawn = real.take(_drawn(len(real), len(artificial), rule, rng))  # a large extractor need not see the others
-    return _of_drawn(extractor.see(artificial), extractor.see(drawn), named, rng)
+    return _of_drawn(extractor.extract(artificial), extractor.extract(drawn), named, rng)

@@ -106,8 +106,7 @@ def seen_warning(kept_aside: bool, records: str = "rows") -> list[str]:
     if kept_aside:
         return []
     return [
-        f"The fit has seen these {records}: no holdout was given, so the real {records} that test it are a quarter of "
-        "its own."
+        f"The test {records} are not held out: no holdout was given, so they are a quarter of the fitted {records}."
     ]
 
 
@@ -116,6 +115,6 @@ def seen_note(kept_aside: bool, records: str, quartered: str) -> list[str]:
     if kept_aside:
         return []
     return [
-        f"No holdout was given. A fixed quarter of the {quartered} is used for testing and as the floor. The fit has "
-        f"seen these {records}; keep some aside before fitting for a test that it has not seen."
+        f"No holdout was given. A fixed quarter of the {quartered} is used for testing and as the reference; these "
+        f"{records} were fitted too. For an independent test, keep some aside before fitting."
     ]

@@ -59,7 +59,7 @@ class Overlap:
             "Internal: computed on private records. Do not publish.",
             f"{self.same} of {self.private} private records are among the public ones as they are, labels, conditions "
             "and ids aside",
-            f"{self.near} of {self.sampled} looked at are much closer to a public record than is usual",
+            f"{self.near} of {self.sampled} tested are much closer to a public record than is usual",
         )
 
 
@@ -142,4 +142,4 @@ _COMPARED: ByKind[tuple[Callable[[Schema], dict[str, Any]], Callable[[Any, Tenso
     table=(_conditions, _of_rows),
     images=(lambda _: {"label": None}, lambda _, bodies: [_digest(row.numpy().tobytes()) for row in bodies]),
 )
-"""What is left out of a kind's schema; and its records, and what networks see of them, to a mark of each."""
+"""What is left out of a kind's schema; and its records, and the bodies that networks take, to a digest of each."""

@@ -17,7 +17,15 @@ from doublure.results import percent, span
 BY_CHANCE = 0.005
 """Smaller differences, in shares of a score's range, are made of chance."""
 
-_AS_PERCENT = frozenset({"accuracy", "columns", "pairs", "wasserstein", "variation", "share", "recall", "precision"})
+_AS_PERCENT = frozenset(
+    {
+        *("accuracy", "columns", "pairs", "wasserstein", "variation", "share", "recall", "precision"),
+        *("quantile_columns", "quantile_pairs", "special_values", "broken_rules", "broken"),
+        *("count_queries", "count_queries_relative", "coefficient_signs"),
+    }
+)
+_POINTS = frozenset({"overall", "closeness", "usefulness", "coherence"})
+_WHOLE = frozenset({"k_marginal"})
 _FINE = frozenset({"wasserstein", "pixel_mean", "pixel_spread"})
 
 
@@ -99,6 +107,10 @@ def figure(score: Score, value: float | None) -> str:
         return "–"
     if score.key in _FINE:
         return percent(value, digits=2)
+    if score.key in _WHOLE:
+        return f"{value:.0f}"
+    if score.key in _POINTS:
+        return f"{value:.1f}"
     return percent(value) if score.key in _AS_PERCENT else f"{value:.3f}"
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from doublure.methods.method import Method, TakesOwn
 from doublure.schema import Schema
 from doublure.training.gan_settings import AdversarialSettings
-from doublure.training.image_gan_settings import refuse_unsteered
+from doublure.training.image_gan_settings import require_condition
 from doublure.training.settings import MethodSettings, Work
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class Adversarial(TakesOwn[A], Method):
 
     def resolve_defaults(self, schema: Schema, settings: MethodSettings) -> A:
         """Decide the lot size and the number of steps from the public number of units."""
-        refuse_unsteered(schema)
+        require_condition(schema)
         own = self._own(settings)
         return own.resolve_defaults(schema, **own.sizes)
 

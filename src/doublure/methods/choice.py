@@ -11,7 +11,7 @@ AUTO = "auto"
 
 _WHEREVER = "at every ε measured"
 _FEW = 200
-"""Of ε times the images of a label. Measured with ten labels: at 100 a labeller costs more than it brings, at 400 it
+"""Of ε times the images of a label. Measured with ten labels: at 100 a labeller costs more than it gains, at 400 it
 brings more than it costs (docs/results.md)."""
 
 
@@ -33,14 +33,14 @@ def _choice(schema: Schema, epsilon: float) -> tuple[str, str]:
 
 def _of_images(schema: Schema, epsilon: float) -> tuple[str, str]:
     if not schema.with_role("condition"):
-        return "statistics", "noisy mean features teach the images; without a label there is nothing to check"
+        return "statistics", "images are fitted to noisy mean features; without a label there is nothing to check"
     if (each := _of_each_label(schema) * epsilon) < _FEW:
         return (
             "statistics",
-            f"noisy mean features teach the images; ε times the images of a label is {each:.3g}, and below {_FEW} "
-            "a private labeller costs more than it brings",
+            f"images are fitted to noisy mean features; ε times the images of a label is {each:.3g}, and below {_FEW} "
+            "a private labeller costs more than it gains",
         )
-    return "guided", f"noisy mean features teach the images and a private labeller checks them, the best {_WHEREVER}"
+    return "guided", f"images are fitted to noisy mean features and checked by a private labeller, the best {_WHEREVER}"
 
 
 def _of_each_label(schema: Schema) -> float:
@@ -51,9 +51,12 @@ def _of_each_label(schema: Schema) -> float:
 
 CHOICES: ByKind[Callable[[Schema, float], tuple[str, str]]] = ByKind(
     "method that auto would take",
-    table=lambda *_: ("statistics", f"noisy tables have taught the best rows {_WHEREVER}"),
+    table=lambda *_: ("statistics", f"a model of noisy tables made the best rows {_WHEREVER}"),
     images=_of_images,
-    series=lambda *_: ("statistics", f"noisy tables of neighbouring steps have taught the best series {_WHEREVER}"),
+    series=lambda *_: (
+        "statistics",
+        f"noisy tables and products of all steps and channels made the best series {_WHEREVER}",
+    ),
 )
 """On tables and series the same method came first wherever it was measured. On images that holds unless they are few
 for their labels and ε."""

@@ -14,6 +14,7 @@ from doublure.access import Access
 from doublure.errors import SettingError, printable
 from doublure.guarantee import Guarantee, Kind
 from doublure.schema import Schema
+from doublure.schema.kinds import KINDS
 from doublure.training.job import Job
 from doublure.training.settings import MethodSettings, Work
 
@@ -117,8 +118,12 @@ class Method(Protocol):
         """
         return settings
 
+    def given_noise(self, settings: MethodSettings) -> float | None:
+        """Return σ where the settings give it in place of ε, which then follows from it; None: they do not."""
+        return None
+
     def fixed_noise(self, settings: MethodSettings) -> FixedNoise | None:
-        """Return the noise that the settings fix; None: the plan calibrates it to the ε that was asked for."""
+        """Return the noise that the settings fix beside what is claimed; None: it follows from ε, or ε from it."""
         return None
 
     def planned_claim(
@@ -134,8 +139,10 @@ class Method(Protocol):
         """
         return composed
 
-    def forecast(self, planned: Guarantee, settings: MethodSettings, touches: tuple[Access, ...]) -> tuple[str, ...]:
-        """Return what a plan says, line by line, of figures that are measured afterwards."""
+    def forecast(
+        self, planned: Guarantee, settings: MethodSettings, touches: tuple[Access, ...], schema: Schema
+    ) -> tuple[str, ...]:
+        """Return what a plan says beside its prices, line by line: what is decided, or is measured afterwards."""
         return ()
 
     def final_claim(
@@ -209,7 +216,8 @@ def settings_of(method: Method, kind: str, given: dict[str, Any]) -> MethodSetti
         SettingError: The method does not take this kind, or a setting is wrong.
     """
     if kind not in method.kinds:
-        raise SettingError(f"does not take kind {kind}", field=f"method {method.name}", remedy="choose another method")
+        message, remedy = f"takes no {KINDS[kind].records}", "give --method auto, which chooses one that does"
+        raise SettingError(message, field=f"method {method.name}", remedy=remedy)
     types = method.settings_type
     return (types if isinstance(types, type) else types[kind]).read(given)
 

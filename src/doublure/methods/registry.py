@@ -12,12 +12,12 @@ from doublure.errors import SettingError
 from doublure.methods.method import Method
 
 METHODS: dict[str, str] = {
-    "statistics": "noisy statistics (counts of tables and series, mean features of images) teach a generator",
-    "guided": "statistics, then a private critic that refines, and on images a labeller that checks what is made",
+    "statistics": "a generator fitted to noisy statistics: counts of tables and series, mean features of images",
+    "guided": "statistics, then a private critic that refines, and on images a private labeller that checks",
     "dpgan": "a GAN whose critic learns from clipped, noised gradients (Frigerio 2019)",
     "latentgan": "latents of a public generator, learned by noisy moments or a private critic (Chen 2021, DPMI)",
     "noisecritic": "a GAN whose critic has a noise layer (Triastcyn 2018, 2019): an empirical estimate, no guarantee",
-    "bayesgan": "dpgan's noisy critic under the Bayesian accountant, its worst case beside (Triastcyn & Faltings 2022)",
+    "bayesgan": "dpgan's noisy critic under the Bayesian accountant, with its worst case (Triastcyn & Faltings 2022)",
     "gan": "a GAN without privacy: a baseline, never to be published",
 }
 

@@ -1,7 +1,7 @@
 """Convolutional networks: the critic and the generator of Triastcyn & Faltings (2018, 2019, 2022), for images.
 
 The critic: three or four convolutions of stride 2 with SELU or leaky ReLU, the label appended, d = 64 features, one
-score (2018 §4.1, 2019 §4.1, 2022 §5). The generator: noise and label through a linear layer to some thousand numbers,
+score (2018 §5.2, 2019 §5.2, 2022 §2.5). The generator: noise and label through a linear layer to some thousand numbers,
 three transposed convolutions of stride 2, max pooling down to the image's size (a fractional one where the sizes do
 not divide), tanh. Any height, width and number of channels is one setting. The critic also takes time series:
 its convolutions then go along the one dimension that these have.

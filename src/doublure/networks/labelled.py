@@ -70,45 +70,45 @@ class LabelledGenerator(nn.Module):
             drawn: Tensor = self.generator(noise[left, start : start + self._width], asked)
             scores = self.labeller(drawn) + self._margin * asked
             seen = scores.argmax(dim=1)
-            dealt = _dealt(own, seen)
-            drawn, lead, agreed = drawn[dealt], _lead(scores[dealt], own), seen[dealt] == own
+            assigned = _assigned(own, seen)
+            drawn, margin, agreed = drawn[assigned], _score_margin(scores[assigned], own), seen[assigned] == own
             if not start:
-                images, best = drawn, lead
-            better = agreed | (lead > best[left])
-            images[left[better]], best[left[better]] = drawn[better], lead[better]
+                images, best = drawn, margin
+            better = agreed | (margin > best[left])
+            images[left[better]], best[left[better]] = drawn[better], margin[better]
             left = left[~agreed]
             if not len(left):
                 break
         return images
 
 
-def _lead(scores: Tensor, wanted: Tensor) -> Tensor:
+def _score_margin(scores: Tensor, wanted: Tensor) -> Tensor:
     """Return by how much each image's score for its label passes the best of the others ``(B,)``."""
     own = scores.gather(1, wanted[:, None]).squeeze(1)
     others = scores.scatter(1, wanted[:, None], -torch.inf).amax(dim=1)
     return own - others
 
 
-def _dealt(wanted: Tensor, seen: Tensor) -> Tensor:
+def _assigned(wanted: Tensor, seen: Tensor) -> Tensor:
     """Return which image each one gets, every image once ``(B,)``.
 
     His own if it will do, else the first to ask gets the first that is seen as his label; who gets none of his label
     has his own, or what is left where somebody else has that.
     """
-    dealt = torch.full_like(wanted, -1)
+    assigned = torch.full_like(wanted, -1)
     free = torch.ones(len(wanted), dtype=torch.bool, device=wanted.device)
 
     def give(takers: Tensor, images: Tensor) -> None:
         size = min(len(takers), len(images))
-        dealt[takers[:size]] = images[:size]
+        assigned[takers[:size]] = images[:size]
         free[images[:size]] = False
 
     own = torch.nonzero(wanted == seen).squeeze(1)
     give(own, own)
     for label in torch.unique(wanted):
-        asking = torch.nonzero((wanted == label) & (dealt < 0)).squeeze(1)
+        asking = torch.nonzero((wanted == label) & (assigned < 0)).squeeze(1)
         give(asking, torch.nonzero((seen == label) & free).squeeze(1))
-    own = torch.nonzero((dealt < 0) & free).squeeze(1)
+    own = torch.nonzero((assigned < 0) & free).squeeze(1)
     give(own, own)
-    give(torch.nonzero(dealt < 0).squeeze(1), torch.nonzero(free).squeeze(1))
-    return dealt
+    give(torch.nonzero(assigned < 0).squeeze(1), torch.nonzero(free).squeeze(1))
+    return assigned

@@ -13,7 +13,7 @@ from doublure.networks.detail import Detail
 _LARGEST_LOGARITHM = 6.0
 
 
-class Proposer(nn.Module):
+class InversionEncoder(nn.Module):
     """Records to their latents ``(B, d)``: where an inversion begins.
 
     Args:
@@ -48,7 +48,7 @@ class PublicNetworks(NamedTuple):
     """
 
     generator: nn.Module
-    encoder: Proposer | None = None
+    encoder: InversionEncoder | None = None
     detail: Detail | None = None
 
 

@@ -1,10 +1,12 @@
-"""A critic whose features pass through a layer of noise (Triastcyn & Faltings 2018, §4 and §5.2; 2019, §4.1).
+"""A critic whose features pass through a layer of noise (Triastcyn & Faltings 2018, §4 and §5.2; 2019, §4.1 and §5.2).
 
 The layer clips a record's features to a norm of at most C and adds N(0, σ²); one linear layer makes a score of them.
 What it protects is the *score*: one score of one record, under weights that are held fixed, is a Gaussian mechanism.
 It protects no *gradient*, and so neither the critic's weights nor the generator: with the score v·(f(x) + η) + b, the
-noise η stands in no derivative with respect to x or to any weight but v (tests/pitfalls has it as a test). That is why
-the 2018 paper's Theorem 2 and its corollary do not hold, and why nothing trained through this layer claims an ε.
+noise η stands in no derivative of the score with respect to x or to any weight but v (tests/pitfalls has it as a test).
+A loss that bends, logistic or hinge, multiplies that derivative by a number between 0 and 1 that η moves: how long a
+record's gradient is becomes random, and where it points does not. That is why the 2018 paper's Theorem 2 and its
+corollary do not hold, and why nothing trained through this layer claims an ε.
 """
 
 from __future__ import annotations

@@ -168,3 +168,11 @@ def chain_noise(channels: int, length: int) -> int:
 def detail_noise(shape: Sequence[int]) -> int:
     """Return how many numbers the detail of an image is made of: one says how strong it is."""
     return 1 + math.prod(shape)
+
+
+def copula_noise(channels: int, length: int, *, missing: int) -> int:
+    """Return how many numbers a copula makes a series of.
+
+    One a step and channel, how busy each step is, its level, and whether a step is missing where it may be.
+    """
+    return channels * length + length + 1 + missing * length

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -24,7 +24,7 @@ class KnowsConditions(Protocol):
 
 @runtime_checkable
 class Narrows(Protocol):
-    """A generator that can be asked for rows of some kind directly, instead of waiting for them."""
+    """A generator that can be asked for rows of some kind directly, instead of by rejection."""
 
     def narrowed(self, chances: Tensor) -> nn.Module:
         """Return the same generator, given that a row fits.
@@ -78,6 +78,20 @@ class WithShares(nn.Module):
         if "shares" not in state_dict:
             state_dict = {f"generator.{name}": value for name, value in state_dict.items()} | {"shares": self.shares}
         return super().load_state_dict(state_dict, strict=strict, assign=assign)
+
+
+def with_shares(generator: nn.Module, sizes: Collection[int], shares: Tensor | None = None) -> nn.Module:
+    """Return a generator that knows how frequent conditions are; as it is, where there are none.
+
+    Args:
+        generator: Noise and condition in, records out.
+        sizes: How many values each condition has.
+        shares: ``(K,)``, none of them zero; left out where a run's weights follow.
+    """
+    if not sizes:
+        return generator
+    made = WithShares(generator, sizes)
+    return made if shares is None else made.knowing(shares)
 
 
 def drawn_where_open(block: Tensor, chances: Tensor, source: torch.Generator) -> Tensor:

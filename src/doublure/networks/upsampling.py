@@ -21,7 +21,7 @@ _SLOPE = 0.2
 _TURN, _SIZE, _STRETCH, _SLANT, _SHIFT = math.radians(12), 0.12, 0.08, 0.15, 0.08
 
 
-class Unchequered(nn.Module):
+class CheckerboardFilter(nn.Module):
     """Maps ``(B, C, H, W)`` without what turns over from pixel to pixel both ways, as the fields of a chessboard do.
 
     Wavelets hardly see that pattern, so that nothing would keep a generator from weaving it into every surface, which
@@ -84,7 +84,12 @@ class UpsamplingGenerator(nn.Module):
         ]
         for inputs, outputs in pairwise(channels):
             layers += [nn.ConvTranspose2d(inputs, outputs, DEEP, stride=2, padding=1), nn.LeakyReLU(_SLOPE)]
-        layers += [nn.Conv2d(channels[-1], shape[0], LAST, padding=LAST // 2), nn.Tanh(), Unchequered(), nn.Hardtanh()]
+        layers += [
+            nn.Conv2d(channels[-1], shape[0], LAST, padding=LAST // 2),
+            nn.Tanh(),
+            CheckerboardFilter(),
+            nn.Hardtanh(),
+        ]
         self.body = nn.Sequential(*layers)
         initialise(self.body, generator)
         self.body.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # twice as fast on a processor

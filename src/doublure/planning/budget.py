@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
+from typing import Self
 
 from doublure.access import Access, events
 from doublure.errors import SchemaError, SettingError
-from doublure.guarantee import figure
+from doublure.guarantee import figure, rounded_up
 from doublure.methods.method import Method, refuse_loose_delta
 from doublure.private import accounting
 from doublure.private.accounting import ApproximateEvent, Event, PureEvent
@@ -18,9 +20,10 @@ DELTA_WITHOUT_PRIVACY = 1e-6
 """The δ of a discovery of values in a plan that claims nothing."""
 
 _DISCOVERY_SHARE_OF_DELTA = 0.1
+_PRINTED = 4  # significant digits of an ε that follows from the noise
 _PURPOSES = {
     "units": "count the units",
-    "missing": "see whether {column} has missing cells",
+    "missing": "test whether {column} has missing cells",
     "values": "discover the values of {column}",
     "bounds": "find bounds for {column}",
     "shares": "estimate the class shares of {column}",
@@ -48,7 +51,6 @@ class Budget:
         Raises:
             SettingError: A figure is missing or out of range, or the method takes none.
         """
-        discoveries = sum(question.fact == "values" for question in schema.questions)
         if chosen.guarantee in ("empirical", "none"):
             if epsilon is not None or delta is not None:
                 field = "epsilon" if epsilon is not None else "delta"
@@ -57,8 +59,26 @@ class Budget:
                 )
             return cls(epsilon=None, delta=None, discovery_delta=DELTA_WITHOUT_PRIVACY)
         epsilon, delta = checked_budget(epsilon, delta, schema.public_units)
-        share = _DISCOVERY_SHARE_OF_DELTA * delta / max(1, discoveries)
-        return cls(epsilon=epsilon, delta=delta, discovery_delta=share)
+        return cls(epsilon=epsilon, delta=delta, discovery_delta=_share(schema, delta))
+
+    @classmethod
+    def of_noise(cls, schema: Schema, delta: float | None, price: Callable[[float, tuple[Access, ...]], float]) -> Self:
+        """Return the budget whose ε follows from noise that was given.
+
+        Args:
+            schema: The public facts.
+            delta: The total δ that was asked for.
+            price: What everything costs at a δ, with the accesses that buy facts.
+
+        Raises:
+            SettingError: δ is missing or out of range, or the noise is too little for any ε.
+        """
+        chance = checked_delta(delta, schema.public_units)
+        share = _share(schema, chance)
+        spent = price(chance, learned_facts(schema, share))
+        if not math.isfinite(spent):
+            raise SettingError("is too little for any ε at this δ", field="noise_multiplier", remedy="raise it")
+        return cls(epsilon=rounded_up(spent, _PRINTED), delta=chance, discovery_delta=share)
 
     def of_training(self, learned: tuple[Access, ...]) -> float:
         """The δ that is left for training."""
@@ -71,18 +91,34 @@ def checked_budget(epsilon: object, delta: object, units: int) -> tuple[float, f
     Raises:
         SettingError: One is missing or out of range, or δ is too large for so many units.
     """
-    customary = f"{0.1 / units:.0e}"
     if epsilon is None:
         raise SettingError("has no default", field="epsilon", remedy="say how much may be spent, such as 1.0")
+    total = _figure(epsilon)
+    if delta is not None and (not total > 0 or math.isinf(total)):
+        raise SettingError("must be a number above 0", field="epsilon", remedy="give a number such as 1.0")
+    return total, checked_delta(delta, units)
+
+
+def checked_delta(delta: object, units: int) -> float:
+    """Check a δ of the kind dp.
+
+    Raises:
+        SettingError: It is missing or out of range, or too large for so many units.
+    """
+    customary = f"{0.1 / units:.0e}"
     if delta is None:
         raise SettingError("has no default", field="delta", remedy=f"give one below 1/units, such as {customary}")
-    total, chance = _figure(epsilon), _figure(delta)
-    if not total > 0 or math.isinf(total):
-        raise SettingError("must be a number above 0", field="epsilon", remedy="give a number such as 1.0")
+    chance = _figure(delta)
     if not 0 < chance < 1:
         raise SettingError("must lie between 0 and 1", field="delta", remedy=f"give one such as {customary}")
     refuse_loose_delta(chance, units, field="delta")
-    return total, chance
+    return chance
+
+
+def _share(schema: Schema, delta: float) -> float:
+    """Return the share of δ that each discovery of values takes."""
+    discoveries = sum(question.fact == "values" for question in schema.questions)
+    return _DISCOVERY_SHARE_OF_DELTA * delta / max(1, discoveries)
 
 
 def _figure(value: object) -> float:
@@ -134,7 +170,7 @@ def refuse_used_up(learned: tuple[Access, ...], epsilon: float, delta: float, ac
     spent = accounting.epsilon_of(events(learned), delta, accountant=accountant)  # type: ignore[arg-type]
     if spent >= epsilon:
         raise SettingError(
-            f"{epsilon:g} is used up by the facts to be learned, which cost {figure(spent)} together",
+            f"{epsilon:g} is used up by the facts to be learned, which cost {figure(spent)} in total",
             field="epsilon",
             remedy=f"raise it well above {figure(spent)}, or declare more facts",
         )

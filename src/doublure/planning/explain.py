@@ -20,7 +20,7 @@ def explain(made: PlanContents) -> str:
     lines.append(f"Unit of privacy: one {unit['name']}, at most {unit['max_records']} record(s) of each")
     lines.append(_budget(made))
     lines.append("What touches private records:")
-    together = "together (composed, not added up)"
+    together = "total (composed, not added up)"
     prices = [(access.purpose, _price(access)) for access in made.touches]
     epsilon, delta = made.worst_case or (made.epsilon, made.delta)
     if epsilon is not None:
@@ -32,7 +32,7 @@ def explain(made: PlanContents) -> str:
     said = made.guarantee
     lines += [f"  {who}: {what}" for who, what in beside(said.kind, said.model_dump())]
     lines += _noise(made)
-    lines += table.method(made.method).forecast(said, made.settings, made.touches)
+    lines += table.method(made.method).forecast(said, made.settings, made.touches, made.schema)
     time = _duration(made.seconds_estimate)
     lines.append(f"A fit needs about {made.memory_bytes / 1e9:.1f} GB, and {time} of one core of this machine")
     settings = ", ".join(f"{key}={value}" for key, value in made.settings.shown().items() if value is not None)

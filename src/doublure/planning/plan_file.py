@@ -57,7 +57,9 @@ def _reassembled(data: Mapping[str, Any], name: str) -> PlanContents:
         budget = Budget.of(chosen, schema, data["epsilon"], data["delta"])
         _check_accountant(data["accountant"], budget)
         fixed = chosen.fixed_noise(settings)
-        noise = data["noise_multiplier"] if fixed is None else fixed.multiplier
+        given = chosen.given_noise(settings)
+        calibrated = data["noise_multiplier"] if given is None else given
+        noise = calibrated if fixed is None else fixed.multiplier
         worst = None if fixed is None else (float(data["guarantee"]["epsilon"]), fixed.delta)
         made = assemble(chosen, schema, settings, budget, data["accountant"], noise, worst)
         prices = [access["epsilon"] for access in data["touches"]]

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from doublure.access import events
+from doublure.access import Access, events
 from doublure.errors import BeyondPld, SettingError
 from doublure.guarantee import rounded_up
 from doublure.methods import choice
@@ -46,8 +46,8 @@ def plan(
         schema: The public facts (or the path of the file that holds them).
         method: A name from :mod:`doublure.methods.registry`; left out, or ``auto``, it is chosen from the schema and ε,
             with the reason.
-        epsilon: The total ε, learned facts included. There is no default; ``gan`` takes none, and for ``bayesgan`` it
-            is the ceiling on ε_μ.
+        epsilon: The total ε, learned facts included. There is no default; ``gan`` takes none, for ``bayesgan`` it is
+            the ceiling on ε_μ, and where the setting ``noise_multiplier`` gives ``dpgan`` its σ it follows.
         delta: The total δ; for ``bayesgan`` δ_μ.
         accountant: ``pld`` (tight), ``rdp``, or ``auto``: ``pld``, and ``rdp`` where that cannot.
         settings: Settings of the method, by name.
@@ -77,6 +77,15 @@ def plan(
     chosen = table.method(method)
     refuse_undeclared(schema)
     own = chosen.resolve_defaults(schema, settings_of(chosen, schema.kind, settings))
+    sigma = chosen.given_noise(own)
+    if sigma is not None:
+        if epsilon is not None:
+            remedy = "leave one of the two out"
+            raise SettingError("stands beside epsilon, which follows from it", field="noise_multiplier", remedy=remedy)
+        refuse_too_large(chosen, schema, own)
+        return Plan.of(
+            with_prices(_with_fallback(accountant, lambda name: _following(chosen, schema, own, sigma, delta, name)))
+        )
     budget = Budget.of(chosen, schema, epsilon, delta)
     refuse_too_large(chosen, schema, own)
     if budget.epsilon is None or budget.delta is None:
@@ -95,6 +104,18 @@ def _with_fallback(accountant: str, make: Callable[[str], PlanContents]) -> Plan
         return make("pld")
     except BeyondPld:
         return make("rdp")
+
+
+def _following(
+    chosen: Method, schema: Schema, settings: MethodSettings, sigma: float, delta: float | None, accountant: str
+) -> PlanContents:
+    """Take σ as it was given; ε is what everything then costs, rounded up."""
+
+    def price(chance: float, learned: tuple[Access, ...]) -> float:
+        composed = events((*learned, *chosen.accesses(schema, settings, sigma)))
+        return accounting.epsilon_of(composed, chance, accountant=accountant)  # type: ignore[arg-type]
+
+    return assemble(chosen, schema, settings, Budget.of_noise(schema, delta, price), accountant, sigma)
 
 
 def _composed(

@@ -77,7 +77,7 @@ def warnings_of_bounds(schema: Schema, *, priced: bool) -> tuple[str, ...]:
             advice = f"about {enough:.2g}" if enough <= _LARGEST_ADVICE else "far more"
             at, pay = (f"at epsilon {question.epsilon:g} ", f", or pay {advice}") if priced else ("", "")
             found.append(
-                f"{printable(question.path)}: {at}a place is seen only if it holds {limit} values, and "
+                f"{printable(question.path)}: {at}a bin is found only if it holds {limit} values, and "
                 f"{schema.public_units} units have {most} at most, so the bounds will be noise; declare them, or give "
                 f"the magnitude to expect{pay}"
             )

@@ -99,7 +99,7 @@ def clip_factors(norms: Tensor, max_grad_norm: float) -> Tensor:
     return torch.where(norms <= min(max_grad_norm, double.max), 1.0, shrunk)
 
 
-def clipped_sum(lot: Lot, *, max_grad_norm: float, together: float | None = None) -> ClippedSum:
+def clipped_sum(lot: Lot, *, max_grad_norm: float, per_batch: float | None = None) -> ClippedSum:
     """Return the sum of a lot's gradients, each unit's clipped once to C.
 
     Guarantee: adding or removing one unit moves the sum by at most C in L2, or by 2 C n where n units are clipped
@@ -108,14 +108,14 @@ def clipped_sum(lot: Lot, *, max_grad_norm: float, together: float | None = None
     Args:
         lot: The lot's gradients.
         max_grad_norm: C.
-        together: n, public: the lot's sum is clipped as a whole to n C, so that its mean over n has norm at most C.
+        per_batch: n, public: the lot's sum is clipped as a whole to n C, so that its mean over n has norm at most C.
             None: each unit's gradient is clipped.
 
     Raises:
         SettingError: C is not positive.
     """
-    if together is not None:
-        return _clipped_together(lot, together * max_grad_norm)
+    if per_batch is not None:
+        return _clipped_per_batch(lot, per_batch * max_grad_norm)
     _require_bound(max_grad_norm)
     total = lot.zero
     norms = torch.zeros(lot.units, dtype=torch.float64, device=total.device)
@@ -135,21 +135,21 @@ def clipped_norms(lot: Lot, *, max_grad_norm: float) -> Tensor:
     return moved
 
 
-def moved_together(without: Lot, alone: Lot, *, max_grad_norm: float, together: float) -> float:
+def batch_clip_distance(without: Lot, alone: Lot, *, max_grad_norm: float, per_batch: float) -> float:
     """Return by how much some units more move a lot's sum that is clipped as a whole, in [0, 2 C n]. Private.
 
     Args:
         without: The lot.
         alone: The units that are put to it.
         max_grad_norm: C.
-        together: n, as in :func:`clipped_sum`.
+        per_batch: n, as in :func:`clipped_sum`.
     """
-    before, largest = _plain_sum(without)[0], together * max_grad_norm
+    before, largest = _plain_sum(without)[0], per_batch * max_grad_norm
     after = before + _plain_sum(alone)[0]
     return float((_shortened(after, largest).double() - _shortened(before, largest).double()).norm())
 
 
-def _clipped_together(lot: Lot, largest: float) -> ClippedSum:
+def _clipped_per_batch(lot: Lot, largest: float) -> ClippedSum:
     _require_bound(largest)
     total, norms = _plain_sum(lot)
     return ClippedSum(total=_shortened(total, largest), sensitivity=2 * largest, norms=norms)
@@ -208,7 +208,7 @@ class Constant:
 
 @dataclass(frozen=True, kw_only=True)
 class Geometric:
-    """C_t = max(floor, C · decay^t): the clipping decay of Frigerio et al. 2019, section 3.3.
+    """C_t = max(floor, C · decay^t): the clipping decay of Frigerio et al. 2019, section 4.1.
 
     Args:
         max_grad_norm: C, the bound at the start.

@@ -100,7 +100,7 @@ class CriticSteps:
         device = next(critic.parameters()).device
         return torch.from_numpy(noisy).to(device) / self.settings.expected_units
 
-    def of_generated(self, critic: nn.Module, records: Tensor, condition: Tensor | None) -> Tensor:
+    def generated_gradient(self, critic: nn.Module, records: Tensor, condition: Tensor | None) -> Tensor:
         """Return the mean gradient of D over generated records, for a step that leaves them out; flat ``(P,)``.
 
         They are clipped as real ones are, so that neither half of the critic's gradient outweighs the other. No noise:
@@ -116,8 +116,8 @@ class CriticSteps:
         bound = self.settings.bound(max(0, self.taken - 1))
         engine = self._query.engine(critic, self._records)
         lot = engine.lot(Records(real=records, condition=condition), chunk_size=self.settings.chunk_size)
-        together = float(len(records)) if self.settings.together else None
-        return -clipped_sum(lot, max_grad_norm=bound, together=together).total / len(records)
+        per_batch = float(len(records)) if self.settings.per_batch else None
+        return -clipped_sum(lot, max_grad_norm=bound, per_batch=per_batch).total / len(records)
 
     # -- gradient distances --------------------------------------------------------------------------------------
 

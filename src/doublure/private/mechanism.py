@@ -73,7 +73,7 @@ class Mechanism:
             raise SettingError("is for tests only", field="noise", remedy="use os-keyed or chacha20")
         priced = [access for access in accesses if access.event is not None]
         if len(set(priced)) != len(priced):
-            raise ValueError("two accesses are equal, and what is spent could not be told apart")
+            raise ValueError("two accesses are equal, so that what they spend cannot be separated")
         self.for_tests = allow_test_noise
         self.executed = Executed(priced) if executed is None else executed
         self._noise = noise

@@ -24,7 +24,7 @@ _EXPANDED = 256
 _FINENESS = 1000
 
 
-class Halfway(Protocol):
+class ResumableStore(Protocol):
     """Keeps private numbers that take long to compute, where nobody else reads them."""
 
     def load(self, shape: tuple[int, int]) -> Tensor | None:
@@ -178,7 +178,7 @@ class PrivateRecords:
         *,
         rows: int,
         apart: bool = False,
-        halfway: Halfway | None = None,
+        resumable: ResumableStore | None = None,
     ) -> PrivateRecords:
         """Return the same records with a body that is computed once, kept as float16.
 
@@ -192,7 +192,7 @@ class PrivateRecords:
                 place; so batches are then all of one size, filled up with zeros, and a record's place in its batch
                 follows from the record itself, not from how many others stand before it. Equal records come to the
                 same, and it is computed once.
-            halfway: Where finished bodies are kept, if it takes long.
+            resumable: Where finished bodies are kept, if it takes long.
 
         Raises:
             SettingError: Rows meet in the function.
@@ -205,7 +205,7 @@ class PrivateRecords:
         beside = 0 if conditions is None else conditions.shape[1]
         batches = self._placed(rows) if apart else self._in_order(rows)
         found = np.empty((len(batches.first), width), dtype=np.float16)
-        ready = None if halfway is None else halfway.load((len(found), width))
+        ready = None if resumable is None else resumable.load((len(found), width))
         done = 0 if ready is None else len(ready)
         if ready is not None:
             found[:done] = ready.numpy()
@@ -225,8 +225,8 @@ class PrivateRecords:
                 body, filled = filled, filled.new_zeros(rows, *filled.shape[1:])
                 filled[places.to(filled.device)] = body
             found[batch] = function(filled).cpu()[places].half().numpy()
-            if halfway is not None:
-                halfway.save(torch.from_numpy(found[:end]), number + 1, last=end == len(found))
+            if resumable is not None:
+                resumable.save(torch.from_numpy(found[:end]), number + 1, last=end == len(found))
         kept = np.concatenate([found, labels], axis=1)[batches.of]
 
         def expand(rows: Tensor) -> tuple[Tensor, Tensor | None]:

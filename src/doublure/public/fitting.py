@@ -129,7 +129,7 @@ def adopt(
     network, found = _fitting(Path(weights), lambda: generator_of(shapes, own), own.generator_named)
     proposer, beside = None, None
     if encoder is not None:
-        proposer, beside = _fitting(Path(encoder), lambda: proposer_of(shapes, own), own.encoder_named)
+        proposer, beside = _fitting(Path(encoder), lambda: inversion_encoder_of(shapes, own), own.encoder_named)
     _refuse_unfit_to_invert(network, own.noise_width, proposer, shapes.body_shape)
     folder = PublicFolder.begun(out, {"adopted": True}, resume=False)
     try:
@@ -156,7 +156,7 @@ def generator_of(encoder: Encoder, settings: PublicSettings) -> nn.Module:
     return settings.generator(encoder, torch.Generator().manual_seed(0))
 
 
-def proposer_of(encoder: Encoder, settings: PublicSettings) -> nn.Module:
+def inversion_encoder_of(encoder: Encoder, settings: PublicSettings) -> nn.Module:
     """Return an untrained encoder."""
     import torch
 

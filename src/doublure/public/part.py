@@ -86,6 +86,10 @@ class PublicPart(MethodSettings):
         """What it does not cover."""
         return self.facts.excluded
 
+    def published(self) -> Self:
+        """Return the settings without the folder's place; what is known of the public generator stays."""
+        return self.model_copy(update={"public": ""})
+
     def shown(self) -> dict[str, Any]:
         """Return the settings as a plan is explained with; where the generator comes from has a line of its own."""
         return {name: value for name, value in super().shown().items() if name != "public_facts"}

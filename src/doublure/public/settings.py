@@ -55,9 +55,9 @@ class PublicSettings(AdversarialSettings):
 
     def encoder(self, shape: Encoder, initial: torch.Generator) -> nn.Module:
         """Return an untrained encoder: records to their latents, and how uncertain those are."""
-        from doublure.networks.latent import Proposer
+        from doublure.networks.latent import InversionEncoder
 
-        return Proposer(self.proposing(shape, initial), self.noise_width)
+        return InversionEncoder(self.proposing(shape, initial), self.noise_width)
 
     def proposing(self, shape: Encoder, initial: torch.Generator) -> nn.Module:
         """Return the network of an encoder."""

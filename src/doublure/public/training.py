@@ -20,11 +20,11 @@ from torch.nn import functional
 
 from doublure.errors import Interrupted
 from doublure.networks.detail import Detail
-from doublure.networks.latent import Proposer, PublicNetworks, bounded
+from doublure.networks.latent import InversionEncoder, PublicNetworks, bounded
 from doublure.public.settings import PublicSettings
 from doublure.training import checkpoints as kept_state
 from doublure.training import gan_loop as adversarial
-from doublure.training.critic_steps import PlainTeacher
+from doublure.training.critic_steps import PlainCriticTrainer
 from doublure.training.job import Job
 
 _AVERAGE, _WARMUP = 0.998, 10.0
@@ -44,15 +44,15 @@ def taught(job: Job, settings: PublicSettings) -> PublicNetworks:
     """
     if settings.objective == "autoencoder":
         lesson = Autoencoding(job, settings, "autoencoder")
-        lesson.run("teach the autoencoder", settings.steps or 1)
+        lesson.run("train the autoencoder", settings.steps or 1)
         return PublicNetworks(lesson.generator_average, lesson.encoder_average, lesson.detail())
     stage = _gan(job, settings)
     adversaries = adversarial.prepare(stage, settings)
-    generator = adversarial.train(stage, settings, PlainTeacher(stage, settings), adversaries)
+    generator = adversarial.train(stage, settings, PlainCriticTrainer(stage, settings), adversaries)
     if not settings.proposer:
         return PublicNetworks(generator)
-    proposing = Proposing(job, settings, generator)
-    proposing.run("teach the encoder", settings.proposer_steps)
+    proposing = EncoderTraining(job, settings, generator)
+    proposing.run("train the encoder", settings.proposer_steps)
     return PublicNetworks(generator, proposing.encoder_average)
 
 
@@ -64,7 +64,7 @@ def _gan(job: Job, settings: PublicSettings) -> Job:
     return replace(stage, taken=min(settings.steps or 1, done))
 
 
-class _Lesson:
+class _Training:
     """Steps of Adam under a cosine, an average of the weights, and state that is kept.
 
     Args:
@@ -138,7 +138,7 @@ class _Lesson:
         self._checkpoints.save(self.done, state | {"done": torch.tensor([self.done])})
 
 
-class Autoencoding(_Lesson):
+class Autoencoding(_Training):
     """An encoder and a generator that undo each other, on public records."""
 
     def __init__(self, job: Job, settings: PublicSettings, name: str) -> None:
@@ -155,7 +155,7 @@ class Autoencoding(_Lesson):
         return self._averages["generator"]
 
     @property
-    def encoder_average(self) -> Proposer:
+    def encoder_average(self) -> InversionEncoder:
         """The encoder's."""
         return _as_proposer(self._averages["encoder"])
 
@@ -165,7 +165,7 @@ class Autoencoding(_Lesson):
         shape, records = self._job.encoder.body_shape, self._job.records
         if len(shape) != _IMAGE:
             return None
-        self._job.progress.stage("look at what is left out")
+        self._job.progress.stage("measure what the autoencoder leaves out")
         rows = np.random.default_rng([self._job.seed, 8]).permutation(records.n_units)[:_MOST_LOOKED_AT]
         found = Detail((shape[0], shape[1], shape[2]))
         found.learn(self._with_made(part) for part in np.split(rows, range(_AT_ONCE, len(rows), _AT_ONCE)))
@@ -191,7 +191,7 @@ class Autoencoding(_Lesson):
         return loss
 
 
-class Proposing(_Lesson):
+class EncoderTraining(_Training):
     """An encoder that finds the latents of generated records.
 
     Besides the prior's own, latents a little further out are shown, because records that a generator was not trained
@@ -204,7 +204,7 @@ class Proposing(_Lesson):
         super().__init__(job, settings, "proposer", {"encoder": settings.encoder(job.encoder, initial)})
 
     @property
-    def encoder_average(self) -> Proposer:
+    def encoder_average(self) -> InversionEncoder:
         """The encoder's averaged weights."""
         return _as_proposer(self._averages["encoder"])
 
@@ -221,7 +221,7 @@ class Proposing(_Lesson):
         return loss
 
 
-def _as_proposer(module: nn.Module) -> Proposer:
-    if not isinstance(module, Proposer):
-        raise TypeError("an encoder of latents is a Proposer")
+def _as_proposer(module: nn.Module) -> InversionEncoder:
+    if not isinstance(module, InversionEncoder):
+        raise TypeError("an encoder of latents is an InversionEncoder")
     return module

@@ -2,8 +2,9 @@
 
 A bundle holds ``data.parquet`` and ``data.csv`` (or one of them), for images ``data.npz``, for series all three;
 ``card.json``,
-``card.html`` and ``dictionary.json``; and nothing else. It is made from the generator, the plan and the resolved
-schema alone; ``internal/`` is never read.
+``card.html`` and ``dictionary.json``; on request ``tables/*.parquet``, the noisy tables that the fit bought; and
+nothing else. It is made from the generator, the plan, the resolved schema and what the mechanism gave out alone;
+``internal/`` is never read.
 The ledger records the release before the bundle appears, and the card proves it:
 :func:`doublure.releasing.verifying.verify` finds that record again.
 """
@@ -25,6 +26,7 @@ from doublure.ledger import Ledger
 from doublure.ledger.chain import canonical
 from doublure.ledger.request import facts
 from doublure.private.executed import Executed, as_priced
+from doublure.releasing.tables import LIMIT, described, refuse_none, write_noisy_tables
 from doublure.releasing.verifying import CARD, VERSION, claims_sha256, verify
 from doublure.releasing.writing import WRITERS, write_sample
 from doublure.run.synthesizer import Synthesizer
@@ -60,6 +62,7 @@ def release(
     ledger: Ledger | str | Path | None = None,
     formats: Sequence[str] | None = None,
     spreadsheet_safe: bool = False,
+    tables: bool = False,
     title: str | None = None,
     contact: str | None = None,
     progress: Progress | None = None,
@@ -75,6 +78,8 @@ def release(
         formats: ``csv``, ``parquet`` or both for a table, ``npz`` for images, any of the three for series; all of
             them if left out.
         spreadsheet_safe: Defuse text that a spreadsheet would run as a formula.
+        tables: Publish the noisy contingency tables that the fit bought, with their standard errors: free, as they
+            are answers of the mechanism already.
         title: The card's title.
         contact: Whom to ask.
         progress: Receives progress events.
@@ -85,38 +90,50 @@ def release(
     Raises:
         InputError: The folder is not empty, the guarantee is not one that the plan gives, something else ran than was
             priced, or the ledger is not found.
+        SettingError: An argument is out of its range, or tables are asked for and the fit bought none.
     """
     asked = Path(out)
-    fault = known_fault(syn.run.get("doublure_version"), syn.plan.to_json())
-    if fault is not None:
-        raise RunFolderError(fault, field=syn.plan.method, remedy=REMEDY)
     rows, forms = _check_arguments(asked, n, formats, WRITERS[syn.schema.kind].forms)
-    if not syn.plan.may_claim(syn.guarantee):
-        raise RunFolderError("is not what the plan gives", field="guarantee", remedy="release what load returns")
-    executed = _executed(syn)
-    book, reservation = _ledger_of(syn, ledger)
+    executed = executed_of(syn)
+    if tables:
+        refuse_none(syn.tables)
+    book, reservation = ledger_of(syn, ledger)
     with files.whole_folder(asked) as staging:
         entropy = seeding.chosen(seed)
         for form in forms:
             file = staging / f"data.{form}"
             write_sample(syn, file, rows, seed=entropy, spreadsheet_safe=spreadsheet_safe, progress=progress)
-        described = dictionary(syn.schema, spreadsheet_safe=spreadsheet_safe)
-        files.write_json(staging / _DICTIONARY, {"watermark": syn.guarantee.watermark, **described})
-        listed = [_entry(staging / f"data.{form}", rows) for form in forms] + [_entry(staging / _DICTIONARY, None)]
-        card = _card(syn, listed, executed, book.dataset, title, contact)
+        cells = write_noisy_tables(staging, syn.tables, syn.guarantee.about) if tables else {}
+        words = dictionary(syn.schema, spreadsheet_safe=spreadsheet_safe) | (
+            {"tables": described(cells)} if tables else {}
+        )
+        files.write_json(staging / _DICTIONARY, {"watermark": syn.guarantee.watermark, **words})
+        holds = {f"data.{form}": rows for form in forms} | cells | {_DICTIONARY: None}
+        listed = [entry_of(staging, name, count) for name, count in holds.items()]
+        titled = title or f"Synthetic {syn.schema.kind} for {book.dataset}"
+        card = card_of(syn, listed, executed, title=titled, contact=contact, limits=[LIMIT] if tables else [])
         recorded = {file["path"]: file["sha256"] for file in listed} | {CARD: claims_sha256(card)}
         card["ledger"] = book.record_release(reservation, recorded, syn.guarantee.kind).to_json()
         sheet = WRITERS[syn.schema.kind].sheet
         shown = None if sheet is None else sheet(syn, next(syn.sample_chunks(rows, seed=entropy)))
-        _write_card(staging, card, shown, KINDS[syn.schema.kind].records)
+        write_card(staging, card, shown, KINDS[syn.schema.kind].records)
     return card
+
+
+def refuse_taken(target: Path) -> None:
+    """Refuse a folder that holds anything.
+
+    Raises:
+        InputError: It does.
+    """
+    if files.holds_anything(target):
+        raise InputError("is not empty", field=target, remedy="choose another -o")
 
 
 def _check_arguments(
     target: Path, n: SupportsIndex, formats: Sequence[str] | None, known: Sequence[str]
 ) -> tuple[int, list[str]]:
-    if files.holds_anything(target):
-        raise InputError("is not empty", field=target, remedy="choose another -o")
+    refuse_taken(target)
     try:
         rows = operator.index(n)
     except TypeError:
@@ -129,7 +146,7 @@ def _check_arguments(
     return rows, forms
 
 
-def _ledger_of(syn: Synthesizer, ledger: Ledger | str | Path | None) -> tuple[Ledger, str]:
+def ledger_of(syn: Synthesizer, ledger: Ledger | str | Path | None) -> tuple[Ledger, str]:
     """Return the ledger and the reservation that paid, once it is sure that it paid for this plan and this claim.
 
     Raises:
@@ -137,6 +154,12 @@ def _ledger_of(syn: Synthesizer, ledger: Ledger | str | Path | None) -> tuple[Le
         LedgerError: The ledger is not found, does not know the run, or knows that it claims less.
     """
     kept = syn.run.get("ledger")
+    if syn.published:
+        raise RunFolderError(
+            "is a published generator, whose release is recorded already",
+            field="run",
+            remedy="write rows with doublure sample; its card covers them",
+        )
     if not isinstance(kept, dict) or not isinstance(kept.get("reservation"), str):
         raise RunFolderError("names no ledger entry", field="run.json", remedy="fit with a ledger")
     try:
@@ -190,16 +213,22 @@ def _plain(value: Any) -> Any:
     return value.isoformat() if hasattr(value, "isoformat") else value
 
 
-def _entry(path: Path, rows: int | None) -> dict[str, Any]:
-    return {"path": path.name, "sha256": sha256_of(path), "rows": rows}
+def entry_of(folder: Path, name: str, rows: int | None = None) -> dict[str, Any]:
+    """Return a file of a folder as a card lists it, with how many records are in it."""
+    return {"path": name, "sha256": sha256_of(folder / name), "rows": rows}
 
 
-def _executed(syn: Synthesizer) -> bool | None:
+def executed_of(syn: Synthesizer) -> bool | None:
     """Return whether what ran is known to be what was priced; None where nothing was.
 
     Raises:
-        RunFolderError: Something else ran.
+        RunFolderError: Something else ran, the claim is not one that the plan gives, or it is known to be wrong.
     """
+    fault = known_fault(syn.run.get("doublure_version"), syn.plan.to_json())
+    if fault is not None:
+        raise RunFolderError(fault, field=syn.plan.method, remedy=REMEDY)
+    if not syn.plan.may_claim(syn.guarantee):
+        raise RunFolderError("is not what the plan gives", field="guarantee", remedy="release what load returns")
     if any(access.event is None for access in syn.plan.touches):
         return None
     if syn.executed is None:
@@ -208,21 +237,31 @@ def _executed(syn: Synthesizer) -> bool | None:
     return as_priced(syn.executed)
 
 
-def _card(
+def card_of(
     syn: Synthesizer,
     listed: list[dict[str, Any]],
     executed: bool | None,
-    dataset: str,
-    title: str | None,
+    *,
+    title: str,
     contact: str | None,
+    limits: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return the card, its ledger entry and its page still to come."""
+    """Return the card, its ledger entry and its page still to come.
+
+    Args:
+        syn: What is released, or released from.
+        listed: The files, as :func:`entry_of` returns them.
+        executed: What :func:`executed_of` says.
+        title: The card's title.
+        contact: Whom to ask.
+        limits: What is to be known of this release beside what is of all.
+    """
     now = datetime.datetime.now(datetime.UTC)
     return {
         "version": VERSION,
         "doublure_version": __version__,
         "created": now.isoformat(timespec="seconds"),
-        "title": title or f"Artificial {syn.schema.kind} for {dataset}",
+        "title": title,
         "contact": contact,
         "method": syn.plan.method,
         "watermark": syn.guarantee.watermark,
@@ -238,19 +277,30 @@ def _card(
             *KINDS[syn.schema.kind].limits,
             _ERROR_LIMIT,
             _UNIT_LIMIT[syn.guarantee.kind],
+            *limits,
         ],
         "review_by": now.replace(year=now.year + _REVIEW_YEARS, day=min(now.day, 28)).date().isoformat(),
     }
 
 
-def _write_card(folder: Path, card: dict[str, Any], sheet: bytes | None, records: str) -> None:
+def write_card(folder: Path, card: dict[str, Any], sheet: bytes | None, records: str) -> None:
     """Write the page first, so that the card can list its hash."""
     from doublure.releasing.card import card_page
 
     page = card_page(card, sheet, records).encode()
     files.write_atomic(folder / _PAGE, lambda file: file.write(page))
-    card["files"] = [*card["files"], _entry(folder / _PAGE, None)]
+    card["files"] = [*card["files"], entry_of(folder, _PAGE)]
     files.write_json(folder / CARD, card)
 
 
-__all__ = ["dictionary", "release", "verify"]
+__all__ = [
+    "card_of",
+    "dictionary",
+    "entry_of",
+    "executed_of",
+    "ledger_of",
+    "refuse_taken",
+    "release",
+    "verify",
+    "write_card",
+]

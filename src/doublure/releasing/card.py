@@ -8,8 +8,8 @@ from typing import Any
 from doublure.guarantee import CHOICE_OF_KIND, beside, figure, odds_factor
 from doublure.report import page
 
-_TITLE = "Artificial data"
-_WATERMARK = "Artificial data, made by doublure"
+_TITLE = "Synthetic data"
+_WATERMARK = "Synthetic data, made by doublure"
 _NO_GUARANTEE = "No privacy guarantee. Do not publish."
 _KINDS = {
     "dp": "differential privacy",
@@ -39,13 +39,13 @@ _BAYESIAN = {
     "gamma": "γ, chance that the estimate of ε_μ is too low, over all orders (union bound)",
 }
 
-_AVERAGE = "What was measured is an average over this data set, computed from real records without noise."
-_NOTHING = "Nothing was measured yet; what would be is an average over this data set."
+_AVERAGE = "The measured figure is an average over this data set, computed from real records without noise."
+_NOTHING = "Nothing has been measured yet. A measurement would be an average over this data set."
 _AT_MOST = {"epsilon_mu": "≤ "}
 _CLAIMS = frozenset({"epsilon", "delta", "epsilon_mu", "delta_mu", "mu", "gamma"})
 _RAN: dict[object, str] = {
-    True: "What ran was written down as it was done, and it is what is listed here.",
-    False: "What ran was not all written down as it was done: the list is the plan's.",
+    True: "Every access was recorded as it ran, and matches this list.",
+    False: "Not every access was recorded as it ran: this is the plan’s list.",
 }
 _TOUCHED = ("purpose", "event", "epsilon", "delta")
 
@@ -128,31 +128,31 @@ def plain_words(guarantee: Mapping[str, Any], records: str = "rows") -> list[str
     kind, unit = guarantee.get("kind") or "none", guarantee.get("unit") or "unit"
     either = kind == "bayesian-dp" or CHOICE_OF_KIND in (guarantee.get("excluded") or ())
     chosen = [f"{CHOICE_OF_KIND.capitalize()}."] if either else []
-    rows = f"The {records} are artificial. One of them may resemble a real one by chance."
+    rows = f"The {records} are synthetic. One of them may resemble a real one by chance."
     if kind == "dp":
         return [
-            f"Take all records of any one {unit} out of the private data, or put them in: every outcome of making "
-            f"these data stays about as likely as it was, within a factor of {_factor(guarantee.get('epsilon'))}"
+            f"Take all records of any one {unit} out of the private data, or put them in: the probability of any "
+            f"result changes by at most a factor of {_factor(guarantee.get('epsilon'))}"
             f"{_slack(guarantee.get('delta'))}.",
-            f"This holds whatever a reader knows already, and it holds for every {unit}.",
-            "It is no promise that nothing can be learned about groups, or about everybody.",
+            f"This holds for every {unit}, whatever a reader already knows.",
+            "It does not prevent learning about groups, or about everybody.",
             *chosen,
             rows,
         ]
     if kind == "bayesian-dp":
         return [
-            f"An estimate of how much can be learned about one {unit} that is like the others in the private data.",
-            f"For one {unit} that is unlike the others only the worst case counts: a factor of "
+            f"This is an estimate of how much the data reveal about one {unit} that is like the others.",
+            f"For a {unit} that is unlike the others only the worst case counts: a factor of "
             f"{_factor(guarantee.get('epsilon'))}{_slack(guarantee.get('delta'))}.",
-            "The estimate was itself computed from private data, without noise. It is not published: "
-            "the card states the ceiling that was fixed before.",
+            "The estimate itself was computed from private data without noise, and is not published. "
+            "This card states the ceiling that was fixed beforehand.",
             *chosen,
             rows,
         ]
     if kind == "empirical":
         measured = _NOTHING if guarantee.get("mu") is None else _AVERAGE
         return [
-            f"{measured} It limits the risk of no individual {unit}.",
+            f"{measured} It does not bound the risk of any individual {unit}.",
             "Treat these data as you would treat the private data they were made from.",
         ]
     return [
@@ -171,7 +171,7 @@ def _factor(epsilon: object) -> str:
 def _slack(delta: object) -> str:
     if not isinstance(delta, (int, float)) or delta <= 0:
         return ""
-    return f", give or take an added probability of δ = {figure(delta)}"
+    return f", plus δ = {figure(delta)}"
 
 
 def _shown(key: str, value: object) -> str:

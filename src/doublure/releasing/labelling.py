@@ -13,7 +13,7 @@ guarantee covers it. The labels that a method gave the images are not handed out
 out: of a picture that was added or changed nothing may be claimed.
 
 Nor does it cost anything to have a classifier label them that was trained on labelled public images (Chen et al. 2021,
-section III-C, whose own labelling set is private, and then has no guarantee). What is claimed then rests on those
+section IV-A, whose own labelling set is private, and then has no guarantee). What is claimed then rests on those
 images' being public, which whoever gives them vouches for, as for a public generator; it says so.
 """
 
@@ -184,9 +184,9 @@ def by_classifier(
     lesson = source.load(theirs).content
     codes = codes_of(theirs, lesson)
     _refuse_unseen_classes(theirs, codes)
-    listener.stage("draw artificial images")
+    listener.stage("draw synthetic images")
     drawn = syn.sample(n, seed=own_seed)
-    listener.stage("teach a classifier on the public images")
+    listener.stage("train a classifier on the public images")
     column = theirs.columns[LABEL]
     chances = predict("cnn", lesson, codes, drawn, len(column.domain), own_seed)
     labels = Discrete(column=column).restore([chances.argmax(axis=1).astype(np.float64)], None)
@@ -195,7 +195,7 @@ def by_classifier(
         images=Images(images=drawn.images, labels=labels),
         left=0,
         schema=theirs,
-        about=claim.about | {"labelled_by": f"a classifier taught on public data: {said.line}"},
+        about=claim.about | {"labelled_by": f"a classifier trained on public data: {said.line}"},
     )
 
 

@@ -7,16 +7,17 @@ which recorded the files and the card's claims before the bundle appeared.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from doublure.advisories import REMEDY, known_fault
 from doublure.errors import GateFailed, InputError, LedgerError, RunFolderError
-from doublure.guarantee import Guarantee, may_state_what_was_measured
+from doublure.guarantee import FORMER_WATERMARKS, Guarantee, may_state_what_was_measured
 from doublure.ledger import Ledger
 from doublure.ledger.chain import canonical
 from doublure.releasing.repricing import TOLERANCE, epsilon_of
+from doublure.releasing.tables import FOLDER
 from doublure.support import files
 from doublure.support.tensors import sha256_of
 
@@ -93,11 +94,11 @@ def _checked_files(folder: Path, card: dict[str, Any]) -> dict[str, str]:
         listed = {str(file["path"]): str(file["sha256"]) for file in card["files"]}
     except (KeyError, TypeError):
         raise _failed("does not list its files", folder / CARD) from None
-    present = {path.name for path in folder.iterdir()}
+    present = _present(folder, listed)
     if (folder / CARD).is_symlink():
         raise _failed("is a link and not a file", CARD)
     for name in sorted(set(listed) | present - {CARD}):
-        if name not in present or Path(name).name != name:
+        if name not in present:
             raise _failed("is listed on the card and not in the bundle", name)
         if name not in listed:
             raise _failed("is in the bundle and not on its card", name)
@@ -105,6 +106,16 @@ def _checked_files(folder: Path, card: dict[str, Any]) -> dict[str, str]:
         if path.is_symlink() or not path.is_file() or sha256_of(path) != listed[name]:
             raise _failed("is not the file that the card names", name)
     return listed
+
+
+def _present(folder: Path, listed: Iterable[str]) -> set[str]:
+    """Return what lies in a bundle: names of files, and of those in its folder of tables where the card lists one."""
+    present = {path.name for path in folder.iterdir()}
+    tables = folder / FOLDER
+    if any(name.startswith(f"{FOLDER}/") for name in listed) and tables.is_dir() and not tables.is_symlink():
+        present.remove(FOLDER)
+        present |= {f"{FOLDER}/{path.name}" for path in tables.iterdir()}
+    return present
 
 
 def _checked_claim(card: dict[str, Any]) -> Guarantee:
@@ -116,8 +127,8 @@ def _checked_claim(card: dict[str, Any]) -> Guarantee:
     except RunFolderError:
         measured = may_state_what_was_measured(written)
         old = ", or states ε_μ as it was measured, as an older doublure did" if measured else ""
-        raise _failed(f"does not hold together{old}", "card guarantee") from None
-    if card.get("watermark") != guarantee.watermark:
+        raise _failed(f"is inconsistent{old}", "card guarantee") from None
+    if card.get("watermark") not in (guarantee.watermark, FORMER_WATERMARKS[guarantee.kind]):
         raise _failed("is not the one that goes with the guarantee", "card watermark")
     return guarantee
 

@@ -6,30 +6,30 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from doublure.attack.results import AttackResult, Family, Rate
-from doublure.attack.roc import At
+from doublure.attack.roc import TprAtFpr
 from doublure.report import page
 from doublure.report.contents import Attacked, Evaluated
 from doublure.results import percent, span
 
 _TITLES: Mapping[Family, tuple[str, str]] = {
     "membership": (
-        "Was a record in?",
-        "Each attacker gives every target a score, and members should not have higher ones than strangers. On "
-        "logarithmic axes, left is where an accusation is hardly ever false; the grey line is guessing. The band holds "
-        "the whole of an attacker's true curve with a confidence of 95 %.",
+        "Membership inference",
+        "Each attacker gives every target a score; members should not have higher scores than others. The axes are "
+        "logarithmic: on the left, false positives are rare. The grey line is guessing. The band holds the whole true "
+        "curve of an attacker with a confidence of 95 %.",
     ),
     "linkage": (
         "Singling out, linking, inferring",
-        "The three risks that regulators name. The risk is what an attack gains on records that were seen over the "
-        "same attack on records that were not: 0 is none.",
+        "The three risks that regulators name. The risk is what an attack gains on members compared with the same "
+        "attack on other records: 0 is none.",
     ),
     "audit": (
-        "What fitting again shows",
-        "Lower bounds on the true ε that hold with a confidence of 95 %, whatever the records look like.",
+        "Audit by refitted models",
+        "Lower bounds on the true ε that hold with a confidence of 95 %, whatever the distribution of the records.",
     ),
     "inversion": (
-        "What a model gives back",
-        "Reconstructions from students that learned from real records, from artificial ones, and from real ones under "
+        "Model inversion",
+        "Reconstructions from classifiers trained on real records, on synthetic ones, and on real ones under "
         "differential privacy.",
     ),
     "neighbours": (
@@ -39,8 +39,8 @@ _TITLES: Mapping[Family, tuple[str, str]] = {
 }
 
 _BOUNDED = (
-    "If the claim holds, a true curve is nowhere above the dashed line. One that is drawn may cross it by chance; a "
-    "band that lies wholly above it somewhere speaks against the claim."
+    "If the claim holds, a true curve is nowhere above the dashed line. The drawn estimate may cross it by chance; a "
+    "band that lies wholly above it at some point contradicts the claim."
 )
 
 
@@ -48,7 +48,7 @@ def audit_context(report: Attacked) -> dict[str, Any]:
     """Return what the template of an audit names."""
     made = [found for found in report.attacks if found.skipped is None]
     return {
-        "title": "What can be got out of it?",
+        "title": "Privacy audit",
         "internal": report.internal,
         "about": report.about,
         "claim": report.claim,
@@ -133,7 +133,7 @@ def _scale(found: AttackResult) -> dict[str, Any] | None:
     """Return the places of value, interval and baseline on a scale from 0 to 1."""
     if found.value is None or found.story.family == "audit":
         return None
-    dots = {"baseline": found.baseline, "artificial": found.value}
+    dots = {"baseline": found.baseline, "synthetic": found.value}
     return {
         "dots": {role: round(100 * value, 2) for role, value in dots.items() if value is not None},
         "whisker": None if found.interval is None else tuple(round(100 * end, 2) for end in found.interval),
@@ -149,7 +149,7 @@ def _rate(entry: Rate) -> dict[str, str]:
     }
 
 
-def _at(entry: At) -> dict[str, str]:
+def _at(entry: TprAtFpr) -> dict[str, str]:
     return {
         "value": "too few others" if entry.value is None else percent(entry.value),
         "interval": span(entry.interval, shares=True),

@@ -16,6 +16,7 @@ from doublure.measures.tables.distributions import Density, Frequencies
 from doublure.measures.tables.evaluation import TableEvaluation
 from doublure.measures.tables.fidelity import ColumnFidelity, PairFidelity
 from doublure.measures.tables.groups import Group
+from doublure.measures.tables.overall import Part
 from doublure.measures.tables.utility import ClassBalance, Classifier
 from doublure.report import page
 from doublure.report.audit import attacks_context, audit_context
@@ -29,7 +30,15 @@ MOST_DRAWN = 36
 _MOST_GROUPS = 12
 _MOST_LISTED = 100
 _MOST_IN_A_SMALL_MAP = 24
-_NAMES = {"synthetic": "artificial rows", "train": "real rows", "holdout": "real test rows"}
+_MOST_SPECIAL = 40
+_MOST_RULES = 20
+_MOST_COEFFICIENTS = 20
+_ON_CARDS = (
+    *("accuracy", "auc", "average_precision", "coefficient_signs", "quantile_columns", "quantile_pairs"),
+    *("k_marginal", "special_values", "broken_rules", "count_queries"),
+)
+_TRAINED = frozenset({"accuracy", "auc", "average_precision", "macro_f1"})
+_NAMES = {"synthetic": "synthetic rows", "train": "real rows", "holdout": "real test rows"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,14 +63,20 @@ def table_context(report: Evaluated) -> dict[str, Any]:
     """Return what the template of a table names."""
     table: TableEvaluation = report.measured
     least = ("independent columns", "independent columns")
-    return _context_of(report, table, table.scores, "rows", least) | {
-        "title": "How good is the understudy?",
+    left_out = "accuracy" if table.utility is not None and table.utility.imbalanced else "average_precision"
+    on_cards = [score for score in table.scores if score.key in _ON_CARDS and score.key != left_out]
+    return _context_of(report, table, on_cards, "rows", least) | {
+        "overall": _overall(table),
+        "special": _special(table),
+        "rules": _rules(table),
+        "regression": _regression(table),
+        "figures": [(score, _cell(score, _scale([score]))) for score in table.scores],
         "utility": _utility(table),
         "utility_skipped": table.utility_skipped,
         "groups": _groups(table),
         "frequencies": _frequencies(table),
         "densities": _densities(table),
-        "columns": _columns(table.fidelity.columns[:_MOST_LISTED]),
+        "columns": _columns(table.fidelity.columns[:_MOST_LISTED], table),
         "columns_left_out": max(0, len(table.fidelity.columns) - _MOST_LISTED),
         "pairs": _pairs(table.fidelity.pairs),
         "n_pairs": table.fidelity.n_pairs,
@@ -84,7 +99,7 @@ def image_context(report: Evaluated) -> dict[str, Any]:
             (entry.label, cell)
             for entry, cell in zip(found.classes, _cells([entry.share for entry in found.classes]), strict=True)
         ],
-        "artificial_sheet": page.inline_png(found.artificial_sheet),
+        "synthetic_sheet": page.inline_png(found.artificial_sheet),
         "real_sheet": page.inline_png(found.real_sheet),
         "neighbours_sheet": page.inline_png(found.neighbours_sheet),
     }
@@ -116,7 +131,7 @@ def _context_of(
         least: What the least to expect is called, and in short.
     """
     return {
-        "title": f"How good are the artificial {records}?",
+        "title": f"How good are the synthetic {records}?",
         "records": records,
         "least": least[0],
         "least_in_short": least[1],
@@ -151,7 +166,7 @@ def comparison_context(found: Compared) -> dict[str, Any]:
             }
         )
     return {
-        "title": "Which understudy?",
+        "title": "Comparison of synthesizers",
         "internal": found.internal,
         "kept_aside": found.kept_aside,
         "warnings": found.warnings,
@@ -181,7 +196,7 @@ def _cell(score: Score, scale: tuple[float, float]) -> Cell:
     def place(value: float) -> float:
         return round(100 * (value - scale[0]) / (scale[1] - scale[0]), 2)
 
-    figures = {"baseline": score.baseline, "real": score.real, "artificial": score.value}
+    figures = {"baseline": score.baseline, "real": score.real, "synthetic": score.value}
     return Cell(
         value=figure(score, score.value),
         interval=interval(score, score.interval),
@@ -201,7 +216,7 @@ def _cells(scores: Sequence[Score | None]) -> list[Cell | None]:
 
 
 def _card(score: Score) -> dict[str, Any]:
-    against = "trained on real rows" if score.key in ("accuracy", "auc", "macro_f1") else "other real rows"
+    against = "trained on real rows" if score.key in _TRAINED else "other real rows"
     return {"name": score.name, "meaning": score.meaning, "cell": _cell(score, _scale([score])), "against": against}
 
 
@@ -212,13 +227,14 @@ def _utility(table: TableEvaluation) -> dict[str, Any] | None:
     if table.utility is None:
         return None
     utility = table.utility
-    keys = ("accuracy", "auc", "macro_f1")
+    keys = tuple(score.key for score in utility.scores)
     by_key = {key: _cells([getattr(entry, key) for entry in utility.classifiers]) for key in keys}
-    names = {"accuracy": "Accuracy", "auc": "Area under ROC", "macro_f1": "Macro-F1"}
+    names = {score.key: score.name for score in utility.scores}
     rows: list[Classifier] = list(utility.classifiers)
     classes: list[ClassBalance] = list(utility.classes)
     return {
         "target": utility.target,
+        "imbalanced": utility.imbalanced,
         "rows": utility.rows,
         "metrics": [
             {"name": names[key], "rows": [(entry.name, cell) for entry, cell in zip(rows, by_key[key], strict=True)]}
@@ -233,6 +249,81 @@ def _utility(table: TableEvaluation) -> dict[str, Any] | None:
                 strict=True,
             )
         ],
+    }
+
+
+def _overall(table: TableEvaluation) -> dict[str, Any]:
+    found = table.overall
+    known = [third for third in found.thirds if third.score.value is not None]
+    return {
+        "cell": _cell(found.score, (0.0, 100.0)),
+        "thirds": [
+            {
+                "name": third.score.name,
+                "meaning": third.score.meaning,
+                "cell": _cell(third.score, (0.0, 100.0)),
+                "parts": [_part(part) for part in third.parts],
+            }
+            for third in known
+        ],
+    }
+
+
+def _part(part: Part) -> dict[str, str]:
+    figures = {role: getattr(part.score, role) for role in ("value", "baseline", "real")}
+    return {"name": part.name, "formula": part.formula} | {
+        role: "–" if value is None else f"{100 * value:.1f}" for role, value in figures.items()
+    }
+
+
+def _special(table: TableEvaluation) -> dict[str, Any]:
+    entries = table.special_values.values
+    listed = entries[:_MOST_SPECIAL]
+    return {
+        "rows": [
+            {"column": entry.column, "label": entry.label, "cell": _cell(entry.share, (0.0, 1.0)), "off": entry.off}
+            for entry in listed
+        ],
+        "left_out": len(entries) - len(listed),
+        "off": sum(entry.off for entry in entries),
+    }
+
+
+def _rules(table: TableEvaluation) -> dict[str, Any] | None:
+    found = table.rules
+    if not found.rules:
+        return None
+    listed = [rule for rule in found.rules if rule.broken.value][:_MOST_RULES]
+    return {
+        "score": _cell(found.score, _scale([found.score])),
+        "rows": [
+            {"rule": rule, "cell": cell, "expected": percent(rule.expected)}
+            for rule, cell in zip(listed, _cells([rule.broken for rule in listed]), strict=True)
+        ],
+        "found": found.found,
+        "broken": found.broken,
+    }
+
+
+def _regression(table: TableEvaluation) -> dict[str, Any] | None:
+    found = table.regression
+    if found is None:
+        return None
+    return {
+        "outcome": found.outcome,
+        "terms": found.terms,
+        "rows": [
+            {
+                "term": entry.term,
+                "figures": [
+                    f"{value:+.2f}".replace("-", "−") for value in (entry.synthetic, entry.real, entry.holdout)
+                ],
+                "error": f"± {entry.error:.2f}",
+                "wrong": entry.synthetic * entry.real < 0,
+            }
+            for entry in found.coefficients[:_MOST_COEFFICIENTS]
+        ],
+        "shown_of": len(found.coefficients),
     }
 
 
@@ -270,9 +361,11 @@ def _frequencies(table: TableEvaluation) -> dict[str, Any]:
     from doublure.report import plots
 
     far = {entry.name: entry.variation.value or 0.0 for entry in table.fidelity.columns}
-    drawn = sorted(table.frequencies, key=lambda entry: -far[entry.column])[:MOST_DRAWN]
+    furthest = far | {entry.column: max(far[entry.column], entry.variation) for entry in table.marginals.columns}
+    drawn = sorted(table.frequencies, key=lambda entry: -furthest[entry.column])[:MOST_DRAWN]
     kept = {entry.column for entry in drawn}
     entries = [entry for entry in table.frequencies if entry.column in kept]
+    finer = {entry.column: entry for entry in table.marginals.columns}
     return {
         "drawings": [
             {
@@ -280,6 +373,8 @@ def _frequencies(table: TableEvaluation) -> dict[str, Any]:
                 "far": percent(far[entry.column]),
                 "drawing": plots.frequencies(entry),
                 "remarks": _remarks(entry),
+                "finer": plots.quantiles(finer[entry.column]) if entry.column in finer else None,
+                "finer_far": percent(finer[entry.column].variation) if entry.column in finer else None,
             }
             for entry in entries
         ],
@@ -290,9 +385,7 @@ def _frequencies(table: TableEvaluation) -> dict[str, Any]:
 def _remarks(entry: Frequencies) -> list[str]:
     pairs = {"zero": entry.zero, "missing": entry.missing}
     return [
-        f"{name}: real {percent(shares[0])}, artificial {percent(shares[1])}"
-        for name, shares in pairs.items()
-        if shares
+        f"{name}: real {percent(shares[0])}, synthetic {percent(shares[1])}" for name, shares in pairs.items() if shares
     ]
 
 
@@ -313,11 +406,18 @@ def _densities(table: TableEvaluation) -> dict[str, Any]:
     }
 
 
-def _columns(columns: Sequence[ColumnFidelity]) -> list[dict[str, Any]]:
+def _columns(columns: Sequence[ColumnFidelity], table: TableEvaluation) -> list[dict[str, Any]]:
+    finer = {entry.column: percent(entry.variation) for entry in table.marginals.columns}
     variations = _cells([entry.variation for entry in columns])
     moved = _cells([entry.wasserstein for entry in columns])
     return [
-        {"name": entry.name, "kind": entry.kind, "variation": variation, "wasserstein": distance}
+        {
+            "name": entry.name,
+            "kind": entry.kind,
+            "variation": variation,
+            "finer": finer.get(entry.name, ""),
+            "wasserstein": distance,
+        }
         for entry, variation, distance in zip(columns, variations, moved, strict=True)
     ]
 
@@ -340,11 +440,11 @@ def _association(table: TableEvaluation) -> list[dict[str, Markup | str]] | None
     return [
         {"name": "Real", "drawing": plots.heat_map(found.columns, found.real, "Association among real rows")},
         {
-            "name": "Artificial",
-            "drawing": plots.heat_map(found.columns, found.synthetic, "Association among artificial rows"),
+            "name": "Synthetic",
+            "drawing": plots.heat_map(found.columns, found.synthetic, "Association among synthetic rows"),
         },
         {
-            "name": "Artificial less real",
+            "name": "Synthetic less real",
             "drawing": plots.heat_map(found.columns, gap, "Difference of the associations", signed=True),
         },
     ]

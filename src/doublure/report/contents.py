@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 from doublure.attack.results import AttackResult, Claim
-from doublure.measures.images.fault_tests import Suspicion
+from doublure.measures.images.fault_tests import FaultTest
 from doublure.measures.images.slices import Slice
 from doublure.measures.scores import SideBySide
 from doublure.results import About, Verdict
@@ -144,7 +144,7 @@ class Inspected(Protocol):
         """How many were looked at."""
 
     @property
-    def suspicions(self) -> Sequence[Suspicion]:
+    def suspicions(self) -> Sequence[FaultTest]:
         """Every way in which they can be wrong."""
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from doublure.measures.images.fault_tests import Suspicion
+from doublure.measures.images.fault_tests import FaultTest
 from doublure.measures.images.slices import Slice
 from doublure.report import page
 from doublure.report.contents import Inspected
@@ -18,7 +18,7 @@ _SLICED = ("label", "unlike", "alike")
 
 def inspection_context(found: Inspected) -> dict[str, Any]:
     """Return what the template of an inspection names."""
-    claims = [("inspected", found.about), *(("held against", each) for each in found.against)]
+    claims = [("inspected", found.about), *(("reference", each) for each in found.against)]
     listed = _listed(found.suspicions)
     return {
         "title": "Is something wrong with these images?",
@@ -39,12 +39,12 @@ def inspection_context(found: Inspected) -> dict[str, Any]:
     }
 
 
-def _listed(suspicions: Sequence[Suspicion]) -> list[Suspicion]:
+def _listed(suspicions: Sequence[FaultTest]) -> list[FaultTest]:
     """Return what is shown class by class: what stands out, and what is of use in any case."""
     return [entry for entry in suspicions if entry.classes and (entry.found or entry.key in _SLICED)]
 
 
-def _entry(entry: Suspicion) -> dict[str, Any]:
+def _entry(entry: FaultTest) -> dict[str, Any]:
     return {
         "clause": entry.clause,
         "meaning": entry.meaning,
@@ -58,11 +58,11 @@ def _entry(entry: Suspicion) -> dict[str, Any]:
     }
 
 
-def _usual(entry: Suspicion) -> str:
+def _usual(entry: FaultTest) -> str:
     return "" if entry.usual is None else f"usual: {'from' if entry.fewer else 'up to'} {percent(entry.usual)}"
 
 
-def _row(each: Slice, listed: Sequence[Suspicion], against: bool) -> dict[str, Any]:
+def _row(each: Slice, listed: Sequence[FaultTest], against: bool) -> dict[str, Any]:
     shares, bright = [each.share], [each.brightness]
     if against:
         shares, bright = [*shares, each.reference or 0.0], [*bright, each.reference_brightness]

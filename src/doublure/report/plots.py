@@ -23,12 +23,13 @@ from matplotlib.figure import Figure
 from doublure.attack.roc import Roc, ceiling
 from doublure.measures.series.plot_data import Curve, Pair, Profile, ValueProfile
 from doublure.measures.tables.distributions import Density, Frequencies
+from doublure.measures.tables.quantiles import QuantileShares
 from doublure.report.page import shown
 
 REAL, SYNTHETIC, INK, FAINT, RULE, BASELINE = "#617087", "#dd5522", "#1c2531", "#6a7382", "#d5dae1", "#b9c1cc"
 _VARIABLES = {
     REAL: "real",
-    SYNTHETIC: "artificial",
+    SYNTHETIC: "synthetic",
     INK: "ink",
     FAINT: "faint",
     RULE: "rule",
@@ -63,16 +64,22 @@ _STYLE: dict[str, Any] = {
 
 def frequencies(entry: Frequencies) -> Markup:
     """Draw the shares of a column's values or bins, real and synthetic."""
-    alt = f"Frequencies of {shown(entry.column)}: real rows and artificial rows"
+    alt = f"Frequencies of {shown(entry.column)}: real rows and synthetic rows"
     if entry.labels is None:
         return _draw(3.3, 1.65, f"bins {entry.column}", alt, lambda axes: _histogram(axes, entry))
     height = 0.42 + 0.2 * (len(entry.labels) + (entry.left_out is not None))
     return _draw(3.3, height, f"values {entry.column}", alt, lambda axes: _bars(axes, entry))
 
 
+def quantiles(entry: QuantileShares) -> Markup:
+    """Draw the shares of a number's quantile bins, each equally wide, real and synthetic."""
+    alt = f"Quantile bins of {shown(entry.column)}: real rows and synthetic rows"
+    return _draw(3.3, 1.35, f"quantiles {entry.column}", alt, lambda axes: _quantile_bins(axes, entry))
+
+
 def density(entry: Density) -> Markup:
     """Draw a number's smoothed densities, real and synthetic."""
-    alt = f"Density of {shown(entry.column)}: real rows and artificial rows"
+    alt = f"Density of {shown(entry.column)}: real rows and synthetic rows"
     return _draw(3.3, 1.65, f"density {entry.column}", alt, lambda axes: _curves(axes, entry))
 
 
@@ -83,14 +90,14 @@ def profile(entry: Profile, clock: Sequence[str] | None = None) -> Markup:
         entry: What is drawn.
         clock: The time of day at each step, where a series is one day.
     """
-    alt = f"Profile of {shown(entry.channel)}: real series and artificial series"
+    alt = f"Profile of {shown(entry.channel)}: real series and synthetic series"
     return _draw(5.0, 2.0, f"profile {entry.channel}", alt, lambda axes: _steps(axes, entry, clock))
 
 
 def value_profile(entry: ValueProfile, ends: tuple[float, float], clock: Sequence[str] | None = None) -> Markup:
     """Draw a channel's mean for one value of an attribute; ``ends`` of the scale are the same for its neighbours."""
     key = f"{shown(entry.channel)} for {shown(entry.attribute)} {shown(entry.value)}"
-    alt = f"Mean profile of {key}: real series and artificial series"
+    alt = f"Mean profile of {key}: real series and synthetic series"
     return _draw(2.3, 1.2, f"value {key}", alt, lambda axes: _lines(axes, entry.steps, _both(entry), ends, clock))
 
 
@@ -98,7 +105,7 @@ def curve(entry: Curve, clock: Sequence[str] | None = None) -> Markup:
     """Draw something along lags, frequencies or steps: real, synthetic, and independent steps."""
     own = clock if entry.kind == "apart" else None
     what = _WHAT[entry.kind]
-    alt = f"{what} of {shown(entry.channel)}: real series, artificial series and independent steps"
+    alt = f"{what} of {shown(entry.channel)}: real series, synthetic series and independent steps"
     figures = {BASELINE: entry.baseline} | _both(entry)
     known = [figure for figure in (*entry.baseline, *entry.real, *entry.synthetic) if figure is not None]
     ends = room(known)
@@ -107,7 +114,7 @@ def curve(entry: Curve, clock: Sequence[str] | None = None) -> Markup:
 
 def pair(entry: Pair, number: int, clock: Sequence[str] | None = None) -> Markup:
     """Draw a synthetic series over the real one that is nearest to it. Private."""
-    alt = f"Artificial series {number} and the nearest real one; private"
+    alt = f"Synthetic series {number} and the nearest real one; private"
     known = [figure for figure in (*entry.real, *entry.synthetic) if figure is not None]
     ends = room(known)
     return _draw(2.3, 1.2, f"pair {number}", alt, lambda axes: _lines(axes, entry.steps, _both(entry), ends, clock))
@@ -178,6 +185,23 @@ def _histogram(axes: Axes, entry: Frequencies) -> None:
     else:
         axes.set_ylim(0, highest * 1.08)
         axes.set_yticks([])
+
+
+def _quantile_bins(axes: Axes, entry: QuantileShares) -> None:
+    places = np.arange(len(entry.bins) + 1)
+    axes.stairs(np.asarray(entry.real), places, fill=True, color=REAL, alpha=0.38, linewidth=0)
+    axes.stairs(np.asarray(entry.synthetic), places, color=SYNTHETIC, linewidth=1.5, baseline=None)
+    axes.set_xlim(0, places[-1])
+    at = np.unique(np.linspace(0, len(entry.bins) - 1, min(5, len(entry.bins))).round().astype(int))
+    axes.set_xticks(at + 0.5, [_bin_label(*entry.bins[place], kind=entry.kind) for place in at])
+    _percent_axis(axes.yaxis, max(*entry.real, *entry.synthetic, 1e-9), axes.set_ylim)
+
+
+def _bin_label(first: float | None, last: float | None, *, kind: str) -> str:
+    """Return a bin's own value, where it has one alone, or where it begins."""
+    if first is None:
+        return "" if last is None else f"< {_tick(last, kind)}"
+    return f"= {_tick(first, kind)}" if first == last else f"{_tick(first, kind)}–"
 
 
 def _curves(axes: Axes, entry: Density) -> None:
@@ -263,8 +287,8 @@ def _rates(axes: Axes, entry: Roc, epsilon: float | None, delta: float) -> None:
     axes.set_xticks(ticks, names)
     axes.set_yticks(ticks, names)
     axes.minorticks_off()
-    axes.set_xlabel("strangers accused")
-    axes.set_ylabel("members found")
+    axes.set_xlabel("False positive rate")
+    axes.set_ylabel("True positive rate")
     axes.grid(visible=True, color=RULE, linewidth=0.6)
     axes.set_axisbelow(True)
 

@@ -35,7 +35,7 @@ def drawn(found: SeriesEvaluation, most: int) -> dict[str, Any]:
             _entry(one.channel, _WHAT[one.kind], plots.frequencies(one.shares)) for one in found.histograms[:most]
         ],
         "pairs": [
-            _entry(one.channel, f"{one.distance:.2f} apart", plots.pair(one, number, clock))
+            _entry(one.channel, f"distance {one.distance:.2f}", plots.pair(one, number, clock))
             for number, one in enumerate(found.pairs, start=1)
         ],
         "by_value": _by_value(found, most),

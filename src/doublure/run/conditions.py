@@ -10,7 +10,7 @@ Python                                      ``--given``       a cell fits if it 
 ``{"sex": {"f": 0.5, "m": 0.5}}``           ``--shares``      each of these in its share of the records
 ==========================================  ================  =======================================
 
-What no record can be is refused here rather than waited for.
+What no record can be is refused before anything is drawn.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from doublure.data.tables.mending import has
+from doublure.data.tables.fixing import has
 from doublure.data.tables.numbers import read as numbers_of
 from doublure.data.tables.rules import TableRules
 from doublure.errors import SettingError, printable
@@ -44,23 +44,23 @@ class Given:
     Attributes:
         schema: Every fact known.
         fixed: Condition -> codes, any of which will do: the generator is asked for them.
-        waited: Other column -> the cells that fit.
+        by_rejection: Other column -> the cells that fit.
         checked: Column of ``fixed`` that a rule may change after the generator was asked -> the cells that fit.
     """
 
     schema: ResolvedSchema
     fixed: Mapping[str, tuple[int, ...]]
-    waited: Mapping[str, Allowed]
+    by_rejection: Mapping[str, Allowed]
     checked: Mapping[str, Allowed]
 
     @property
     def sure(self) -> bool:
         """Whether every record that is drawn fits."""
-        return not (self.waited or self.checked)
+        return not (self.by_rejection or self.checked)
 
     def fitting(self, frame: Any) -> Any:
         """Return the records that fit."""
-        for name, cells in {**self.waited, **self.checked}.items():
+        for name, cells in {**self.by_rejection, **self.checked}.items():
             frame = frame[has(cells, numbers_of(frame[name], self.schema.columns[name]))]
         return frame
 
@@ -112,7 +112,7 @@ def _choices(name: str, value: object) -> list[tuple[object, float]]:
 
 def _one(given: Mapping[str, object], schema: ResolvedSchema, encoder: Encoder) -> Given:
     fixed: dict[str, tuple[int, ...]] = {}
-    waited: dict[str, Allowed] = {}
+    by_rejection: dict[str, Allowed] = {}
     checked: dict[str, Allowed] = {}
     conditions, held = set(schema.with_role("condition")), set(TableRules(schema).names)
     for name, value in given.items():
@@ -122,12 +122,12 @@ def _one(given: Mapping[str, object], schema: ResolvedSchema, encoder: Encoder) 
             continue
         cells = _cells(column, value, f"given {printable(name)}")
         if name not in conditions:
-            waited[name] = cells
+            by_rejection[name] = cells
             continue
         fixed[name] = _listed(cells)
         if name in held:
             checked[name] = cells
-    return Given(schema=schema, fixed=fixed, waited=waited, checked=checked)
+    return Given(schema=schema, fixed=fixed, by_rejection=by_rejection, checked=checked)
 
 
 def _codes(name: str, value: object, column: Column | None, encoder: Encoder) -> tuple[int, ...]:

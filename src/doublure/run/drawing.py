@@ -1,4 +1,4 @@
-"""Records of one kind from a generator: asked for directly where it can be, waited for where it cannot."""
+"""Records of one kind from a generator: asked for directly where it can be, drawn by rejection where it cannot."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class Drawing:
         self._open = [
             n for n in encoder.condition_sizes if knows and n not in shared and len(given.fixed.get(n, ())) != 1
         ]
-        self._told = dict(given.waited) if encoder.chances(given.waited) is not None else {}
+        self._told = dict(given.by_rejection) if encoder.chances(given.by_rejection) is not None else {}
         self._uneven = any(len(given.fixed.get(name, ())) != 1 for name in shared)
-        chances = encoder.chances(given.waited) if isinstance(generator, Narrows) else None
+        chances = encoder.chances(given.by_rejection) if isinstance(generator, Narrows) else None
         several = [name for name in self._open if name in given.fixed]
         if isinstance(generator, Narrows) and several:
             chances = torch.ones(encoder.width) if chances is None else chances
@@ -140,7 +140,7 @@ class Drawing:
 
 
 def too_rare(given: Given, one_in: float, found: int, n: int) -> SettingError:
-    """Return the refusal to wait for a combination that about one record in so many has.
+    """Return the refusal to draw by rejection what about one record in so many has.
 
     Args:
         given: What is asked for.
@@ -148,16 +148,16 @@ def too_rare(given: Given, one_in: float, found: int, n: int) -> SettingError:
         found: How many could be found.
         n: How many are asked for.
     """
-    message = f"about one artificial row in {one_in:,.0f} has this combination, too few to find {n:,}"
+    message = f"about one synthetic row in {one_in:,.0f} has this combination, too few to find {n:,}"
     remedy = f"ask for fewer rows ({max(1, found):,} can be found) or conditions"
     if one_in > MOST_DRAWN:
-        message = f"not one artificial row in {MOST_DRAWN:,} has this combination"
+        message = f"not one synthetic row in {MOST_DRAWN:,} has this combination"
         remedy = "ask for fewer conditions"
     return SettingError(message, field=_field(given), remedy=remedy)
 
 
-def refuse_waiting(given: Given, drawn: int, found: int, n: int) -> None:
-    """Refuse to wait for a combination that is so rare that ``n`` rows of it would take for ever.
+def refuse_endless(given: Given, drawn: int, found: int, n: int) -> None:
+    """Refuse to draw by rejection what is so rare that ``n`` rows of it would take for ever.
 
     Whoever goes on has found more than n in a hundred million, so that no more than those are ever drawn.
 
@@ -168,9 +168,9 @@ def refuse_waiting(given: Given, drawn: int, found: int, n: int) -> None:
         return
     if found:
         raise too_rare(given, drawn / found, MOST_DRAWN * found // drawn, n)
-    message = f"no artificial row in {drawn:,} has this combination"
+    message = f"no synthetic row in {drawn:,} has this combination"
     raise SettingError(message, field=_field(given), remedy="ask for fewer conditions")
 
 
 def _field(given: Given) -> str:
-    return "given " + ", ".join(map(printable, [*given.waited, *given.checked]))
+    return "given " + ", ".join(map(printable, [*given.by_rejection, *given.checked]))

@@ -34,6 +34,7 @@ from __future__ import annotations
 import contextlib
 import json
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
     from doublure.guarantee import Guarantee
     from doublure.private.bayesian import BayesianAccountant
     from doublure.run.synthesizer import Synthesizer
+    from doublure.training.noisy_tables import NoisyTable
 
 _NOT_AS_PRICED = "not-as-priced"
 """The status of a run that drew other noise than was priced: nobody may go on with it."""
@@ -259,6 +261,7 @@ class _Run:
         )
         self._tells_what_ran = tells_what_ran
         self._estimate: BayesianAccountant | None = None
+        self._tables: tuple[NoisyTable, ...] = ()
 
     @classmethod
     def begun(cls, folder: RunFolder, plan: Plan, ledger: Ledger, seed: int) -> _Run:
@@ -332,7 +335,7 @@ class _Run:
                 schema = self._resolve(table, progress)
                 generator = self._train(table, schema, device, progress)
                 progress.stage("save")
-                return self._save(schema, generator)
+                return self._save(schema, generator, keeps=keeps)
             except (Interrupted, KeyboardInterrupt):
                 self._stop.close()
                 spent = self._close("interrupted", keeps=keeps)
@@ -423,6 +426,7 @@ class _Run:
             log=self._folder.log,
             delta_mu=plan.guarantee.delta_mu,
             measured=self._measure,
+            hand_out=self._keep_tables,
         )
         generator = methods.method(plan.method).train(job)
         if not all_finite(generator.state_dict()):
@@ -430,7 +434,7 @@ class _Run:
             raise InputError("diverged: nothing could be sampled from it", field=plan.method, remedy=remedy)
         return generator
 
-    def _save(self, schema: ResolvedSchema, generator: Any) -> Synthesizer:
+    def _save(self, schema: ResolvedSchema, generator: Any, *, keeps: bool) -> Synthesizer:
         plan = self._plan
         self._write_what_ran()
         if all(access.event is not None for access in plan.training):
@@ -439,11 +443,13 @@ class _Run:
         if not plan.may_claim(claim):
             remedy = "report it as a defect of the method"
             raise SettingError("claims what its plan does not give", field=plan.method, remedy=remedy)
+        self._folder.save_tables(self._tables)
         sha256 = self._folder.save_generator(generator, schema, plan, claim)
         self._folder.save_guarantee(claim)
         self._reservation.close("done", steps=self._reservation.authorised, artefact_sha256=sha256, claimed=claim.kind)
         self._folder.update_run(status="done", generator_sha256=sha256)
-        return synthesizer_of(self._folder)
+        syn, tables = synthesizer_of(self._folder), self._tables
+        return syn if keeps else replace(syn, read_tables=lambda: tables)
 
     def _write_what_ran(self) -> None:
         """Write down what ran; not where the word of an earlier session is gone, as then nobody knows."""
@@ -452,6 +458,9 @@ class _Run:
 
     def _measure(self, estimate: BayesianAccountant) -> None:
         self._estimate = estimate
+
+    def _keep_tables(self, tables: tuple[NoisyTable, ...]) -> None:
+        self._tables = tables
 
     def _claim(self) -> Guarantee:
         """Return what may be claimed: what was planned, or what has been measured since."""
@@ -476,7 +485,7 @@ class _Run:
         """Return once this step is durably authorised; steps are authorised a checkpoint's distance at a time."""
         if step <= self._reservation.authorised:
             return
-        every = self._plan.settings.at_once(step, self._plan.steps)
+        every = self._plan.settings.checkpoint_interval(step, self._plan.steps)
         self._reservation.advance(min(self._plan.steps, step - 1 + every))
 
     def _close(self, status: Literal["interrupted", "aborted"], *, keeps: bool = False) -> bool:

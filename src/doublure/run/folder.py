@@ -9,6 +9,7 @@
       guarantee.json          what may be claimed
       executed.json           what ran, beside what was priced: an object an access of the plan
       generator.safetensors   weights, schema and plan; nothing else
+      tables.safetensors      the noisy tables that were bought, if the method hands them out
       log.jsonl               public figures of the training
       internal/               never read by sample and release
         checkpoint.safetensors
@@ -24,15 +25,17 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from doublure._version import __version__
 from doublure.advisories import REMEDY, known_fault
-from doublure.errors import InputError, PrivacyWarning, RunFolderError, printable
-from doublure.guarantee import Guarantee, may_state_what_was_measured
+from doublure.errors import InputError, PrivacyWarning, RunFolderError
+from doublure.guarantee import Guarantee
 from doublure.planning import Plan
+from doublure.run import weights
+from doublure.run.tables_file import read_noisy_tables, write_tables
 from doublure.schema import ResolvedSchema
 from doublure.support import files
 from doublure.support.tensors import damaged, read_tensors, sha256_of
@@ -40,17 +43,20 @@ from doublure.support.tensors import damaged, read_tensors, sha256_of
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from doublure.training.noisy_tables import NoisyTable
+
 VERSION = 1
 _EXECUTED = "executed.json"
-GENERATOR = "generator.safetensors"
+_TABLES = "tables.safetensors"
 _FILES = (
     "run.json",
     "plan.json",
     "schema.yaml",
     "guarantee.json",
-    GENERATOR,
+    weights.FILE,
     "log.jsonl",
     "executed.json",
+    _TABLES,
 )
 _CHECKPOINT = "checkpoint.safetensors"
 _ESTIMATE = "estimate.json"
@@ -140,7 +146,7 @@ class RunFolder:
                 fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             except BlockingIOError:
                 raise RunFolderError(
-                    "is in the hands of another process", field=self.path, remedy="wait until that one has ended"
+                    "is in use by another process", field=self.path, remedy="wait until that one has ended"
                 ) from None
             except OSError:
                 pass  # no locks here
@@ -233,20 +239,7 @@ class RunFolder:
         written = self._json("plan.json")
         if (fault := self._fault_of(written)) is not None:
             warnings.warn(f"{self.path}: {fault}; {REMEDY}", PrivacyWarning, stacklevel=2)
-        try:
-            return Plan.from_json(written, reprice=False)
-        except InputError:
-            claim = written.get("guarantee")
-            if isinstance(claim, dict) and may_state_what_was_measured(claim):
-                message = "states a Bayesian claim that this doublure does not make"
-                remedy = "plan again, and fit anew; do not release it with an older one, which states the measured ε_μ"
-                raise RunFolderError(message, field=self.path, remedy=remedy) from None
-            made = self.run.get("doublure_version")
-            if made == __version__ or not isinstance(made, str):
-                raise
-            known = printable(made)
-            message = f"was made by doublure {known}, whose plans doublure {__version__} does not read"
-            raise RunFolderError(message, field=self.path, remedy=f"use doublure {known} with it") from None
+        return weights.plan_of(written, self.run.get("doublure_version"), self.path)
 
     @property
     def schema(self) -> ResolvedSchema | None:
@@ -300,13 +293,8 @@ class RunFolder:
 
     def save_generator(self, generator: nn.Module, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> str:
         """Write ``generator.safetensors``: weights, schema, plan, and which of two claims. Return its SHA-256."""
-        from safetensors.torch import save
-
-        # The schema within the plan is the public one; what was bought is in the schema beside it.
-        metadata = {"doublure": __version__, "watermark": guarantee.watermark, **_described(schema, plan, guarantee)}
-        tensors = {name: value.detach().cpu().contiguous() for name, value in generator.state_dict().items()}
-        content = save(tensors, metadata)
-        files.write_atomic(self.path / GENERATOR, lambda file: file.write(content))
+        content = weights.file_of(generator, schema, plan, guarantee)
+        files.write_atomic(self.path / weights.FILE, lambda file: file.write(content))
         return hashlib.sha256(content).hexdigest()
 
     def load_weights(self, schema: ResolvedSchema, plan: Plan) -> dict[str, Tensor]:
@@ -316,16 +304,25 @@ class RunFolder:
             RunFolderError: The file is missing, damaged, or not the one that ``run.json``, the schema and the plan
                 beside it belong to.
         """
-        path = self.path / GENERATOR
-        metadata, tensors = read_tensors(path)
-        if sha256_of(path) != self.run.get("generator_sha256"):
+        path = self.path / weights.FILE
+        if path.is_file() and sha256_of(path) != self.run.get("generator_sha256"):
             raise damaged(path)
-        for name, written in _described(schema, plan, self.guarantee).items():
-            if metadata.get(name) != written:
-                raise RunFolderError(
-                    f"was made with another {name}", field=_short(path), remedy="the run folder was edited"
-                )
-        return tensors
+        return weights.read(path, schema, plan, self.guarantee)
+
+    @property
+    def tables(self) -> tuple[NoisyTable, ...]:
+        """The noisy tables that were handed out; none of most methods, and of a run that an earlier version made.
+
+        Raises:
+            RunFolderError: The file is missing, damaged, or another one than ``run.json`` says.
+        """
+        sha256 = self.run.get("tables_sha256")
+        return () if sha256 is None else read_noisy_tables(self.path / _TABLES, sha256)
+
+    def save_tables(self, tables: Sequence[NoisyTable]) -> None:
+        """Keep the noisy tables that were handed out, if there are any."""
+        if tables:
+            self.update_run(tables_sha256=write_tables(self.path / _TABLES, tables))
 
     # -- checkpoints (methods.base.Checkpoints) --------------------------------------------------------------------
 
@@ -436,6 +433,7 @@ class RunFolder:
         generator: nn.Module,
         run: Mapping[str, Any],
         executed: list[dict[str, Any]] | None,
+        tables: Sequence[NoisyTable] = (),
     ) -> None:
         """Write a finished run as a folder, whole or not at all."""
         folder = cls.create(path, plan)
@@ -446,6 +444,7 @@ class RunFolder:
                 folder.save_executed(executed)
             sha256 = folder.save_generator(generator, schema, plan, guarantee)
             folder.write_run({**run, "status": "done", "generator_sha256": sha256})
+            folder.save_tables(tables)
         except BaseException:
             folder.discard()
             raise
@@ -457,14 +456,6 @@ class RunFolder:
             raise RunFolderError(
                 error.message, field=_short(self.path / name), remedy="the run folder is damaged"
             ) from None
-
-
-def _described(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> dict[str, str]:
-    """Return the schema and the plan as the generator's file carries them; the claim, where the plan has two."""
-    documents = {"schema": schema.to_plain(), "plan": plan.to_json()}
-    if plan.worst_case is not None:
-        documents["guarantee"] = guarantee.to_json()
-    return {name: json.dumps(document, ensure_ascii=False) for name, document in documents.items()}
 
 
 def _short(path: Path) -> str:

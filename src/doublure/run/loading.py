@@ -1,31 +1,24 @@
-"""load(): a synthesizer from a finished run's folder."""
+"""load(): a synthesizer from a finished run's folder, or from a published generator."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from doublure.encode.choice import encoder_for
 from doublure.errors import RunFolderError
-from doublure.methods import registry as methods
-from doublure.run.folder import GENERATOR, RunFolder
+from doublure.run import published, weights
+from doublure.run.folder import RunFolder
 from doublure.run.synthesizer import Synthesizer
 from doublure.support.tensors import damaged
 
-if TYPE_CHECKING:
-    from torch import nn
-
-    from doublure.planning import Plan
-    from doublure.schema import ResolvedSchema
-
 
 def load(path: str | Path) -> Synthesizer:
-    """Read a finished run folder.
+    """Read a finished run folder, or a generator that :func:`doublure.releasing.generator.publish` wrote.
 
     Raises:
         RunFolderError: There is none, it is not finished, or it is damaged.
     """
-    return synthesizer_of(RunFolder.open(Path(path)))
+    folder = Path(path)
+    return published.read(folder) if published.lies_in(folder) else synthesizer_of(RunFolder.open(folder))
 
 
 def synthesizer_of(folder: RunFolder) -> Synthesizer:
@@ -46,23 +39,15 @@ def synthesizer_of(folder: RunFolder) -> Synthesizer:
             field=f"{folder.path.name}/guarantee.json",
             remedy="the run folder was edited",
         )
-    generator = _generator(folder, schema, plan)
+    tensors = folder.load_weights(schema, plan)
+    generator = weights.into_generator(tensors, schema, plan, folder.path / weights.FILE)
     facts = {key: value for key, value in run.items() if key not in ("version", "status")}
     return Synthesizer(
-        schema=schema, plan=plan, guarantee=guarantee, generator=generator, run=facts, executed=folder.executed
+        schema=schema,
+        plan=plan,
+        guarantee=guarantee,
+        generator=generator,
+        run=facts,
+        executed=folder.executed,
+        read_tables=lambda: folder.tables,
     )
-
-
-def _generator(folder: RunFolder, schema: ResolvedSchema, plan: Plan) -> nn.Module:
-    """Read the weights into a generator of the shape that the plan gives.
-
-    Raises:
-        RunFolderError: They are damaged, or of another shape.
-    """
-    weights = folder.load_weights(schema, plan)
-    generator = methods.method(plan.method).build(encoder_for(schema, plan.settings.encoding), plan.settings, seed=0)
-    try:
-        generator.load_state_dict(weights)
-    except RuntimeError:
-        raise damaged(folder.path / GENERATOR) from None
-    return generator.eval()

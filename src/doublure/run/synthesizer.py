@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 import numpy as np
 
 from doublure.data.records import joined, taken
-from doublure.errors import SettingError
+from doublure.errors import RunFolderError, SettingError
 from doublure.guarantee import Guarantee
 from doublure.methods import registry as methods
 from doublure.methods.method import Estimation, unshared_conditions
 from doublure.planning import Plan
 from doublure.run import conditions as asking
-from doublure.run.drawing import Drawing, refuse_waiting
+from doublure.run.drawing import Drawing, refuse_endless
 from doublure.schema import ResolvedSchema
 from doublure.schema.kinds import KINDS
 from doublure.support import seeding
@@ -28,10 +28,11 @@ if TYPE_CHECKING:
     import torch
 
     from doublure.encode.encoder import Encoder
+    from doublure.training.noisy_tables import NoisyTable
 
 
 _FIRST_LOOK = 5_000
-"""Records that are drawn to see how many fit, where they have to be waited for."""
+"""Records that are drawn to see how many fit, where they are drawn by rejection."""
 
 
 class Estimate(Protocol):
@@ -76,7 +77,10 @@ class Synthesizer:
         guarantee: What may be claimed.
         generator: The weights.
         run: Public facts of the run: when, which ledger entry, which seed.
-        executed: What ran, access by access, beside what was priced; None of a run that an earlier version made.
+        executed: What ran, access by access, beside what was priced; None of a run that an earlier version made, and of
+            a published generator, whose card says how that compared.
+        read_tables: Returns the noisy tables that were bought.
+        published: Whether it was read from a published generator and not from a run.
     """
 
     schema: ResolvedSchema
@@ -85,6 +89,8 @@ class Synthesizer:
     generator: torch.nn.Module = field(repr=False)
     run: dict[str, Any] = field(default_factory=dict, repr=False)
     executed: list[dict[str, Any]] | None = field(default=None, repr=False)
+    read_tables: Callable[[], tuple[NoisyTable, ...]] = field(default=tuple, repr=False)
+    published: bool = False
 
     def __repr__(self) -> str:
         """Return who this is in one line; schema, plan and weights would fill pages."""
@@ -157,9 +163,26 @@ class Synthesizer:
         generator.load_state_dict(self.generator.state_dict())
         return replace(self, plan=plan, generator=generator.eval())
 
+    @cached_property
+    def tables(self) -> tuple[NoisyTable, ...]:
+        """The noisy contingency tables that the fit bought, as they were released; none of most methods.
+
+        Raises:
+            RunFolderError: Their file in the run folder is missing or damaged.
+        """
+        return self.read_tables()
+
     def save(self, path: str | Path) -> None:
-        """Write a run folder that :func:`doublure.load` reads."""
+        """Write a run folder that :func:`doublure.load` reads.
+
+        Raises:
+            RunFolderError: It is a published generator, which holds no more of its run than its card says.
+        """
         from doublure.run.folder import RunFolder
+
+        if self.published:
+            remedy = "copy its folder"
+            raise RunFolderError("is a published generator, and no run", field="save", remedy=remedy)
 
         RunFolder.export(
             Path(path),
@@ -169,9 +192,10 @@ class Synthesizer:
             generator=self.generator,
             run=self.run,
             executed=self.executed,
+            tables=self.tables,
         )
 
-    def stating(self, estimate: Estimate | None) -> Synthesizer:
+    def with_estimate(self, estimate: Estimate | None) -> Synthesizer:
         """Return the same synthesizer with an estimate of its expected privacy loss in its guarantee.
 
         The figure is computed on real data, without noise: who states it releases it.
@@ -183,7 +207,7 @@ class Synthesizer:
             SettingError: There is no estimate, it was made otherwise than the plan says, or the guarantee is of another
                 kind than ``empirical``.
         """
-        self.refuse_unstated()
+        self.require_estimate()
         if estimate is None:
             remedy = "see the report for why"
             raise SettingError("there is no estimate to state", field="claim", remedy=remedy)
@@ -194,13 +218,13 @@ class Synthesizer:
         if planned is not None and planned != made:
             remedy = (
                 f"estimate it from {planned.pairs} pairs in the features {planned.features} on {planned.artificial} "
-                f"artificial records, with seed {planned.seed}"
+                f"synthetic records, with seed {planned.seed}"
             )
             raise SettingError("was made otherwise than the plan says", field="estimate", remedy=remedy)
         stated = self.guarantee.estimated(mu=estimate.mu, gamma=estimate.gamma, basis=estimate.basis)
         return replace(self, guarantee=stated)
 
-    def refuse_unstated(self) -> None:
+    def require_estimate(self) -> None:
         """Refuse to state an estimate where the kind of the guarantee has no place for one.
 
         Raises:
@@ -254,7 +278,7 @@ class Synthesizer:
             drawn, found = drawn + size, found + len(frame)
             frame = taken(frame, slice(n - done))
             if not given.sure and done + len(frame) < n:
-                refuse_waiting(given, drawn, found, n)
+                refuse_endless(given, drawn, found, n)
             number += 1
             if len(frame) or n == 0:
                 yield frame, done

@@ -19,6 +19,7 @@ LABEL = "label"
 LARGEST_SIDE = 1024
 
 _Side: TypeAlias = Annotated[StrictInt, Field(ge=4, le=LARGEST_SIDE), BeforeValidator(whole)]
+_Cut: TypeAlias = Annotated[StrictInt, Field(ge=4, le=50_000), BeforeValidator(whole)]
 _Channels: TypeAlias = Annotated[Literal[1, 3], BeforeValidator(whole)]
 Shape: TypeAlias = tuple[_Side, _Side, _Channels]
 
@@ -38,6 +39,9 @@ class Pictures(Frozen):
         default=(0, 255), description="the numbers that stand for black and for full intensity in arrays"
     )
     on_mismatch: Literal["refuse", "resize"] = "refuse"
+    crop: tuple[_Cut, _Cut] | None = Field(
+        default=None, description="height and width that are cut out of the middle of each image before its size counts"
+    )
 
     @model_validator(mode="after")
     def _range_fits(self) -> Pictures:
@@ -47,12 +51,17 @@ class Pictures(Frozen):
 
 
 class LabelColumn(CategoryColumn):
-    """The class of an image: one of a list of values; never missing, because it is part of the record."""
+    """The class of an image: one of a list of values; never missing, because it is part of the record.
+
+    Of CelebA's 40 attributes ``attributes`` names those that are the label. One gives the values 0 and 1; several give
+    texts such as ``1 0``, in the order named, so that a sample can be asked for with each combination.
+    """
 
     facts: ClassVar[tuple[str, ...]] = ("values",)
 
     missing: Literal[False] = False
     roles: tuple[Role, ...] = ("target", "condition")
+    attributes: tuple[str, ...] = ()
 
 
 class ImageSchema(Schema):
@@ -66,7 +75,7 @@ class ImageSchema(Schema):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.unit.id == LABEL:
-            raise ValueError("unit.id names the label; name the array or column that tells units apart")
+            raise ValueError("unit.id names the label; name the array or column that identifies units")
         return self
 
     @property

@@ -50,8 +50,8 @@ class Kind:
         resolved: The same with every fact known.
         records: What its records are called.
         lines: What the lines of its files are called.
-        least: What the least to expect is called: records drawn without what is between their parts.
-        limits: What a card says first of records that nobody gave.
+        least: What the baseline is called: records whose parts are drawn independently.
+        limits: What a card says first of synthetic records.
         chunk: How many records are drawn at once.
     """
 
@@ -88,7 +88,7 @@ TABLES = Kind(
     lines="rows",
     least="independent columns",
     limits=(
-        "Every row is artificial; one may still equal a real one.",
+        "Every row is synthetic; one may still equal a real one.",
         "Rare combinations and small groups are approximated worst; check them before relying on them.",
     ),
     chunk=50_000,
@@ -101,8 +101,8 @@ IMAGES = Kind(
     lines="images",
     least="class means",
     limits=(
-        "Every image is artificial; one may still look like a real one.",
-        "Rare classes and unusual images are approximated worst; look at them before relying on them.",
+        "Every image is synthetic; one may still look like a real one.",
+        "Rare classes and unusual images are approximated worst; check them before relying on them.",
     ),
     chunk=500,
 )
@@ -114,7 +114,7 @@ SERIES = Kind(
     lines="readings",
     least="independent steps",
     limits=(
-        "Every series is artificial; one may still look like a real one. None belongs to a day of the calendar.",
+        "Every series is synthetic; one may still look like a real one. None belongs to a day of the calendar.",
         "Peaks, rare attributes and what happens seldom are approximated worst; check them before relying on them.",
     ),
     chunk=5_000,

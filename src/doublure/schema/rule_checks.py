@@ -55,7 +55,7 @@ def check_constraints(constraints: Sequence[Rule], columns: Mapping[str, Column]
             found.append(str(error))
     if len(found) > 1:
         listed = " ".join(f"({number}) {text.replace('; ', ', ')}" for number, text in enumerate(found, 1))
-        raise RulesDoNotFit(f"{len(found)} rules do not fit: {listed}; mend each")
+        raise RulesDoNotFit(f"{len(found)} rules do not fit: {listed}; fix each")
     if found:
         raise RulesDoNotFit(found[0])
     try:
@@ -76,7 +76,7 @@ def _check_together(constraints: Sequence[Rule], columns: Mapping[str, Column]) 
     for left, right in reaches(chains):
         lowest, highest = getattr(columns[left], "grid", None), getattr(columns[right], "grid", None)
         if lowest and highest and lowest[0] > highest[1]:
-            raise ValueError(f"no value of {printable(left)} is at most one of {printable(right)}; mend the bounds")
+            raise ValueError(f"no value of {printable(left)} is at most one of {printable(right)}; fix the bounds")
     for rule in constraints:
         taken = set(names_of(rule)) & set(derived)
         if isinstance(rule, (Sum, Combinations)) and taken:
@@ -89,7 +89,7 @@ def _check_together(constraints: Sequence[Rule], columns: Mapping[str, Column]) 
     for component in rules.components:
         if component & plain and witness(component, columns, rules) is None:
             named = ", ".join(sorted(map(printable, component)))
-            raise ValueError(f"no row was found that keeps all rules of {named}; mend or remove one of them")
+            raise ValueError(f"no row was found that keeps all rules of {named}; fix or remove one of them")
 
 
 def _refuse_bought(constraints: Sequence[Rule], columns: Mapping[str, Column]) -> None:
@@ -119,7 +119,7 @@ def _check(rule: Rule, columns: Mapping[str, Column]) -> None:
     word, names = word_of(rule), names_of(rule)
     for name in names:
         if name not in columns:
-            raise ValueError(f"{word} names {printable(name)}, which is not a column; mend the name")
+            raise ValueError(f"{word} names {printable(name)}, which is not a column; fix the name")
         if columns[name].type == "id":
             raise ValueError(f"{word} names {printable(name)}, and an id is not modelled; leave it out")
     if len(set(names)) != len(names):
@@ -178,9 +178,7 @@ def _check_sum(rule: Sum, columns: Mapping[str, Column]) -> None:
     total, parts = columns[rule.sum.total], [columns[name] for name in rule.sum.of]
     for column in parts:
         if column.type != total.type or column.type not in ("integer", "real"):
-            raise ValueError(
-                f"sum needs {printable(rule.sum.total)} and its parts to be all integer, or all real; mend"
-            )
+            raise ValueError(f"sum needs {printable(rule.sum.total)} and its parts to be all integer, or all real; fix")
         if column.unit != total.unit:  # type: ignore[union-attr]
             raise ValueError(f"sum adds up to {printable(rule.sum.total)}; give total and parts the same precision")
     ends = [getattr(column, "grid", None) for column in (total, *parts)]
@@ -189,7 +187,7 @@ def _check_sum(rule: Sum, columns: Mapping[str, Column]) -> None:
         (lowest, highest), *own = known
         low, high = sum(low for low, _ in own), sum(high for _, high in own)
         if (low > highest or high < lowest) and not any(column.may_be_missing for column in (total, *parts)):
-            raise ValueError(f"no parts add up to a value of {printable(rule.sum.total)}; mend the bounds")
+            raise ValueError(f"no parts add up to a value of {printable(rule.sum.total)}; fix the bounds")
 
 
 def _check_equal(source: str, name: str, columns: Mapping[str, Column]) -> None:
@@ -207,7 +205,7 @@ def _check_equal(source: str, name: str, columns: Mapping[str, Column]) -> None:
         if (getattr(first, "bounds", None), *_grid(first)) != (getattr(column, "bounds", None), *_grid(column)):
             raise ValueError(f"{pair} are equal; declare the same bounds, precision and step for both")
     elif sizes[0] != sizes[1]:
-        raise ValueError(f"{printable(source)} has {sizes[0]} values and {printable(name)} has {sizes[1]}; mend one")
+        raise ValueError(f"{printable(source)} has {sizes[0]} values and {printable(name)} has {sizes[1]}; fix one")
 
 
 def _check_at_most(left: str, right: str, columns: Mapping[str, Column]) -> None:

@@ -82,4 +82,4 @@ def _read(folder: Path, name: str, field: str, reader: _Reader) -> Any:
     try:
         return reader(rows)
     except ValueError as error:
-        raise SchemaError(f"names a file that {error}", field=field, remedy="mend the file") from None
+        raise SchemaError(f"names a file that {error}", field=field, remedy="fix the file") from None

@@ -235,7 +235,7 @@ def kept_of(columns: Mapping[str, Column], rule: Implies | Sum | Combinations) -
     names = rule.combinations.columns
     readers = [_reader(columns[name], f"combinations at {printable(name)}") for name in names]
     if any(len(row) != len(names) for row in rule.combinations.rows):
-        raise ValueError("combinations has a row of another length than its columns; mend it")
+        raise ValueError("combinations has a row of another length than its columns; fix it")
     tuples = [tuple(read(cell) for read, cell in zip(readers, row, strict=True)) for row in rule.combinations.rows]
     return OneOf(names=names, tuples=tuple(tuples))
 

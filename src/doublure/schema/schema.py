@@ -43,7 +43,7 @@ class Unit(Frozen):
     @model_validator(mode="after")
     def _several_need_an_id(self) -> Unit:
         if self.max_records > 1 and self.id is None:
-            raise ValueError("max_records above 1 needs an id; name the column that tells units apart")
+            raise ValueError("max_records above 1 needs an id; name the column that identifies units")
         if printable(self.name) != self.name:
             raise ValueError("name is long or has invisible characters; write one word, such as person")
         return self
@@ -268,7 +268,7 @@ class Schema(Frozen):
             SchemaError: A question has no answer, or an answer contradicts another fact.
         """
         data = self.model_dump(mode="python", exclude_none=True)
-        answers = self._mended(learned)
+        answers = self._fixed(learned)
         for question in self.questions:
             if question.path not in answers:
                 raise SchemaError("was not learned", field=question.path, remedy="declare it")
@@ -279,7 +279,7 @@ class Schema(Frozen):
         except ValidationError as error:
             raise one_line(error) from None
 
-    def _mended(self, learned: Mapping[str, Any]) -> dict[str, Any]:
+    def _fixed(self, learned: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answers, made to agree with the declared facts."""
         return dict(learned)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr, field_validator, model_validator
 
 from doublure.errors import SchemaError, printable
 from doublure.schema.columns import (
@@ -26,10 +26,10 @@ from doublure.schema.schema import ResolvedSchema, Schema, Unit
 from doublure.support import yaml12 as yaml_text
 
 SERIES, STEP, CLOCK = "series", "step", "clock"
-"""The columns that tell artificial series, and the steps of each, apart; and the time of day, where that is one."""
+"""The columns that tell synthetic series, and the steps of each, apart; and the time of day, where that is one."""
 
 VALUES, CHANNELS = "values", "channels"
-"""The arrays that hold artificial series, and the names of their channels."""
+"""The arrays that hold synthetic series, and the names of their channels."""
 
 ABOUT = ("doublure", "watermark", "guarantee")
 """The texts that stand beside them."""
@@ -75,6 +75,7 @@ class Windows(Frozen):
             sum or the last of its readings.
         clock_changes: Where clocks go forward, the steps that do not exist repeat the one before them, and where they
             go back, an hour's two readings are averaged; or series in which clocks change are left out.
+        stamp: Whether a reading's moment is where its step begins, or where it ends: what meters call hour-ending.
     """
 
     time: StrictStr | None = None
@@ -85,6 +86,7 @@ class Windows(Frozen):
     gaps: Literal["missing", "refuse", "drop"] = "refuse"
     irregular: Literal["refuse", "mean", "sum", "last"] = "refuse"
     clock_changes: Literal["fill", "drop"] = "fill"
+    stamp: Literal["start", "end"] = "start"
 
     @property
     def seconds(self) -> int | None:
@@ -96,6 +98,8 @@ class Windows(Frozen):
     def _zone_needs_time(self) -> Windows:
         if self.time is None and self.timezone is not None:
             raise ValueError("timezone needs a time; name the column of moments, or leave timezone out")
+        if self.time is None and self.stamp == "end":
+            raise ValueError("stamp needs a time; name the column of moments, or leave stamp out")
         return self
 
 
@@ -105,14 +109,18 @@ class _Attribute(Frozen):
     roles: tuple[Role, ...] = ("condition",)
     from_time: FromTime | None = Field(default=None, description="computed from the moment at which a series begins")
 
+    @field_validator("roles")
+    @classmethod
+    def _always_steers(cls, roles: tuple[Role, ...]) -> tuple[Role, ...]:
+        """Series are asked for by every attribute, whatever else it is."""
+        return roles if "condition" in roles else ("condition", *roles)
+
     @model_validator(mode="after")
-    def _steers(self) -> _Attribute:
-        if "condition" not in self.roles:
-            raise ValueError("an attribute is what series are asked for; add condition to its roles, or take it out")
+    def _follows(self) -> _Attribute:
         if self.from_time is None:
             return self
         if (self.from_time == "weekend") != isinstance(self, BooleanColumn):
-            raise ValueError("from_time: weekend goes with type boolean, the others with ordinal or category; mend one")
+            raise ValueError("from_time: weekend goes with type boolean, the others with ordinal or category; fix one")
         known = {str(value) for value in _OF_TIME.get(self.from_time, ())}
         values = getattr(self, "values", None)
         if isinstance(values, tuple) and not {label(value) for value in values} <= known:
@@ -177,10 +185,10 @@ class SeriesSchema(Schema):
             raise ValueError(f"{printable(both[0])} is named for two things; give each its own column")
         taken = {SERIES, STEP, CLOCK} & {*self.columns, self.series.time}
         if taken:
-            raise ValueError(f"{min(map(str, taken))} is a name that artificial series use; rename the column")
+            raise ValueError(f"{min(map(str, taken))} is a name that synthetic series use; rename the column")
         taken = {VALUES, CHANNELS, *ABOUT} & set(self.attributes)
         if taken:
-            raise ValueError(f"{min(taken)} is a name that artificial series use; rename the attribute")
+            raise ValueError(f"{min(taken)} is a name that synthetic series use; rename the attribute")
 
     # -- columns -------------------------------------------------------------------------------------------------
 
@@ -264,7 +272,7 @@ class SeriesSchema(Schema):
                 text += f"{key}: {yaml_text.inline(value)}\n"
         return text
 
-    def _mended(self, learned: Mapping[str, Any]) -> dict[str, Any]:
+    def _fixed(self, learned: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answers, made to agree with the declared facts.
 
         A series that a noisy answer says has no missing step where the gaps are kept stays as it is: the encoder reads

@@ -75,7 +75,7 @@ class TableSchema(Schema):
             text += f"  {yaml_text.inline(name)}: {yaml_text.inline(column)}\n"
         return text if constraints is None else text + yaml_text.dump({"constraints": constraints})
 
-    def _mended(self, learned: Mapping[str, Any]) -> dict[str, Any]:
+    def _fixed(self, learned: Mapping[str, Any]) -> dict[str, Any]:
         return agree(self.columns, self.constraints, learned)
 
 

@@ -18,7 +18,9 @@ def check_device(device: str) -> None:
     try:
         torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError, NotImplementedError):
-        raise SettingError(f"torch has no {device!r} here", field="device", remedy="use cpu; see doctor") from None
+        raise SettingError(
+            f"torch has no {device!r} here", field="device", remedy="use cpu, or run doublure doctor"
+        ) from None
 
 
 def use_threads(threads: int) -> None:

@@ -111,7 +111,7 @@ def parse(text: str, name: str) -> Any:
         mark = getattr(error, "problem_mark", None)
         where = f" at line {mark.line + 1}" if mark else ""
         problem = printable(getattr(error, "problem", None) or "not well formed")
-        raise SchemaError(f"is not valid YAML{where}: {problem}", field=name, remedy="mend that line") from None
+        raise SchemaError(f"is not valid YAML{where}: {problem}", field=name, remedy="fix that line") from None
 
 
 @contextmanager

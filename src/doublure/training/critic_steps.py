@@ -28,7 +28,7 @@ _KINDS: dict[str, Literal["wgan", "hinge", "logistic"]] = {
 }
 
 
-def private_teacher(
+def private_critic_trainer(
     job: Job,
     settings: PrivateSettings,
     access: Access,
@@ -63,7 +63,7 @@ def private_teacher(
     return CriticSteps(job.mechanism, access, job.records, step, distances=distances, source=settings.stream)
 
 
-class PlainTeacher:
+class PlainCriticTrainer:
     """Gradients that protect no one.
 
     Args:

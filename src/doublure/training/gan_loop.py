@@ -1,8 +1,8 @@
-"""The training loop of every GAN: a generator that sees the critic alone, and a teacher that trains the critic.
+"""The training loop of every GAN: a generator that sees the critic alone, and what trains the critic.
 
-What may be claimed depends on the teacher: :class:`doublure.private.critic_steps.CriticSteps` makes it differentially
-private, :class:`doublure.training.critic_steps.PlainTeacher` does not. The generator's step is post-processing either
-way.
+What may be claimed depends on the latter: :class:`doublure.private.critic_steps.CriticSteps` makes it differentially
+private, :class:`doublure.training.critic_steps.PlainCriticTrainer` does not. The generator's step is post-processing
+either way.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Anchor: TypeAlias = Callable[[nn.Module], Tensor]
 """A generator to a loss of its own."""
 
 
-class Teacher(Protocol):
+class CriticTrainer(Protocol):
     """Where the critic's gradient comes from."""
 
     @property
@@ -223,7 +223,7 @@ class Adversaries:
         return {"critic_optimizer": self._critic_optimizer, "generator_optimizer": self._generator_optimizer}
 
 
-def train(job: Job, settings: AdversarialSettings, teacher: Teacher, adversaries: Adversaries) -> nn.Module:
+def train(job: Job, settings: AdversarialSettings, teacher: CriticTrainer, adversaries: Adversaries) -> nn.Module:
     """Alternate critic and generator until the teacher has no steps left; return the averaged generator."""
     every = settings.checkpoint_every
     kept = teacher.taken

@@ -116,7 +116,7 @@ def classes_of(schema: Schema) -> int:
     return 0 if label is None else len(label.domain) or _GUESSED_CLASSES
 
 
-def refuse_unsteered(schema: Schema) -> None:
+def require_condition(schema: Schema) -> None:
     """Refuse a label that is no condition: these generators make images for a label, and never a label.
 
     Raises:

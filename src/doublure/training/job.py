@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from doublure.private.bayesian import BayesianAccountant
     from doublure.private.mechanism import Mechanism
     from doublure.private.records import PrivateRecords
+    from doublure.training.noisy_tables import NoisyTable
 
 
 class Checkpoints(Protocol):
@@ -91,6 +92,7 @@ class Job:
         log: Takes one public line of figures at a time.
         delta_mu: δ_μ, where a Bayesian claim is planned.
         measured: Takes what was estimated for it, once, before the end.
+        hand_out: Takes the noisy tables that may be published, once, before the end; most methods have none.
     """
 
     encoder: Encoder
@@ -113,6 +115,7 @@ class Job:
     log: Callable[[dict[str, Any]], None] = lambda _: None
     delta_mu: float | None = None
     measured: Callable[[BayesianAccountant], None] = lambda _: None
+    hand_out: Callable[[tuple[NoisyTable, ...]], None] = lambda _: None
 
     @property
     def private(self) -> bool:

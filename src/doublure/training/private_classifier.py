@@ -68,7 +68,7 @@ def labelled(job: Job, settings: LabellerSettings, generator: nn.Module, noise_w
     features = LabelFeatures(encoder.body_shape).to(job.device)
     kept = dict(job.checkpoints.load() or {})
     if not all(name in kept for name in _VIEW):
-        job.progress.stage("look at generated images", settings.view_images)
+        job.progress.stage("label generated images", settings.view_images)
         view = _view(job, settings, generator, noise_width, features)
         # Kept with the weights, which mean nothing without: another machine may find directions the other way round.
         kept |= dict(zip(_VIEW, (view.centre, view.directions.contiguous()), strict=True))
@@ -78,17 +78,17 @@ def labelled(job: Job, settings: LabellerSettings, generator: nn.Module, noise_w
         raise RunFolderError("does not fit the plan's labeller", field="checkpoint", remedy="fit into a new folder")
     last = sums.releases
     if sums.taken < last:
-        job.progress.stage("look at the images", job.units)
+        job.progress.stage("read the images", job.units)
         # Kept as float16, a feature whose last digits moved with a record's place could move by far more.
         looked = job.records.mapped(
             lambda images: view(features(images).cpu()),
             view.directions.shape[1],
             rows=_LOOKED_AT,
             apart=True,
-            halfway=ProgressCounter(job, _LOOKED_AT),
+            resumable=ProgressCounter(job, _LOOKED_AT),
         )
         sums.see(looked)
-    job.progress.stage("teach the labeller", settings.labeller_steps)
+    job.progress.stage("train the labeller", settings.labeller_steps)
     rate = _rate(settings, job.units, sums.deviations[-1])
 
     def factors(seen: Tensor, labels: Tensor | None) -> tuple[Tensor, Tensor]:

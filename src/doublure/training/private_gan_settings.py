@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 # what the noise refuses must be refused before anything is charged.
 Norm: TypeAlias = Annotated[float, Field(ge=1e-9, le=1e9)]
 _LEAST_DECAY = 1e-6
+Sigma: TypeAlias = Annotated[float, Field(ge=1e-4, le=1e7)]
 
 
 class PrivateSettings(AdversarialSettings):
@@ -25,6 +26,8 @@ class PrivateSettings(AdversarialSettings):
 
     Attributes:
         max_grad_norm: C, the bound on a unit's gradient, from 1e-9 to 1e9.
+        noise_multiplier: σ, the noise's standard deviation over C, in place of ε: what the run costs then follows from
+            it. None: calibrated to the ε that is asked for.
         clipping_decay: The share of C that is left at the end (Frigerio's clipping decay, geometric in the generator's
             iterations), from 1e-6; 1 keeps C as it is.
         noise_source: ``os-keyed``, or ``chacha20`` for a cryptographic stream: of the noise, and of all else that is
@@ -33,6 +36,7 @@ class PrivateSettings(AdversarialSettings):
     """
 
     max_grad_norm: Norm = 4.0
+    noise_multiplier: Sigma | None = None
     clipping_decay: float = Field(default=1.0, ge=_LEAST_DECAY, le=1)
     noise_source: Literal["os-keyed", "chacha20"] = "os-keyed"
     chunk_size: int | None = Field(default=None, ge=1)

@@ -84,7 +84,7 @@ class MethodSettings(BaseModel):
         return "os-keyed"
 
     @property
-    def only_sampling(self) -> frozenset[str]:
+    def sampling_only_fields(self) -> frozenset[str]:
         """Names of the settings that nothing before sampling asks, so that they may be changed afterwards."""
         return frozenset()
 
@@ -94,14 +94,16 @@ class MethodSettings(BaseModel):
         Raises:
             SettingError: A name is another one, or a value is out of range.
         """
-        for name in sorted(set(changed) - self.only_sampling):
+        for name in sorted(set(changed) - self.sampling_only_fields):
             remedy = (
-                f"change {' or '.join(sorted(self.only_sampling))}, or fit again" if self.only_sampling else "fit again"
+                f"change {' or '.join(sorted(self.sampling_only_fields))}, or fit again"
+                if self.sampling_only_fields
+                else "fit again"
             )
             raise SettingError("is no setting that can be changed when sampling", field=name, remedy=remedy)
         return self.read({**dict(self), **changed})
 
-    def at_once(self, step: int, steps: int) -> int:
+    def checkpoint_interval(self, step: int, steps: int) -> int:
         """Return how many noisy steps are authorised together, from this one on: what a crash can lose.
 
         Args:
@@ -120,6 +122,10 @@ class MethodSettings(BaseModel):
     def encoding(self) -> EncodingChoice:
         """How records are encoded, where a kind of data leaves a choice."""
         return EncodingChoice()
+
+    def published(self) -> Self:
+        """Return the settings without what only this machine knows, such as where a folder lies."""
+        return self
 
     def shown(self) -> dict[str, Any]:
         """Return the settings as a plan is explained with."""

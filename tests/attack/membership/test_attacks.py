@@ -8,7 +8,7 @@ import pytest
 from doublure.attack import registry as table
 from doublure.attack.membership import lira
 from doublure.attack.membership.monte_carlo import share_within
-from doublure.attack.membership.results import judged
+from doublure.attack.membership.results import membership_result
 from doublure.errors import DataError, SettingError
 from doublure.measures.divergence import nearest
 
@@ -65,7 +65,7 @@ def domias_scores(world, released):
 
     kept = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(domias, "judged", lambda story, world, *scores, **rest: kept.extend(scores))
+        patch.setattr(domias, "membership_result", lambda story, world, *scores, **rest: kept.extend(scores))
         domias.attack(replace(world, sample=lambda n, seed: released))
     return kept
 
@@ -86,7 +86,7 @@ def test_a_holdout_of_another_kind_is_noticed(make_world):
 
     points = replace(world.seen.points, values=shifted)
     world = replace(world, seen=replace(world.seen, points=points))
-    entry = judged(found_story(), world, scores, scores[: len(world.unseen)])
+    entry = membership_result(found_story(), world, scores, scores[: len(world.unseen)])
     assert any("differs from the fitted data" in note for note in entry.notes)
 
 
@@ -96,11 +96,11 @@ def test_a_holdout_of_another_kind_raises_no_alarm(make_world):
 
     world = make_world(honest=True)
     scores = np.linspace(1, 2, len(world.seen))
-    assert judged(found_story(), world, scores, scores[: len(world.unseen)] - 5).alarm
+    assert membership_result(found_story(), world, scores, scores[: len(world.unseen)] - 5).alarm
     shifted = world.seen.points.values.copy()
     shifted[:, 0] += 1
     elsewhere = replace(world, seen=replace(world.seen, points=replace(world.seen.points, values=shifted)))
-    entry = judged(found_story(), elsewhere, scores, scores[: len(world.unseen)] - 5)
+    entry = membership_result(found_story(), elsewhere, scores, scores[: len(world.unseen)] - 5)
     assert not entry.alarm
     assert entry.lower_bound > 0.5
     assert any(note.startswith("No alarm") for note in entry.notes)
@@ -113,7 +113,7 @@ def found_story():
 
 
 def test_a_critic_that_knows_its_records_is_found_out(make_world):
-    class Inside:
+    class WhiteBoxAccess:
         def __init__(self, members):
             self.members = set(members["a"])
 
@@ -124,7 +124,7 @@ def test_a_critic_that_knows_its_records_is_found_out(make_world):
     (skipped,) = table.run(world, ["critic"])
     assert skipped.skipped == "there is no critic that could be asked"
     assert "not made" in skipped.sentence
-    world = make_world(honest=True, white=Inside(world.seen.content))
+    world = make_world(honest=True, white_box=WhiteBoxAccess(world.seen.content))
     (entry,) = table.run(world, ["critic"])
     assert entry.value == 1.0
     assert entry.alarm
@@ -132,10 +132,10 @@ def test_a_critic_that_knows_its_records_is_found_out(make_world):
 
 @pytest.mark.parametrize("score", [np.nan, np.inf])
 def test_a_critic_that_diverged_is_not_asked(make_world, score):
-    class Inside:
+    class WhiteBoxAccess:
         critic = staticmethod(lambda content: np.full(len(content), score))
 
-    (entry,) = table.run(make_world(honest=True, white=Inside()), ["critic"])
+    (entry,) = table.run(make_world(honest=True, white_box=WhiteBoxAccess()), ["critic"])
     assert "diverged" in entry.skipped
 
 
@@ -144,7 +144,7 @@ def test_a_search_of_the_noise_finds_what_can_be_said(make_world):
     first = make_world(honest=True, n=60)
     members = first.seen.points.values
 
-    class Inside:
+    class WhiteBoxAccess:
         critic = None
 
         def encoded(self, content):
@@ -162,7 +162,7 @@ def test_a_search_of_the_noise_finds_what_can_be_said(make_world):
 
         return points_of(first.schema, content).values
 
-    (entry,) = table.run(make_world(honest=True, n=60, white=Inside()), ["gan-leaks-partial"])
+    (entry,) = table.run(make_world(honest=True, n=60, white_box=WhiteBoxAccess()), ["gan-leaks-partial"])
     assert entry.value > 0.95
 
 
@@ -186,7 +186,7 @@ def test_likelihood_ratios_prefer_the_nearer_distribution():
 
 def test_lira_says_why_it_was_not_made(make_world):
     (entry,) = table.run(make_world(honest=True), ["lira"])
-    assert entry.skipped == "the run cannot be fitted again"
+    assert entry.skipped == "the run cannot be refitted"
     (entry,) = table.run(make_world(honest=True, refit=lambda content, seed: None), ["lira"])
     assert "labelled images" in entry.skipped
 
@@ -199,7 +199,7 @@ def test_distances_are_measured_once_and_are_the_nearest(make_world, monkeypatch
     table.run(world, BLACK_BOX)
     assert len(asked) == 4  # both sides, from the synthetic records and from the attacker's own
     few = world.with_targets(25)
-    for points, found in ((world.artificial, few.to_artificial), (world.reference.points, few.to_reference)):
+    for points, found in ((world.synthetic, few.to_synthetic), (world.reference.points, few.to_reference)):
         for side, far in zip((few.seen, few.unseen), found, strict=True):
             apart = np.linalg.norm(side.points.values[:, None] - points.values[None], axis=2)
             assert far == pytest.approx(apart.min(axis=1), abs=1e-7)
@@ -212,12 +212,12 @@ def test_shares_within_a_radius(make_world):
 
 
 def test_a_unit_counts_once(make_world, attack_schema, rows):
-    from doublure.attack.attack_data import world_of
+    from doublure.attack.attack_data import attack_data_of
 
     n = 100
     units = np.repeat(np.arange(n), 2)
     seen, unseen = (rows(2 * n, 1), units), (rows(4 * n, 2), np.repeat(np.arange(2 * n), 2))
-    world = world_of(attack_schema, make_world(honest=True).claim, seen, unseen, rows)
+    world = attack_data_of(attack_schema, make_world(honest=True).claim, seen, unseen, rows)
     (entry,) = table.run(world, ["gan-leaks"])
     assert (entry.roc.inside, entry.roc.outside) == (n, n)
     assert set(world.unseen.unit).isdisjoint(world.reference.unit)

@@ -13,7 +13,7 @@ from doublure.data.images.writing import write_images
 from doublure.errors import InputError, SettingError
 from doublure.schema import Schema
 
-ABOUT = {"watermark": "Artificial data: for a test", "guarantee": "None."}
+ABOUT = {"watermark": "Synthetic data: for a test", "guarantee": "None."}
 
 
 @pytest.fixture

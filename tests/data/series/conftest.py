@@ -33,7 +33,7 @@ def with_rules(**changes: str) -> Schema:
     return Schema.parse(text.replace("source: meter, time: when, length: 4, step: 6h, gaps: missing", kept))
 
 
-class World:
+class AttackData:
     """What the tests of this folder share."""
 
     schema = staticmethod(with_rules)
@@ -76,5 +76,5 @@ class World:
 
 
 @pytest.fixture(scope="session")
-def world() -> World:
-    return World()
+def world() -> AttackData:
+    return AttackData()

@@ -196,6 +196,21 @@ def test_a_channel_that_is_never_missing_may_be_dropped_with_its_series(world):
     assert "fewer than 2" in world.refusal(frame.iloc[4:8], schema)
 
 
+def test_a_stamp_may_say_where_a_step_ends(world):
+    """Hour-ending meters: midnight belongs to the day before, whose last step it ends."""
+    frame = world.readings()
+    begun = world.values(frame, world.schema())
+    moved = frame.assign(when=pd.to_datetime(frame["when"]) + pd.Timedelta(hours=6))
+    assert same(world.values(moved, world.schema(stamp="end")), begun)
+    assert not same(world.values(moved, world.schema(gaps="missing")), begun)
+
+
+def test_times_that_follow_no_step_are_sent_to_the_relational_kind(world):
+    frame = world.readings()
+    frame.loc[3, "when"] = "2024-03-04T18:07:00"
+    assert "kind: relational" in world.refusal(frame, world.schema())
+
+
 def test_a_series_without_a_single_reading_is_none(world):
     frame = world.readings()
     frame.loc[:3, "litres"] = NAN
@@ -334,7 +349,7 @@ def test_sources_may_number_their_series_alike(world):
 
 
 def test_a_table_that_tells_no_series_apart_is_refused(world):
-    assert "does not tell series apart" in world.refusal(pd.DataFrame({"a": [1], "b": [1], "w": ["x"]}), CUT)
+    assert "has equal values in different series" in world.refusal(pd.DataFrame({"a": [1], "b": [1], "w": ["x"]}), CUT)
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

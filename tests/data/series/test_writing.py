@@ -24,7 +24,7 @@ attributes:
   w: {type: ordinal, values: [0, 1], missing: false}
   "=v": {type: category, values: ["=x", y], missing: false}
 """
-ABOUT = {"watermark": "Artificial data", "guarantee": "(ε=1)"}
+ABOUT = {"watermark": "Synthetic data", "guarantee": "(ε=1)"}
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_npz_is_read_back_as_it_was(world, tmp_path, schema):
         assert (arrays["values"].shape, arrays["values"].dtype) == ((5, 4, 2), np.float32)
         assert arrays["channels"].tolist() == ["a", "n"]
         assert (arrays["w"].tolist(), arrays["w"].dtype.kind) == ([0, 1, 0, 0, 1], "i")
-        assert str(arrays["watermark"]) == "Artificial data"
+        assert str(arrays["watermark"]) == "Synthetic data"
     found = world.loaded(path, schema).content
     assert np.allclose(found.values, whole.values, equal_nan=True)
     again = tmp_path / "b.npz"
@@ -75,7 +75,7 @@ def test_rows_are_read_back_as_they_were(world, tmp_path, schema, ending):
     found = world.loaded(path, schema).content
     assert np.allclose(found.values, Series.joined(list(chunks())).values, equal_nan=True)
     if ending == ".parquet":
-        assert pq.read_schema(path).metadata[b"watermark"] == b"Artificial data"
+        assert pq.read_schema(path).metadata[b"watermark"] == b"Synthetic data"
 
 
 def test_text_that_a_spreadsheet_would_run_is_defused(tmp_path, schema):

@@ -9,7 +9,7 @@ import pytest
 from doublure.data.series import Series
 from doublure.measures.series import evaluate_series
 from doublure.measures.series import nearest_neighbours as warping
-from doublure.measures.series.statistics import apart_by_step, autocorrelation, spectrum
+from doublure.measures.series.statistics import autocorrelation, spectrum, wasserstein_by_step
 from doublure.schema import Schema
 
 
@@ -55,7 +55,7 @@ def test_curves_are_of_the_set_that_they_say(drawn, sets):
             assert curves[name, kind].baseline not in (curves[name, kind].real, curves[name, kind].synthetic)
         far = curves[name, "apart"]
         for role, of in (("real", "test"), ("synthetic", "synthetic")):
-            apart = apart_by_step(sets["real"].channel(name), sets[of].channel(name))
+            apart = wasserstein_by_step(sets["real"].channel(name), sets[of].channel(name))
             assert getattr(far, role) == pytest.approx(apart)
         assert max(far.baseline) < min(far.synthetic)
 

@@ -56,7 +56,7 @@ def test_students_and_neighbours_tell_good_series_from_independent_steps(evaluat
     near = scores["nearest"]
     assert abs(near.value - near.real) < 0.1 * near.real
     assert near.baseline > 2 * near.real
-    assert any("area under ROC" in line for line in evaluation.verdict.lines)
+    assert any("Two-sample AUC" in line for line in evaluation.verdict.lines)
 
 
 def test_each_fault_shows_in_its_own_figure(schema, waves, evaluation):
@@ -100,7 +100,7 @@ def test_independent_steps_have_profiles_and_no_course(schema, waves):
     assert drawn.attributes["phase"].value_counts().min() > 1300
 
 
-def test_independent_steps_beat_a_bad_understudy_and_it_is_said(schema, waves):
+def test_independent_steps_beat_a_bad_synthesizer_and_it_is_said(schema, waves):
     made = waves(300, 1)
     signs = (-1.0) ** np.arange(12)[None, :, None]
     turned = Series(values=made.values * signs, channels=made.channels, attributes=made.attributes)
@@ -111,7 +111,7 @@ def test_independent_steps_beat_a_bad_understudy_and_it_is_said(schema, waves):
 def test_without_a_holdout_a_quarter_of_the_units_is_kept_aside(schema, waves):
     found = evaluate_series(schema, waves(60, 1), waves(80, 2), unit=np.arange(80) // 4)
     assert (found.rows.train, found.rows.holdout, found.rows.kept_aside) == (60, 20, False)
-    assert found.verdict.warnings[0].startswith("The fit has seen these series")
+    assert found.verdict.warnings[0].startswith("The test series are not held out")
     assert any("No holdout" in note for note in found.notes)
 
 
@@ -168,7 +168,7 @@ def test_the_page_marks_what_it_holds_and_the_figures_are_plain(evaluation, tmp_
     assert (tmp_path / "page.html").stat().st_mode & 0o777 == 0o600
 
 
-class Understudy:
+class AnySynthesizer:
     """Stands for a fitted synthesizer of series."""
 
     class guarantee:
@@ -193,9 +193,9 @@ def test_a_measure_looks_at_all_series_of_a_unit_and_repeats_itself(text, waves,
         name: {"values": one.values, "phase": one.attributes["phase"].to_numpy(), "who": np.arange(len(one)) // 5}
         for name, one in (("real", real), ("kept", kept))
     }
-    found = [report(Understudy(schema, waves), data["real"], data["kept"]) for _ in range(2)]
+    found = [report(AnySynthesizer(schema, waves), data["real"], data["kept"]) for _ in range(2)]
     assert found[0].series == found[1].series
     assert (found[0].series.rows.train, found[0].series.rows.holdout) == (100, 40)
     assert found[0].series.rows.synthetic == 100
-    with pytest.raises(Exception, match="the fit has seen"):
-        report(Understudy(schema, waves), data["real"], {**data["real"], "who": np.arange(100) // 5})
+    with pytest.raises(Exception, match="that was fitted"):
+        report(AnySynthesizer(schema, waves), data["real"], {**data["real"], "who": np.arange(100) // 5})

@@ -1,4 +1,4 @@
-"""Gradients on a GPU: convolutions in float32 as a whole, so that the fast way agrees with the reference there too."""
+"""Gradients on a GPU: convolutions in float32 as a whole, so that the fast engine agrees with the reference."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_convolutions_are_whole_where_private_gradients_are_made_and_nowhere_els
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.filterwarnings("ignore:Attempting to run cuBLAS")
-def test_the_fast_way_is_taken_on_a_gpu():
+def test_the_fast_engine_is_taken_on_a_gpu():
     def body() -> nn.Module:
         return nn.Sequential(nn.Conv2d(1, 32, 4, 2, 1), nn.LeakyReLU(0.2), nn.Flatten(), nn.Linear(32 * 196, 1))
 

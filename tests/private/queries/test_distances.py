@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from doublure.errors import SettingError
 from doublure.private.bayesian import BayesianAccountant, log_moment
-from doublure.private.clipping import Constant, Geometric, clipped_norms, clipped_sum, moved_together
+from doublure.private.clipping import Constant, Geometric, batch_clip_distance, clipped_norms, clipped_sum
 from doublure.private.critic_steps import CriticSteps
 from doublure.private.gradients import CriticLoss, RecordGradients, Records, per_record_reference
 from doublure.private.noise import OsKeyedNoise
@@ -118,7 +118,7 @@ def test_clipped_together_it_is_how_far_the_mean_moves(bound: float) -> None:
         return total * min(1.0, bound / float(total.norm()))
 
     without, alone = gradients.lot(Records(real=body[1:6])), gradients.lot(Records(real=body[:1]))
-    moved = moved_together(without, alone, max_grad_norm=bound, together=4.0)
+    moved = batch_clip_distance(without, alone, max_grad_norm=bound, per_batch=4.0)
     expected = 4.0 * float((clipped(each[:6]) - clipped(each[1:6])).norm())
     assert moved == pytest.approx(expected, rel=1e-4)
     assert moved <= 2 * 4.0 * bound
@@ -129,7 +129,7 @@ def test_one_unit_can_turn_a_sum_that_is_clipped_together_round() -> None:
     gradients = RecordGradients(Straight(), CriticLoss(kind="wgan"))
     many, one = torch.ones(500, 1), torch.full((1, 1), -1e6)
     sums = [
-        clipped_sum(gradients.lot(Records(real=rows)), max_grad_norm=0.5, together=500.0)
+        clipped_sum(gradients.lot(Records(real=rows)), max_grad_norm=0.5, per_batch=500.0)
         for rows in (many, torch.cat([many, one]))
     ]
     assert {made.sensitivity for made in sums} == {2 * 0.5 * 500}
@@ -155,7 +155,7 @@ def test_clipped_together_a_distance_is_that_of_one_unit_among_all_others(fed: F
     assert max(of_units) - min(of_units) > 0.01
     asked = replace(ASKED, count=60)
     step_of(
-        body, together=True, schedule=Constant(max_grad_norm=bound), expected_units=n, sample_rate=1.0, distances=asked
+        body, per_batch=True, schedule=Constant(max_grad_norm=bound), expected_units=n, sample_rate=1.0, distances=asked
     ).gradient(Critic(), unpaired)
     (found, _, _) = fed.steps[0]
     nearest = [min(range(3), key=lambda unit: abs(of_units[unit] - one)) for one in found]
@@ -176,7 +176,7 @@ def test_batches_are_measured_with_fresh_lots(fed: Fed, monkeypatch: pytest.Monk
     drawn, lot = [], PoissonSampler.lot
     monkeypatch.setattr(PoissonSampler, "lot", lambda sampler: drawn.append(lot(sampler)) or drawn[-1])
     body, critic = people(), Critic()
-    step = step_of(body, together=True, schedule=Constant(max_grad_norm=0.5))
+    step = step_of(body, per_batch=True, schedule=Constant(max_grad_norm=0.5))
     for _ in range(3):
         step.gradient(critic, unpaired)
     assert len(drawn) == 3 * (ASKED.count + 1)
@@ -190,7 +190,7 @@ def test_the_noise_of_a_lot_that_is_clipped_together_is_made_for_2_c() -> None:
     critic = Straight()
     noise = ReplayNoise([torch.zeros(1)])
     step = step_of(
-        torch.ones(4, 1) * 1e4, together=True, schedule=Constant(max_grad_norm=0.5), noise=noise,
+        torch.ones(4, 1) * 1e4, per_batch=True, schedule=Constant(max_grad_norm=0.5), noise=noise,
         allow_test_noise=True, distances=None, sample_rate=1.0,
     )  # fmt: skip
     found = step.gradient(critic, unpaired)
@@ -212,23 +212,23 @@ def test_the_distance_follows_the_clipping_schedule(fed: Fed) -> None:
 
 
 @pytest.mark.parametrize("units", [0, 2])
-@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("per_batch", [False, True])
 @pytest.mark.filterwarnings("ignore:all sampled distances")  # of two units they are, now and then, and that is said
-def test_too_few_units_count_as_the_largest_distance(fed: Fed, units: int, together: bool) -> None:
+def test_too_few_units_count_as_the_largest_distance(fed: Fed, units: int, per_batch: bool) -> None:
     """How many there are is private: the step is taken all the same, and what is missing is charged in full."""
-    step = step_of(people(units), together=together)
+    step = step_of(people(units), per_batch=per_batch)
     step.gradient(Critic(), unpaired)
     (found, _, _) = fed.steps[0]
     assert len(found) == ASKED.count
-    if not units or not together:
+    if not units or not per_batch:
         assert found.count(1.0) >= ASKED.count - units
 
 
 def test_a_gradient_that_is_not_finite_moves_nothing(fed: Fed) -> None:
     body = people()
     body[3] = NAN
-    for together in (False, True):
-        step_of(body, together=together, distances=replace(ASKED, count=UNITS)).gradient(Critic(), unpaired)
+    for per_batch in (False, True):
+        step_of(body, per_batch=per_batch, distances=replace(ASKED, count=UNITS)).gradient(Critic(), unpaired)
     assert fed.steps[0][0].count(0.0) == 1
     assert all(math.isfinite(one) for found, _, _ in fed.steps for one in found)
 

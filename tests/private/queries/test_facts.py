@@ -16,6 +16,7 @@ from doublure.access import Access
 from doublure.data.series import open_series
 from doublure.data.tables.opening import Table, open_table
 from doublure.errors import NotAsPriced, SettingError
+from doublure.noisy_counts import Grid
 from doublure.private import facts, whole_noise
 from doublure.private.accounting import ApproximateEvent, PureEvent
 from doublure.private.executed import as_priced
@@ -239,6 +240,27 @@ def test_shares_of_what_is_unknown_go_to_other_or_nowhere():
     assert query("columns.out.shares").answer(table, sample_rate=1.0).total.tolist() == [2, 1]
 
 
+def test_numbers_are_counted_on_the_grid_and_at_its_ends():
+    grid = query("columns.pay.bounds").grid
+    first, second, last = grid.points[0], grid.points[1], grid.points[-1]
+    values = np.array([-math.inf, first, (first + second) / 2, second, np.nan, last, math.inf])
+    assert np.flatnonzero(module.counted_on(values, grid)).tolist() == [0, 1, 2, grid.cells - 1]
+    assert module.counted_on(values, grid)[[0, 1, 2, -1]].tolist() == [2, 1, 1, 2]
+
+
+def test_a_grid_is_as_fine_as_its_column():
+    pay = query("columns.pay.bounds").grid
+    assert pay.points.tolist() == Grid.of_decades(integer=False, precision=2, magnitude=300).points.tolist()
+    assert pay.points.tolist() != Grid.of_decades(integer=False, precision=None, magnitude=300).points.tolist()
+
+
+def test_the_values_of_shares_are_those_found_and_what_others_are_called_once():
+    job = SCHEMA.columns["job"]
+    assert module._domain(job, ("cook", "Other")) == ("cook", "Other")
+    assert module._domain(job, ("cook",)) == ("cook", "Other")
+    assert module._domain(job.model_copy(update={"other": None}), ("cook",)) == ("cook",)
+
+
 def test_a_lot_is_no_place_for_a_fact():
     with pytest.raises(SettingError) as refused:
         query("units").answer(loaded(PEOPLE), sample_rate=0.5)
@@ -415,6 +437,11 @@ def test_missing_cells_are_noticed():
     alarms = sum(bought(text, [1.0] * 50, **asked)[1] for _ in range(300))
     assert stats.binomtest(alarms, 300, 0.01, alternative="greater").pvalue > ALPHA
     assert bought(text, [1.0] * 50 + [None] * 800, **asked)[1]
+
+
+def test_bounds_of_numbers_that_are_no_array_of_numbers_are_found():
+    found = bought("{type: integer, bounds: {learn: 0.5}, missing: false}", [3, 40] * 2000, fact="bounds")[1]
+    assert found[0] <= 3 < 40 <= found[1] <= 100
 
 
 def test_bounds_in_days_and_seconds_are_bounds_of_years():

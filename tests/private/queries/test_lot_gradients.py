@@ -168,8 +168,8 @@ def test_mutants_are_caught(monkeypatch, engines, mutant):
     else:
         summed = clipping.clipped_sum
 
-        def by_the_lot(lot, *, max_grad_norm, together=None):
-            made = summed(lot, max_grad_norm=max_grad_norm, together=together)
+        def by_the_lot(lot, *, max_grad_norm, per_batch=None):
+            made = summed(lot, max_grad_norm=max_grad_norm, per_batch=per_batch)
             return clipping.ClippedSum(
                 total=made.total, sensitivity=max_grad_norm / max(1, lot.units), norms=made.norms
             )
@@ -206,7 +206,7 @@ def test_a_divisor_is_positive(units):
 def test_a_query_states_how_far_a_unit_moves_it_before_a_record_is_seen():
     critic = Critic(nn.SiLU())
     size = sum(parameter.numel() for parameter in critic.parameters())
-    for changes, moved in (({}, 0.7 / 2), ({"together": True}, 2 * 3.0 * 0.7 / 2), ({"n_critic": 2}, 0.7)):
+    for changes, moved in (({}, 0.7 / 2), ({"per_batch": True}, 2 * 3.0 * 0.7 / 2), ({"n_critic": 2}, 0.7)):
         stated = CriticGradients(of(**changes)).at(1, critic, lambda size, condition: None).sensitivity
         assert stated.l2 == pytest.approx(moved)
         assert stated.l1 == pytest.approx(moved * size**0.5)
@@ -300,7 +300,7 @@ def test_an_answer_says_how_its_lot_was_drawn_and_clipped_and_is_measured_before
     monkeypatch.setattr(PoissonSampler, "sampling", "another")
     records = PrivateRecords(torch.ones(4, WIDTH), np.arange(4), 4, lambda body: (body, None))
     critic = Critic(nn.SiLU())
-    query = CriticGradients(of(together=True, paired=False), distances=Measured()).at(1, critic, module.unpaired)
+    query = CriticGradients(of(per_batch=True, paired=False), distances=Measured()).at(1, critic, module.unpaired)
     answer = query.answer(records, sample_rate=0.5)
     assert acts == [("measured", 1, 0.5), "drawn"]
     assert (answer.sample_rate, answer.sampling) == (0.5, "another")

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from doublure.attack.attack_data import Records, World
+from doublure.attack.attack_data import AttackData, RealRecords
 from doublure.attack.linkage.risk import Hits, result
-from doublure.attack.results import AttackResult, Story, skipped
+from doublure.attack.results import AttackResult, ThreatModel, skipped
 from doublure.encode.columns import Floats
 from doublure.measures.divergence import nearest
 from doublure.measures.embedding import Points
 from doublure.schema.images import LABEL
 
-STORY = Story(
+THREAT_MODEL = ThreatModel(
     attack="inference",
     name="Attribute inference",
     family="linkage",
     holds=("the released records", "all of each target but one attribute"),
-    does="Takes the attribute of the artificial record that is nearest in everything else.",
+    does="Takes the attribute of the synthetic record that is nearest in everything else.",
     success="The guess is right: the same value, or a number within a twentieth of the public range.",
     shows="That the release tells more of people who are in it than of others.",
     cannot="What can be known of everybody: that the control is hit as often is no comfort for a group of which "
@@ -32,14 +32,14 @@ _NEAR = 0.05
 _MOST = 2000
 
 
-def attack(world: World) -> AttackResult:
+def attack(data: AttackData) -> AttackResult:
     """Attack by inferring one attribute from all others."""
-    secret = _secret(world)
+    secret = _secret(data)
     if secret is None:
-        return skipped(STORY, world.claim, "there is no attribute to be inferred")
-    n = min(_MOST, len(world.seen), len(world.unseen))
-    few = world.with_targets(n)
-    released, rng = world.artificial, world.random(8)
+        return skipped(THREAT_MODEL, data.claim, "there is no attribute to be inferred")
+    n = min(_MOST, len(data.seen), len(data.unseen))
+    few = data.with_targets(n)
+    released, rng = data.synthetic, data.random(8)
     told = released.of(secret)
     own, other = (_hits(side, released, told, secret) for side in (few.seen, few.unseen))
     truth = few.seen.points.of(secret)
@@ -47,24 +47,24 @@ def attack(world: World) -> AttackResult:
     if secret in released.discrete:  # to name the most frequent value is a better guess than to draw one
         guessed = max(guessed, int(_right(truth, np.tile(_most_frequent(told), (n, 1))).sum()))
     hits = Hits(attack=own, control=other, baseline=guessed, trials=n)
-    return result(STORY, world, hits, notes=(f"The attribute is {secret}; {n:,} targets of each side.",))
+    return result(THREAT_MODEL, data, hits, notes=(f"The attribute is {secret}; {n:,} targets of each side.",))
 
 
-def _secret(world: World) -> str | None:
+def _secret(data: AttackData) -> str | None:
     """Return the attribute: the target, the label, or else the last that has values."""
-    points = world.seen.points
+    points = data.seen.points
     if len(points.blocks) < 2:
         return None
-    target = world.schema.target if world.schema.only_columns else None
+    target = data.schema.target if data.schema.only_columns else None
     if target is not None:
-        return world.schema.derived.get(target, target)
+        return data.schema.derived.get(target, target)
     if LABEL in points.discrete:
         return LABEL
     names = list(points.blocks)
     return next((name for name in reversed(names) if name in points.discrete), names[-1])
 
 
-def _hits(side: Records, released: Points, told: Floats, secret: str) -> int:
+def _hits(side: RealRecords, released: Points, told: Floats, secret: str) -> int:
     known = [name for name in released.blocks if name != secret]
     who = nearest(released.of(*known), side.points.of(*known), 1)[1][:, 0]
     return int(_right(side.points.of(secret), told[who]).sum())

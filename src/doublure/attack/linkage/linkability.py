@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from doublure.attack.attack_data import Records, World
+from doublure.attack.attack_data import AttackData, RealRecords
 from doublure.attack.linkage.risk import Hits, result
-from doublure.attack.results import AttackResult, Story, skipped
+from doublure.attack.results import AttackResult, ThreatModel, skipped
 from doublure.measures.divergence import Rows, nearest
 from doublure.measures.embedding import Points
 
-STORY = Story(
+THREAT_MODEL = ThreatModel(
     attack="linkability",
     name="Linkability",
     family="linkage",
     holds=("the released records", "two parts of the targets, not known to belong together"),
-    does="Looks for the artificial records nearest to each part: every other column of a table, one half of an image "
+    does="Looks for the synthetic records nearest to each part: every other column of a table, one half of an image "
     "or of a series.",
-    success="The same artificial record is among the ten nearest to both parts of a target.",
+    success="The same synthetic record is among the ten nearest to both parts of a target.",
     shows="That released records serve as a bridge between two sources.",
     cannot="What other bridges there are; the columns of each source are our guess.",
     reference="Giomi et al. 2023, §4.2; WP216",
@@ -31,22 +31,22 @@ _NEIGHBOURS = 10
 _MOST = 2000
 
 
-def attack(world: World) -> AttackResult:
+def attack(data: AttackData) -> AttackResult:
     """Attack by joining two parts of a record through the synthetic ones."""
-    halves = _halves(world.seen.points)
+    halves = _halves(data.seen.points)
     if halves is None:
-        return skipped(STORY, world.claim, "a record cannot be cut in two")
-    n = min(_MOST, len(world.seen), len(world.unseen))
-    few = world.with_targets(n)
-    k = min(_NEIGHBOURS, len(world.artificial))
-    own, other = (_joined(side, world.artificial, halves, k) for side in (few.seen, few.unseen))
-    rng = world.random(7)
-    guesses = [rng.random((n, len(world.artificial))).argpartition(k - 1, axis=1)[:, :k] for _ in range(2)]
+        return skipped(THREAT_MODEL, data.claim, "a record cannot be cut in two")
+    n = min(_MOST, len(data.seen), len(data.unseen))
+    few = data.with_targets(n)
+    k = min(_NEIGHBOURS, len(data.synthetic))
+    own, other = (_joined(side, data.synthetic, halves, k) for side in (few.seen, few.unseen))
+    rng = data.random(7)
+    guesses = [rng.random((n, len(data.synthetic))).argpartition(k - 1, axis=1)[:, :k] for _ in range(2)]
     hits = Hits(attack=int(own.sum()), control=int(other.sum()), baseline=int(_meet(*guesses).sum()), trials=n)
-    return result(STORY, world, hits, notes=(f"{n:,} targets of each side, {k} nearest.",))
+    return result(THREAT_MODEL, data, hits, notes=(f"{n:,} targets of each side, {k} nearest.",))
 
 
-def _joined(side: Records, released: Points, halves: tuple[Rows, Rows], k: int) -> Rows:
+def _joined(side: RealRecords, released: Points, halves: tuple[Rows, Rows], k: int) -> Rows:
     found = [nearest(released.values[:, half], side.points.values[:, half], k)[1] for half in halves]
     return _meet(*found)
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from doublure.attack.attack_data import World
-from doublure.attack.results import AttackResult, Rate, Story
+from doublure.attack.attack_data import AttackData
+from doublure.attack.results import AttackResult, Rate, ThreatModel
 from doublure.intervals import Interval, quantile, wilson
 
 MEASURE = "risk"
-GOOD = "0: seen records are hit no more often than others"
+GOOD = "0: members are hit no more often than others"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,17 +55,17 @@ def _wilson(hits: int, trials: int) -> tuple[float, float]:
     return (hits + z2 / 2) / (trials + z2), (high - low) / 2
 
 
-def result(story: Story, world: World, hits: Hits, *, notes: tuple[str, ...] = ()) -> AttackResult:
+def result(story: ThreatModel, data: AttackData, hits: Hits, *, notes: tuple[str, ...] = ()) -> AttackResult:
     """Return what an attack found, in the form that all three have."""
     n = hits.trials
     value, interval = risk(hits.attack, hits.control, n)
     said = list(notes)
     if hits.attack <= hits.baseline:
-        said.append("Not informative: the attack hits no more often than guessing without the artificial records.")
+        said.append("Not informative: the attack hits no more often than guessing without the synthetic records.")
     rates = {
-        "seen records hit": hits.attack,
+        "members hit": hits.attack,
         "other records hit (control)": hits.control,
-        "seen records hit by guessing (baseline)": hits.baseline,
+        "members hit by guessing (baseline)": hits.baseline,
     }
     return AttackResult(
         story=story,
@@ -75,6 +75,6 @@ def result(story: Story, world: World, hits: Hits, *, notes: tuple[str, ...] = (
         baseline=risk(hits.baseline, hits.control, n)[0],
         good=GOOD,
         rates=tuple(Rate(name=name, value=count / n, interval=wilson(count, n)) for name, count in rates.items()),
-        claim=world.claim,
+        claim=data.claim,
         notes=tuple(said),
     )

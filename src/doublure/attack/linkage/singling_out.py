@@ -12,23 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from doublure.attack.attack_data import World
+from doublure.attack.attack_data import AttackData
 from doublure.attack.linkage.risk import Hits, result
-from doublure.attack.results import AttackResult, Story, skipped
+from doublure.attack.results import AttackResult, ThreatModel, skipped
 from doublure.encode.columns import Floats
 from doublure.measures.divergence import Rows
 from doublure.measures.tables.coding import Coded, Coder
 
-STORY = Story(
+THREAT_MODEL = ThreatModel(
     attack="singling-out",
     name="Singling out",
     family="linkage",
     holds=("the released records",),
-    does="Makes descriptions that fit exactly one artificial row, of three to six columns: a value, or at least or at "
+    does="Makes descriptions that fit exactly one synthetic row, of three to six columns: a value, or at least or at "
     "most a number.",
     success="A description fits exactly one of the real rows.",
     shows="That rows are released which point at one person.",
-    cannot="Who that person is, and what else somebody may put together who knows more.",
+    cannot="Who that person is, and what an attacker with more knowledge could link.",
     reference="Giomi et al. 2023, §4.1 (multivariate); WP216",
 )
 
@@ -56,24 +56,24 @@ class _Test:
         return passing
 
 
-def attack(world: World) -> AttackResult:
+def attack(data: AttackData) -> AttackResult:
     """Attack by descriptions that single out one row."""
-    if not world.schema.only_columns:
-        return skipped(STORY, world.claim, "any image or series singles itself out")
-    rng, coder = world.random(6), Coder(schema=world.schema)
-    n = min(len(world.seen), len(world.unseen))
-    released = coder.read(world.released, "the artificial records")
+    if not data.schema.only_columns:
+        return skipped(THREAT_MODEL, data.claim, "any image or series singles itself out")
+    rng, coder = data.random(6), Coder(schema=data.schema)
+    n = min(len(data.seen), len(data.unseen))
+    released = coder.read(data.released, "the synthetic records")
     seen, other = (
         coder.read(side.content, "the real records").take(rng.permutation(len(side))[:n])
-        for side in (world.seen, world.unseen)
+        for side in (data.seen, data.unseen)
     )
     if len(coder.names) < 2:
-        return skipped(STORY, world.claim, "there are too few columns to describe a row by")
+        return skipped(THREAT_MODEL, data.claim, "there are too few columns to describe a row by")
     # A description may be made from any released row, but is counted among as many as are attacked.
     told = released.take(rng.permutation(len(released))[:n])
     described = list(_descriptions(told, rng))
     if not described:
-        return skipped(STORY, world.claim, "no description fits exactly one artificial row")
+        return skipped(THREAT_MODEL, data.claim, "no description fits exactly one synthetic row")
     guessed = [_guess(coder, told, rng) for _ in described]
     hits = Hits(
         attack=sum(_singles(tests, seen) for tests in described),
@@ -81,7 +81,9 @@ def attack(world: World) -> AttackResult:
         baseline=sum(_singles(tests, seen) for tests in guessed),
         trials=len(described),
     )
-    return result(STORY, world, hits, notes=(f"{len(described):,} descriptions, counted among {n:,} rows of each.",))
+    return result(
+        THREAT_MODEL, data, hits, notes=(f"{len(described):,} descriptions, counted among {n:,} rows of each.",)
+    )
 
 
 def _descriptions(table: Coded, rng: np.random.Generator) -> Sequence[tuple[_Test, ...]]:

@@ -8,29 +8,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from doublure.attack.attack_data import World
-from doublure.attack.membership.results import judged
-from doublure.attack.results import AttackResult, Story, skipped
+from doublure.attack.attack_data import AttackData
+from doublure.attack.membership.results import membership_result
+from doublure.attack.results import AttackResult, ThreatModel, skipped
 
-STORY = Story(
+THREAT_MODEL = ThreatModel(
     attack="critic",
     name="The critic’s score",
     family="membership",
     holds=("the critic as training left it", "the targets"),
-    does="Asks the critic how real each target looks.",
+    does="Takes the critic’s score of each target.",
     success="Members get higher scores than other real records.",
-    shows="What the training has learned by heart, more directly than any attack on samples.",
-    cannot="What somebody learns who has the release alone: no bundle holds a critic.",
+    shows="What the critic has memorised, more directly than any attack on samples.",
+    cannot="What the release alone reveals: no bundle holds a critic.",
     reference="Hayes et al. 2019 (LOGAN)",
 )
 
 
-def attack(world: World) -> AttackResult:
+def attack(data: AttackData) -> AttackResult:
     """Attack membership through the critic."""
-    critic = None if world.white is None else world.white.critic
+    critic = None if data.white_box is None else data.white_box.critic
     if critic is None:
-        return skipped(STORY, world.claim, "there is no critic that could be asked")
-    scores = [critic(side.content) for side in (world.seen, world.unseen)]
+        return skipped(THREAT_MODEL, data.claim, "there is no critic that could be asked")
+    scores = [critic(side.content) for side in (data.seen, data.unseen)]
     if not np.isfinite(np.concatenate(scores)).all():
-        return skipped(STORY, world.claim, "the critic’s scores are not finite: its training diverged")
-    return judged(STORY, world, *scores)
+        return skipped(THREAT_MODEL, data.claim, "the critic’s scores are not finite: its training diverged")
+    return membership_result(THREAT_MODEL, data, *scores)

@@ -10,17 +10,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-from doublure.attack.attack_data import World
-from doublure.attack.membership.results import judged
-from doublure.attack.results import AttackResult, Story
+from doublure.attack.attack_data import AttackData
+from doublure.attack.membership.results import membership_result
+from doublure.attack.results import AttackResult, ThreatModel
 from doublure.encode.columns import Floats
 
-STORY = Story(
+THREAT_MODEL = ThreatModel(
     attack="domias",
-    name="Density beyond what is explained",
+    name="Density ratio (DOMIAS)",
     family="membership",
     holds=("the released records", "other real records of the same kind", "the targets"),
-    does="Estimates how dense artificial and other real records are around each target, and takes the ratio.",
+    does="Estimates how dense synthetic and other real records are around each target, and takes the ratio.",
     success="The ratio is higher for members.",
     shows="Local overfitting, with what is simply common taken off.",
     cannot="Anything in directions that were left out: densities are estimated in a few principal components.",
@@ -32,10 +32,10 @@ _MOST_CENTRES = 4000
 _JITTER = 1e-3
 
 
-def attack(world: World) -> AttackResult:
+def attack(data: AttackData) -> AttackResult:
     """Attack membership by the ratio of two densities."""
-    rng = world.random(3)
-    generated, real = world.artificial.values, world.reference.points.values
+    rng = data.random(3)
+    generated, real = data.synthetic.values, data.reference.points.values
     project = _projection(np.concatenate([_few(generated, rng), _few(real, rng)]))
     densities = [_density(project(_few(points, rng)), rng) for points in (generated, real)]
 
@@ -44,7 +44,9 @@ def attack(world: World) -> AttackResult:
         return densities[0](places) - densities[1](places)
 
     note = f"Gaussian kernels, Scott’s width, {_COMPONENTS} principal components at most."
-    return judged(STORY, world, scores(world.seen.points.values), scores(world.unseen.points.values), notes=(note,))
+    return membership_result(
+        THREAT_MODEL, data, scores(data.seen.points.values), scores(data.unseen.points.values), notes=(note,)
+    )
 
 
 def _few(points: Floats, rng: np.random.Generator) -> Floats:

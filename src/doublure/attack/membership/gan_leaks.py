@@ -8,26 +8,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from doublure.attack.attack_data import Records, White, World
-from doublure.attack.membership.results import judged
-from doublure.attack.results import AttackResult, Story, skipped
+from doublure.attack.attack_data import AttackData, RealRecords, WhiteBox
+from doublure.attack.membership.results import membership_result
+from doublure.attack.results import AttackResult, ThreatModel, skipped
 from doublure.encode.columns import Floats
 
 _TARGETS = "the targets"
-_CANNOT = "That a record is hidden: a record can be known to be in the data although nothing near it is ever generated."
+_CANNOT = "That a record is protected: its membership can be known although nothing near it is ever generated."
 
-SAMPLES = Story(
+SAMPLES = ThreatModel(
     attack="gan-leaks",
-    name="The nearest artificial record",
+    name="The nearest synthetic record",
     family="membership",
     holds=("the released records", _TARGETS),
-    does="Looks for the artificial record that is nearest to each target.",
+    does="Looks for the synthetic record that is nearest to each target.",
     success="Members have nearer ones than other real records.",
     shows="Copies, and what is almost one.",
     cannot=_CANNOT,
     reference="Chen et al. 2020 (GAN-Leaks), full black box",
 )
-CHOSEN = Story(
+CHOSEN = ThreatModel(
     attack="gan-leaks-partial",
     name="The nearest that can be generated",
     family="membership",
@@ -38,12 +38,12 @@ CHOSEN = Story(
     cannot=_CANNOT,
     reference="Chen et al. 2020 (GAN-Leaks), partial black box",
 )
-CALIBRATED = Story(
+CALIBRATED = ThreatModel(
     attack="gan-leaks-calibrated",
     name="Nearer than real ones are to one another",
     family="membership",
     holds=("the released records", "other real records of the same kind", _TARGETS),
-    does="Takes the distance to the nearest artificial record, less the distance to the nearest other real one.",
+    does="Takes the distance to the nearest synthetic record, less the distance to the nearest other real one.",
     success="The difference is smaller for members.",
     shows="Copies, also of records that are far from all others.",
     cannot=_CANNOT,
@@ -56,40 +56,40 @@ _ROUNDS = 12
 _TRIES = 16
 
 
-def attack(world: World) -> AttackResult:
+def attack(data: AttackData) -> AttackResult:
     """Attack membership by the nearest sample."""
-    return judged(SAMPLES, world, *(-far for far in world.to_artificial))
+    return membership_result(SAMPLES, data, *(-far for far in data.to_synthetic))
 
 
-def attack_calibrated(world: World) -> AttackResult:
+def attack_calibrated(data: AttackData) -> AttackResult:
     """Attack membership by the nearest sample, less the nearest other real record."""
-    scores = (other - far for other, far in zip(world.to_reference, world.to_artificial, strict=True))
-    return judged(CALIBRATED, world, *scores)
+    scores = (other - far for other, far in zip(data.to_reference, data.to_synthetic, strict=True))
+    return membership_result(CALIBRATED, data, *scores)
 
 
-def attack_partial(world: World) -> AttackResult:
+def attack_partial(data: AttackData) -> AttackResult:
     """Attack membership by the nearest that a search of the noise finds."""
-    if world.white is None:
-        return skipped(CHOSEN, world.claim, "there is no generator to be asked")
-    white, rng = world.white, world.random(2)
-    few = world.with_targets(_SEARCHED)
-    world.progress.stage("search the generator's noise", 2)
+    if data.white_box is None:
+        return skipped(CHOSEN, data.claim, "there is no generator to be asked")
+    white_box, rng = data.white_box, data.random(2)
+    few = data.with_targets(_SEARCHED)
+    data.progress.stage("search the generator's noise", 2)
     scores = []
     for number, side in enumerate((few.seen, few.unseen)):
-        scores.append(-_found(white, side, rng))
-        world.progress.at(number + 1)
+        scores.append(-_found(white_box, side, rng))
+        data.progress.at(number + 1)
     note = f"At most {_SEARCHED} targets of either side, {_BEGUN + _ROUNDS * _TRIES} trials each."
-    return judged(CHOSEN, few, *scores, notes=(note,))
+    return membership_result(CHOSEN, few, *scores, notes=(note,))
 
 
-def _found(white: White, side: Records, rng: np.random.Generator) -> Floats:
+def _found(white_box: WhiteBox, side: RealRecords, rng: np.random.Generator) -> Floats:
     """Return ``(N,)`` how near a random search comes: from the best of many draws, by ever smaller steps."""
-    wanted, conditions = white.encoded(side.content)
-    noise, best = white.noise(len(wanted), rng), np.full(len(wanted), np.inf)
+    wanted, conditions = white_box.encoded(side.content)
+    noise, best = white_box.noise(len(wanted), rng), np.full(len(wanted), np.inf)
     # A step that keeps the noise's spread, so that the search stays where the generator was trained; 1: a fresh draw.
     for step in (*np.ones(_BEGUN), *np.geomspace(0.5, 0.02, _ROUNDS).repeat(_TRIES)):
-        trial = np.sqrt(1 - step**2) * noise + step * white.noise(len(wanted), rng)
-        far = np.square(white.generated(trial, conditions) - wanted).sum(axis=1)
+        trial = np.sqrt(1 - step**2) * noise + step * white_box.noise(len(wanted), rng)
+        far = np.square(white_box.generated(trial, conditions) - wanted).sum(axis=1)
         better = far < best
         noise, best = np.where(better[:, None], trial, noise), np.where(better, far, best)
     return np.asarray(np.sqrt(best), dtype=np.float64)

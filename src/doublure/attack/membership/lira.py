@@ -11,56 +11,56 @@ from typing import Any
 
 import numpy as np
 
-from doublure.attack.attack_data import Records, World
-from doublure.attack.membership.results import judged
-from doublure.attack.results import AttackResult, Story, skipped
+from doublure.attack.attack_data import AttackData, RealRecords
+from doublure.attack.membership.results import membership_result
+from doublure.attack.results import AttackResult, ThreatModel, skipped
 from doublure.data.records import joined, taken
 from doublure.encode.columns import Floats
 from doublure.schema.images import LABEL, ImageSchema
 
-STORY = Story(
+THREAT_MODEL = ThreatModel(
     attack="lira",
-    name="How sure a student is",
+    name="Confidence of a downstream classifier",
     family="membership",
     holds=("the released records", "the method and its settings", "real records, among them the targets"),
-    does="Fits understudies to random halves of all real records, teaches the papers’ student with each, and compares "
-    "how sure the real understudy’s student is of a target with those that had it and those that had not.",
+    does="Fits synthesizers to random halves of all real records and trains the papers’ classifier on each. Compares "
+    "the attacked classifier’s confidence in a target with that of classifiers with and without the target.",
     success="The likelihood ratio is higher for members.",
-    shows="What a model carries on that was taught with artificial records alone.",
-    cannot="More than so many fits can: the two distributions of a target rest on half as many each.",
-    reference="Carlini et al. 2022 (LiRA), on the student of Triastcyn & Faltings 2019, §5.1",
+    shows="What a model reveals that was trained on synthetic records alone.",
+    cannot="What more fits would show: a target’s two distributions rest on half of the fits each.",
+    reference="Carlini et al. 2022 (LiRA), on the classifier of Triastcyn & Faltings 2019, §5.1",
 )
 
 _TINY = 1e-7
 _FEWEST = 4
 
 
-def attack(world: World) -> AttackResult:
+def attack(data: AttackData) -> AttackResult:
     """Attack membership by likelihood ratios of a classifier's confidence."""
-    if world.refit is None:
-        return skipped(STORY, world.claim, "the run cannot be fitted again")
-    if world.labelled_images is None:
-        return skipped(STORY, world.claim, "the papers’ student learns labelled images")
-    if world.shadows < _FEWEST:
-        return skipped(STORY, world.claim, f"fewer than {_FEWEST} fits were allowed")
-    rng = world.random(5)
-    targets = [world.seen, world.unseen]
-    others = world.reference.content
+    if data.refit is None:
+        return skipped(THREAT_MODEL, data.claim, "the run cannot be refitted")
+    if data.labelled_images is None:
+        return skipped(THREAT_MODEL, data.claim, "the papers’ classifier needs labelled images")
+    if data.shadows < _FEWEST:
+        return skipped(THREAT_MODEL, data.claim, f"fewer than {_FEWEST} fits were allowed")
+    rng = data.random(5)
+    targets = [data.seen, data.unseen]
+    others = data.reference.content
     known: list[list[Floats]] = [[], []]
     inside: list[list[np.ndarray[Any, Any]]] = [[], []]
-    world.progress.stage("fit shadows", world.shadows)
-    for number in range(world.shadows):
+    data.progress.stage("fit shadows", data.shadows)
+    for number in range(data.shadows):
         drawn = [np.isin(side.unit, _half(side.unit, rng)) for side in targets]
         parts = [taken(side.content, np.flatnonzero(rows)) for side, rows in zip(targets, drawn, strict=True)]
-        shadow = world.refit(joined([*parts, others]), world.seed + 101 + number)
-        lesson = shadow.sample(len(world.released), world.seed)
-        for place, sure in enumerate(_sure(world, lesson, targets)):
+        shadow = data.refit(joined([*parts, others]), data.seed + 101 + number)
+        training = shadow.sample(len(data.released), data.seed)
+        for place, sure in enumerate(_sure(data, training, targets)):
             known[place].append(sure)
             inside[place].append(drawn[place])
-        world.progress.at(number + 1)
-    seen = _sure(world, world.released, targets)
+        data.progress.at(number + 1)
+    seen = _sure(data, data.released, targets)
     scores = (_ratios(seen[place], np.stack(known[place]), np.stack(inside[place])) for place in range(len(targets)))
-    return judged(STORY, world, *scores, notes=(f"{world.shadows} fits; one spread for all targets.",))
+    return membership_result(THREAT_MODEL, data, *scores, notes=(f"{data.shadows} fits; one spread for all targets.",))
 
 
 def _half(unit: np.ndarray[Any, Any], rng: np.random.Generator) -> np.ndarray[Any, Any]:
@@ -68,14 +68,14 @@ def _half(unit: np.ndarray[Any, Any], rng: np.random.Generator) -> np.ndarray[An
     return rng.permutation(units)[: len(units) // 2]
 
 
-def _sure(world: World, lesson: Any, targets: list[Records]) -> list[Floats]:
+def _sure(data: AttackData, training: Any, targets: list[RealRecords]) -> list[Floats]:
     """Return for each side ``(N,)`` the log odds that a classifier gives each record's true class."""
     from doublure.measures.images.classifiers import predict_each
     from doublure.measures.images.feature_extractors import codes_of
 
-    schema = ImageSchema.of(world.schema)
+    schema = ImageSchema.of(data.schema)
     sides, labels = [side.content for side in targets], schema.columns[LABEL].domain
-    chances = predict_each("cnn", lesson, codes_of(schema, lesson), sides, len(labels), world.seed)
+    chances = predict_each("cnn", training, codes_of(schema, training), sides, len(labels), data.seed)
     return [_log_odds(each, codes_of(schema, side)) for each, side in zip(chances, sides, strict=True)]
 
 

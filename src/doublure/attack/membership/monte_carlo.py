@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from doublure.attack.attack_data import Records, World
-from doublure.attack.membership.results import judged
-from doublure.attack.results import AttackResult, Story
+from doublure.attack.attack_data import AttackData, RealRecords
+from doublure.attack.membership.results import membership_result
+from doublure.attack.results import AttackResult, ThreatModel
 from doublure.encode.columns import Floats
 from doublure.measures.embedding import Points
 
-STORY = Story(
+THREAT_MODEL = ThreatModel(
     attack="monte-carlo",
     name="How much is generated nearby",
     family="membership",
     holds=("the released records", "the targets"),
-    does="Counts the artificial records within a radius of each target: the median distance, over all targets, to the "
+    does="Counts the synthetic records within a radius of each target: the median distance, over all targets, to the "
     "nearest.",
     success="More is generated around members than around other real records.",
-    shows="That the generator is fond of what it has seen, without copying it.",
+    shows="That the generator overfits to its training records without copying them.",
     cannot="Anything about a record in whose neighbourhood nothing is generated.",
     reference="Hilprecht et al. 2019, Monte Carlo attack with the median heuristic",
 )
@@ -26,13 +26,15 @@ STORY = Story(
 _BLOCK = 500
 
 
-def attack(world: World) -> AttackResult:
+def attack(data: AttackData) -> AttackResult:
     """Attack membership by the share of synthetic records within a radius."""
-    radius = float(np.median(np.concatenate(world.to_artificial)))
-    return judged(STORY, world, *(share_within(world.artificial, side, radius) for side in (world.seen, world.unseen)))
+    radius = float(np.median(np.concatenate(data.to_synthetic)))
+    return membership_result(
+        THREAT_MODEL, data, *(share_within(data.synthetic, side, radius) for side in (data.seen, data.unseen))
+    )
 
 
-def share_within(points: Points, records: Records, radius: float) -> Floats:
+def share_within(points: Points, records: RealRecords, radius: float) -> Floats:
     """Return ``(N,)`` the share of points no further than a radius from each record."""
     from sklearn.metrics import pairwise_distances
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from doublure.attack import roc
-from doublure.attack.attack_data import World
-from doublure.attack.results import AttackResult, Story
+from doublure.attack.attack_data import AttackData
+from doublure.attack.results import AttackResult, ThreatModel
 from doublure.encode.columns import Floats
 
 MEASURE = "area under ROC"
@@ -12,41 +12,43 @@ GOOD = "0.5: the attacker does no better than a coin"
 _SHIFTED = 0.05
 
 
-def judged(story: Story, world: World, inside: Floats, outside: Floats, *, notes: tuple[str, ...] = ()) -> AttackResult:
+def membership_result(
+    story: ThreatModel, data: AttackData, inside: Floats, outside: Floats, *, notes: tuple[str, ...] = ()
+) -> AttackResult:
     """Return what an attacker's scores show.
 
     Args:
         story: The threat model.
-        world: The attack data.
-        inside: ``(n,)`` scores of ``world.seen``, high for members.
-        outside: ``(m,)`` scores of ``world.unseen``.
+        data: The attack data.
+        inside: ``(n,)`` scores of ``data.seen``, high for members.
+        outside: ``(m,)`` scores of ``data.unseen``.
         notes: What else is to be said.
     """
-    members, others = world.seen.by_unit(inside), world.unseen.by_unit(outside)
-    claim = world.claim
+    members, others = data.seen.by_unit(inside), data.unseen.by_unit(outside)
+    claim = data.claim
     found = roc.roc(members, others, claim.epsilon, claim.delta)
     delta = claim.delta_shown_at
-    shown = roc.shown_epsilon(members, others, delta, world.random(1))
-    far = world.to_reference
-    near = world.seen.by_unit(-far[0]), world.unseen.by_unit(-far[1])
+    shown = roc.shown_epsilon(members, others, delta, data.random(1))
+    far = data.to_reference
+    near = data.seen.by_unit(-far[0]), data.unseen.by_unit(-far[1])
     blind = roc.roc(*near)
     # Whichever way the sides differ: somebody who does not look may take near for in, or for out.
-    unseeing = max(roc.shown_epsilon(sign * near[0], sign * near[1], delta, world.random(1)) for sign in (1, -1))
+    unseeing = max(roc.shown_epsilon(sign * near[0], sign * near[1], delta, data.random(1)) for sign in (1, -1))
     exceeded = claim.epsilon is not None and shown > claim.epsilon
     explained = claim.epsilon is not None and unseeing > claim.epsilon
     said = list(notes)
     low, high = blind.interval or (0.0, 1.0)
     if abs(blind.area - 0.5) > _SHIFTED and not low <= 0.5 <= high:
         said.append(
-            "Somebody who does not look at the artificial records tells both sides apart too: the holdout differs from "
-            "the fitted data by itself, and part of the figure is that difference."
+            "The baseline attacker, who has no synthetic data, separates members from others too: the holdout differs "
+            "from the fitted data by itself, and part of the figure is that difference."
         )
     if exceeded and explained:
         said.append(
-            "No alarm: somebody who does not look shows more than is claimed too, so that it says nothing of the "
-            "release. Keep records aside by the same coin, and attack again."
+            "No alarm: the baseline attacker, who has no synthetic data, shows more than is claimed too. The figure "
+            "says nothing about the release. Keep a random holdout aside, and attack again."
         )
-    if len(members) < len(world.seen):
+    if len(members) < len(data.seen):
         said.append("A unit's score is the mean over its records.")
     return AttackResult(
         story=story,

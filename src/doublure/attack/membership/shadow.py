@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from doublure.attack.attack_data import Records, World
-from doublure.attack.membership.results import judged
-from doublure.attack.results import AttackResult, Story, skipped
+from doublure.attack.attack_data import AttackData, RealRecords
+from doublure.attack.membership.results import membership_result
+from doublure.attack.results import AttackResult, ThreatModel, skipped
 from doublure.encode.columns import Floats
 from doublure.measures.divergence import nearest
 from doublure.measures.embedding import Points, points_of
 from doublure.support.seeding import of_32_bits
 
-STORY = Story(
+THREAT_MODEL = ThreatModel(
     attack="shadow",
     name="Shadow models",
     family="membership",
     holds=("the released records", "the method and its settings", "other real records of the same kind", "the targets"),
-    does="Fits shadow understudies to random halves of the other records, and teaches a random forest to tell, from "
-    "distances and from how often queries that fit a record are answered, whether that record was in.",
-    success="The forest is surer of members than of other real records.",
+    does="Fits shadow synthesizers to random halves of the other records. Trains a random forest to predict whether a "
+    "record was in, from distances and from counts of queries that fit the record.",
+    success="The forest gives members higher scores than other real records.",
     shows="Whatever the shadows show that also holds for the real run.",
     cannot="What only appears at the real run’s size, if there are fewer other records than were fitted.",
     reference="Shokri et al. 2017; Stadler et al. 2022; queries as in Houssiau et al. 2022 (TAPAS)",
@@ -36,34 +36,34 @@ _NEIGHBOURS = (1, 5, 20)
 _TREES = 200
 
 
-def attack(world: World) -> AttackResult:
+def attack(data: AttackData) -> AttackResult:
     """Attack membership by a classifier trained on shadow synthesizers."""
-    if world.refit is None:
-        return skipped(STORY, world.claim, "the run cannot be fitted again")
+    if data.refit is None:
+        return skipped(THREAT_MODEL, data.claim, "the run cannot be refitted")
     from sklearn.ensemble import RandomForestClassifier
 
-    rng, own = world.random(4), world.reference
+    rng, own = data.random(4), data.reference
     queries = _queries(own.points, rng)
     units = np.unique(own.unit)
-    world.progress.stage("fit shadows", world.shadows)
+    data.progress.stage("fit shadows", data.shadows)
     lessons, answers = [], []
-    for number in range(world.shadows):
+    for number in range(data.shadows):
         inside = np.isin(own.unit, rng.permutation(units)[: len(units) // 2])
-        shadow = world.refit(own.take(np.flatnonzero(inside)).content, world.seed + 1 + number)
-        drawn = points_of(world.schema, shadow.sample(len(world.released), world.seed), "a shadow's records")
+        shadow = data.refit(own.take(np.flatnonzero(inside)).content, data.seed + 1 + number)
+        drawn = points_of(data.schema, shadow.sample(len(data.released), data.seed), "a shadow's records")
         lessons.append(features(own, drawn, queries))
         answers.append(inside)
-        world.progress.at(number + 1)
-    forest = RandomForestClassifier(_TREES, min_samples_leaf=5, random_state=of_32_bits(world.seed))
+        data.progress.at(number + 1)
+    forest = RandomForestClassifier(_TREES, min_samples_leaf=5, random_state=of_32_bits(data.seed))
     forest.fit(np.concatenate(lessons), np.concatenate(answers))
-    scores = (
-        forest.predict_proba(features(side, world.artificial, queries))[:, 1] for side in (world.seen, world.unseen)
-    )
+    scores = (forest.predict_proba(features(side, data.synthetic, queries))[:, 1] for side in (data.seen, data.unseen))
     size = f"{len(own) // 2:,} records a shadow"
-    return judged(STORY, world, *scores, notes=(f"{world.shadows} shadows, {size}, {_QUERIES} queries.",))
+    return membership_result(
+        THREAT_MODEL, data, *scores, notes=(f"{data.shadows} shadows, {size}, {_QUERIES} queries.",)
+    )
 
 
-def features(records: Records, released: Points, queries: list[tuple[str, ...]]) -> Floats:
+def features(records: RealRecords, released: Points, queries: list[tuple[str, ...]]) -> Floats:
     """Return ``(N, F)`` what a record looks like beside a release: distances, and answers to queries that fit it.
 
     Args:

@@ -129,7 +129,7 @@ class _NamedSource(_ArraySource):
         for found in beside(name, self._found.split):
             if found in self._names():
                 return found
-        raise DataError("is not there, and unit.id names it", field=name, remedy="add the array, or mend the schema")
+        raise DataError("is not there, and unit.id names it", field=name, remedy="add the array, or fix the schema")
 
 
 # -- in memory -------------------------------------------------------------------------------------------------------

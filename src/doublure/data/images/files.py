@@ -167,7 +167,7 @@ class ParquetSource(ImageSource):
         if schema.label is not None:
             labels_among(self._labels, self.name)
         if schema.unit.id is not None and schema.unit.id not in self._columns:
-            remedy = "mend the schema or the file"
+            remedy = "fix the schema or the file"
             raise DataError("is not a column of the data", field=schema.unit.id, remedy=remedy)
 
     def blocks(self, reader: Reader) -> Iterator[Pixels]:

@@ -6,7 +6,8 @@ a picture that                         ``on_mismatch: refuse``             ``on_
 cannot be read, or is cut off          refused                             refused
 has more than 50 million pixels        refused, before it is unpacked      refused, before it is unpacked
 has several frames                     refused                             its first frame
-has another size                       refused                             stretched to the schema's, antialiased
+is smaller than the schema's crop      refused                             refused
+has another size, once it is cropped   refused                             stretched to the schema's, antialiased
 is grey for colour, or the reverse     refused                             converted
 has a palette, transparency, 16 bits   refused                             converted; what is transparent turns white
 =====================================  ==================================  ===========================================
@@ -45,9 +46,10 @@ UNREADABLE = "cannot be read as PNG or JPEG, or are cut off"
 HUGE = "have more than 50 million pixels"
 MOVING = "have several frames"
 SIZE = "have another size than the schema's shape"
+SMALL = "have less than the schema's crop"
 COLOURS = "have other colours than the schema's shape: grey, a palette, transparency or 16 bits"
 NOT_FINITE = "hold numbers that are not finite"
-_MENDED_BY_RESIZING = frozenset({MOVING, SIZE, COLOURS})
+_FIXED_BY_RESIZING = frozenset({MOVING, SIZE, COLOURS})
 
 
 class Faults:
@@ -75,8 +77,8 @@ class Faults:
         if not self._counts:
             return
         said = "; ".join(f"{count} {_of(count, fault)}" for fault, count in sorted(self._counts.items()))
-        mended = set(self._counts) <= _MENDED_BY_RESIZING
-        remedy = "mend or remove them" + (", or declare on_mismatch: resize" if mended else "")
+        fixed = set(self._counts) <= _FIXED_BY_RESIZING
+        remedy = "fix or remove them" + (", or declare on_mismatch: resize" if fixed else "")
         raise DataError(f"of the images {said} (the first is number {min(self.rows) + 1})", field=name, remedy=remedy)
 
 
@@ -98,6 +100,7 @@ class Reader:
     def __init__(self, rule: Pictures, shape: Shape) -> None:
         self.faults = Faults()
         self._resize = rule.on_mismatch == "resize"
+        self._crop = rule.crop
         self._range = rule.range
         self._height, self._width, self._channels = shape
         self.blank: Pixels = np.zeros(shape, dtype=np.uint8)
@@ -140,6 +143,12 @@ class Reader:
     def _fitted(self, picture: Image.Image, number: int) -> Pixels:
         from PIL import Image
 
+        if self._crop is not None:
+            height, width = self._crop
+            if picture.height < height or picture.width < width:
+                return self._refused(SMALL, number)
+            left, top = (picture.width - width) // 2, (picture.height - height) // 2
+            picture = picture.crop((left, top, left + width, top + height))
         if picture.size != (self._width, self._height):
             if not self._resize:
                 return self._refused(SIZE, number)
@@ -157,7 +166,7 @@ class Reader:
             first: The place of the block's first image, from 1.
         """
         pixels = self._scaled(block, first)
-        if pixels.shape[1:] == self.blank.shape:
+        if pixels.shape[1:] == self.blank.shape and self._crop is None:
             return pixels
         from PIL import Image
 

@@ -38,8 +38,10 @@ class ImageSource(ABC):
         stored: The type of their numbers; pictures have bytes.
         labelled: Whether it has labels.
         to_label: What would give it labels, where it has none.
+        attributes: Whether a schema may name which of an image's attributes are its label.
     """
 
+    attributes = False
     to_label = f"name them {' or '.join(LABEL_NAMES)}"
 
     def __init__(
@@ -102,9 +104,14 @@ class ImageSource(ABC):
         if schema.label is not None and not self.labelled:
             remedy = f"{self.to_label}, or take label out of the schema"
             raise DataError("has no labels", field=self.name, remedy=remedy)
-        if self.shape is not None and self.shape != schema.shape and schema.images.on_mismatch == "refuse":
-            found, wanted = ("x".join(map(str, shape)) for shape in (self.shape, schema.shape))
-            remedy = "mend the schema's shape, or declare on_mismatch: resize"
+        if schema.label is not None and schema.label.attributes and not self.attributes:
+            remedy = "take them out of the schema, or give CelebA's folder"
+            raise DataError("are of CelebA's folder alone", field="label.attributes", remedy=remedy)
+        crop = schema.images.crop
+        shape = self.shape if self.shape is None or crop is None else (*crop, self.shape[2])  # smaller ones are refused
+        if shape is not None and shape != schema.shape and schema.images.on_mismatch == "refuse":
+            found, wanted = ("x".join(map(str, shape)) for shape in (shape, schema.shape))
+            remedy = "fix the schema's shape, or declare on_mismatch: resize"
             raise DataError(f"holds images of {found}, and the schema's are {wanted}", field=self.name, remedy=remedy)
         if self.count * int(np.prod(schema.shape)) > LARGEST:
             raise DataError("holds more than 32 GB of pixels", field=self.name, remedy="give a part of it")
@@ -181,7 +188,7 @@ def other_length(name: str) -> DataError:
 
 def image_schema(schema: Schema) -> ImageSchema:
     """Return the schema, once it is sure that it describes images."""
-    wrong = DataError("holds images, and the schema does not describe images", field="data", remedy="mend either")
+    wrong = DataError("holds images, and the schema does not describe images", field="data", remedy="fix either")
     return ImageSchema.of(schema, wrong)
 
 

@@ -75,7 +75,7 @@ def check_ending(path: Path, n: int) -> None:
 def sheet_of(images: Images, schema: ImageSchema, about: Mapping[str, str]) -> Any:
     """Return the contact sheet of synthetic images."""
     order = () if schema.label is None else schema.label.domain
-    return contact_sheet(rows_of(images, order), about.get("watermark", "Artificial images"))
+    return contact_sheet(rows_of(images, order), about.get("watermark", "Synthetic images"))
 
 
 # -- NPZ -------------------------------------------------------------------------------------------------------------

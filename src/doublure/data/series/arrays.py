@@ -81,9 +81,15 @@ class ArraySource(SeriesSource):
         return list(self._headers)
 
     def storage(self) -> tuple[dict[str, str], set[int]]:
-        """Return how each array is stored, by its header alone, and the lengths of their series: for a draft."""
+        """Return how each array is stored, by its header alone, and the lengths of their series: for a draft.
+
+        Of a split that is asked for its arrays alone, by their names without it.
+        """
         found, lengths = {}, set()
-        for name, header in self._headers.items():
+        for whole, header in self._headers.items():
+            name = whole if not self._split else whole.removesuffix(f"_{self._split}")
+            if self._split and name == whole:
+                continue
             kind = header.dtype.kind
             if len(header.shape) >= 2 and header.shape[-1] > 1 and kind in "uifO":
                 found[name] = "integer" if kind in "ui" else "real"
@@ -98,7 +104,7 @@ class ArraySource(SeriesSource):
         for name in self._beside(schema, layout):
             found = self._found(name, layout)
             if found is None:
-                raise DataError("is not among the arrays", field=name, remedy="mend the schema, or name the array so")
+                raise DataError("is not among the arrays", field=name, remedy="fix the schema, or name the array so")
             self.refuse_form(found)
             if not _fits(self._headers[found].shape, layout.lead):
                 raise DataError("has another length than the series", field=found, remedy="give each series one")
@@ -174,7 +180,7 @@ class ArraySource(SeriesSource):
             raise DataError("is no array of series", field=name, remedy=f"give numbers of shape ({form})")
         if shape[-len(ends) :] != ends:
             wanted = " x ".join(map(str, ends))
-            remedy = "mend series.length and channels, or give the array that the schema describes"
+            remedy = "fix series.length and channels, or give the array that the schema describes"
             raise DataError(f"does not hold series of {wanted} numbers", field=name, remedy=remedy)
         return shape[: -len(ends)]
 

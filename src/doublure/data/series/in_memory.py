@@ -15,7 +15,7 @@ from doublure.schema.columns import Column, DatetimeColumn, IntegerColumn, RealC
 from doublure.schema.series import SeriesSchema
 
 
-class Held:
+class InMemorySeries:
     """Series that are whole in memory; see :class:`doublure.data.series.sources.Cut`.
 
     Args:
@@ -49,7 +49,7 @@ class Held:
 
 def held(
     values: Values, attributes: pd.DataFrame, unit: pd.Series[Any] | None, starts: Whole | None, schema: SeriesSchema
-) -> Held:
+) -> InMemorySeries:
     """Return series that are cut already, under the rules that go by when they begin, where that is known.
 
     Args:
@@ -61,9 +61,9 @@ def held(
 
     """
     if starts is None:
-        return Held(values, attributes, unit)
+        return InMemorySeries(values, attributes, unit)
     fill = schema.series.clock_changes == "fill"
-    return Held(values, complete(attributes, starts, schema), unit, changes_of(starts, schema), fill=fill)
+    return InMemorySeries(values, complete(attributes, starts, schema), unit, changes_of(starts, schema), fill=fill)
 
 
 def changes_of(starts: Whole, schema: SeriesSchema) -> Changes:

@@ -66,7 +66,7 @@ class RowSource(SeriesSource):
             return _Wide(schema, names)
         if schema.series.time is None:
             remedy = f"name series.time, or give columns {SERIES} and {STEP}, or {first}_0, {first}_1, … in one row"
-            raise DataError("does not tell series apart", field=self.name, remedy=remedy)
+            raise DataError("has equal values in different series", field=self.name, remedy=remedy)
         return _Timed(schema)
 
 
@@ -157,7 +157,7 @@ class Readings:
             self._rule == "refuse" == self._schema.misfit
             and ((np.bincount(key, minlength=size) > 1) & ~doubled.reshape(-1)).any()
         ):
-            remedy = "declare irregular: mean, sum or last, or mend the data"
+            remedy = "declare irregular: mean, sum or last, or fix the data"
             raise DataError("has several readings in one step of a series", field=self._name, remedy=remedy)
         columns = [self._column(key, cells, size) for cells in self._values[inside].T]
         values = np.stack(columns, axis=1).reshape(last - first, length, len(columns))
@@ -218,9 +218,12 @@ class _Timed(_Form):
         time, seconds = windows.time or "", windows.seconds or 1
         frame, keys = self.read(table, {})
         moments = frame[time].to_numpy().astype("datetime64[s]").astype(np.int64)
+        if windows.stamp == "end":
+            moments = moments - seconds
         places = clock.places_of(moments, schema.length, seconds)
         if windows.irregular == "refuse" == schema.misfit and places.beside.any():
-            remedy = "declare irregular: mean, sum or last, or mend series.step"
+            remedy = "declare irregular: mean, sum or last, or fix series.step; times that follow no step go as rows "
+            remedy += "of a table, kind: relational"
             raise DataError("has moments that stand beside the steps", field=time, remedy=remedy)
         series = _numbered([*keys.values()], places.start)
         count = int(series.max(initial=-1)) + 1
@@ -321,7 +324,7 @@ def _columns_of(channel: str, columns: list[str], schema: SeriesSchema) -> list[
     found = _steps_of(channel, [name for name in columns if name not in others])
     of_step = dict(found)
     if max(of_step, default=0) >= schema.length:
-        remedy = "number them from 0 and mend series.length, or rename columns that are no steps"
+        remedy = "number them from 0 and fix series.length, or rename columns that are no steps"
         raise DataError("has columns of steps beyond series.length", field=channel, remedy=remedy)
     if len(of_step) < len(found):
         raise DataError("has two columns for one step", field=channel, remedy="rename one of the columns")

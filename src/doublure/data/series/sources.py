@@ -157,5 +157,5 @@ def at_most(codes: Whole, max_records: int) -> Whole:
 
 def series_schema(schema: Schema) -> SeriesSchema:
     """Return the schema, once it is sure that it describes series."""
-    wrong = DataError("holds series, and the schema does not describe series", field="data", remedy="mend either")
+    wrong = DataError("holds series, and the schema does not describe series", field="data", remedy="fix either")
     return SeriesSchema.of(schema, wrong)

@@ -94,7 +94,7 @@ def canonical(raw: pd.Series[Any], column: Column, name: str, misfit: Misfit = "
     except _UNREADABLE:  # the message of the original would show a cell
         raise _no_such_type(column, name) from None
     if misfit == "refuse" and column.missing is False and values.isna().any():
-        raise DataError("has missing cells, and the schema says missing: false", field=name, remedy="mend either")
+        raise DataError("has missing cells, and the schema says missing: false", field=name, remedy="fix either")
     return values
 
 
@@ -252,9 +252,9 @@ def _numbers(raw: pd.Series[Any], column: Column, name: str, misfit: Misfit) -> 
     if misfit == "coerce":
         return _within(np.rint(array) if whole else array, column, getattr(column, "grid", None))
     if np.isinf(array).any():
-        raise DataError("has infinite cells", field=name, remedy="mend them, or list their text under missing")
+        raise DataError("has infinite cells", field=name, remedy="fix them, or list their text under missing")
     if whole and (np.floor(array) != array)[~np.isnan(array)].any():
-        raise DataError("has cells that are no whole number", field=name, remedy="declare type: real, or mend them")
+        raise DataError("has cells that are no whole number", field=name, remedy="declare type: real, or fix them")
     return array + 0.0  # no negative zero: joined with zero, it would read as whichever came first
 
 

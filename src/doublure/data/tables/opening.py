@@ -78,7 +78,7 @@ class TableSource:
         for name in names:
             count = counts[name]
             if count == 0:
-                raise DataError("is not a column of the data", field=name, remedy="mend the schema or the header")
+                raise DataError("is not a column of the data", field=name, remedy="fix the schema or the header")
             if count > 1:
                 raise DataError("stands more than once in the header", field=name, remedy="rename one of the columns")
 

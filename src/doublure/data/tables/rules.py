@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from doublure.data.tables.mending import AddsUp, Draw, Fires, InTurn, Listed, Mending
+from doublure.data.tables.fixing import AddsUp, Draw, Fires, Fixing, InTurn, Listed
 from doublure.data.tables.numbers import Floats, read_all
 from doublure.errors import DataError, printable
 from doublure.schema import Schema
@@ -50,9 +50,9 @@ class TableRules:
         self._roots = {each.name: each.source for each in self._rules.derived}
         self.names = tuple(dict.fromkeys(name for rule in rules for name in names_of(rule)))
         kept = sorted(self._rules.kept, key=lambda rule: _ORDER.index(type(rule)))
-        self._mending: list[Mending] = [self._made(rule, rules) for rule in kept]
+        self._fixing: list[Fixing] = [self._made(rule, rules) for rule in kept]
 
-    def _made(self, rule: Any, rules: Sequence[Any]) -> Mending:
+    def _made(self, rule: Any, rules: Sequence[Any]) -> Fixing:
         if isinstance(rule, OneOf):
             return Listed(rule)
         if isinstance(rule, Follows):
@@ -77,7 +77,7 @@ class TableRules:
 
     @property
     def movable(self) -> frozenset[str]:
-        """The modelled columns that mending may change, but for rows that no turn mends."""
+        """The modelled columns that fixing may change, but for rows that no turn fixes."""
         moved: set[str] = set()
         for rule in self._rules.kept:
             names = rule.then if isinstance(rule, Follows) else rule.names
@@ -91,14 +91,14 @@ class TableRules:
         found = np.zeros(_length(numbers), dtype=np.bool_)
         for each, function in self._derived:
             found |= ~_same(numbers[each.name], function(numbers[each.source]))
-        for rule in self._mending:
+        for rule in self._fixing:
             found |= rule.broken(numbers)
         return found
 
     def allowed(self, name: str, others: Mapping[str, Floats]) -> Mask:
         """Return ``(N, size)``: which values of a discrete column a row could have, beside cells that it has.
 
-        A method may ask while it samples; it need not, for decoded rows are mended anyway.
+        A method may ask while it samples; it need not, for decoded rows are fixed anyway.
 
         Args:
             name: A category, ordinal or boolean; its last value here is an empty cell, where there may be one.
@@ -116,28 +116,28 @@ class TableRules:
                     if each.name in others:
                         fits[:, place] &= _same(others[each.name], follows)
                     known[each.name] = follows
-            for rule in self._mending:
+            for rule in self._fixing:
                 if set(rule.names) <= set(known):
                     fits[:, place] &= ~rule.broken(known)
         return fits
 
-    # -- mending -----------------------------------------------------------------------------------------------------
+    # -- fixing -----------------------------------------------------------------------------------------------------
 
-    def mend(self, numbers: dict[str, Floats], rng: np.random.Generator | None) -> None:
+    def fix(self, numbers: dict[str, Floats], rng: np.random.Generator | None) -> None:
         """Change cells in place until every row keeps every rule.
 
         Args:
             numbers: Column -> ``(N,)``, all of :attr:`names`.
-            rng: Lets sampled rows lend one another cells; without it each row is mended by itself.
+            rng: Lets sampled rows lend one another cells; without it each row is fixed by itself.
         """
         self._follow(numbers)
         for turn in range(_TURNS):
             moved = False
-            for rule in self._mending:
+            for rule in self._fixing:
                 off = rule.broken(numbers)
                 if off.any():
                     moved = True
-                    rule.mend(numbers, off, Draw(rng=rng, turn=turn, sound=~self.broken(numbers)))
+                    rule.fix(numbers, off, Draw(rng=rng, turn=turn, sound=~self.broken(numbers)))
                     self._follow(numbers)
             if not moved:
                 return
@@ -149,9 +149,9 @@ class TableRules:
             numbers[each.name] = function(numbers[each.source])
 
     def _replace(self, numbers: dict[str, Floats], component: frozenset[str], rng: np.random.Generator | None) -> None:
-        """Give rows that no turn has mended the cells of one that keeps all rules."""
+        """Give rows that no turn has fixed the cells of one that keeps all rules."""
         off = np.zeros(_length(numbers), dtype=np.bool_)
-        for rule in self._mending:
+        for rule in self._fixing:
             if set(rule.names) <= component:
                 off |= rule.broken(numbers)
         if not off.any():
@@ -212,17 +212,17 @@ def checked(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
             alone = TableRules(schema, [rule])
             if alone.broken(read_all(frame, schema.columns, alone.names)).any():
                 named = ", ".join(map(printable, alone.names))
-                remedy = "mend the rule or the data, or write misfit: coerce"
+                remedy = "fix the rule or the data, or write misfit: coerce"
                 raise DataError(f"has records that break the rule {word_of(rule)}", field=named, remedy=remedy)
         return frame
     rules = TableRules(schema, own)
     numbers = read_all(frame, schema.columns, rules.names)
-    mended = dict(numbers)
-    rules.mend(mended, None)
+    fixed = dict(numbers)
+    rules.fix(fixed, None)
     changed = {
-        name: write(mended[name], schema.columns[name])
+        name: write(fixed[name], schema.columns[name])
         for name in rules.names
-        if not np.array_equal(mended[name], numbers[name], equal_nan=True)
+        if not np.array_equal(fixed[name], numbers[name], equal_nan=True)
     }
     return frame.assign(**changed)
 

@@ -71,8 +71,8 @@ def altered(images: Pixels, name: str) -> Pixels:
     return np.ascontiguousarray(ALTERATIONS[name].done(images))
 
 
-def looks(
-    lesson: Images,
+def predict_alterations(
+    training: Images,
     codes: Labels,
     seen: Sequence[tuple[Images, Labels]],
     n_classes: int,
@@ -82,7 +82,7 @@ def looks(
     """Return what images look like, to a classifier trained on others.
 
     Args:
-        lesson: N images that the classifier learns from: each as it is or altered, drawn evenly; few repeatedly.
+        training: N images that the classifier learns from: each as it is or altered, drawn evenly; few repeatedly.
         codes: ``(N,)`` their classes, 0 to K - 1: what looks altered depends on what it is meant to be (a nine is a six
             upside down).
         seen: Sets of images to be looked at, with their classes.
@@ -93,17 +93,17 @@ def looks(
     Returns:
         For each set ``(M, A + 1)`` probabilities: as it is, then each of :func:`alterations_of`.
     """
-    names = alterations_of(lesson)
+    names = alterations_of(training)
     rng = np.random.default_rng([seed, 7])
-    drawn = np.arange(max(len(lesson), FEWEST)) % len(lesson)
+    drawn = np.arange(max(len(training), FEWEST)) % len(training)
     which = rng.integers(len(names) + 1, size=len(drawn))
-    pixels = lesson.images[drawn]
+    pixels = training.images[drawn]
     for code, name in enumerate(names, start=1):
         pixels[which == code] = altered(pixels[which == code], name)
     taught = _with_class(pixels, codes[drawn], n_classes)
     hinted = [_with_class(images.images, of, n_classes) for images, of in seen]
     listener = progress or Silent()
-    listener.stage("learn what altered images look like", steps_of(len(taught)))
+    listener.stage("train a classifier of alterations", steps_of(len(taught)))
     return predict_each("cnn", taught, which.astype(np.int64), hinted, len(names) + 1, seed, listener)
 
 

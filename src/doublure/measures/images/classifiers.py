@@ -4,7 +4,7 @@ What each classifier is, and for how long it learns, is fixed here, before any r
 images that it is tested on, and no epoch is chosen by looking.
 
 ============ ==========================================================================================================
-``cnn``      the papers' (Triastcyn & Faltings 2018, §5; 2019, §5.1): two convolutions with batch normalisation,
+``cnn``      the papers' (Triastcyn & Faltings 2018 and 2019, §5.2): two convolutions with batch normalisation,
              ReLU and max pooling, two linear layers with ReLU, softmax. 32 and 64 channels of 3x3, 128 and 64 units
 ``resnet``   a small residual network (He et al. 2016): a convolution of 32 channels of 3x3, then blocks of two with 32,
              64 and 128, halving the size from one to the next, each with batch normalisation and a way around it; the
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-Student: TypeAlias = Literal["cnn", "resnet", "mlp", "logistic", "forest"]
+ClassifierName: TypeAlias = Literal["cnn", "resnet", "mlp", "logistic", "forest"]
 
-STUDENTS: dict[Student, str] = {
+CLASSIFIERS: dict[ClassifierName, str] = {
     "cnn": "convolutional network",
     "resnet": "residual network",
     "mlp": "multilayer perceptron",
@@ -49,7 +49,7 @@ STUDENTS: dict[Student, str] = {
     "forest": "random forest",
 }
 
-USUAL: tuple[Student, ...] = ("cnn", "mlp", "logistic", "forest")
+USUAL: tuple[ClassifierName, ...] = ("cnn", "mlp", "logistic", "forest")
 """Those that are taught unless others are asked for."""
 
 EPOCHS = 10
@@ -62,8 +62,8 @@ _TEST_BATCH = 1000
 
 
 def predict(
-    student: Student,
-    lesson: Images,
+    student: ClassifierName,
+    training: Images,
     classes: Labels,
     test: Images,
     n_classes: int,
@@ -74,7 +74,7 @@ def predict(
 
     Args:
         student: Which one.
-        lesson: N images to learn from.
+        training: N images to learn from.
         classes: ``(N,)`` their classes, 0 to K - 1.
         test: M images to classify.
         n_classes: K; classes that the training set lacks get probability 0.
@@ -90,13 +90,13 @@ def predict(
         # A collapsed generator makes one class only: that is a (bad) result and no reason to stop.
         chances[:, present] = 1.0
         return chances
-    chances[:, present] = _TEACH[student](lesson, codes.astype(np.int64), test, seed, progress or Silent())
+    chances[:, present] = _TEACH[student](training, codes.astype(np.int64), test, seed, progress or Silent())
     return chances
 
 
 def predict_each(
-    student: Student,
-    lesson: Images,
+    student: ClassifierName,
+    training: Images,
     classes: Labels,
     tests: Sequence[Images],
     n_classes: int,
@@ -104,13 +104,13 @@ def predict_each(
     progress: Progress | None = None,
 ) -> list[Floats]:
     """Train one classifier and return what it makes of several sets of images, as :func:`predict` does of one."""
-    chances = predict(student, lesson, classes, Images.joined(tests), n_classes, seed, progress)
+    chances = predict(student, training, classes, Images.joined(tests), n_classes, seed, progress)
     return np.split(chances, np.cumsum([len(test) for test in tests])[:-1])
 
 
 def learning_curve(
-    student: Student,
-    lesson: Images,
+    student: ClassifierName,
+    training: Images,
     classes: Labels,
     test: Images,
     truth: Labels,
@@ -121,7 +121,7 @@ def learning_curve(
 
     Args:
         student: Which one.
-        lesson: Images to learn from; the first so many of them are used.
+        training: Images to learn from; the first so many of them are used.
         classes: ``(N,)`` their classes, 0 to K - 1.
         test: Images to classify.
         truth: Their classes.
@@ -130,8 +130,8 @@ def learning_curve(
     """
     n_classes = int(max(np.max(classes, initial=0), np.max(truth, initial=0))) + 1
     found = {}
-    for size in sorted({size for size in sizes if 0 < size <= len(lesson)}):
-        chances = predict(student, lesson.take(slice(size)), classes[:size], test, n_classes, seed)
+    for size in sorted({size for size in sizes if 0 < size <= len(training)}):
+        chances = predict(student, training.take(slice(size)), classes[:size], test, n_classes, seed)
         found[size] = float((chances.argmax(1) == truth).mean())
     return found
 
@@ -139,18 +139,18 @@ def learning_curve(
 # -- classifiers of torch --------------------------------------------------------------------------------------------
 
 
-def _network(student: Student) -> Callable[..., Floats]:
-    def teach(lesson: Images, classes: Labels, test: Images, seed: int, progress: Progress) -> Floats:
+def _network(student: ClassifierName) -> Callable[..., Floats]:
+    def teach(training: Images, classes: Labels, test: Images, seed: int, progress: Progress) -> Floats:
         import torch
 
-        model = taught(student, lesson, classes, seed, progress=progress)
-        return seen_by(lambda images: torch.softmax(model(images), dim=1), test)
+        model = taught(student, training, classes, seed, progress=progress)
+        return transformed(lambda images: torch.softmax(model(images), dim=1), test)
 
     return teach
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sight:
+class ImageClassifier:
     """What a trained convolutional classifier makes of images.
 
     Attributes:
@@ -162,26 +162,26 @@ class Sight:
     chances: Callable[[Images], Floats]
 
 
-def sight(lesson: Images, classes: Labels, seed: int) -> Sight:
+def image_classifier(training: Images, classes: Labels, seed: int) -> ImageClassifier:
     """Train the ``cnn`` and return its features and probabilities.
 
     Args:
-        lesson: Images to learn from.
+        training: Images to learn from.
         classes: ``(N,)`` their classes.
         seed: Fixes the classifier's own randomness.
     """
     import torch
 
     codes = np.unique(classes, return_inverse=True)[1].astype(np.int64)
-    model = taught("cnn", lesson, codes, seed)
+    model = taught("cnn", training, codes, seed)
     body = model[:-1]
-    return Sight(
-        features=lambda images: seen_by(body, images),
-        chances=lambda images: seen_by(lambda batch: torch.softmax(model(batch), dim=1), images),
+    return ImageClassifier(
+        features=lambda images: transformed(body, images),
+        chances=lambda images: transformed(lambda batch: torch.softmax(model(batch), dim=1), images),
     )
 
 
-def seen_by(function: Callable[[torch.Tensor], torch.Tensor], images: Images, batch: int = _TEST_BATCH) -> Floats:
+def transformed(function: Callable[[torch.Tensor], torch.Tensor], images: Images, batch: int = _TEST_BATCH) -> Floats:
     """Return what a function of ``(B, C, H, W)`` float32 in [-1, 1] makes of images, a batch at a time."""
     import torch
 
@@ -191,8 +191,8 @@ def seen_by(function: Callable[[torch.Tensor], torch.Tensor], images: Images, ba
 
 
 def taught(
-    student: Student,
-    lesson: Images,
+    student: ClassifierName,
+    training: Images,
     classes: Labels,
     seed: int,
     *,
@@ -204,7 +204,7 @@ def taught(
 
     Args:
         student: ``cnn``, ``resnet`` or ``mlp``.
-        lesson: Images to learn from.
+        training: Images to learn from.
         classes: ``(N,)`` their classes, 0 to K - 1.
         seed: Fixes its randomness.
         rate: Adam's learning rate at the start.
@@ -219,17 +219,17 @@ def taught(
     from doublure.networks.initial_weights import initialise
 
     source = torch.Generator().manual_seed(seed)
-    height, width, channels = lesson.images.shape[1:]
+    height, width, channels = training.images.shape[1:]
     model = _BUILD[student]((channels, height, width), int(classes.max()) + 1)
     initialise(model, source)
     model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # a third quicker on a processor
-    _learn(model, lesson, torch.from_numpy(classes), source, rate, epochs, progress or Silent())
+    _learn(model, training, torch.from_numpy(classes), source, rate, epochs, progress or Silent())
     return model.eval()
 
 
 def _learn(
     model: nn.Sequential,
-    lesson: Images,
+    training: Images,
     classes: torch.Tensor,
     source: torch.Generator,
     rate: float,
@@ -239,20 +239,20 @@ def _learn(
     import torch
     from torch.nn import functional
 
-    batches = max(1, len(lesson) // BATCH)
+    batches = max(1, len(training) // BATCH)
     if epochs is None:
-        epochs = steps_of(len(lesson)) // batches
+        epochs = steps_of(len(training)) // batches
     optimizer = torch.optim.Adam(model.parameters(), rate)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs * batches)
     model.train()
     for epoch in range(epochs):
-        order = torch.randperm(len(lesson), generator=source)
+        order = torch.randperm(len(training), generator=source)
         for number, rows in enumerate(order.tensor_split(batches)):
             progress.at(epoch * batches + number)
             if len(rows) < 2:  # batch normalisation needs two
                 continue
             optimizer.zero_grad()
-            functional.cross_entropy(model(tensor_of(lesson.images[rows.numpy()])), classes[rows]).backward()  # type: ignore[no-untyped-call]
+            functional.cross_entropy(model(tensor_of(training.images[rows.numpy()])), classes[rows]).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             schedule.step()
     progress.at(epochs * batches)
@@ -300,7 +300,7 @@ def _mlp(shape: tuple[int, int, int], n_classes: int) -> nn.Sequential:
     return nn.Sequential(nn.Flatten(), *layers)
 
 
-_BUILD: dict[Student, Callable[[tuple[int, int, int], int], nn.Sequential]] = {
+_BUILD: dict[ClassifierName, Callable[[tuple[int, int, int], int], nn.Sequential]] = {
     "cnn": _cnn,
     "resnet": _resnet,
     "mlp": _mlp,
@@ -314,26 +314,26 @@ def _pixels(images: Images) -> np.ndarray[Any, np.dtype[np.float32]]:
     return images.images.reshape(len(images), -1).astype(np.float32) / np.float32(255)
 
 
-def _logistic(lesson: Images, classes: Labels, test: Images, seed: int, progress: Progress) -> Floats:
+def _logistic(training: Images, classes: Labels, test: Images, seed: int, progress: Progress) -> Floats:
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
     with warnings.catch_warnings():
         # Stopping a little early costs less accuracy than the interval is wide.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = LogisticRegression(max_iter=_ROUNDS).fit(_pixels(lesson), classes)
+        model = LogisticRegression(max_iter=_ROUNDS).fit(_pixels(training), classes)
     found: Floats = np.asarray(model.predict_proba(_pixels(test)), dtype=np.float64)
     return found
 
 
-def _forest(lesson: Images, classes: Labels, test: Images, seed: int, progress: Progress) -> Floats:
+def _forest(training: Images, classes: Labels, test: Images, seed: int, progress: Progress) -> Floats:
     from sklearn.ensemble import RandomForestClassifier
 
-    model = RandomForestClassifier(_TREES, random_state=of_32_bits(seed)).fit(_pixels(lesson), classes)
+    model = RandomForestClassifier(_TREES, random_state=of_32_bits(seed)).fit(_pixels(training), classes)
     return np.asarray(model.predict_proba(_pixels(test)), dtype=np.float64)
 
 
-_TEACH: dict[Student, Callable[[Images, Labels, Images, int, Progress], Floats]] = {
+_TEACH: dict[ClassifierName, Callable[[Images, Labels, Images, int, Progress], Floats]] = {
     "cnn": _network("cnn"),
     "resnet": _network("resnet"),
     "mlp": _network("mlp"),

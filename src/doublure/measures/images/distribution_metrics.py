@@ -11,7 +11,7 @@ import numpy as np
 
 from doublure.data.images import Images
 from doublure.encode.grids import Floats
-from doublure.measures.images.feature_extractors import STUDENT_OF_REAL, Extractor
+from doublure.measures.images.feature_extractors import CLASSIFIER_OF_REAL, Extractor
 from doublure.measures.scores import Score
 
 NEIGHBOURS = 3
@@ -20,11 +20,11 @@ NEIGHBOURS = 3
 MOST = 2_000
 """The most images that precision and recall look at: a set's first."""
 
-_FAR = "Squared, between normal distributions with the means and spreads of the features; of real test images."
-_SHARP = "How surely a student tells what is shown, and how evenly: 1 to the number of classes."
+_FAR = "Squared distance to the real test images, between normal distributions fitted to the features."
+_SHARP = "How sure a classifier is of each image, and how even the classes are: 1 to the number of classes."
 _AMONG = {
-    "precision": f"The share of images that lie among real test images: nearer to one than its neighbour {NEIGHBOURS}.",
-    "recall": f"The share of real test images that lie among them: nearer to one than its neighbour {NEIGHBOURS}.",
+    "precision": f"The share of images within the {NEIGHBOURS}-nearest-neighbour radius of a real test image.",
+    "recall": f"The share of real test images within the {NEIGHBOURS}-nearest-neighbour radius of one of the images.",
 }
 
 
@@ -43,7 +43,7 @@ def resemblance(
         n_classes: K.
     """
     roles = ("value", "baseline", "real")
-    features = {name: seen.see(each) for name, each in images.items()}
+    features = {name: seen.extract(each) for name, each in images.items()}
     far = {role: frechet_distance(features[role], features["test"]) for role in roles}
     both = {role: precision_and_recall(features[role][:MOST], features["test"][:MOST]) for role in roles}
     among = [(key, {role: pair[which] for role, pair in both.items()}) for which, key in enumerate(_AMONG)]
@@ -51,7 +51,7 @@ def resemblance(
     found = [Score(key="frechet", name=name, goal="low", range=low, meaning=_FAR, **far)]
     if chances is not None:
         sharp = {role: inception_score(chances(images[role])) for role in roles}
-        name, high = f"Inception score ({STUDENT_OF_REAL})", (1.0, float(n_classes))
+        name, high = f"Inception score ({CLASSIFIER_OF_REAL})", (1.0, float(n_classes))
         found.append(Score(key="inception_score", name=name, goal="near", range=high, meaning=_SHARP, **sharp))
     for key, figures in among:
         name = f"{key.capitalize()} ({seen.name})"

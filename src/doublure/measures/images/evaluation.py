@@ -1,7 +1,7 @@
 """Evaluate synthetic images: class balance, pixels, and what classifiers trained on them make of real ones.
 
 Every figure stands between two others. *Class means* draws each pixel on its own around its class's mean, with its
-class's spread: right averages, no relations between pixels. *Real* is the best to hope for: other real images for
+class's spread: right averages, no correlation between pixels. *Real* is the best to hope for: other real images for
 distances, classifiers trained on real images for prediction. All of it is computed on real data: internal.
 """
 
@@ -22,9 +22,17 @@ from doublure.measures.classification import Labels
 from doublure.measures.divergence import nearest
 from doublure.measures.evaluation import Evaluation
 from doublure.measures.holdout import seen_note, seen_warning, sides
-from doublure.measures.images.classifiers import EPOCHS, LEAST_STEPS, STUDENTS, USUAL, Student, predict, sight
+from doublure.measures.images.classifiers import (
+    CLASSIFIERS,
+    EPOCHS,
+    LEAST_STEPS,
+    USUAL,
+    ClassifierName,
+    image_classifier,
+    predict,
+)
 from doublure.measures.images.distribution_metrics import resemblance
-from doublure.measures.images.feature_extractors import STUDENT_OF_REAL, Extractor, codes_of, pixels
+from doublure.measures.images.feature_extractors import CLASSIFIER_OF_REAL, Extractor, codes_of, pixels
 from doublure.measures.scores import Score, distance_score, interval, rate_score
 from doublure.results import Verdict, percent, versions
 from doublure.schema.images import ImageSchema
@@ -40,10 +48,10 @@ _SLIGHT = 0.005
 _ROLES: tuple[Literal["value"], Literal["baseline"], Literal["real"]] = ("value", "baseline", "real")
 
 
-class StudentScore(Result):
+class ClassifierScore(Result):
     """One classifier: its accuracy on real test images after training on synthetic ones, beside other training sets."""
 
-    student: Student
+    student: ClassifierName
     name: str
     accuracy: Score
 
@@ -70,7 +78,7 @@ class ImageEvaluation(Evaluation):
         neighbours_sheet: Synthetic images, and the real one nearest to each. Private.
     """
 
-    students: tuple[StudentScore, ...]
+    students: tuple[ClassifierScore, ...]
     students_skipped: str | None
     classes: tuple[ClassShare, ...]
     pixels: tuple[Score, ...]
@@ -112,7 +120,7 @@ def evaluate_images(
     holdout: Images | None = None,
     *,
     unit: np.ndarray[Any, np.dtype[np.int64]] | None = None,
-    students: Sequence[Student] = USUAL,
+    students: Sequence[ClassifierName] = USUAL,
     extractor: Extractor | None = None,
     seed: int = 0,
     progress: Progress | None = None,
@@ -145,10 +153,10 @@ def evaluate_images(
     taught = {"synthetic": lessons["value"], "real": lessons["real"], "test": lessons["test"]}
     listener, asked = progress or Silent(), () if skipped else tuple(students)
     if asked:
-        listener.stage("teach students", len(asked) * len(_ROLES))
+        listener.stage("train classifiers", len(asked) * len(_ROLES))
     scores = tuple(_teach(student, sets, lessons, seed, listener, place) for place, student in enumerate(asked))
     listener.at(len(asked) * len(_ROLES))
-    listener.stage("compare what images look like")
+    listener.stage("compare images")
     return ImageEvaluation(
         seed=seed,
         rows=both.rows(len(synthetic)),
@@ -160,7 +168,7 @@ def evaluate_images(
         taught={} if skipped else {name: len(rows) for name, rows in taught.items()},
         notes=_notes(both.kept_aside),
         versions=versions(),
-        artificial_sheet=_sheet(synthetic, schema, "Artificial images"),
+        artificial_sheet=_sheet(synthetic, schema, "Synthetic images"),
         real_sheet=_sheet(real, schema, "REAL images: private, do not publish"),
         neighbours_sheet=_neighbours(synthetic, real, schema),
     )
@@ -202,28 +210,28 @@ def _sample(n: int, rng: np.random.Generator) -> Labels:
 
 def _skipped(schema: ImageSchema, sets: _Sets) -> str | None:
     if not sets.enough:
-        return f"No student was taught and no features were compared: a set has fewer than {_FEWEST_IMAGES} images."
+        return f"No classifier was trained and no features were compared: a set has fewer than {_FEWEST_IMAGES} images."
     if schema.label is None:
-        return "The schema names no label, so there was nothing to teach."
+        return "The schema names no label, so no classifier was trained."
     if len(np.unique(sets.classes["real"])) < 2:
-        return "No student was taught: the real images have one and the same label."
+        return "No classifier was trained: all real images have the same label."
     return None
 
 
 def _teach(
-    student: Student, sets: _Sets, lessons: Mapping[str, Labels], seed: int, progress: Progress, place: int
-) -> StudentScore:
+    student: ClassifierName, sets: _Sets, lessons: Mapping[str, Labels], seed: int, progress: Progress, place: int
+) -> ClassifierScore:
     test, truth = sets.images["test"].take(lessons["test"]), sets.classes["test"][lessons["test"]]
     right: dict[str, int] = {}
     for number, role in enumerate(_ROLES):
         progress.at(place * len(_ROLES) + number)
         rows = lessons[role]
-        lesson, classes = sets.images[role].take(rows), sets.classes[role][rows]
-        chances = predict(student, lesson, classes, test, len(sets.labels), seed)
+        training, classes = sets.images[role].take(rows), sets.classes[role][rows]
+        chances = predict(student, training, classes, test, len(sets.labels), seed)
         right[role] = int((chances.argmax(axis=1) == truth).sum())
-    meaning = f"The share of real test images that a {STUDENTS[student]} gets right."
-    accuracy = rate_score("accuracy", STUDENTS[student].capitalize(), right, len(truth), meaning)
-    return StudentScore(student=student, name=STUDENTS[student], accuracy=accuracy)
+    meaning = f"Accuracy of a {CLASSIFIERS[student]} on real test images."
+    accuracy = rate_score("accuracy", CLASSIFIERS[student].capitalize(), right, len(truth), meaning)
+    return ClassifierScore(student=student, name=CLASSIFIERS[student], accuracy=accuracy)
 
 
 # -- distances -------------------------------------------------------------------------------------------------------
@@ -284,8 +292,8 @@ def _resemblance(
     half = len(picked["real"]) // 2
     codes = sets.classes["real"][lessons["real"]]
     # One half is the training set, so that the other is as new to the classifier as all else that it sees.
-    own = sight(picked["real"].take(slice(half)), codes[:half], seed)
-    seen = extractor or Extractor(name=STUDENT_OF_REAL, see=own.features)
+    own = image_classifier(picked["real"].take(slice(half)), codes[:half], seed)
+    seen = extractor or Extractor(name=CLASSIFIER_OF_REAL, extract=own.features)
     others = picked | {"real": picked["real"].take(slice(half, None))}
     return resemblance(seen, others, own.chances, len(sets.labels))
 
@@ -299,26 +307,26 @@ def _sheet(images: Images, schema: ImageSchema, title: str) -> bytes:
 
 
 def _neighbours(synthetic: Images, real: Images, schema: ImageSchema) -> bytes:
-    """Draw synthetic images and below each the real one nearest to it by pixels (Triastcyn & Faltings 2018, §5)."""
+    """Draw synthetic images and below each the real one nearest to it by pixels (Triastcyn & Faltings 2018, §5.3)."""
     classes = 1 if schema.label is None else max(1, len(schema.label.domain))
     shown = examples(synthetic, schema, max(1, _BESIDE // classes)).take(slice(_BESIDE))
-    see = pixels().see
-    asked, found = see(shown), [(np.inf, 0)] * len(shown)
+    extract = pixels().extract
+    asked, found = extract(shown), [(np.inf, 0)] * len(shown)
     for first in range(0, len(real) if len(shown) else 0, MOST_IMAGES):
-        far, who = nearest(see(real.take(slice(first, first + MOST_IMAGES))), asked, 1)
+        far, who = nearest(extract(real.take(slice(first, first + MOST_IMAGES))), asked, 1)
         found = [
             min(best, new) for best, new in zip(found, zip(far[:, 0], first + who[:, 0], strict=True), strict=True)
         ]
     beside = real.images[[place for _, place in found]]
-    title = "Artificial images, and the REAL one nearest to each: private, do not publish"
-    return png(contact_sheet((("artificial", shown.images), ("real", beside)), title))
+    title = "Synthetic images, and the REAL one nearest to each: private, do not publish"
+    return png(contact_sheet((("synthetic", shown.images), ("real", beside)), title))
 
 
 def _notes(kept_aside: bool) -> tuple[str, ...]:
     return (
-        f"Students learn for {EPOCHS} epochs of at most {MOST_IMAGES:,} images, and for {LEAST_STEPS} steps at least; "
-        "what they are was fixed beforehand.",
-        "Class means draws each pixel on its own around its class’s mean: right averages, no relations between pixels.",
+        f"Classifiers are trained for {EPOCHS} epochs of at most {MOST_IMAGES:,} images, and for {LEAST_STEPS} steps "
+        "at least. Their architectures were fixed beforehand.",
+        "Class means draws each pixel on its own around its class’s mean: right averages, no correlation.",
         *seen_note(kept_aside, "images", "real images"),
     )
 
@@ -330,17 +338,17 @@ def _verdict(found: ImageEvaluation) -> Verdict:
         first = found.students[0]
         score = first.accuracy
         headline = (
-            f"A {first.name} taught with the artificial images is right for {percent(score.value)} of real ones "
-            f"({interval(score, score.interval)}); taught with real images, for {percent(score.real)}."
+            f"Trained on the synthetic images, a {first.name} classifies {percent(score.value)} of real ones correctly "
+            f"({interval(score, score.interval)}); trained on real images, {percent(score.real)}."
         )
-        lines.append(f"Taught with class means and noise it is right for {percent(score.baseline)}.")
+        lines.append(f"Trained on class means and noise (baseline), its accuracy is {percent(score.baseline)}.")
         others = [f"{entry.name} {percent(entry.accuracy.value)}" for entry in found.students[1:]]
-        lines += [f"Other students: {', '.join(others)}."] if others else []
+        lines += [f"Other classifiers: {', '.join(others)}."] if others else []
         beaten = [entry.name for entry in found.students if _beaten(entry.accuracy)]
         if beaten:
-            warnings.append(f"Class means and noise teach more than the artificial images to: {', '.join(beaten)}.")
+            warnings.append(f"Training on class means and noise gives a better {', '.join(beaten)}.")
     else:
-        headline = found.students_skipped or "No student was taught."
+        headline = found.students_skipped or "No classifier was trained."
     mean, spread = found.pixels
     lines.append(
         f"A pixel’s mean is off by {percent(mean.value, 2)} of full intensity (other real images: "
@@ -350,7 +358,7 @@ def _verdict(found: ImageEvaluation) -> Verdict:
     lost = [entry.label for entry in found.classes if not entry.share.value and (entry.share.real or 0) >= _LOST]
     if lost:
         named = ", ".join(printable(label) for label in lost)
-        warnings.append(f"No artificial image has the label {named}, although real ones do.")
+        warnings.append(f"No synthetic image has the label {named}, although real ones do.")
     return Verdict(headline=headline, lines=tuple(lines), warnings=tuple(warnings))
 
 

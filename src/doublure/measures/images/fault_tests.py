@@ -16,7 +16,7 @@ from doublure.errors import printable
 from doublure.intervals import Interval, Result, wilson
 from doublure.measures.classification import Labels
 from doublure.measures.divergence import nearest
-from doublure.measures.images.alterations import ALTERATIONS, alterations_of, looks
+from doublure.measures.images.alterations import ALTERATIONS, alterations_of, predict_alterations
 from doublure.measures.images.classifiers import predict_each, steps_of
 from doublure.measures.images.feature_extractors import pixels
 from doublure.support.progress import Progress, Silent
@@ -28,7 +28,7 @@ RARER = 0.5
 """A class is rarer if its share is below this part of another run's."""
 
 LEVEL = 1e-3
-"""What p must be below, after Holm's correction for all suspicions."""
+"""What p must be below, after Holm's correction for all fault tests."""
 
 POINTED_AT = 0.1
 """Without another run, the share that is pointed at once the images surely pass it."""
@@ -43,12 +43,12 @@ _FLAT = 0.02
 _SURE = 0.6
 _UNUSUAL = 0.01
 LABEL = "label"
-"""The key of the suspicion that images do not show what their label says."""
+"""The key of the fault test that images do not show what their label says."""
 
 Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 
 
-class Suspicion(Result):
+class FaultTest(Result):
     """One way in which images can be wrong, and how many are.
 
     Attributes:
@@ -91,13 +91,13 @@ class Inspected:
     """What is tested, and what the classifiers that test it learn from; images and ``(N,)`` the class of each.
 
     Attributes:
-        lesson: Images of the first run that is known to be right, or of the inspected one if there is none.
+        training: Images of the first run that is known to be right, or of the inspected one if there is none.
         inspected: Others of the run that is inspected.
         right: Others of each run that is known to be right, the one that classifiers are trained on first.
         labels: The classes; none where there are no labels.
     """
 
-    lesson: tuple[Images, Labels]
+    training: tuple[Images, Labels]
     inspected: tuple[Images, Labels]
     right: tuple[tuple[Images, Labels], ...]
     labels: tuple[str, ...]
@@ -109,7 +109,7 @@ class Inspected:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Sign:
+class _Evidence:
     """Which images of each set that is looked at show a sign."""
 
     clause: str
@@ -158,7 +158,7 @@ class _Sign:
         return self.shares[0] < self.usual if self.fewer else self.shares[0] > self.usual
 
 
-def suspicions(sets: Inspected, seed: int, progress: Progress | None = None) -> tuple[Suspicion, ...]:
+def run_fault_tests(sets: Inspected, seed: int, progress: Progress | None = None) -> tuple[FaultTest, ...]:
     """Return the fault tests: every way in which the inspected images can be wrong, with its verdict.
 
     Args:
@@ -174,7 +174,7 @@ def suspicions(sets: Inspected, seed: int, progress: Progress | None = None) -> 
     return tuple(_judged(key, sign, corrected.get(key), sets) for key, sign in signs.items())
 
 
-def roughness(found: Iterable[Suspicion]) -> float | None:
+def roughness(found: Iterable[FaultTest]) -> float | None:
     """Return how many images of the only other run do not show what their label says, if too many to test by it.
 
     Two fits whose images look like nothing differ from each other in every way, whether or not something is wrong;
@@ -187,12 +187,12 @@ def _rough(mislabelled: Sequence[float]) -> bool:
     return len(mislabelled) == 1 and mislabelled[0] > ROUGH
 
 
-def _judged(key: str, sign: _Sign, p: float | None, sets: Inspected) -> Suspicion:
+def _judged(key: str, sign: _Evidence, p: float | None, sets: Inspected) -> FaultTest:
     shown, codes = sign.shown[0], sets.inspected[1]
     interval = wilson(int(shown.sum()), len(shown))
     pointed_at = not sets.right and interval is not None and interval[0] > POINTED_AT
     present = [code for code in range(len(sets.labels)) if np.any(codes == code)] if not sign.fewer else []
-    return Suspicion(
+    return FaultTest(
         key=key,
         clause=sign.clause,
         meaning=sign.meaning,
@@ -211,41 +211,41 @@ def _judged(key: str, sign: _Sign, p: float | None, sets: Inspected) -> Suspicio
 # -- signs -----------------------------------------------------------------------------------------------------------
 
 
-def _altered(sets: Inspected, seed: int, progress: Progress) -> dict[str, _Sign]:
+def _altered(sets: Inspected, seed: int, progress: Progress) -> dict[str, _Evidence]:
     # Alone, images that look the same after an alteration would be called altered half of the time.
     least = 0.0 if sets.right else _SURE
     looked = [
         np.where(each.max(1) > least, each.argmax(1), 0)
-        for each in looks(*sets.lesson, sets.seen, max(len(sets.labels), 1), seed, progress)
+        for each in predict_alterations(*sets.training, sets.seen, max(len(sets.labels), 1), seed, progress)
     ]
     return {
-        name.replace(" ", "_"): _Sign(
+        name.replace(" ", "_"): _Evidence(
             clause=f"look {name}",
             meaning=f"They look like the others after {ALTERATIONS[name].meaning}.",
             shown=[each == code for each in looked],
         )
-        for code, name in enumerate(alterations_of(sets.lesson[0]), start=1)
+        for code, name in enumerate(alterations_of(sets.training[0]), start=1)
     }
 
 
-def _flat(sets: Inspected) -> dict[str, _Sign]:
+def _flat(sets: Inspected) -> dict[str, _Evidence]:
     shown = [images.images.std(axis=(1, 2, 3)) < _FLAT * 255 for images, _ in sets.seen]
-    return {"flat": _Sign(clause="are flat", meaning="They have one intensity, or nearly.", shown=shown)}
+    return {"flat": _Evidence(clause="are flat", meaning="They have one intensity, or nearly.", shown=shown)}
 
 
-def _labelled(sets: Inspected, seed: int, progress: Progress) -> dict[str, _Sign]:
+def _labelled(sets: Inspected, seed: int, progress: Progress) -> dict[str, _Evidence]:
     """Return what a classifier of the classes sees: labels that images do not show, and classes that are too rare."""
-    lesson, codes = sets.lesson
+    training, codes = sets.training
     if len(np.unique(codes)) < 2:
         return {}
-    progress.stage("learn what the classes look like", steps_of(len(lesson)))
+    progress.stage("train a classifier of the classes", steps_of(len(training)))
     asked = [images for images, _ in sets.seen]
-    chances = predict_each("cnn", lesson, codes, asked, len(sets.labels), seed, progress)
+    chances = predict_each("cnn", training, codes, asked, len(sets.labels), seed, progress)
     told = [each.argmax(1) for each in chances]
     found = {
-        LABEL: _Sign(
+        LABEL: _Evidence(
             clause="do not show what their label says",
-            meaning="A student sees another class in them than their label's.",
+            meaning="A classifier predicts another class than their label.",
             shown=[seen != of for seen, (_, of) in zip(told, sets.seen, strict=True)],
             learned=True,
         )
@@ -253,9 +253,9 @@ def _labelled(sets: Inspected, seed: int, progress: Progress) -> dict[str, _Sign
     if not sets.right:
         return found
     return found | {
-        f"rare_{code}": _Sign(
-            clause=f"are taken for {printable(label)}",
-            meaning="A class that was lost: fewer than half as many as in any run held against.",
+        f"rare_{code}": _Evidence(
+            clause=f"are classified as {printable(label)}",
+            meaning="A lost class: fewer than half as many as in any reference run.",
             shown=[seen == code for seen in told],
             fewer=True,
         )
@@ -263,35 +263,35 @@ def _labelled(sets: Inspected, seed: int, progress: Progress) -> dict[str, _Sign
     }
 
 
-def _unlike(sets: Inspected) -> dict[str, _Sign]:
+def _unlike(sets: Inspected) -> dict[str, _Evidence]:
     if not sets.right:
         return {}
-    see = pixels().see
-    known = see(sets.lesson[0])
-    distance = [nearest(known, see(images), 1)[0][:, 0] for images, _ in sets.seen]
+    extract = pixels().extract
+    known = extract(sets.training[0])
+    distance = [nearest(known, extract(images), 1)[0][:, 0] for images, _ in sets.seen]
     usual = np.quantile(distance[1], 1 - _UNUSUAL)
     return {
-        "unlike": _Sign(
+        "unlike": _Evidence(
             clause="are unlike any",
-            meaning="They are further from the images that taught than 99 in 100 of a right run are.",
+            meaning="They are further from the training images than 99 in 100 of a correct run are.",
             shown=[found > usual for found in distance],
             learned=True,
         )
     }
 
 
-def _alike(sets: Inspected) -> dict[str, _Sign]:
+def _alike(sets: Inspected) -> dict[str, _Evidence]:
     """Return which images have a near double in their own set (sets of one size: among more, the nearest is nearer)."""
     if min(len(images) for images, _ in sets.seen) < 2 or not sets.right:
         return {}
-    see = pixels().see
-    points = [see(images) for images, _ in sets.seen]
+    extract = pixels().extract
+    points = [extract(images) for images, _ in sets.seen]
     distance = [nearest(own, own, 2)[0][:, 1] for own in points]
     usual = np.quantile(distance[1], _UNUSUAL)
     return {
-        "alike": _Sign(
+        "alike": _Evidence(
             clause="are nearly the same as another",
-            meaning="They are nearer to another of their own than 99 in 100 of a right run are: the fit collapsed.",
+            meaning="They are nearer to another of their run than 99 in 100 of a correct run are: the fit collapsed.",
             shown=[found <= usual for found in distance],  # of doubles it is 0
             learned=True,
         )

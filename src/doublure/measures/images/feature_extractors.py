@@ -20,7 +20,7 @@ import numpy as np
 from doublure.encode.columns import Discrete, Floats
 from doublure.errors import SettingError
 from doublure.measures.classification import Labels
-from doublure.measures.images.classifiers import seen_by, sight
+from doublure.measures.images.classifiers import image_classifier, transformed
 from doublure.schema import Schema
 from doublure.schema.images import ImageSchema
 from doublure.support.tensors import sha256_of
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
     from doublure.data.images import Images
 
-STUDENT_OF_REAL = "student of real images"
+CLASSIFIER_OF_REAL = "classifier of real images"
 """The space of an evaluation, when no other is asked for."""
-STUDENT_OF_ARTIFICIAL = "student of the understudy's own images"
-"""The space that a rule of expected loss calls ``student``; each understudy has one of its own."""
+CLASSIFIER_OF_SYNTHETIC = "classifier of the synthetic images"
+"""The space that a rule of expected loss calls ``student``; each synthesizer has one of its own."""
 
 _BATCH = 50
 _LITE0 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
@@ -45,27 +45,27 @@ class Extractor:
 
     Attributes:
         name: It stands in every figure's words.
-        see: N images to features ``(N, d)``.
+        extract: N images to features ``(N, d)``.
     """
 
     name: str
-    see: Callable[[Images], Floats]
+    extract: Callable[[Images], Floats]
 
 
 def pixels() -> Extractor:
     """Return the extractor that sees intensities from 0 to 1."""
-    return Extractor(name="pixels", see=lambda images: images.images.reshape(len(images), -1) / 255.0)
+    return Extractor(name="pixels", extract=lambda images: images.images.reshape(len(images), -1) / 255.0)
 
 
-def student(lesson: Images, classes: Labels, seed: int) -> Extractor:
+def student(training: Images, classes: Labels, seed: int) -> Extractor:
     """Return the last layer but one of the convolutional classifier: 64 features.
 
     Args:
-        lesson: Synthetic images; others than those that are measured.
+        training: Synthetic images; others than those that are measured.
         classes: ``(N,)`` their classes.
         seed: Fixes the classifier's own randomness.
     """
-    return Extractor(name="student", see=sight(lesson, classes, seed).features)
+    return Extractor(name="student", extract=image_classifier(training, classes, seed).features)
 
 
 def efficientnet_lite0() -> Extractor:
@@ -126,7 +126,7 @@ def inception_v3(weights: str | Path) -> Extractor:
 
 def _frozen(name: str, model: nn.Module, features: Callable[[Tensor], Tensor]) -> Extractor:
     model.eval()
-    return Extractor(name=name, see=lambda images: seen_by(features, images, _BATCH))
+    return Extractor(name=name, extract=lambda images: transformed(features, images, _BATCH))
 
 
 def _of_size(images: Tensor, side: int) -> Tensor:
@@ -148,18 +148,18 @@ def _package(module: str, package: str, name: str) -> Any:
 
 
 NAMES: dict[str, Callable[[Images, Labels, int], Extractor]] = {
-    "pixels": lambda lesson, classes, seed: pixels(),
+    "pixels": lambda training, classes, seed: pixels(),
     "student": student,
-    "efficientnet-lite0": lambda lesson, classes, seed: efficientnet_lite0(),
+    "efficientnet-lite0": lambda training, classes, seed: efficientnet_lite0(),
 }
 
 
-def named(name: str, lesson: Images, classes: Labels, seed: int) -> Extractor:
+def named(name: str, training: Images, classes: Labels, seed: int) -> Extractor:
     """Return the extractor of this name.
 
     Args:
         name: One of ``NAMES``.
-        lesson: Synthetic images that a classifier may learn from.
+        training: Synthetic images that a classifier may learn from.
         classes: ``(N,)`` their classes.
         seed: Fixes a classifier's own randomness.
 
@@ -173,7 +173,7 @@ def named(name: str, lesson: Images, classes: Labels, seed: int) -> Extractor:
         raise SettingError(
             f"there is no extractor {name!r}", field="features", remedy=f"use one of: {', '.join(NAMES)}"
         )
-    return NAMES[name](lesson, classes, seed)
+    return NAMES[name](training, classes, seed)
 
 
 def codes_of(schema: ImageSchema, images: Images) -> Labels:

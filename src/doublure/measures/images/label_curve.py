@@ -10,7 +10,7 @@ from doublure.data.images import Images
 from doublure.data.opening import Given, open_data
 from doublure.errors import DataError, SchemaError, SettingError
 from doublure.intervals import Interval, Result, wilson
-from doublure.measures.images.classifiers import STUDENTS, Student, learning_curve
+from doublure.measures.images.classifiers import CLASSIFIERS, ClassifierName, learning_curve
 from doublure.measures.images.feature_extractors import codes_of
 from doublure.results import INTERNAL, percent, span
 from doublure.schema.images import LABEL, ImageSchema
@@ -59,14 +59,14 @@ class LabelCurve(Result):
 
     version: Literal[1] = 1
     internal: str = INTERNAL
-    student: Student
+    student: ClassifierName
     tested: int
     points: tuple[Point, ...]
 
     def __str__(self) -> str:
-        said = [f"INTERNAL: {INTERNAL}", f"{'labels':>8}  {'artificial':>22}  {'real':>22}"]
+        said = [f"INTERNAL: {INTERNAL}", f"{'labels':>8}  {'synthetic':>22}  {'real':>22}"]
         said += [f"{each.labels:>8,}  {_told(each.artificial):>22}  {_told(each.real):>22}" for each in self.points]
-        whom = f"A {STUDENTS[self.student]} taught with so many images, tested on {self.tested:,} real ones"
+        whom = f"A {CLASSIFIERS[self.student]} trained on so many images, tested on {self.tested:,} real ones"
         return "\n".join([*said, f"{whom}; 95 % intervals."])
 
 
@@ -80,31 +80,31 @@ def _told(found: Accuracy | None) -> str:
     return percent(found.value) + ("" if found.interval is None else f" ({span(found.interval, shares=True)})")
 
 
-def student_named(name: str) -> Student:
+def classifier_named(name: str) -> ClassifierName:
     """Return a classifier by name.
 
     Raises:
         SettingError: There is none.
     """
-    found: Student | None = next((each for each in STUDENTS if each == name), None)
+    found: ClassifierName | None = next((each for each in CLASSIFIERS if each == name), None)
     if found is None:
-        raise SettingError("is none that is known", field="student", remedy=f"use one of: {', '.join(STUDENTS)}")
+        raise SettingError("is none that is known", field="student", remedy=f"use one of: {', '.join(CLASSIFIERS)}")
     return found
 
 
 def label_curve(
-    lesson: Images,
+    training: Images,
     schema: ImageSchema,
     real: Given,
     *,
-    student: Student = "cnn",
+    student: ClassifierName = "cnn",
     seed: int = 0,
     progress: Progress | None = None,
 ) -> LabelCurve:
     """Train classifiers on more and more labelled synthetic images, and on as many real ones.
 
     Args:
-        lesson: Synthetic images with the labels that came back (:func:`doublure.releasing.labelling.read_back`).
+        training: Synthetic images with the labels that came back (:func:`doublure.releasing.labelling.read_back`).
         schema: Their shape and classes.
         real: Labelled real images; half of them, drawn at random, test, the others train for comparison.
         student: Who learns.
@@ -117,20 +117,20 @@ def label_curve(
     """
     if schema.label is None:
         remedy = "give a schema that lists them"
-        raise SchemaError("lists no classes that a student could be tested on", field=LABEL, remedy=remedy)
+        raise SchemaError("lists no classes that a classifier could be tested on", field=LABEL, remedy=remedy)
     listener = progress or Silent()
     listener.stage("read the real images")
     content = open_data(real, schema.kind).load(schema).content
     if len(content) < _FEWEST:
         raise DataError("has too few images", field="the real data", remedy=f"give at least {_FEWEST}")
     rng = np.random.default_rng(seed)
-    lesson, known = (each.take(rng.permutation(len(each))) for each in (lesson, content))
+    training, known = (each.take(rng.permutation(len(each))) for each in (training, content))
     own, test = known.take(slice(len(known) // 2)), known.take(slice(len(known) // 2, None))
     truth = codes_of(schema, test)
-    sizes = (*SIZES, len(lesson))
+    sizes = (*SIZES, len(training))
     found = []
-    for name, taught in (("artificial", lesson), ("real", own)):
-        listener.stage(f"teach with {name} images")
+    for name, taught in (("synthetic", training), ("real", own)):
+        listener.stage(f"train on {name} images")
         found.append(learning_curve(student, taught, codes_of(schema, taught), test, truth, sizes, seed))
     artificial, beside = ({size: _accuracy(share, len(test)) for size, share in each.items()} for each in found)
     points = (Point(labels=size, artificial=own, real=beside.get(size)) for size, own in artificial.items())

@@ -37,7 +37,7 @@ from doublure.measures.series.statistics import codes_by_attribute
 from doublure.schema.series import SeriesSchema
 from doublure.support.seeding import of_32_bits
 
-MOST_TAUGHT = 4_000
+MOST_TRAINING = 4_000
 """The most series of a set that a student learns from or is tested on; of more, a uniform sample is used."""
 
 ROUNDS = 100
@@ -51,7 +51,9 @@ _WORST = 2.0
 _ROLES = ("value", "baseline", "real")
 
 
-def student_scores(schema: SeriesSchema, sets: Mapping[str, Series], seed: int) -> tuple[tuple[Score, ...], str | None]:
+def classifier_scores(
+    schema: SeriesSchema, sets: Mapping[str, Series], seed: int
+) -> tuple[tuple[Score, ...], str | None]:
     """Return the classifiers' scores, and why there are none.
 
     Args:
@@ -60,13 +62,13 @@ def student_scores(schema: SeriesSchema, sets: Mapping[str, Series], seed: int) 
         seed: Fixes what is drawn for them.
     """
     if min(len(each) for each in sets.values()) < _FEWEST:
-        return (), f"No student was taught: a set has fewer than {_FEWEST} series."
+        return (), f"No classifier was trained: a set has fewer than {_FEWEST} series."
     rng = np.random.default_rng([seed, 7])
-    lessons = {name: _some(each, MOST_TAUGHT, rng) for name, each in sets.items()}
-    found = [_discriminative(lessons, seed), _predictive(schema, lessons, rng, seed)]
+    samples = {name: _some(each, MOST_TRAINING, rng) for name, each in sets.items()}
+    found = [_discriminative(samples, seed), _predictive(schema, samples, rng, seed)]
     target = schema.with_role("target")
     if target:
-        found.append(_classified(schema, target[0], lessons, seed))
+        found.append(_classified(schema, target[0], samples, seed))
     return tuple(found), None
 
 
@@ -104,41 +106,43 @@ def _some(series: Series, most: int, rng: np.random.Generator) -> Series:
 # -- told apart ------------------------------------------------------------------------------------------------------
 
 
-def _discriminative(lessons: Mapping[str, Series], seed: int) -> Score:
+def _discriminative(samples: Mapping[str, Series], seed: int) -> Score:
     found: dict[str, tuple[float | None, Interval | None]] = {
-        role: told_apart(lessons["real"], lessons[place], seed) for role, place in PLACES.items()
+        role: two_sample_auc(samples["real"], samples[place], seed) for role, place in PLACES.items()
     }
     figures = {role: area for role, (area, _) in found.items()}
-    meaning = "The area under ROC of boosted trees that learn to tell them from real series: 0.5 cannot, 1 always can."
-    return scored("discriminative", "Told apart", "low", (0.0, 1.0), figures, meaning, found["value"][1])
+    meaning = (
+        "Area under ROC of boosted trees that classify synthetic and real series: 0.5 at chance, 1 if always right."
+    )
+    return scored("discriminative", "Two-sample AUC", "low", (0.0, 1.0), figures, meaning, found["value"][1])
 
 
-def told_apart(real: Series, other: Series, seed: int) -> tuple[float | None, Interval | None]:
+def two_sample_auc(real: Series, other: Series, seed: int) -> tuple[float | None, Interval | None]:
     """Return the area under the ROC curve of a classifier that learns from half of both sets, on the other halves."""
     rng = np.random.default_rng([seed, 11])
     size = min(len(real), len(other)) // 2 * 2
     rows = np.concatenate([described(each.take(rng.permutation(len(each))[:size])) for each in (real, other)])
     which = np.repeat(np.arange(2, dtype=np.int64), size)
-    lesson = np.tile(np.arange(size) < size // 2, 2)
-    chances = _classes(rows[lesson], which[lesson], rows[~lesson], 2, seed)
-    return area_under_roc(which[~lesson], chances)
+    training = np.tile(np.arange(size) < size // 2, 2)
+    chances = _classes(rows[training], which[training], rows[~training], 2, seed)
+    return area_under_roc(which[~training], chances)
 
 
 # -- prediction ------------------------------------------------------------------------------------------------------
 
 
-def _predictive(schema: SeriesSchema, lessons: Mapping[str, Series], rng: np.random.Generator, seed: int) -> Score:
+def _predictive(schema: SeriesSchema, samples: Mapping[str, Series], rng: np.random.Generator, seed: int) -> Score:
     figures: dict[str, float | None] = {}
     channels = list(schema.channels)[:_MOST_CHANNELS]
-    tested = {name: questions(schema, lessons["test"], name, rng) for name in channels}
+    tested = {name: questions(schema, samples["test"], name, rng) for name in channels}
     for role in _ROLES:
-        errors = [_error(questions(schema, lessons[role], name, rng), tested[name], seed) for name in channels]
+        errors = [_error(questions(schema, samples[role], name, rng), tested[name], seed) for name in channels]
         figures[role] = average(errors)
     meaning = (
-        "The error with which boosted trees that learned from them foretell real series, step by step; 1 is that of a "
-        "constant."
+        "Error of boosted trees that were trained on them and forecast real series step by step, divided by the error "
+        "of the best constant."
     )
-    return scored("predictive", "Prediction", "low", (0.0, _WORST), figures, meaning)
+    return scored("predictive", "Forecast (TSTR)", "low", (0.0, _WORST), figures, meaning)
 
 
 def questions(schema: SeriesSchema, series: Series, channel: str, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -158,35 +162,35 @@ def questions(schema: SeriesSchema, series: Series, channel: str, rng: np.random
     return np.concatenate([past, steps[:, None] / length, *codes], axis=1)[known], answers[known]
 
 
-def _error(lesson: tuple[Floats, Floats], test: tuple[Floats, Floats], seed: int) -> float | None:
+def _error(training: tuple[Floats, Floats], test: tuple[Floats, Floats], seed: int) -> float | None:
     """Return the error on the test's answers as a share of the best constant's, at most ``_WORST``."""
-    if len(lesson[1]) < _FEWEST or len(test[1]) < _FEWEST:
+    if len(training[1]) < _FEWEST or len(test[1]) < _FEWEST:
         return None
     least = float(np.abs(test[1] - np.median(test[1])).mean())
     if least <= 0:
         return None
-    guessed = _numbers(*lesson, test[0], seed)
+    guessed = _numbers(*training, test[0], seed)
     return min(_WORST, float(np.abs(guessed - test[1]).mean()) / least)
 
 
-def _classified(schema: SeriesSchema, target: str, lessons: Mapping[str, Series], seed: int) -> Score:
+def _classified(schema: SeriesSchema, target: str, samples: Mapping[str, Series], seed: int) -> Score:
     """Return how often a classifier that learned from a set is right about real series' target."""
     classes = len(schema.attributes[target].domain)
-    codes = {name: codes_by_attribute(schema, each)[target].astype(np.int64) for name, each in lessons.items()}
-    truth, seen = codes["test"], described(lessons["test"])
+    codes = {name: codes_by_attribute(schema, each)[target].astype(np.int64) for name, each in samples.items()}
+    truth, seen = codes["test"], described(samples["test"])
     right = {}
     for role in _ROLES:
-        chances = _classes(described(lessons[role]), codes[role], seen, classes, seed)
+        chances = _classes(described(samples[role]), codes[role], seen, classes, seed)
         right[role] = float((chances.argmax(axis=1) == truth).mean())
     interval = wilson(right["value"] * len(truth), len(truth))
-    meaning = "The share of real series whose target attribute boosted trees get right that learned from them."
-    return scored("accuracy", "Classes", "high", (0.0, 1.0), right, meaning, interval)
+    meaning = "Accuracy, on real series, of boosted trees that were trained on them to classify the target attribute."
+    return scored("accuracy", "Accuracy (TSTR)", "high", (0.0, 1.0), right, meaning, interval)
 
 
 # -- the model -------------------------------------------------------------------------------------------------------
 
 
-def _classes(lesson: Floats, classes: Labels, test: Floats, n_classes: int, seed: int) -> Floats:
+def _classes(training: Floats, classes: Labels, test: Floats, n_classes: int, seed: int) -> Floats:
     """Return ``(M, K)`` probabilities; classes that the training set lacks get 0."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
@@ -198,31 +202,31 @@ def _classes(lesson: Floats, classes: Labels, test: Floats, n_classes: int, seed
         return chances
     rounds = max(20, 2 * ROUNDS // len(present))
     model = HistGradientBoostingClassifier(max_iter=rounds, early_stopping=False, random_state=of_32_bits(seed))
-    known = _known(lesson)
-    chances[:, present] = _taught(model, lesson[:, known], classes).predict_proba(test[:, known])
+    known = _known(training)
+    chances[:, present] = _trained(model, training[:, known], classes).predict_proba(test[:, known])
     return chances
 
 
-def _numbers(lesson: Floats, answers: Floats, test: Floats, seed: int) -> Floats:
+def _numbers(training: Floats, answers: Floats, test: Floats, seed: int) -> Floats:
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     model = HistGradientBoostingRegressor(
         loss="absolute_error", max_iter=ROUNDS, early_stopping=False, random_state=seed
     )
-    known = _known(lesson)
-    model = _taught(model, lesson[:, known], answers)
+    known = _known(training)
+    model = _trained(model, training[:, known], answers)
     guessed: Floats = np.asarray(model.predict(test[:, known]), dtype=np.float64)
     return guessed
 
 
-def _known(lesson: Floats) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _known(training: Floats) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return which columns have a value at all: trees refuse those that have none."""
-    return np.asarray(~np.isnan(lesson).all(axis=0))
+    return np.asarray(~np.isnan(training).all(axis=0))
 
 
-def _taught(model: Any, lesson: Floats, answers: Any) -> Any:
+def _trained(model: Any, training: Floats, answers: Any) -> Any:
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # comes with scikit-learn
 
     # On a busy machine its threads wait for one another, and one is quicker (see classifiers.py).
     with threadpool_limits(limits=1):
-        return model.fit(lesson, answers)
+        return model.fit(training, answers)

@@ -18,17 +18,17 @@ from doublure.measures.evaluation import Evaluation
 from doublure.measures.holdout import seen_note, sides
 from doublure.measures.scores import Score
 from doublure.measures.series import plot_data as drawings
-from doublure.measures.series.classifiers import LAGS, MOST_TAUGHT, ROUNDS, student_scores
+from doublure.measures.series.classifiers import LAGS, MOST_TRAINING, ROUNDS, classifier_scores
 from doublure.measures.series.figures import distances
 from doublure.measures.series.nearest_neighbours import MOST_SEARCHED, QUERIES, Nearest, nearest_scores
 from doublure.measures.series.plot_data import Curve, Histogram, Pair, Profile, ValueProfile
-from doublure.measures.series.statistics import look
+from doublure.measures.series.statistics import series_statistics
 from doublure.measures.series.verdict import verdict
 from doublure.results import Verdict, versions
 from doublure.schema.series import SeriesSchema
 
 MOST_SERIES = 20_000
-"""The most artificial series that are drawn unless asked otherwise."""
+"""The most synthetic series that are drawn unless asked otherwise."""
 
 
 class SeriesEvaluation(Evaluation):
@@ -91,20 +91,20 @@ def evaluate_series(
     both = sides(train, holdout, unit, rng, field="the real set", records="series")
     real, test = both.train, both.test
     sets = {"value": synthetic, "baseline": independent_steps(real, len(synthetic), rng), "real": real, "test": test}
-    looks = {name: look(schema, each) for name, each in sets.items()}
+    statistics = {name: series_statistics(schema, each) for name, each in sets.items()}
     clock = clock_texts(schema.series, schema.length)
-    taught, skipped = student_scores(schema, sets, seed) if students else ((), "No student was asked for.")
+    taught, skipped = classifier_scores(schema, sets, seed) if students else ((), "No classifier was asked for.")
     near: tuple[tuple[Score, ...], Nearest | None] = nearest_scores(sets, seed) if nearest else ((), None)
     return SeriesEvaluation(
         seed=seed,
         rows=both.rows(len(synthetic)),
-        scores=(*distances(schema, looks), *taught, *near[0]),
+        scores=(*distances(schema, statistics), *taught, *near[0]),
         students_skipped=skipped,
         clock=None if clock is None else tuple(clock),
         profiles=drawings.profiles(schema, real, synthetic),
-        by_value=drawings.value_profiles(schema, looks),
-        curves=drawings.curves(schema, looks),
-        histograms=drawings.histograms(schema, looks),
+        by_value=drawings.value_profiles(schema, statistics),
+        curves=drawings.curves(schema, statistics),
+        histograms=drawings.histograms(schema, statistics),
         pairs=drawings.pairs(real, synthetic, near[1]),
         notes=_notes(both.kept_aside, students=bool(taught), nearest=near[1] is not None),
         versions=versions(),
@@ -122,18 +122,19 @@ def independent_steps(real: Series, n: int, rng: np.random.Generator) -> Series:
 
 def _notes(kept_aside: bool, *, students: bool, nearest: bool) -> tuple[str, ...]:
     notes = [
-        "Independent steps draws each step on its own from the real values at that step: right profiles, no course.",
-        "All series of a unit are looked at, not only those that a fit may use.",
+        "Independent steps draws each step on its own from the real values at that step: right profiles, no "
+        "correlation in time.",
+        "All series of a unit are compared, not only those that a fit may use.",
     ]
     if students:
         notes.append(
-            f"Students are boosted trees of {ROUNDS} rounds, fixed beforehand, of at most {MOST_TAUGHT:,} series. Told "
-            "apart: half of both sets to learn from, the other halves to test. Prediction: a step from the "
-            f"{LAGS} before it, tested on the real test series."
+            f"Classifiers and forecasts are boosted trees of {ROUNDS} rounds, fixed beforehand, on at most "
+            f"{MOST_TRAINING:,} series. Two-sample AUC: trained on half of both sets, tested on the other halves. "
+            f"Forecast: a step from the {LAGS} before it, tested on the real test series."
         )
     if nearest:
         notes.append(
-            f"Nearest series: {QUERIES} of each set, looked up among at most {MOST_SEARCHED:,} real ones by dynamic "
+            f"Nearest series: {QUERIES} of each set, searched among at most {MOST_SEARCHED:,} real ones by dynamic "
             "time warping within a tenth of the length."
         )
     return (*notes, *seen_note(kept_aside, "series", "units"))

@@ -9,45 +9,45 @@ import numpy as np
 
 from doublure.encode.grids import Floats
 from doublure.measures.scores import Score
-from doublure.measures.series.statistics import Look, apart_by_step, correlation, furthest
+from doublure.measures.series.statistics import SeriesStatistics, correlation, ks_statistic, wasserstein_by_step
 from doublure.schema.series import SeriesSchema
 
 PLACES: Mapping[str, str] = {"value": "value", "baseline": "baseline", "real": "test"}
 """Which set gives a score's value, its baseline, and the real figure to hope for."""
 
 _MEANT = {
-    "profile": "How the mean at each step goes together with the real mean: a correlation, mean over channels.",
-    "profile_by_attribute": "The profile’s correlation for each value of each attribute by itself, mean over them.",
-    "apart": "How far values have to move at each step to be the real ones (Wasserstein), as a share of how far two "
-    "are apart that are drawn from both; mean over steps.",
-    "autocorrelation": "How far the autocorrelation is off, mean over lags up to half a series.",
-    "spectrum": "The share of a series’ variance that stands at other frequencies.",
-    "values": "By how much the share of values below any value differs at most (Kolmogorov’s distance).",
+    "profile": "Correlation of the mean at each step with the real mean, mean over channels.",
+    "profile_by_attribute": "The same within each value of each attribute, mean over values.",
+    "apart": "Wasserstein distance to the real values at each step, divided by the mean distance of two values drawn "
+    "from both sets; mean over steps.",
+    "autocorrelation": "Mean absolute error of the autocorrelation over lags up to half a series.",
+    "spectrum": "Total variation of the power spectrum: the share of variance at other frequencies.",
+    "values": "Kolmogorov–Smirnov statistic: the largest difference of the two distribution functions.",
     "level": "The same for the mean of each series.",
     "peaks": "The same for the highest value of each series.",
-    "peak_step": "The same for the step at which it stands.",
+    "peak_step": "The same for the step of the highest value.",
 }
 _NAMES = {
     "profile": "Profile",
     "profile_by_attribute": "Profile by attribute",
-    "apart": "Values by step",
+    "apart": "Values by step (Wasserstein)",
     "autocorrelation": "Autocorrelation",
     "spectrum": "Spectrum",
-    "values": "Values",
-    "level": "Level",
-    "peaks": "Peak",
-    "peak_step": "Time of the peak",
+    "values": "Values (KS)",
+    "level": "Level (KS)",
+    "peaks": "Peak (KS)",
+    "peak_step": "Time of the peak (KS)",
 }
 
-_Compare = Callable[[Look, Look, str], float | None]
+_Compare = Callable[[SeriesStatistics, SeriesStatistics, str], float | None]
 
 
-def distances(schema: SeriesSchema, looks: Mapping[str, Look]) -> tuple[Score, ...]:
+def distances(schema: SeriesSchema, statistics: Mapping[str, SeriesStatistics]) -> tuple[Score, ...]:
     """Return the distances, mean over channels.
 
     Args:
         schema: Channels and attributes.
-        looks: ``value``, ``baseline``, ``test``, and ``real``, with which each of them is compared.
+        statistics: ``value``, ``baseline``, ``test``, and ``real``, with which each of them is compared.
     """
     comparisons: dict[str, _Compare] = {
         "profile": lambda real, other, name: correlation(real.profiles[name], other.profiles[name]),
@@ -55,28 +55,28 @@ def distances(schema: SeriesSchema, looks: Mapping[str, Look]) -> tuple[Score, .
             [correlation(one, two) for one, two in zip(real.by_value[name], other.by_value[name], strict=True)]
         ),
         "apart": lambda real, other, name: average(
-            apart_by_step(real.series.channel(name), other.series.channel(name)).tolist()
+            wasserstein_by_step(real.series.channel(name), other.series.channel(name)).tolist()
         ),
-        "autocorrelation": lambda real, other, name: _gap(real.memories[name], other.memories[name]),
+        "autocorrelation": lambda real, other, name: _gap(real.autocorrelations[name], other.autocorrelations[name]),
         "spectrum": lambda real, other, name: float(np.abs(real.spectra[name] - other.spectra[name]).sum() / 2),
-        "values": lambda real, other, name: furthest(real.values[name], other.values[name]),
-        "level": lambda real, other, name: furthest(real.levels[name], other.levels[name]),
-        "peaks": lambda real, other, name: furthest(real.peaks[name], other.peaks[name]),
-        "peak_step": lambda real, other, name: furthest(real.peak_steps[name], other.peak_steps[name]),
+        "values": lambda real, other, name: ks_statistic(real.values[name], other.values[name]),
+        "level": lambda real, other, name: ks_statistic(real.levels[name], other.levels[name]),
+        "peaks": lambda real, other, name: ks_statistic(real.peaks[name], other.peaks[name]),
+        "peak_step": lambda real, other, name: ks_statistic(real.peak_steps[name], other.peak_steps[name]),
     }
     if not schema.attributes:
         del comparisons["profile_by_attribute"]
     scores = []
     for key, compare in comparisons.items():
         figures = {
-            role: average([compare(looks["real"], looks[place], name) for name in schema.channels])
+            role: average([compare(statistics["real"], statistics[place], name) for name in schema.channels])
             for role, place in PLACES.items()
         }
         high = key.startswith("profile")
         ends = (-1.0, 1.0) if high else (0.0, 2.0 if key == "autocorrelation" else 1.0)
         scores.append(scored(key, _NAMES[key], "high" if high else "low", ends, figures, _MEANT[key]))
     if any(schema.may_be_missing(name) for name in schema.channels):
-        missing = {role: looks[place].missing for role, place in PLACES.items()}
+        missing = {role: statistics[place].missing for role, place in PLACES.items()}
         scores.append(scored("missing", "Missing", "near", (0.0, 1.0), missing, "The share of steps without a value."))
     return tuple(scores)
 

@@ -12,7 +12,7 @@ from doublure.data.series import Series
 from doublure.encode.grids import Floats
 from doublure.intervals import Result
 from doublure.measures.series.nearest_neighbours import Nearest
-from doublure.measures.series.statistics import Look, apart_by_step, mean_of, steps_of
+from doublure.measures.series.statistics import SeriesStatistics, mean_of, steps_of, wasserstein_by_step
 from doublure.measures.tables.distributions import Frequencies
 from doublure.schema.columns import label
 from doublure.schema.series import SeriesSchema
@@ -21,7 +21,7 @@ MOST_VALUES = 12
 """Profiles are drawn value by value for attributes of at most so many values."""
 
 PAIRS = 12
-"""How many artificial series are shown beside their nearest real one."""
+"""How many synthetic series are shown beside their nearest real one."""
 
 CurveKind: TypeAlias = Literal["autocorrelation", "spectrum", "apart"]
 HistogramKind: TypeAlias = Literal["level", "peak", "peak_step"]
@@ -143,11 +143,11 @@ def profiles(schema: SeriesSchema, real: Series, synthetic: Series) -> tuple[Pro
     return tuple(found)
 
 
-def value_profiles(schema: SeriesSchema, looks: Mapping[str, Look]) -> tuple[ValueProfile, ...]:
+def value_profiles(schema: SeriesSchema, statistics: Mapping[str, SeriesStatistics]) -> tuple[ValueProfile, ...]:
     """Return the mean profile for each value of each attribute that has few."""
     found = []
     for name in schema.channels:
-        rows = iter(zip(looks["real"].by_value[name], looks["value"].by_value[name], strict=True))
+        rows = iter(zip(statistics["real"].by_value[name], statistics["value"].by_value[name], strict=True))
         for attribute, column in schema.attributes.items():
             values = [(label(value), next(rows)) for value in column.domain]
             if len(values) > MOST_VALUES:
@@ -161,27 +161,28 @@ def value_profiles(schema: SeriesSchema, looks: Mapping[str, Look]) -> tuple[Val
     return tuple(found)
 
 
-def curves(schema: SeriesSchema, looks: Mapping[str, Look]) -> tuple[Curve, ...]:
+def curves(schema: SeriesSchema, statistics: Mapping[str, SeriesStatistics]) -> tuple[Curve, ...]:
     """Return each channel's autocorrelation, spectrum, and distance at each step."""
     found = []
     roles = {"real": "real", "synthetic": "value", "baseline": "baseline"}
     for name in schema.channels:
-        memories = {role: _known(looks[place].memories[name]) for role, place in roles.items()}
-        found.append(_curve(name, "autocorrelation", range(1, len(memories["real"]) + 1), memories))
-        spectra = {role: _known(looks[place].spectra[name][:_MOST_WAVES]) for role, place in roles.items()}
+        autocorrelations = {role: _known(statistics[place].autocorrelations[name]) for role, place in roles.items()}
+        found.append(_curve(name, "autocorrelation", range(1, len(autocorrelations["real"]) + 1), autocorrelations))
+        spectra = {role: _known(statistics[place].spectra[name][:_MOST_WAVES]) for role, place in roles.items()}
         found.append(_curve(name, "spectrum", range(1, len(spectra["real"]) + 1), spectra))
-        real = looks["real"].series.channel(name)
+        real = statistics["real"].series.channel(name)
         compared = roles | {"real": "test"}
-        apart = {
-            role: _known(apart_by_step(real, looks[place].series.channel(name))) for role, place in compared.items()
+        by_step = {
+            role: _known(wasserstein_by_step(real, statistics[place].series.channel(name)))
+            for role, place in compared.items()
         }
-        found.append(_curve(name, "apart", steps_of(real.shape[1]).tolist(), apart))
+        found.append(_curve(name, "apart", steps_of(real.shape[1]).tolist(), by_step))
     return tuple(found)
 
 
-def histograms(schema: SeriesSchema, looks: Mapping[str, Look]) -> tuple[Histogram, ...]:
+def histograms(schema: SeriesSchema, statistics: Mapping[str, SeriesStatistics]) -> tuple[Histogram, ...]:
     """Return the level of each channel's series, how high its peaks are, and when."""
-    real, made = looks["real"], looks["value"]
+    real, made = statistics["real"], statistics["value"]
     length = real.series.length
     found = []
     for name in schema.channels:

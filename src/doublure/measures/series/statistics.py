@@ -27,14 +27,14 @@ _FLAT = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class SeriesStatistics:
     """What is compared of one set.
 
     Attributes:
         series: The set itself.
         profiles: Channel -> mean at each step, ``(length,)``.
         by_value: Channel -> mean at each step for each value of each attribute, ``(values, length)``; NaN for none.
-        memories: Channel -> autocorrelation at each lag.
+        autocorrelations: Channel -> autocorrelation at each lag.
         spectra: Channel -> share of the variance at each frequency, from once a series to every other step.
         values: Channel -> all values, sorted.
         levels: Channel -> the mean of each series, sorted.
@@ -46,7 +46,7 @@ class Look:
     series: Series
     profiles: Mapping[str, Floats]
     by_value: Mapping[str, Floats]
-    memories: Mapping[str, Floats]
+    autocorrelations: Mapping[str, Floats]
     spectra: Mapping[str, Floats]
     values: Mapping[str, Floats]
     levels: Mapping[str, Floats]
@@ -55,15 +55,15 @@ class Look:
     missing: float
 
 
-def look(schema: SeriesSchema, series: Series) -> Look:
+def series_statistics(schema: SeriesSchema, series: Series) -> SeriesStatistics:
     """Return what is compared of a set."""
     channels = {name: series.channel(name) for name in schema.channels}
     heights = {name: _heights(values) for name, values in channels.items()}
-    return Look(
+    return SeriesStatistics(
         series=series,
         profiles={name: mean_of(values) for name, values in channels.items()},
         by_value={name: _by_value(schema, series, values) for name, values in channels.items()},
-        memories={name: autocorrelation(values) for name, values in channels.items()},
+        autocorrelations={name: autocorrelation(values) for name, values in channels.items()},
         spectra={name: spectrum(values) for name, values in channels.items()},
         values={name: np.sort(values[~np.isnan(values)]) for name, values in channels.items()},
         levels={name: np.sort(found[0]) for name, found in heights.items()},
@@ -178,7 +178,7 @@ def _by_value(schema: SeriesSchema, series: Series, values: Floats) -> Floats:
 # -- distances -------------------------------------------------------------------------------------------------------
 
 
-def furthest(first: Floats, second: Floats) -> float | None:
+def ks_statistic(first: Floats, second: Floats) -> float | None:
     """Return the Kolmogorov distance of two sorted samples: by how much the share below any value differs at most."""
     if not len(first) or not len(second):
         return None
@@ -187,7 +187,7 @@ def furthest(first: Floats, second: Floats) -> float | None:
     return float(np.abs(shares[0] - shares[1]).max())
 
 
-def apart(first: Floats, second: Floats) -> float | None:
+def normalised_wasserstein(first: Floats, second: Floats) -> float | None:
     """Return how far two samples are apart: 0 the same, 1 nothing in common.
 
     The Wasserstein-1 distance, the least that values have to move for one sample to become the other, as a share of how
@@ -206,8 +206,8 @@ def apart(first: Floats, second: Floats) -> float | None:
     return float((widths * np.abs(below - under)).sum()) / drawn if drawn > 0 else 0.0
 
 
-def apart_by_step(first: Floats, second: Floats) -> Floats:
-    """Return :func:`apart` at each of the steps that are compared, NaN where one set has no value there.
+def wasserstein_by_step(first: Floats, second: Floats) -> Floats:
+    """Return :func:`normalised_wasserstein` at each step that is compared, NaN where one set has no value.
 
     Args:
         first: ``(N, length)``.
@@ -216,7 +216,7 @@ def apart_by_step(first: Floats, second: Floats) -> Floats:
     found = []
     for step in steps_of(first.shape[1]):
         one, other = (values[:, step][~np.isnan(values[:, step])] for values in (first, second))
-        here = apart(one, other)
+        here = normalised_wasserstein(one, other)
         found.append(np.nan if here is None else here)
     return np.array(found)
 

@@ -29,31 +29,33 @@ def verdict(scores: Sequence[Score], *, kept_aside: bool) -> Verdict:
     found = {score.key: score for score in scores}
     profile, told = found["profile"], found.get("discriminative")
     headline = (
-        f"The mean profile goes together with the real one at a correlation of {_said(profile.value)} "
-        f"(other real series: {_said(profile.real)})."
+        f"The mean profile correlates with the real one at {_said(profile.value)} (other real series: "
+        f"{_said(profile.real)})."
     )
     lines = []
     by_value = found.get("profile_by_attribute")
     if by_value is not None:
-        lines.append(f"Within each attribute’s values it is {_said(by_value.value)} ({_said(by_value.real)}).")
-    apart = [f"{what} {_compared(found[key])}" for key, what in _DISTANCES.items()]
-    lines.append(f"Distances, in brackets those of other real series and of independent steps: {', '.join(apart)}.")
+        lines.append(
+            f"Within the values of attributes the correlation is {_said(by_value.value)} ({_said(by_value.real)})."
+        )
+    distances = [f"{what} {_compared(found[key])}" for key, what in _DISTANCES.items()]
+    lines.append(f"Distances (in brackets: other real series, independent steps): {', '.join(distances)}.")
     if told is not None:
         lines.append(
-            f"A student tells them from real series with an area under ROC of {_compared(told)}; 0.5 is not at all."
+            f"Two-sample AUC against real series: {_compared(told)}. At 0.5 a classifier cannot distinguish them."
         )
-    foretold = found.get("predictive")
-    if foretold is not None and foretold.value is not None:
+    forecast = found.get("predictive")
+    if forecast is not None and forecast.value is not None:
         lines.append(
-            f"A student that learned from them foretells real series with {_said(foretold.value)} of a constant’s "
-            f"error; one that learned from real series, {_said(foretold.real)}; from independent steps, "
-            f"{_said(foretold.baseline)}."
+            f"Trained on them, a model forecasts real series with {_said(forecast.value)} of a constant forecast’s "
+            f"error; trained on real series, {_said(forecast.real)}; on independent steps (baseline), "
+            f"{_said(forecast.baseline)}."
         )
     accuracy = found.get("accuracy")
     if accuracy is not None:
         lines.append(
-            f"A student of them is right about the class of {percent(accuracy.value)} of real series; a student of "
-            f"real series, {percent(accuracy.real)}; of independent steps, {percent(accuracy.baseline)}."
+            f"Trained on them, a classifier has an accuracy of {percent(accuracy.value)} on real series; trained on "
+            f"real series, {percent(accuracy.real)}; on independent steps (baseline), {percent(accuracy.baseline)}."
         )
     return Verdict(headline=headline, lines=tuple(lines), warnings=_warnings(found, kept_aside))
 
@@ -63,12 +65,12 @@ def _warnings(found: dict[str, Score], kept_aside: bool) -> tuple[str, ...]:
     near = found.get("too_near")
     if near is not None and near.interval is not None and near.interval[0] > TOO_NEAR:
         said.append(
-            f"{percent(near.value)} of the artificial series stand nearer to a real one than 19 in 20 other real "
-            "series do: they may be copies."
+            f"{percent(near.value)} of the synthetic series are nearer to a real one than 19 in 20 other real series "
+            "are: they may be copies."
         )
     course = found["autocorrelation"]
     if course.value is not None and course.baseline is not None and course.value - course.baseline > _SLIGHT:
-        said.append("Independent steps, which know no course through time, have the better autocorrelation.")
+        said.append("Independent steps, which have no correlation in time, match the autocorrelation better.")
     return tuple(said)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from doublure.data.tables import cells
+from doublure.encode.cell_names import MISSING as MISSING
 from doublure.encode.columns import Binned, Discrete, Floats, grid_of
 from doublure.errors import DataError
 from doublure.schema import ResolvedSchema
@@ -31,8 +32,6 @@ Integers: TypeAlias = "np.ndarray[Any, np.dtype[np.int32]]"
 
 BINS = 32
 """The most bins a number is cut into."""
-
-MISSING = "(missing)"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ class BrokenRule(Result):
     Attributes:
         rule: Its word.
         columns: What it is about.
-        synthetic: Artificial rows that break it.
+        synthetic: Synthetic rows that break it.
         real: Real rows that do.
     """
 
@@ -50,9 +50,9 @@ def sentence(rules: Sequence[BrokenRule]) -> str:
     """Return what the rules' figures come to, in a line."""
     broken = [rule for rule in rules if rule.synthetic]
     if not broken:
-        return f"Artificial rows keep all declared rules ({len(rules)})."
+        return f"Synthetic rows keep all declared rules ({len(rules)})."
     told = ", ".join(f"{rule.rule} of {' and '.join(rule.columns)} in {rule.synthetic:,} rows" for rule in broken)
-    return f"Artificial rows break declared rules: {told}."
+    return f"Synthetic rows break declared rules: {told}."
 
 
 def _numbers(schema: ResolvedSchema, frame: pd.DataFrame, names: Sequence[str]) -> dict[str, Floats]:

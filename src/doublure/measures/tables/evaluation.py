@@ -11,12 +11,19 @@ from doublure.measures.holdout import seen_note, sides
 from doublure.measures.scores import Score
 from doublure.measures.tables.baseline import independent_columns
 from doublure.measures.tables.coding import BINS, Coded, Coder
+from doublure.measures.tables.count_queries import CountQueries, count_queries
 from doublure.measures.tables.counts import Whole
 from doublure.measures.tables.declared_rules import BrokenRule, broken_rules, sentence
 from doublure.measures.tables.distributions import Density, Frequencies, densities, frequencies
-from doublure.measures.tables.features import target_of
+from doublure.measures.tables.features import Target, target_of
 from doublure.measures.tables.fidelity import Fidelity, Tables, compare
 from doublure.measures.tables.groups import Groups, by_group
+from doublure.measures.tables.marginals import Marginals, marginals
+from doublure.measures.tables.overall import Overall, overall
+from doublure.measures.tables.quantiles import JOINT_BINS, ONE_WAY_BINS
+from doublure.measures.tables.regression import Regression, regression
+from doublure.measures.tables.rules import Rules, rules
+from doublure.measures.tables.special_values import SpecialValues, special_values
 from doublure.measures.tables.utility import MOST_ROWS, Taught, Utility, prepare, teach
 from doublure.measures.tables.verdict import verdict
 from doublure.results import Verdict, versions
@@ -27,14 +34,27 @@ class TableEvaluation(Evaluation):
     """Everything that was measured of a table. Computed on real data: internal.
 
     Attributes:
+        overall: One score from 0 to 100, and what it is made of.
+        fidelity: Distances in public bins.
+        marginals: Distances in quantile bins of the real rows; the k-marginal score.
+        special_values: Missing cells, zeros, negative numbers, top codes, repeated and round values.
+        rules: What real rows never have together, and how often synthetic ones do.
+        queries: How far random counts are off.
         utility: Train on synthetic, test on real; null where ``utility_skipped`` says why.
         groups: Subgroup accuracy; null together with ``utility``.
-        declared_rules: Each declared rule, with the artificial and the real rows that break it.
+        regression: The coefficients of the target's regression; null without a target, or where none is clear.
+        declared_rules: Each declared rule, with the synthetic and the real rows that break it.
     """
 
+    overall: Overall
     fidelity: Fidelity
+    marginals: Marginals
+    special_values: SpecialValues
+    rules: Rules
+    queries: CountQueries
     utility: Utility | None
     groups: Groups | None
+    regression: Regression | None
     utility_skipped: str | None
     frequencies: tuple[Frequencies, ...]
     densities: tuple[Density, ...]
@@ -42,13 +62,25 @@ class TableEvaluation(Evaluation):
 
     @property
     def scores(self) -> tuple[Score, ...]:
-        """The headline figures: prediction first, then distances."""
-        return (*(self.utility.scores if self.utility else ()), *self.fidelity.scores)
+        """The headline figures: the overall score, prediction, distances, and what else a person would look at."""
+        special = self.special_values.score
+        return (
+            *self.overall.scores,
+            *(self.utility.scores if self.utility else ()),
+            *(self.regression.scores if self.regression else ()),
+            *self.fidelity.scores,
+            *self.marginals.scores,
+            *(() if special is None else (special,)),
+            *((self.rules.score,) if self.rules.rules else ()),
+            *self.queries.scores,
+        )
 
     @property
     def verdict(self) -> Verdict:
         """The evaluation in plain words."""
-        return verdict(self.scores, self.utility, self.groups, kept_aside=self.rows.kept_aside)
+        return verdict(
+            self.scores, self.utility, self.groups, self.rules, self.special_values, kept_aside=self.rows.kept_aside
+        )
 
 
 def evaluate_table(
@@ -78,19 +110,31 @@ def evaluate_table(
     coder = Coder(schema=schema)
     if not coder.names:
         raise DataError("has no column that can be compared", field="schema", remedy="describe one that is no id")
-    artificial = coder.read(synthetic, "the artificial table")
+    artificial = coder.read(synthetic, "the synthetic table")
     real = coder.read(train, "the real table")
     kept = None if holdout is None else coder.read(holdout, "the holdout")
     both = sides(real, kept, unit, rng, field="the real table", records="rows")
     baseline = independent_columns(both.train, len(artificial), rng)
     tables = Tables(train=both.train, synthetic=artificial, baseline=baseline, holdout=both.test)
     fidelity, real_counts, artificial_counts = compare(coder, tables, rng)
-    utility, groups, skipped = _utility(coder, tables, seed, rng)
+    target = target_of(coder, both.train)
+    utility, groups, skipped = _utility(coder, target, tables, seed, rng)
+    # A stream each: what a measure draws does not hang on how much another one took, which follows from the rows.
+    of_regression, of_marginals, of_queries = (np.random.default_rng([seed, number]) for number in (1, 2, 3))
+    explained = None if target is None or utility is None else regression(coder, target, tables, of_regression)
+    finer, kept_rules = marginals(coder, tables, of_marginals), rules(coder, tables)
+    asked = count_queries(coder, tables, of_queries)
     declared = broken_rules(schema, synthetic, train)
     return TableEvaluation(
         seed=seed,
         rows=both.rows(len(artificial)),
+        overall=overall(finer, utility, explained, asked, kept_rules),
         fidelity=fidelity,
+        marginals=finer,
+        special_values=special_values(coder, tables),
+        rules=kept_rules,
+        queries=asked,
+        regression=explained,
         utility=utility,
         groups=groups,
         utility_skipped=skipped,
@@ -103,9 +147,8 @@ def evaluate_table(
 
 
 def _utility(
-    coder: Coder, tables: Tables, seed: int, rng: np.random.Generator
+    coder: Coder, target: Target | None, tables: Tables, seed: int, rng: np.random.Generator
 ) -> tuple[Utility | None, Groups | None, str | None]:
-    target = target_of(coder, tables.train)
     if target is None:
         return None, None, "The schema names no target (roles: [target]), so nothing was predicted."
     taught: dict[Taught, Coded] = {"value": tables.synthetic, "baseline": tables.baseline, "real": tables.train}
@@ -118,7 +161,10 @@ def _utility(
 
 def _notes(coder: Coder, fidelity: Fidelity, utility: Utility | None, kept_aside: bool) -> tuple[str, ...]:
     notes = [
-        f"Numbers are cut into at most {BINS} bins by the schema’s public bounds; a missing cell is a value of its own."
+        f"Numbers are cut into at most {BINS} bins by the schema’s public bounds. A missing cell is a value of its "
+        "own.",
+        f"Quantile bins follow the real rows: {ONE_WAY_BINS} where columns stand alone, {JOINT_BINS} where two or "
+        "three are looked at together. A value that half as many rows share as a bin holds has one of its own.",
     ]
     notes += seen_note(kept_aside, "rows", "real rows")
     if coder.schema.repeated:

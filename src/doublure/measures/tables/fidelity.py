@@ -106,9 +106,9 @@ def compare(coder: Coder, tables: Tables, rng: np.random.Generator) -> tuple[Fid
     train = count(tables.train.codes, sizes, pairs)
     others = {role: count(table.codes, sizes, pairs) for role, table in tables.others.items()}
     columns = _columns(coder, tables, train, others)
-    distances = {role: {pair: _variation(train, counts, pair) for pair in pairs} for role, counts in others.items()}
-    matrices = {role: _matrix(counts, [int(place) for place in paired]) for role, counts in others.items()}
-    matrix = _matrix(train, [int(place) for place in paired])
+    distances = {role: {pair: pair_variation(train, counts, pair) for pair in pairs} for role, counts in others.items()}
+    matrices = {role: association_matrix(counts, [int(place) for place in paired]) for role, counts in others.items()}
+    matrix = association_matrix(train, [int(place) for place in paired])
     fidelity = Fidelity(
         scores=_scores(columns, distances, {role: _mean_gap(matrix, other) for role, other in matrices.items()}),
         columns=tuple(sorted(columns, key=lambda column: -(column.variation.value or 0.0))),
@@ -169,14 +169,16 @@ def cramers_v(cells: Cells, left: Floats, right: Floats, rows: int) -> float:
     return min(1.0, float(np.sqrt(phi2 / least))) if least > 0 else 0.0
 
 
-def _variation(train: Counts, other: Counts, pair: Pair) -> float:
+def pair_variation(train: Counts, other: Counts, pair: Pair) -> float:
+    """Return the total variation of two two-way tables, in [0, 1]."""
     left, right = train.two[pair], other.two[pair]
     keys, place = np.unique(np.concatenate([left.keys, right.keys]), return_inverse=True)
     gaps = np.concatenate([left.counts / train.rows, -right.counts / other.rows])
     return float(np.abs(np.bincount(place, weights=gaps, minlength=len(keys))).sum() / 2)
 
 
-def _matrix(counts: Counts, places: list[int]) -> Floats:
+def association_matrix(counts: Counts, places: list[int]) -> Floats:
+    """Return the Cramér's V ``(P, P)`` of each pair of so many columns, with ones on the diagonal."""
     matrix = np.eye(len(places))
     shares = {place: counts.shares(place) for place in places}
     for (i, left), (j, right) in combinations(enumerate(places), 2):
@@ -257,7 +259,7 @@ def _scores(
     scores = [
         distance_score(
             "columns",
-            "Column distance",
+            "One-way TVD",
             {role: mean(one, role) for role in roles},
             "The share of rows that would have to change for a column’s frequencies to match; mean over columns.",
         )
@@ -266,7 +268,7 @@ def _scores(
         scores += [
             distance_score(
                 "pairs",
-                "Pair distance",
+                "Two-way TVD",
                 two,
                 "The share of rows that would have to change for two columns’ joint frequencies to match; mean over "
                 "pairs.",

@@ -15,7 +15,14 @@ import numpy as np
 
 from doublure.encode.columns import Floats
 from doublure.intervals import Interval, Result, wilson
-from doublure.measures.classification import Labels, area_under_roc, confusion, macro_f1
+from doublure.measures.classification import (
+    Labels,
+    area_under_roc,
+    average_precision,
+    confusion,
+    guessed_precision,
+    macro_f1,
+)
 from doublure.measures.scores import Score, rate_score
 from doublure.measures.tables.classifiers import CLASSIFIERS, Kind, predict
 from doublure.measures.tables.coding import Coded, Coder
@@ -23,6 +30,9 @@ from doublure.measures.tables.features import Features, Target, features, featur
 
 MOST_ROWS = 50_000
 """The most rows that a classifier is taught or tested with; of more, a uniform sample is used."""
+
+IMBALANCED = 0.7
+"""From this share of the commonest class on, accuracy says more about that share than about a model."""
 
 _FEWEST_ROWS = 20
 __all__ = ["ClassBalance", "Classifier", "Lessons", "Utility", "features", "prepare", "teach"]
@@ -37,6 +47,7 @@ class Classifier(Result):
     name: str
     accuracy: Score
     auc: Score
+    average_precision: Score
     macro_f1: Score
 
 
@@ -59,13 +70,18 @@ class Utility(Result):
 
     Attributes:
         target: The column that is predicted.
-        scores: Means over the classifiers.
+        imbalanced: Whether one class is so common that predictions are judged by ranking and average precision, and
+            not by accuracy.
+        guessing: The average precision of guessing.
+        scores: Means over the classifiers; first those that predictions are judged by.
         classifiers: Each kind.
         classes: The target's classes.
         rows: How many rows the classifiers were trained and tested on.
     """
 
     target: str
+    imbalanced: bool
+    guessing: float
     scores: tuple[Score, ...]
     classifiers: tuple[Classifier, ...]
     classes: tuple[ClassBalance, ...]
@@ -128,6 +144,8 @@ def teach(
         The figures, and what gradient boosting predicted for the test rows from each training set.
     """
     classes = len(target.labels)
+    shares = np.bincount(lessons.taught["real"][1], minlength=classes) / len(lessons.taught["real"][1])
+    rarer, imbalanced = int(shares.argmin()), bool(shares.max() >= IMBALANCED)
     classifiers, shown = [], {}
     for kind in CLASSIFIERS:
         chances = {
@@ -135,12 +153,14 @@ def teach(
             for role, (material, known) in lessons.taught.items()
         }
         guesses: dict[Taught, Labels] = {role: found.argmax(axis=1) for role, found in chances.items()}
-        classifiers.append(_grade(kind, lessons.truth, chances, guesses, classes, rng))
+        classifiers.append(_grade(kind, lessons.truth, chances, guesses, rarer, rng))
         if kind == "boosting":
             shown = guesses
     utility = Utility(
         target=target.name,
-        scores=_means(classifiers, len(lessons.truth)),
+        imbalanced=imbalanced,
+        guessing=guessed_precision(lessons.truth, classes, rarer),
+        scores=_means(classifiers, len(lessons.truth), imbalanced=imbalanced),
         classifiers=tuple(classifiers),
         classes=_balance(target, lessons, shown),
         rows={
@@ -157,12 +177,13 @@ def _grade(
     truth: Labels,
     chances: Mapping[Taught, Floats],
     guesses: Mapping[Taught, Labels],
-    classes: int,
+    rarer: int,
     rng: np.random.Generator,
 ) -> Classifier:
-    n = len(truth)
+    n, classes = len(truth), chances["real"].shape[1]
     right: dict[str, int] = {role: int((guess == truth).sum()) for role, guess in guesses.items()}
     areas = {role: area_under_roc(truth, found) for role, found in chances.items()}
+    precisions = {role: (average_precision(truth, found, rarer), None) for role, found in chances.items()}
     f1 = {role: macro_f1(confusion(truth, guess, classes), rng) for role, guess in guesses.items()}
 
     def score(key: str, name: str, found: Mapping[Taught, tuple[float | None, Interval | None]]) -> Score:
@@ -183,21 +204,32 @@ def _grade(
         name=CLASSIFIERS[kind],
         accuracy=rate_score("accuracy", "accuracy", right, n),
         auc=score("auc", "area under ROC", areas),
+        average_precision=score("average_precision", "average precision", precisions),
         macro_f1=score("macro_f1", "macro-F1", f1),
     )
 
 
-def _means(classifiers: list[Classifier], n: int) -> tuple[Score, ...]:
+def _means(classifiers: list[Classifier], n: int, *, imbalanced: bool) -> tuple[Score, ...]:
+    accuracy = "The share of real test rows that models get right; mean over three models."
+    if imbalanced:
+        accuracy = f"{accuracy} One class is common: whoever always names it gets nearly as many right."
     meanings = {
-        "accuracy": ("Accuracy", "The share of real test rows that models get right; mean over three models."),
+        "accuracy": ("Accuracy", accuracy),
         "auc": (
             "Area under ROC",
             "How well models rank real test rows; 0.5 is guessing; mean over three models.",
         ),
+        "average_precision": (
+            "Average precision",
+            "How many of the rows that models point to are of the rarer class (of each class, where there are more "
+            "than two); guessing reaches the class’s share; mean over three models.",
+        ),
         "macro_f1": ("Macro-F1", "Precision and recall of each class alike; mean over three models."),
     }
     scores = []
-    for key, (name, meaning) in meanings.items():
+    order = ("auc", "average_precision", "macro_f1", "accuracy") if imbalanced else tuple(meanings)
+    for key in order:
+        name, meaning = meanings[key]
         each: list[Score] = [getattr(classifier, key) for classifier in classifiers]
         means: dict[str, float | None] = {}
         for role in ("value", "baseline", "real"):

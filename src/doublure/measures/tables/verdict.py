@@ -8,29 +8,44 @@ from doublure.errors import printable
 from doublure.measures.holdout import seen_warning
 from doublure.measures.scores import Score, figure, interval
 from doublure.measures.tables.groups import Groups
+from doublure.measures.tables.rules import Rules
+from doublure.measures.tables.special_values import SpecialValues
 from doublure.measures.tables.utility import Utility
 from doublure.results import Verdict, percent
 
 # Independent columns are nearly the real columns by construction, one at a time: they can be beaten only elsewhere.
-_CAN_BE_BEATEN = frozenset({"accuracy", "auc", "macro_f1", "pairs", "association"})
+_CAN_BE_BEATEN = frozenset(
+    {"accuracy", "auc", "average_precision", "macro_f1", "pairs", "association", "quantile_pairs", "k_marginal"}
+)
 _HARDLY = 0.01
 _SLIGHT = 0.005
 _NOWHERE = 0.02
+_MOST_NAMED = 3
 
 
-def verdict(found: Sequence[Score], utility: Utility | None, groups: Groups | None, *, kept_aside: bool) -> Verdict:
+def verdict(
+    found: Sequence[Score],
+    utility: Utility | None,
+    groups: Groups | None,
+    rules: Rules,
+    special: SpecialValues,
+    *,
+    kept_aside: bool,
+) -> Verdict:
     """Return what to tell somebody who reads no further.
 
     Args:
         found: The scores of an evaluation.
         utility: What was predicted, if anything was.
         groups: Subgroup accuracy, likewise.
+        rules: What real rows never have together.
+        special: Zeros, negative numbers, top codes, repeated values.
         kept_aside: Whether the fit has never seen the real rows that test it.
     """
     scores = {score.key: score for score in found}
-    lines = []
+    lines = [_overall(scores)] if "overall" in scores else []
     if utility is not None:
-        headline, line = _prediction(scores)
+        headline, line = _ranking(scores) if utility.imbalanced else _prediction(scores)
         lines.append(line)
     else:
         headline = _frequencies(scores)
@@ -40,7 +55,21 @@ def verdict(found: Sequence[Score], utility: Utility | None, groups: Groups | No
         lines.append(_association(scores["association"]))
     if groups is not None:
         lines.append(_served_worst(groups))
-    return Verdict(headline=headline, lines=tuple(lines), warnings=_warnings(found, utility, kept_aside))
+    warnings = (*_warnings(found, utility, kept_aside), *_incoherent(rules), *_off(special))
+    return Verdict(headline=headline, lines=tuple(lines), warnings=warnings)
+
+
+def _overall(scores: dict[str, Score]) -> str:
+    score = scores["overall"]
+    thirds = ", ".join(
+        f"{key} {figure(scores[key], scores[key].value)}"
+        for key in ("closeness", "usefulness", "coherence")
+        if key in scores
+    )
+    return (
+        f"Overall score {figure(score, score.value)} of 100 ({thirds}). Real rows kept aside reach "
+        f"{figure(score, score.real)}, independent columns {figure(score, score.baseline)}."
+    )
 
 
 def _prediction(scores: dict[str, Score]) -> tuple[str, str]:
@@ -52,39 +81,56 @@ def _prediction(scores: dict[str, Score]) -> tuple[str, str]:
     )
     if area.way is not None:
         line += (
-            f" In ranking rows (area under ROC {figure(area, area.value)}) they come {_way(area.way)} from independent "
-            "columns to real data."
+            f" They rank rows with an AUC of {figure(area, area.value)} (real rows: {figure(area, area.real)}; "
+            f"independent columns: {figure(area, area.baseline)})."
         )
     ends = accuracy.interval or (0.0, 0.0)
     if real - (accuracy.baseline or 0.0) < max(_HARDLY, (ends[1] - ends[0]) / 2):
         return "Even real rows hardly predict the target better than independent columns do.", line
     kept = f"{min(100.0, 100 * value / real):.0f}\u00a0%"
-    headline = f"Models trained on the artificial rows keep {kept} of the real data’s predictive accuracy"
+    headline = f"Models trained on the synthetic rows reach {kept} of the accuracy that real rows give"
     # Guessing the most frequent class keeps much of an accuracy too: the way up from there says more.
     if accuracy.way is None:
         return headline + ".", line
     if accuracy.way < _NOWHERE:
-        return headline + ", no more than independent columns keep.", line
-    return f"{headline}: {_way(accuracy.way)} up from independent columns.", line
+        return headline + ", no more than independent columns do.", line
+    least = f"{min(100.0, 100 * (accuracy.baseline or 0.0) / real):.0f}\u00a0%"
+    return f"{headline} (independent columns: {least}).", line
 
 
-def _way(way: float) -> str:
-    if way >= 0.995:
-        return "all of the way"
-    return f"{max(0.0, 100 * way):.0f}\u00a0% of the way"
+def _ranking(scores: dict[str, Score]) -> tuple[str, str]:
+    """Return what is said of a target with one common class, for which accuracy says little."""
+    area, precision = scores["auc"], scores["average_precision"]
+    line = (
+        f"One class is so common that accuracy says little. Average precision is {figure(precision, precision.value)}; "
+        f"after training on real rows {figure(precision, precision.real)}, on independent columns "
+        f"{figure(precision, precision.baseline)}."
+    )
+    value, real, least = area.value or 0.0, area.real or 0.0, area.baseline or 0.0
+    if real - max(least, 0.5) < _HARDLY:
+        return "Even real rows hardly predict the target better than independent columns do.", line
+    headline = (
+        f"Models trained on the synthetic rows rank real rows with an AUC of {figure(area, value)}, those trained on "
+        f"real rows with {figure(area, real)}"
+    )
+    if area.way is None:
+        return headline + ".", line
+    if area.way < _NOWHERE:
+        return headline + ", no better than independent columns do.", line
+    return f"{headline} (independent columns: {figure(area, least)}).", line
 
 
 def _frequencies(scores: dict[str, Score]) -> str:
-    one = scores["columns"]
+    one = scores["quantile_columns"]
     text = (
-        f"To match a column’s frequencies, {percent(one.value)} of the rows would have to change (other real rows: "
+        f"Total variation distance (TVD) from the real rows: {percent(one.value)} for a column (other real rows: "
         f"{percent(one.real)})"
     )
-    if "pairs" not in scores:
+    if "quantile_pairs" not in scores:
         return text + "."
-    two = scores["pairs"]
+    two = scores["quantile_pairs"]
     return (
-        f"{text}; to match a pair of columns’, {percent(two.value)} (other real rows: {percent(two.real)}; "
+        f"{text}, {percent(two.value)} for a pair of columns (other real rows: {percent(two.real)}; "
         f"independent columns: {percent(two.baseline)})."
     )
 
@@ -101,21 +147,21 @@ def _served_worst(groups: Groups) -> str:
     if not groups.groups:
         return "No public group is large enough to be looked at on its own."
     if not clear:
-        return f"None of {len(groups.groups)} public groups is clearly served worse than by training on real rows."
+        return (
+            f"Subgroup accuracy: in none of {len(groups.groups)} public groups is it clearly below that of real rows."
+        )
     worst = clear[0]
-    others = f" So are {len(clear) - 1} more groups." if len(clear) > 1 else ""
+    others = f" {len(clear) - 1} more groups lose, too." if len(clear) > 1 else ""
     return (
-        f"Served worst: {printable(worst.column)} = {printable(worst.value)}, where models are "
-        f"{100 * worst.loss:.1f} points less accurate than after training on real rows ({worst.rows:,} rows).{others}"
+        f"Subgroup accuracy: lowest, against training on real rows, where {printable(worst.column)} = "
+        f"{printable(worst.value)}, by {100 * worst.loss:.1f} points ({worst.rows:,} rows).{others}"
     )
 
 
 def _warnings(scores: Sequence[Score], utility: Utility | None, kept_aside: bool) -> tuple[str, ...]:
     found = seen_warning(kept_aside)
     beaten = [
-        score.name.lower() if score.key != "auc" else "area under ROC"
-        for score in scores
-        if score.key in _CAN_BE_BEATEN and _beaten(score)
+        score.name[:1].lower() + score.name[1:] for score in scores if score.key in _CAN_BE_BEATEN and _beaten(score)
     ]
     if beaten:
         found.append(f"Independent columns, which know no relation at all, do better at: {'; '.join(beaten)}.")
@@ -124,12 +170,37 @@ def _warnings(scores: Sequence[Score], utility: Utility | None, kept_aside: bool
     return tuple(found)
 
 
+def _incoherent(rules: Rules) -> list[str]:
+    """Return what to say where more rows break a rule than real rows kept aside do."""
+    value, real = rules.score.value or 0.0, rules.score.real or 0.0
+    if value < max(_HARDLY, 2 * real):
+        return []
+    named = [f"{printable(rule.sentence)} ({percent(rule.broken.value)})" for rule in rules.rules[:_MOST_NAMED]]
+    return [
+        f"{percent(value)} of the synthetic rows break a rule that real rows keep (other real rows: {percent(real)}): "
+        f"{'; '.join(named)}."
+    ]
+
+
+def _off(special: SpecialValues) -> list[str]:
+    """Return what to say where zeros, negative numbers, top codes or repeated values are off."""
+    off = [value for value in special.values if value.off]
+    if not off:
+        return []
+    named = [
+        f"{printable(value.column)} {value.label}: {percent(value.share.value)} (real {percent(value.share.real)})"
+        for value in off[:_MOST_NAMED]
+    ]
+    more = f" and {len(off) - _MOST_NAMED} more" if len(off) > _MOST_NAMED else ""
+    return [f"Off by a hundredth of the rows or more: {'; '.join(named)}{more}."]
+
+
 def _beaten(score: Score) -> bool:
     """Whether the synthetic rows are worse than independent columns, and than real rows, by more than chance does."""
     if score.value is None or score.baseline is None or score.real is None:
         return False
     if score.goal == "high":
-        return min(score.baseline, score.real) - score.value > _SLIGHT
+        return min(score.baseline, score.real) - score.value > _SLIGHT * score.width
     # In a small table even other real rows are further off than independent columns, which repeat its frequencies.
     worse = max(score.baseline, score.real)
     return score.value - worse > max(_SLIGHT, 0.1 * worse)
@@ -140,4 +211,4 @@ def _lost_classes(utility: Utility) -> list[str]:
     if not lost:
         return []
     names = ", ".join(printable(label) for label in lost)
-    return [f"No artificial row has {printable(utility.target)} = {names}, although real rows do."]
+    return [f"No synthetic row has {printable(utility.target)} = {names}, although real rows do."]

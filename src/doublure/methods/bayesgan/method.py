@@ -58,7 +58,7 @@ class Bayesgan(Dpgan[BayesianSettings]):
         if not own.full_batches:
             return found
         event = GaussianEvent(noise_multiplier=own.full_batch_noise or 0.0, steps=own.full_batches)
-        return (*found, Access(purpose="teach the annotator", event=event, whole=True))
+        return (*found, Access(purpose="train the annotator", event=event, whole=True))
 
     def work(self, schema: Schema, settings: MethodSettings) -> Work:
         """Return what training computes and holds, distances and annotator included."""
@@ -81,6 +81,10 @@ class Bayesgan(Dpgan[BayesianSettings]):
             found = (*found, f"some {schema.public_units // classes} images a label are few for an annotator")
         return found
 
+    def given_noise(self, settings: MethodSettings) -> None:
+        """Return none: a σ that is given stands beside the ceiling on ε_μ, and the worst case follows from both."""
+        return
+
     def decide_noise(
         self, schema: Schema, settings: MethodSettings, learned: tuple[Access, ...], *, epsilon: float, delta: float
     ) -> MethodSettings:
@@ -98,7 +102,9 @@ class Bayesgan(Dpgan[BayesianSettings]):
         """Return the ceiling, beside the worst case."""
         return claim.guarantee(composed, self._own(settings), ceiling=epsilon, delta=delta)
 
-    def forecast(self, planned: Guarantee, settings: MethodSettings, touches: tuple[Access, ...]) -> tuple[str, ...]:
+    def forecast(
+        self, planned: Guarantee, settings: MethodSettings, touches: tuple[Access, ...], schema: Schema
+    ) -> tuple[str, ...]:
         """Say what of ε_μ is known beforehand, and what it would be for distances of some lengths."""
         return claim.known_and_not(self._own(settings), planned, touches)
 

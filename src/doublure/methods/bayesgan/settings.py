@@ -15,7 +15,7 @@ from doublure.schema import Schema
 from doublure.schema.images import LABEL
 from doublure.training.classifier_settings import LabellerSettings
 from doublure.training.gan_settings import TableAdversarialSettings
-from doublure.training.private_gan_settings import Norm, PrivateSettings
+from doublure.training.private_gan_settings import Norm, PrivateSettings, Sigma
 from doublure.training.settings import LearningRate
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ OWN = "doublure"
 EPOCHS = "epochs"
 
 _Order: TypeAlias = Annotated[int, Field(ge=1, le=4096)]
-_Sigma: TypeAlias = Annotated[float, Field(ge=1e-4, le=1e7)]
 _ORDERS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 
 _PAPER: dict[str, Any] = {
@@ -66,7 +65,6 @@ class BayesianSettings(PrivateSettings):
     recipe: str = OWN
     loss: Literal["wgan-gp", "wgan", "logistic", "hinge"] = "wgan"
     paired: bool = False
-    noise_multiplier: _Sigma | None = None
     expected_distance: float = Field(default=1.0, gt=0, le=1)
     clipping: Literal["record", "batch"] = "record"
     distances: int = Field(default=64, ge=3, le=100_000)
@@ -123,7 +121,7 @@ class BayesianSettings(PrivateSettings):
         del full_batch
         return self.model_copy(update={"noise_multiplier": critic})
 
-    def at_once(self, step: int, steps: int) -> int:
+    def checkpoint_interval(self, step: int, steps: int) -> int:
         """Return how many steps are authorised together: never past the critic's last, then one by one."""
         left = (self.steps or 1) - step + 1
         return min(self.checkpoint_every, left) if left > 0 else 1
@@ -174,7 +172,7 @@ class ImageBayesganSettings(ImageDpganSettings, BayesianSettings, LabellerSettin
     conditional: bool = False
     annotator: bool | None = None
     labeller_share: float = Field(default=0.5, gt=0, lt=1)
-    labeller_noise: _Sigma | None = None
+    labeller_noise: Sigma | None = None
 
     @property
     def full_batches(self) -> int:
@@ -213,5 +211,5 @@ class ImageBayesganSettings(ImageDpganSettings, BayesianSettings, LabellerSettin
             raise SettingError("leaves nobody to say what an image shows", field="annotator", remedy=remedy)
         if own.annotator and not labelled:
             remedy = "declare a label with the role condition, or leave annotator out"
-            raise SchemaError("has nothing that an annotator could tell apart", field=LABEL, remedy=remedy)
+            raise SchemaError("lacks the role condition, which an annotator needs", field=LABEL, remedy=remedy)
         return own.model_copy(update={"annotator": labelled if own.annotator is None else own.annotator})

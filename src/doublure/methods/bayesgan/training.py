@@ -18,8 +18,8 @@ from doublure.private.critic_steps import CriticSteps
 from doublure.private.queries.distances import Distances
 from doublure.private.queries.lot_gradients import Partner, unpaired
 from doublure.training import checkpoints as kept_state
-from doublure.training.critic_steps import private_teacher
-from doublure.training.gan_loop import Adversaries, SeededDraws, Teacher, train
+from doublure.training.critic_steps import private_critic_trainer
+from doublure.training.gan_loop import Adversaries, CriticTrainer, SeededDraws, train
 from doublure.training.job import Job
 from doublure.training.noisy_sums import NoisySums
 from doublure.training.private_classifier import labelled
@@ -79,7 +79,7 @@ class MeasuredAdversaries(Adversaries):
             raise ValueError(error.message) from None
 
 
-class HalvesTeacher:
+class HalvesTrainer:
     """The critic's gradient as two halves: real records by the mechanism, generated ones as they are.
 
     The mechanism gives the noisy mean of −∇D(x) over clipped real records. The other half, the mean of ∇D(x̃) over
@@ -113,20 +113,20 @@ class HalvesTeacher:
         real = self._step.gradient(critic, unpaired)
         with torch.no_grad():
             records, condition = self._adversaries.generated(self._size)
-        return real + self._step.of_generated(critic, records, condition)
+        return real + self._step.generated_gradient(critic, records, condition)
 
 
 def taught_generator(job: Job, settings: BayesianSettings) -> tuple[nn.Module, BayesianAccountant]:
     """Train the critic by noisy gradients, the generator by the critic; return the generator and what was estimated."""
     stage = _critics(job, settings)
     adversaries = MeasuredAdversaries(stage, settings)
-    step = private_teacher(
+    step = private_critic_trainer(
         stage,
         settings,
         stage.accesses[0],
         adversaries,
         paired=not settings.real_alone,
-        together=settings.clipping == "batch",
+        per_batch=settings.clipping == "batch",
         distances=_distances(job, settings),
     )
     adversaries.measured_by(step)
@@ -136,9 +136,9 @@ def taught_generator(job: Job, settings: BayesianSettings) -> tuple[nn.Module, B
             adversaries.restore(kept)
     generator: nn.Module = adversaries.average
     if step.taken < step.steps:
-        teacher: Teacher = step
+        teacher: CriticTrainer = step
         if settings.real_alone:
-            teacher = HalvesTeacher(step, adversaries, settings.generator_batch)
+            teacher = HalvesTrainer(step, adversaries, settings.generator_batch)
         generator = train(stage, settings, teacher, adversaries)
     estimate = step.estimate
     if estimate is None:
@@ -170,7 +170,7 @@ def _distances(job: Job, settings: BayesianSettings) -> Distances:
 # -- the annotator ---------------------------------------------------------------------------------------------------
 
 
-class Unsteered(nn.Module):
+class Unconditional(nn.Module):
     """A generator that is handed labels and does not look at them.
 
     Args:
@@ -190,7 +190,7 @@ class Unsteered(nn.Module):
 
 def annotated(generator: nn.Module, labeller: Labeller, settings: ImageBayesganSettings) -> LabelledGenerator:
     """Return the generator with the annotator that checks its images before they are handed out."""
-    steered = generator if settings.conditional else Unsteered(generator)
+    steered = generator if settings.conditional else Unconditional(generator)
     return LabelledGenerator(steered, labeller, noise_width=settings.noise_width, tries=settings.tries)
 
 
@@ -203,8 +203,8 @@ def taught_annotator(job: Job, settings: ImageBayesganSettings, generator: nn.Mo
     """Train the annotator on the labelled private records, in steps that follow the critic's."""
     stage = job.stage("annotator", after=settings.steps or 1)
     sums = NoisySums(stage, job.accesses[-1:])
-    steered = generator if settings.conditional else Unsteered(generator)
+    steered = generator if settings.conditional else Unconditional(generator)
     return labelled(stage, settings, steered, settings.noise_width, sums)
 
 
-__all__ = ["HalvesTeacher", "MeasuredAdversaries", "annotated", "taught_annotator", "taught_generator"]
+__all__ = ["HalvesTrainer", "MeasuredAdversaries", "annotated", "taught_annotator", "taught_generator"]

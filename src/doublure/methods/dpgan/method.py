@@ -62,14 +62,18 @@ class Dpgan(Adversarial[P]):
         """Return C, the bound on a unit's gradient."""
         return self._own(settings).max_grad_norm
 
+    def given_noise(self, settings: MethodSettings) -> float | None:
+        """Return σ of the critic's steps, if it was given."""
+        return self._own(settings).noise_multiplier
+
     def train(self, job: Job) -> nn.Module:
         """Train the critic by :class:`CriticSteps`, the generator by the critic."""
-        from doublure.training.critic_steps import private_teacher
+        from doublure.training.critic_steps import private_critic_trainer
         from doublure.training.gan_loop import prepare, train
 
         settings = self._own(job.settings)
         adversaries = prepare(job, settings)
-        teacher = private_teacher(job, settings, job.accesses[0], adversaries)
+        teacher = private_critic_trainer(job, settings, job.accesses[0], adversaries)
         return train(job, settings, teacher, adversaries)
 
 

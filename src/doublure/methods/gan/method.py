@@ -42,16 +42,16 @@ class Gan(Adversarial[A]):
 
     def warnings(self, schema: Schema, settings: MethodSettings) -> tuple[str, ...]:
         """Say what is missing."""
-        return ("gan has no privacy guarantee: its understudy is for comparison and must not be published",)
+        return ("gan has no privacy guarantee: what it makes is for comparison and must not be published",)
 
     def train(self, job: Job) -> nn.Module:
         """Train the critic on plain gradients."""
-        from doublure.training.critic_steps import PlainTeacher
+        from doublure.training.critic_steps import PlainCriticTrainer
         from doublure.training.gan_loop import prepare, train
 
         settings = self._own(job.settings)
         adversaries = prepare(job, settings)
-        return train(job, settings, PlainTeacher(job, settings), adversaries)
+        return train(job, settings, PlainCriticTrainer(job, settings), adversaries)
 
 
 METHOD = Gan[AdversarialSettings]()

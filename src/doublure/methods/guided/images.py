@@ -35,7 +35,7 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
         """Refuse images without labels, unless no labeller is wanted."""
         if settings.labeller_share and not schema.with_role("condition"):
             remedy = "declare a label with the role condition, or set labeller_share=0"
-            raise SchemaError("has nothing that a labeller could tell apart", field=f"{LABEL}", remedy=remedy)
+            raise SchemaError("lacks the role condition, which a labeller needs", field=f"{LABEL}", remedy=remedy)
         return super().resolve_defaults(schema, settings).with_lot(schema)
 
     def accesses(self, schema: Schema, settings: ImageGuidedSettings, noise_multiplier: float) -> tuple[Access, ...]:
@@ -46,7 +46,7 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
             return found
         return (
             *found,
-            Access(purpose="teach the labeller", event=settings.labeller_event(noise_multiplier), whole=True),
+            Access(purpose="train the labeller", event=settings.labeller_event(noise_multiplier), whole=True),
         )
 
     def work(self, schema: Schema, settings: ImageGuidedSettings) -> Work:
@@ -64,23 +64,25 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
     def build(self, encoder: Encoder, settings: ImageGuidedSettings, seed: int) -> nn.Module:
         """Return an untrained generator, with its labeller."""
         from doublure.encode.image import of_images
-        from doublure.methods.statistics.images.mean_embedding import generator_for, sharing
+        from doublure.methods.statistics.images.mean_embedding import generator_for
         from doublure.networks.labelled import Labeller
+        from doublure.networks.steering import with_shares
 
-        generator = generator_for(encoder, settings, seed)
+        generator, sizes = generator_for(encoder, settings, seed), encoder.condition_sizes.values()
         if not settings.labeller_share:
-            return sharing(generator, encoder)
+            return with_shares(generator, sizes)
         labeller = Labeller(of_images(encoder).body_shape, classes=encoder.condition_width)
-        return sharing(_checked(settings, generator, labeller), encoder)
+        return with_shares(_checked(settings, generator, labeller), sizes)
 
     def train(self, job: Job, settings: ImageGuidedSettings) -> nn.Module:
         """Make the releases stage by stage."""
         from doublure.methods.guided.refining import refined
-        from doublure.methods.statistics.images.mean_embedding import shared, teaching
+        from doublure.methods.statistics.images.mean_embedding import teaching
+        from doublure.networks.steering import with_shares
         from doublure.training.noisy_sums import NoisySums
         from doublure.training.private_classifier import labelled
 
-        before = 1
+        before, sizes = 1, job.encoder.condition_sizes.values()
         first = job.stage("statistics", after=0)
         lesson = teaching(first, settings, NoisySums(first, job.accesses[:1]))
         generator = lesson.average
@@ -91,11 +93,11 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
             )
             before += settings.critic_steps
         if not settings.labeller_share:
-            return shared(generator, lesson, job.encoder)
+            return with_shares(generator, sizes, lesson.shares)
         last = job.stage("labeller", after=before)
         sums = NoisySums(last, job.accesses[-1:])
         made = _checked(settings, generator, labelled(last, settings, generator, settings.image_noise, sums))
-        return shared(made, lesson, job.encoder)
+        return with_shares(made, sizes, lesson.shares)
 
 
 def _checked(settings: ImageGuidedSettings, generator: UpsamplingGenerator, labeller: Labeller) -> LabelledGenerator:

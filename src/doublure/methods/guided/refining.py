@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from doublure.access import Access
-from doublure.training.critic_steps import private_teacher
+from doublure.training.critic_steps import private_critic_trainer
 from doublure.training.gan_loop import prepare, train
 from doublure.training.job import Job
 from doublure.training.private_gan_settings import PrivateSettings
@@ -45,7 +45,7 @@ def refined(
         return weight * distance(cast("_Generator", moving))
 
     adversaries = prepare(job, settings, start=generator, anchor=anchor if weight else None)
-    train(job, settings, private_teacher(job, settings, access, adversaries), adversaries)
+    train(job, settings, private_critic_trainer(job, settings, access, adversaries), adversaries)
     with torch.no_grad():
         for kept, new in zip(generator.parameters(), adversaries.average.parameters(), strict=True):
             kept.copy_(new)

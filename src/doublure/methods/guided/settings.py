@@ -87,7 +87,7 @@ class GuidedSettings(StatisticsSettings):
         """Return the statistics, and each step of the critic if there is one."""
         if not self.critic_share:
             return statistics
-        return (*statistics, Access(purpose="teach the critic", event=self.critic_event(schema, noise_multiplier)))
+        return (*statistics, Access(purpose="train the critic", event=self.critic_event(schema, noise_multiplier)))
 
     def statistics_noise(self, noise_multiplier: float) -> float:
         """Return the noise multiplier of all statistics together."""
@@ -157,7 +157,7 @@ class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings, CheckingSetti
     labeller_share: float = Field(default=0.5, ge=0, le=0.99)
 
     @property
-    def only_sampling(self) -> frozenset[str]:
+    def sampling_only_fields(self) -> frozenset[str]:
         """How images are varied for the labeller to name, and how sure it has to be; without one they are not."""
         return frozenset({"sampled_warp", "sampled_spread", "label_margin"} if self.labeller_share else ())
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from doublure.access import Access
 from doublure.encode.choice import encoder_for
+from doublure.errors import SettingError
 from doublure.guarantee import Kind
 from doublure.methods.adversarial import Adversarial
 from doublure.methods.latentgan.settings import ImageLatentSettings, LatentSettings, TableLatentSettings
@@ -61,7 +62,19 @@ class Latentgan(Adversarial[LatentSettings]):
         )
         if not isinstance(own, ImageLatentSettings) or not own.labeller_share:
             return found
-        return (*found, Access(purpose="teach the labeller", event=own.labeller_event(noise_multiplier), whole=True))
+        return (*found, Access(purpose="train the labeller", event=own.labeller_event(noise_multiplier), whole=True))
+
+    def given_noise(self, settings: MethodSettings) -> float | None:
+        """Return σ of the critic's steps, if it was given.
+
+        Raises:
+            SettingError: It would be no one's: no critic learns, or a labeller learns beside it.
+        """
+        own = self._own(settings)
+        if own.noise_multiplier is not None and (own.teacher != "critic" or own.later_share):
+            remedy = "set teacher=critic labeller_share=0, or give epsilon"
+            raise SettingError("is σ of a critic that learns alone", field="noise_multiplier", remedy=remedy)
+        return own.noise_multiplier
 
     def warnings(self, schema: Schema, settings: MethodSettings) -> tuple[str, ...]:
         """Say what the claim hangs on, and when there are few units."""

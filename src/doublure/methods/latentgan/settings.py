@@ -159,7 +159,7 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
             return GaussianEvent(noise_multiplier=noise_multiplier, sample_rate=rate, steps=steps)
         return event_of_share(noise_multiplier, share, rate, steps)
 
-    def at_once(self, step: int, steps: int) -> int:
+    def checkpoint_interval(self, step: int, steps: int) -> int:
         """Return how many steps are authorised together: never past the critic's last; releases one by one."""
         left = self.latent_steps - step + 1 if self.teacher == "critic" else 0
         return min(self.checkpoint_every, left) if left > 0 else 1
@@ -265,7 +265,7 @@ class ImageLatentSettings(LatentSettings, CheckingSettings):
     _none_or_some = field_validator("labeller_share")(none_or_some)
 
     @property
-    def only_sampling(self) -> frozenset[str]:
+    def sampling_only_fields(self) -> frozenset[str]:
         """How sure the labeller has to be, where there is one."""
         return frozenset({"label_margin"} if self.labeller_share else ())
 
@@ -289,7 +289,7 @@ class ImageLatentSettings(LatentSettings, CheckingSettings):
         labelled = bool(schema.with_role("condition"))
         if self.labeller_share and not labelled:
             remedy = "declare a label with the role condition, or set labeller_share=0"
-            raise SchemaError("has nothing that a labeller could tell apart", field=LABEL, remedy=remedy)
+            raise SchemaError("lacks the role condition, which a labeller needs", field=LABEL, remedy=remedy)
         usual = _LABELLER if labelled else 0.0
         share = usual if self.labeller_share is None else self.labeller_share
         own = super().resolve_defaults(schema, **sizes)

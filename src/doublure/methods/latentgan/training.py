@@ -106,8 +106,8 @@ def inverted(job: Job, settings: LatentSettings, generator: nn.Module, proposer:
     inversion = inversion_of(job.encoder, settings, generator, proposer)
     job.progress.stage("invert the records", job.units)
     rows = inversion.settings.batch
-    halfway = _Halfway(job, latents_key(job), rows)
-    return job.records.mapped(inversion, settings.latent, rows=rows, apart=True, halfway=halfway)
+    resumable = _LatentStore(job, latents_key(job), rows)
+    return job.records.mapped(inversion, settings.latent, rows=rows, apart=True, resumable=resumable)
 
 
 def latents_key(job: Job) -> str:
@@ -144,7 +144,7 @@ def _how(settings: LatentSettings) -> InversionSettings:
     )
 
 
-class _Halfway(ProgressCounter):
+class _LatentStore(ProgressCounter):
     """Keeps the latents that are finished in the run's internal folder, and tells how far it is.
 
     Args:
@@ -183,11 +183,11 @@ class _Halfway(ProgressCounter):
 
 def _by_critic(job: Job, settings: LatentSettings, accesses: Sequence[Access]) -> nn.Module:
     """Train by a private critic of latents: the paper's."""
-    from doublure.training.critic_steps import private_teacher
+    from doublure.training.critic_steps import private_critic_trainer
     from doublure.training.gan_loop import prepare, train
 
     adversaries = prepare(job, settings)
-    return train(job, settings, private_teacher(job, settings, accesses[0], adversaries), adversaries)
+    return train(job, settings, private_critic_trainer(job, settings, accesses[0], adversaries), adversaries)
 
 
 def _by_mixture(job: Job, settings: LatentSettings, accesses: Sequence[Access]) -> nn.Module:
@@ -196,7 +196,7 @@ def _by_mixture(job: Job, settings: LatentSettings, accesses: Sequence[Access]) 
 
 
 @dataclass(frozen=True, kw_only=True)
-class EmbeddingLesson:
+class EmbeddingFit:
     """How a generator learns from a mean embedding (see :mod:`doublure.methods.statistics.images.mean_embedding`).
 
     Attributes:
@@ -214,9 +214,9 @@ class EmbeddingLesson:
     generator_average: float
 
 
-def _lesson(settings: LatentSettings) -> EmbeddingLesson:
+def _lesson(settings: LatentSettings) -> EmbeddingFit:
     """Return how the generator of latents learns from an embedding."""
-    return EmbeddingLesson(
+    return EmbeddingFit(
         batch=settings.batch,
         image_noise=settings.noise_width,
         fit_steps=settings.fit_steps,

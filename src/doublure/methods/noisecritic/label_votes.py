@@ -49,7 +49,7 @@ def voted(job: Job, access: Access, groups: int) -> Job:
 
 def _vote(job: Job, access: Access, groups: int) -> Tensor:
     """Return each record's voted label ``(N,)``, in the order of their bodies."""
-    job.progress.stage("let look-alikes vote on labels")
+    job.progress.stage("let similar images vote on labels")
     channels, height, width = job.encoder.body_shape
     shape = (channels, height, width)
     features = Scattering(shape, order=1).to(job.device)

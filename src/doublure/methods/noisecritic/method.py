@@ -1,9 +1,10 @@
 """``noisecritic``: a GAN whose critic clips a record's features and adds noise to them. An empirical estimate, never ε.
 
-Triastcyn & Faltings 2018 and 2019: WGAN-GP (λ = 10, five critic steps), Adam 1e-4 (0, 0.9), lots of 64, the label
-inside the record, features clipped to C = 1 with noise of σ = 1.5 on them. The 2018 paper claimed differential privacy
-for this; the claim does not hold, because the noise is in no gradient but the last layer's
-(:mod:`doublure.networks.noise_layer`), and the 2019 paper withdrew it. What remains is the estimate of
+Triastcyn & Faltings 2018 and 2019 (both §5.2): WGAN-GP (λ = 10, five critic steps), Adam 1e-4 (0, 0.9), lots of 64, the
+label inside the record, features clipped to C = 1 with noise of σ = 1.5 on them. The figures are 2019's: those of 2018
+are lost in the text at hand. The 2018 paper claimed differential privacy for this (Theorem 2, Corollary 1); the claim
+does not hold, because the noise is in no derivative of a score but the last layer's
+(:mod:`doublure.networks.noise_layer`), and the 2019 paper withdrew it (§4.1). What remains is the estimate of
 :mod:`doublure.measures.expected_loss`, made afterwards by a rule that the plan fixes here, before any record is read.
 """
 
@@ -65,7 +66,7 @@ class Noisecritic(Gan[NoiseLayerSettings]):
             decided["estimate_features"] = own.estimate_features or ("student" if labelled else "pixels")
             if decided["estimate_features"] == "student" and not labelled:
                 remedy = "choose pixels, or declare a label"
-                raise SettingError("needs a label to teach a student", field="estimate_features", remedy=remedy)
+                raise SettingError("needs a label to train a classifier", field="estimate_features", remedy=remedy)
             if own.votes:
                 _refuse_unvoted(schema)
                 refuse_loose_delta(own.label_delta or 0.0, schema.public_units, field="label_delta")

@@ -1,8 +1,8 @@
 """``statistics``: what is released once, with noise, trains a generator; no record is looked at twice.
 
 On tables, counts (:mod:`doublure.methods.statistics.tables.method`); on images, mean features
-(:mod:`doublure.methods.statistics.images.method`); on time series, counts of neighbouring steps
-(:mod:`doublure.methods.statistics.series.method`).
+(:mod:`doublure.methods.statistics.images.method`); on time series, counts of each step's values, and products of all
+steps' and channels' normal scores (:mod:`doublure.methods.statistics.series.method`).
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from doublure.access import Access
-from doublure.guarantee import Kind
+from doublure.access import Access, events
+from doublure.guarantee import Guarantee, Kind
 from doublure.methods.method import Method, TakesOwn
 from doublure.methods.statistics.images.method import ImageStatistics
 from doublure.methods.statistics.of_kind import StatisticsOfKind
@@ -23,6 +23,7 @@ from doublure.methods.statistics.settings import (
     TableStatisticsSettings,
 )
 from doublure.methods.statistics.tables.method import TableStatistics
+from doublure.private.accounting import Event, GaussianEvent, calibrate
 from doublure.schema import Schema
 from doublure.training.job import Job
 from doublure.training.settings import MethodSettings, Work, by_kind
@@ -54,6 +55,29 @@ class Statistics(TakesOwn[StatisticsSettings], Method):
         """Decide what is left to decide, from declared facts."""
         resolved: StatisticsSettings = self.of_kind[schema.kind].resolve_defaults(schema, self._own(settings))
         return resolved
+
+    def decide_noise(
+        self, schema: Schema, settings: MethodSettings, learned: tuple[Access, ...], *, epsilon: float, delta: float
+    ) -> MethodSettings:
+        """Decide what depends on how much noise there will be: all releases together are one Gaussian."""
+
+        def noise_multiplier() -> float:
+            def together(noise: float) -> list[Event]:
+                return events((*learned, Access(purpose="all", event=GaussianEvent(noise_multiplier=noise))))
+
+            return calibrate(together, epsilon=epsilon, delta=delta, accountant="rdp")
+
+        decided: StatisticsSettings = self.of_kind[schema.kind].decide_noise(
+            schema, self._own(settings), noise_multiplier
+        )
+        return decided
+
+    def forecast(
+        self, planned: Guarantee, settings: MethodSettings, touches: tuple[Access, ...], schema: Schema
+    ) -> tuple[str, ...]:
+        """Return what a plan says beside its prices."""
+        del planned, touches
+        return self.of_kind[schema.kind].explained(schema, self._own(settings))
 
     def sample_rate(self, schema: Schema, settings: MethodSettings) -> float | None:
         """Every record is looked at."""

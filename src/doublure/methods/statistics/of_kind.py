@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from doublure.access import Access
@@ -35,6 +35,22 @@ class StatisticsOfKind(ABC, Generic[S]):
     @abstractmethod
     def resolve_defaults(self, schema: Schema, settings: S) -> S:
         """Return the settings with every None decided from public facts."""
+
+    def decide_noise(self, schema: Schema, settings: S, noise_multiplier: Callable[[], float]) -> S:
+        """Return the settings with all decided that depends on how much noise there will be.
+
+        Args:
+            schema: The public facts.
+            settings: With defaults resolved.
+            noise_multiplier: Computes σ of all releases together.
+        """
+        del schema, noise_multiplier
+        return settings
+
+    def explained(self, schema: Schema, settings: S) -> tuple[str, ...]:
+        """Return what a plan says beside its prices."""
+        del schema, settings
+        return ()
 
     @abstractmethod
     def accesses(self, schema: Schema, settings: S, noise_multiplier: float) -> tuple[Access, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
@@ -16,6 +16,14 @@ _FEWEST_COMPONENTS = 16
 _FEWEST_FEATURES = 2
 MOST_GROUPS = 128
 """The most combinations of attributes' values that a fit follows; of more, it follows a sample."""
+_MOST_BESIDE_PRODUCTS = 0.95
+_ROUNDED = "the operating system's own stream, exact rounded normals"
+_OF_CHAINS = {"single_share", "groups", "levels", "prior", "persistence", "fit_steps"}
+_OF_COPULA = {
+    "table_share", "own_table_share", "gap_share", "calm_share", "constant_share", "radius", "memory", "grouped",
+    "level_groups", "own_tables", "exact_tables", "calm", "cut_noise",
+}  # fmt: skip
+_Share: TypeAlias = Annotated[float, Field(ge=0.001, le=0.9)]
 _Bandwidth: TypeAlias = Annotated[float, Field(ge=1e-3, le=1e3)]
 
 
@@ -158,11 +166,26 @@ class SeriesStatisticsSettings(StatisticsSettings):
     """The settings of ``statistics`` on time series.
 
     Attributes:
-        single_share: The share of the budget for each step's fine bins and the levels.
+        model: ``copula``: normal scores of all steps and channels together; ``chains``: from step to step, channel by
+            channel. None: chains where every channel has eight values at most, which no normal score tells apart well.
+        bins: The most cells a channel is cut into.
+        curve: Cells of channels that begin at zero are of equal width in this power of the share of the bounds.
+        table_share: Copula. The share of the budget for trees of each step's values.
+        own_table_share: The share for trees within groups, where there are any.
+        gap_share: The share for pairs of steps with and without a value, where steps may be missing.
+        calm_share: The share for how calm and busy stretches differ, where that is asked.
+        constant_share: What of a series' squared length tells that it is there, and under which attributes.
+        radius: The length that a series' normal scores are clipped to, as a share of what independent ones have.
+        memory: After which share of a series' length steps are expected to have forgotten one another e-fold.
+        grouped: Attributes within whose values everything is asked; None: those for which there are units enough.
+        level_groups: Groups by a series' mean score, within each of these; None: 4 where there are units enough.
+        own_tables: Whether groups have tables of their own; None: where there are units enough.
+        exact_tables: Whether each step's table is given back exactly; None: where its noise is small.
+        calm: Whether stretches are calm or busy; None: where that can be seen through its noise.
+        cut_noise: The noise of a step's share of series on one side of a cut; filled in by the plan.
+        single_share: Chains. The share of the budget for each step's fine bins and the levels.
         groups: Into how many groups a step's values are joined, at most; zero and missing are beside them.
         levels: Into how many groups the series' levels are joined, at most.
-        bins: The most fine bins a channel is cut into.
-        curve: Bins of channels that cannot be negative are of equal width in this power of the share of the bounds.
         prior: How strongly a step is held to all steps, and a value of an attribute to all values.
         persistence: The correlation from one step to the next of where a value stands within its group.
         fit_steps: Steps of each chain's fit.
@@ -172,23 +195,50 @@ class SeriesStatisticsSettings(StatisticsSettings):
 
     data: ClassVar[str] = "series"
 
+    model: Literal["copula", "chains"] | None = None
+    bins: int = Field(default=256, ge=2, le=1000)
+    curve: float = Field(default=1 / 3, gt=0, le=1)
+    table_share: _Share = 0.4
+    own_table_share: _Share = 0.27
+    gap_share: _Share = 0.05
+    calm_share: _Share = 0.01
+    constant_share: _Share = 0.15
+    radius: float = Field(default=0.45, ge=0.01, le=10)
+    memory: float = Field(default=0.25, ge=0.001, le=10)
+    grouped: tuple[str, ...] | None = None
+    level_groups: int | None = Field(default=None, ge=1, le=16)
+    own_tables: bool | None = None
+    exact_tables: bool | None = None
+    calm: bool | None = None
+    cut_noise: float | None = Field(default=None, ge=0)
     single_share: float = Field(default=0.1, ge=0.01, le=0.99)
     groups: int = Field(default=18, ge=2, le=100)
     levels: int = Field(default=8, ge=1, le=64)
-    bins: int = Field(default=256, ge=2, le=1000)
-    curve: float = Field(default=1 / 3, gt=0, le=1)
     prior: float = Field(default=1.0, ge=0, le=1e6)
     persistence: float = Field(default=0.9, ge=0, lt=1)
     fit_steps: int = Field(default=300, ge=1, le=1_000_000)
     noise_width: int = Field(default=0, ge=0)
     numerics: Literal["bins"] = "bins"
 
+    @model_validator(mode="after")
+    def _something_is_left(self) -> Self:
+        if self.table_share + self.own_table_share + self.gap_share + self.calm_share > _MOST_BESIDE_PRODUCTS:
+            raise ValueError(
+                "table_share, own_table_share, gap_share and calm_share leave too little for products; lower one"
+            )
+        return self
+
     @property
     def noise_source(self) -> str:
         """The noise is exact."""
-        return "opendp discrete Gaussian"
+        return "opendp discrete Gaussian" if self.model == "chains" else f"{_ROUNDED}; opendp discrete Gaussian"
 
     @property
     def encoding(self) -> EncodingChoice:
-        """As they say."""
-        return EncodingChoice(numerics=self.numerics, bins=self.bins, curve=self.curve)
+        """Places for a copula, codes for chains."""
+        return EncodingChoice(numerics=self.numerics, bins=self.bins, curve=self.curve, places=self.model != "chains")
+
+    def shown(self) -> dict[str, Any]:
+        """Leave out what the other model asks."""
+        other = _OF_CHAINS if self.model == "copula" else _OF_COPULA
+        return {name: value for name, value in self.model_dump().items() if name not in other}

@@ -27,7 +27,7 @@ Compute = Callable[[nn.Module, Sequence[Tensor], CriticLoss, Records], list[Term
 
 
 @dataclass(frozen=True)
-class Way:
+class GradientEngine:
     """One way of computing per-record gradients.
 
     Args:
@@ -41,8 +41,8 @@ class Way:
     numbers: int
 
 
-def choose(critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLoss, like: Records) -> Way:
-    """Return the fastest way that agrees with a loop over made-up records.
+def choose(critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLoss, like: Records) -> GradientEngine:
+    """Return the fastest engine that agrees with a loop over made-up records.
 
     Args:
         critic: The critic.
@@ -50,22 +50,22 @@ def choose(critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLoss, li
         loss: The loss.
         like: Records of which only shapes and types are read.
     """
-    ways: tuple[tuple[str, Compute], ...] = (("pairs", factor_pairs), ("vmap", vectorised))
+    engines: tuple[tuple[str, Compute], ...] = (("pairs", factor_pairs), ("vmap", vectorised))
     with _evaluating(critic), full_convolutions():
-        for name, compute in ways:
+        for name, compute in engines:
             # Two sizes: a tensor whose first axis only happens to be as long as the lot fails one of them.
             kept = [_agreed(compute, critic, parameters, loss, _made_up(like, size)) for size in (2, 3)]
             if all(kept):
-                return Way(name, compute, max(kept))
-    return Way("loop", looped, sum(p.numel() for p in parameters))
+                return GradientEngine(name, compute, max(kept))
+    return GradientEngine("loop", looped, sum(p.numel() for p in parameters))
 
 
 @contextmanager
 def full_convolutions() -> Iterator[None]:
     """Take convolutions in float32 as a whole, and put the setting back.
 
-    On CUDA torch takes them in TF32 unless it is told: with 10 binary digits no way agrees with the reference, and a
-    norm that is clipped to C would be out by a thousandth.
+    On CUDA torch takes them in TF32 unless it is told: with 10 binary digits no fast engine agrees with the reference,
+    and a norm that is clipped to C would be out by a thousandth.
     """
     cudnn = torch.backends.cudnn
     newer = getattr(cudnn, "conv", None)  # of torch 2.9
@@ -81,7 +81,7 @@ def full_convolutions() -> Iterator[None]:
 def _agreed(
     compute: Compute, critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLoss, records: Records
 ) -> int:
-    """Return the numbers kept a record if this way gives each record its gradient, else zero."""
+    """Return the numbers kept a record if this engine gives each record its gradient, else zero."""
     try:
         terms = compute(critic, parameters, loss, records)
     except (Untaped, RuntimeError, NotImplementedError):

@@ -18,18 +18,18 @@ from doublure.private.gradients.terms import Dense, Lookup, Outer, Term
 
 
 @dataclass(frozen=True)
-class Pair:
+class FactorPair:
     """One summand of a layer's gradient.
 
     Args:
         cotangent: (R, …), in the shape of the layer's output. R is B, or 2B where a record's two rows are neighbours.
         inputs: (R, …), in the shape of the layer's input.
-        straight: Whether the bias shares in it: true for uses in the forward pass.
+        uses_bias: Whether the bias shares in it: true for uses in the forward pass.
     """
 
     cotangent: Tensor
     inputs: Tensor
-    straight: bool
+    uses_bias: bool
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class Linear:
     weight: int
     bias: int | None
 
-    def terms(self, pairs: Sequence[Pair], records: int) -> list[Term]:
+    def terms(self, pairs: Sequence[FactorPair], records: int) -> list[Term]:
         """Return the terms of the gradients of B records."""
         left = tuple(self._positions(pair.cotangent, records) for pair in pairs)
         right = tuple(self._positions(pair.inputs, records) for pair in pairs)
-        return Outer(self.weight, self.bias, 1, left, right, tuple(pair.straight for pair in pairs)).shortest()
+        return Outer(self.weight, self.bias, 1, left, right, tuple(pair.uses_bias for pair in pairs)).shortest()
 
     @staticmethod
     def _positions(values: Tensor, records: int) -> Tensor:
@@ -63,14 +63,14 @@ class Convolution:
     dilation: tuple[int, ...]
     groups: int
 
-    def terms(self, pairs: Sequence[Pair], records: int) -> list[Term]:
+    def terms(self, pairs: Sequence[FactorPair], records: int) -> list[Term]:
         """Return the terms of the gradients of B records."""
         left = tuple(self._places(pair.cotangent, records) for pair in pairs)
         right = tuple(self._windows(pair.inputs, pair.cotangent.shape[2:], records) for pair in pairs)
-        straight = tuple(pair.straight for pair in pairs)
+        uses_bias = tuple(pair.uses_bias for pair in pairs)
         outputs, inputs = pairs[0].cotangent.shape[1], pairs[0].inputs.shape[1] // self.groups
         shape = (outputs, *self.kernel, inputs)
-        return Outer(self.weight, self.bias, self.groups, left, right, straight, shape).shortest()
+        return Outer(self.weight, self.bias, self.groups, left, right, uses_bias, shape).shortest()
 
     def _places(self, cotangent: Tensor, records: int) -> Tensor:
         """Return (B · g, T, n): what came back to each of the T places of a record's rows."""
@@ -105,7 +105,7 @@ class Embedding:
 
     weight: int
 
-    def terms(self, pairs: Sequence[Pair], records: int) -> list[Term]:
+    def terms(self, pairs: Sequence[FactorPair], records: int) -> list[Term]:
         """Return the terms of the gradients of B records. An integer has no derivative: all uses are forward."""
         left = [pair.cotangent.reshape(records, -1, pair.cotangent.shape[-1]) for pair in pairs]
         index = [pair.inputs.reshape(records, -1) for pair in pairs]
@@ -120,12 +120,12 @@ class Affine:
     bias: int | None
     features: tuple[int, ...]
 
-    def terms(self, pairs: Sequence[Pair], records: int) -> list[Term]:
+    def terms(self, pairs: Sequence[FactorPair], records: int) -> list[Term]:
         """Return the terms of the gradients of B records: no larger than activations, hence written out."""
         products = [pair.cotangent * pair.inputs for pair in pairs]
         terms: list[Term] = [Dense(self.weight, self._total(products, records))]
         if self.bias is not None:
-            terms.append(Dense(self.bias, self._total([p.cotangent for p in pairs if p.straight], records)))
+            terms.append(Dense(self.bias, self._total([p.cotangent for p in pairs if p.uses_bias], records)))
         return terms
 
     def _total(self, values: Sequence[Tensor], records: int) -> Tensor:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from doublure.errors import SettingError
-from doublure.private.gradients.choice import Way, choose, full_convolutions
+from doublure.private.gradients.choice import GradientEngine, choose, full_convolutions
 from doublure.private.gradients.loss import CriticLoss, Records
 from doublure.private.gradients.terms import Units
 from doublure.private.gradients.units import UnitGradients
@@ -53,7 +53,7 @@ class RecordGradients:
         self._critic = critic
         self._parameters = list(critic.parameters())
         self._loss = loss
-        self._way: Way | None = None
+        self._way: GradientEngine | None = None
 
     @property
     def method(self) -> str | None:
@@ -118,7 +118,7 @@ class RecordGradients:
         """Return how many records to hold at a time."""
         return max(1, _ROOM // self._chosen(records).numbers)
 
-    def _chosen(self, records: Records) -> Way:
+    def _chosen(self, records: Records) -> GradientEngine:
         """Return the way of computing gradients, chosen when records are first seen: by their shape alone."""
         if self._way is None:
             self._way = choose(self._critic, self._parameters, self._loss, records)

@@ -24,13 +24,13 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge
 
-from doublure.private.gradients.layers import Layer, Pair
+from doublure.private.gradients.layers import FactorPair, Layer
 from doublure.private.gradients.loss import CriticLoss, Records, scored
 from doublure.private.gradients.tape import Call, Tape, Untaped
 from doublure.private.gradients.terms import Term
 
 Target = Tensor | GradientEdge
-_Found = dict[Layer, list[Pair]]
+_Found = dict[Layer, list[FactorPair]]
 
 
 def factor_pairs(critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLoss, records: Records) -> list[Term]:
@@ -50,7 +50,7 @@ def factor_pairs(critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLo
         cotangents = _gradients(values, targets)
     found: _Found = {}
     for call, cotangent in zip(plain, cotangents, strict=False):
-        _keep(found, call, cotangent, call.inputs, straight=True)
+        _keep(found, call, cotangent, call.inputs, uses_bias=True)
     if slopes is not None:
         slopes.collect(found, cotangents[len(plain) :])
     _refuse_shared(found)
@@ -106,8 +106,8 @@ class _Slopes:
         for call, arrived, sent, forward in zip(self._calls, self._arrived, self._sent, cotangents, strict=False):
             tangent = next(tangents) if sent is not None and sent.requires_grad else None
             if arrived is not None and tangent is not None:
-                _keep(found, call, arrived.detach(), tangent, straight=False)
-            _keep(found, call, forward, call.inputs, straight=True)
+                _keep(found, call, arrived.detach(), tangent, uses_bias=False)
+            _keep(found, call, forward, call.inputs, uses_bias=True)
 
 
 def _gradients(values: Tensor, targets: Sequence[Target], *, differentiable: bool = False) -> Sequence[Tensor | None]:
@@ -122,9 +122,9 @@ def _gradients(values: Tensor, targets: Sequence[Target], *, differentiable: boo
     return found
 
 
-def _keep(found: _Found, call: Call, cotangent: Tensor | None, inputs: Tensor, *, straight: bool) -> None:
+def _keep(found: _Found, call: Call, cotangent: Tensor | None, inputs: Tensor, *, uses_bias: bool) -> None:
     if cotangent is not None:
-        found.setdefault(call.layer, []).append(Pair(cotangent, inputs.detach(), straight))
+        found.setdefault(call.layer, []).append(FactorPair(cotangent, inputs.detach(), uses_bias))
 
 
 def _refuse_shared(found: _Found) -> None:

@@ -42,28 +42,28 @@ class Units:
     single: bool
 
     @cached_property
-    def _seats(self) -> tuple[Tensor, Tensor]:
+    def _padded_index(self) -> tuple[Tensor, Tensor]:
         """Return (G, R): the records of each unit, and whether a seat is taken. R is the largest unit's size."""
         order = torch.argsort(self.index, stable=True)
         sizes = torch.bincount(self.index, minlength=self.count)
         within = torch.arange(len(order), device=order.device) - (sizes.cumsum(0) - sizes)[self.index[order]]
-        seats = torch.zeros((self.count, int(sizes.max())), dtype=torch.long, device=order.device)
-        taken = torch.zeros_like(seats, dtype=torch.bool)
-        seats[self.index[order], within] = order
+        padded = torch.zeros((self.count, int(sizes.max())), dtype=torch.long, device=order.device)
+        taken = torch.zeros_like(padded, dtype=torch.bool)
+        padded[self.index[order], within] = order
         taken[self.index[order], within] = True
-        return seats, taken
+        return padded, taken
 
     @property
     def largest(self) -> int:
         """Return R, how many records the largest unit has."""
-        return 1 if self.single else self._seats[0].shape[1]
+        return 1 if self.single else self._padded_index[0].shape[1]
 
     def gather(self, values: Tensor, some: slice) -> Tensor:
         """Return (g, R, …): the rows (B, …) of some units side by side, filled up with zeros."""
         if self.single:
             return values[some].unsqueeze(1)
-        seats, taken = (x[some] for x in self._seats)
-        rows = values[seats]
+        padded, taken = (x[some] for x in self._padded_index)
+        rows = values[padded]
         return rows.masked_fill_(~taken.view(*taken.shape, *[1] * (rows.dim() - 2)), 0)
 
     def side_by_side(self, factor: Tensor, groups: int, some: slice) -> Tensor:
@@ -196,7 +196,7 @@ class Outer:
         groups: g, in how many groups inputs and outputs fall that have nothing to do with one another.
         left: (B · g, T, n) for each pair.
         right: (B · g, T, m) for each pair.
-        straight: For each pair whether the bias shares in it. A pair from the differentiated backward pass, where
+        uses_bias: For each pair whether the bias shares in it. A pair from the differentiated backward pass, where
             the layer acts without its bias, has no part in it.
         channels_last: (outputs, *kernel, inputs) if that is how a convolution's weight comes of the products.
     """
@@ -206,7 +206,7 @@ class Outer:
     groups: int
     left: tuple[Tensor, ...]
     right: tuple[Tensor, ...]
-    straight: tuple[bool, ...]
+    uses_bias: tuple[bool, ...]
     channels_last: tuple[int, ...] = ()
 
     def shortest(self) -> list[Term]:
@@ -221,7 +221,7 @@ class Outer:
         whole = written.view(-1, self.groups * wide * narrow)
         terms: list[Term] = [Dense(self.weight, whole, self.channels_last)]
         if self.bias is not None:
-            shared = [x.sum(1) for x, straight in zip(self.left, self.straight, strict=True) if straight]
+            shared = [x.sum(1) for x, uses_bias in zip(self.left, self.uses_bias, strict=True) if uses_bias]
             total = shared[0] if len(shared) == 1 else torch.stack(shared).sum(0)
             terms.append(Dense(self.bias, total.view(-1, self.groups * wide)))
         return terms
@@ -251,9 +251,9 @@ class Outer:
 
     def _shared(self, steps: list[int]) -> Tensor | float:
         """Return (S, S): 1 for two factors of a unit that both act on the bias, as if it had an input of 1."""
-        if all(self.straight):
+        if all(self.uses_bias):
             return 1.0
-        marks = [float(straight) for count, straight in zip(steps, self.straight, strict=True) for _ in range(count)]
+        marks = [float(uses_bias) for count, uses_bias in zip(steps, self.uses_bias, strict=True) for _ in range(count)]
         column = torch.tensor(marks, dtype=torch.float64, device=self.left[0].device)
         return column[:, None] * column
 
@@ -281,11 +281,11 @@ class Outer:
         each = weights if self.groups == 1 else weights.repeat_interleave(self.groups)
         buffer = into[self.weight]
         total = torch.zeros_like(buffer) if self.channels_last else buffer
-        for left, right, straight in zip(self.left, self.right, self.straight, strict=True):
+        for left, right, uses_bias in zip(self.left, self.right, self.uses_bias, strict=True):
             scaled = self._by_group(_as(left, weights) * each[:, None, None])
             rights = self._by_group(_as(right, weights))
             total.view(self.groups, scaled.shape[2], rights.shape[2]).baddbmm_(scaled.transpose(1, 2), rights)
-            if straight and self.bias is not None:
+            if uses_bias and self.bias is not None:
                 into[self.bias].add_(scaled.sum(1).view(-1))
         if self.channels_last:
             _add_channels_last(buffer, total, self.channels_last)

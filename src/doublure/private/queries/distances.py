@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from doublure.errors import SettingError
 from doublure.private.bayesian import FEWEST_DISTANCES, BayesianAccountant, Bound
-from doublure.private.clipping import clipped_norms, moved_together
+from doublure.private.clipping import batch_clip_distance, clipped_norms
 from doublure.private.gradients import LotGradients
 from doublure.private.sampling import FixedSizeSampler, Lot, PoissonSampler
 
@@ -129,5 +129,5 @@ def _apart(
     chosen = FixedSizeSampler(n_units, min(1, n_units)).lot()
     others = np.setdiff1d(PoissonSampler(n_units, sample_rate).lot(), chosen)
     without, alone = gradients(others), gradients(chosen)
-    moved = moved_together(without, alone, max_grad_norm=bound, together=joint)
+    moved = batch_clip_distance(without, alone, max_grad_norm=bound, per_batch=joint)
     return moved / (2 * bound * joint) if len(chosen) else 1.0

@@ -18,6 +18,7 @@ from __future__ import annotations
 import datetime
 import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -122,10 +123,7 @@ class Categories(_Cells):
 
     def counted(self, records: Loaded) -> dict[str, int]:
         """Return a count by text; which texts there are is private too."""
-        found = self.cells(records).dropna().astype(str)
-        codes, names = pd.factorize(np.asarray(found, dtype=object), use_na_sentinel=True)
-        counts = np.bincount(codes[codes >= 0], minlength=len(names))
-        return {str(name): int(count) for name, count in zip(names, counts, strict=True)}
+        return dict(Counter(self.cells(records).dropna().astype(str).tolist()))
 
     def read(self, noisy: Mapping[str, int]) -> tuple[str, ...]:
         """Return the texts, the most frequent first, equals by name; where none was seen, what others are called."""
@@ -212,7 +210,7 @@ def query_of(question: Question, schema: Schema, learned: Mapping[str, Any]) -> 
         learned: Earlier answers: class shares need the values.
     """
     most = schema.unit.max_records
-    if question.fact == "units" or question.column is None:
+    if question.column is None:
         return Units(question=question, max_records=most, moved=1)
     name, column = question.column, schema.columns[question.column]
     moved = most * schema.cells_of(name, question.fact)

@@ -63,7 +63,7 @@ class CriticSettings:
         chunk_size: Physical batch size; changes nothing.
         paired: Whether each real record meets a generated one, within the clip. Only a critic that is bounded otherwise
             can do without: its generated term touches no record, and is then the caller's own.
-        together: Whether the lot's mean is clipped, as in the code published with the paper, instead of each unit's
+        per_batch: Whether the lot's mean is clipped, as in the code published with the paper, instead of each unit's
             gradient: the sensitivity is then 2 C.
     """
 
@@ -73,7 +73,7 @@ class CriticSettings:
     n_critic: int = 1
     chunk_size: int | None = None
     paired: bool = True
-    together: bool = False
+    per_batch: bool = False
 
     def __post_init__(self) -> None:
         if not self.paired and (self.loss.kind != "wgan" or self.loss.gradient_penalty):
@@ -93,7 +93,7 @@ class CriticSettings:
     @property
     def joint(self) -> float | None:
         """n, where the lot's mean is clipped as a whole."""
-        return self.expected_units if self.together else None
+        return self.expected_units if self.per_batch else None
 
 
 class CriticGradients:
@@ -162,7 +162,7 @@ class CriticGradients:
         clipped = clipped_sum(
             self.gradients(records, sampler.lot()),
             max_grad_norm=self.settings.bound(self.step),
-            together=self.settings.joint,
+            per_batch=self.settings.joint,
         )
         total = clipped.total.cpu().numpy()
         moved = Sensitivity.of_length(clipped.sensitivity, len(total))

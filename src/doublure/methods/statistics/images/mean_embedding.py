@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +22,6 @@ from doublure.errors import Interrupted
 from doublure.methods.statistics.settings import ImageStatisticsSettings
 from doublure.networks.bfloat16 import bfloat16_products
 from doublure.networks.fixed_features import MeanEmbedding
-from doublure.networks.steering import WithShares
 from doublure.networks.upsampling import UpsamplingGenerator
 from doublure.training import checkpoints as kept_state
 from doublure.training.job import Job
@@ -57,7 +56,7 @@ class Features(Protocol):
         """Bring them to a device."""
 
 
-class LessonSettings(Protocol):
+class EmbeddingSettings(Protocol):
     """How a generator learns from a mean embedding; see :class:`ImageStatisticsSettings`."""
 
     @property
@@ -123,17 +122,6 @@ def generator_for(encoder: Encoder, settings: ImageStatisticsSettings, seed: int
     )
 
 
-def sharing(generator: nn.Module, encoder: Encoder) -> nn.Module:
-    """Return a generator that is to know how frequent labels are; as it is, where there are none."""
-    return WithShares(generator, encoder.condition_sizes.values()) if encoder.condition_width else generator
-
-
-def shared(generator: nn.Module, lesson: Teaching[Any], encoder: Encoder) -> nn.Module:
-    """Return a generator that knows how frequent labels are, by the sums that taught it."""
-    made = sharing(generator, encoder)
-    return made.knowing(lesson.shares) if isinstance(made, WithShares) else made
-
-
 def teaching(job: Job, settings: ImageStatisticsSettings, sums: NoisySums) -> Teaching[UpsamplingGenerator]:
     """Release the mean embedding of images, and fit a generator to its end; see :func:`taught_by`."""
     features = embedding(job.encoder, settings)
@@ -141,7 +129,7 @@ def teaching(job: Job, settings: ImageStatisticsSettings, sums: NoisySums) -> Te
 
 
 def taught_by(
-    job: Job, settings: LessonSettings, sums: NoisySums, features: Features, build: Callable[[], G]
+    job: Job, settings: EmbeddingSettings, sums: NoisySums, features: Features, build: Callable[[], G]
 ) -> Teaching[G]:
     """Release a mean embedding, unless an interrupted run has, and fit a generator to its end.
 
@@ -167,7 +155,7 @@ def taught_by(
         lesson = Teaching(job, settings, features, target(total, sums.deviations[0]), build)
         if "fit_step" in kept:
             lesson.restore(kept)
-    job.progress.stage("teach the generator", settings.fit_steps)
+    job.progress.stage("train the generator", settings.fit_steps)
     begun = lesson.done
 
     def keep() -> None:
@@ -229,7 +217,7 @@ class Teaching(Generic[G]):
     def __init__(
         self,
         job: Job,
-        settings: LessonSettings,
+        settings: EmbeddingSettings,
         features: Features,
         target: Target,
         build: Callable[[], G],

@@ -22,7 +22,7 @@ from doublure.networks.sizes import (
 from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
 from doublure.schema.images import ImageSchema
-from doublure.training.image_gan_settings import classes_of, refuse_unsteered
+from doublure.training.image_gan_settings import classes_of, require_condition
 from doublure.training.job import Job
 from doublure.training.settings import Work
 
@@ -42,7 +42,7 @@ class ImageStatistics(StatisticsOfKind[S]):
 
     def resolve_defaults(self, schema: Schema, settings: S) -> S:
         """Nothing is left to decide; a label that nothing would make is refused."""
-        refuse_unsteered(schema)
+        require_condition(schema)
         return settings
 
     def accesses(self, schema: Schema, settings: S, noise_multiplier: float) -> tuple[Access, ...]:
@@ -87,17 +87,19 @@ class ImageStatistics(StatisticsOfKind[S]):
 
     def build(self, encoder: Encoder, settings: S, seed: int) -> nn.Module:
         """Return an untrained generator."""
-        from doublure.methods.statistics.images.mean_embedding import generator_for, sharing
+        from doublure.methods.statistics.images.mean_embedding import generator_for
+        from doublure.networks.steering import with_shares
 
-        return sharing(generator_for(encoder, settings, seed), encoder)
+        return with_shares(generator_for(encoder, settings, seed), encoder.condition_sizes.values())
 
     def train(self, job: Job, settings: S) -> nn.Module:
         """Release the mean features, then train the generator."""
-        from doublure.methods.statistics.images.mean_embedding import shared, teaching
+        from doublure.methods.statistics.images.mean_embedding import teaching
+        from doublure.networks.steering import with_shares
         from doublure.training.noisy_sums import NoisySums
 
         lesson = teaching(job, settings, NoisySums(job, job.accesses))
-        return shared(lesson.average, lesson, job.encoder)
+        return with_shares(lesson.average, job.encoder.condition_sizes.values(), lesson.shares)
 
 
 def drawing_work(schema: Schema, settings: ImageStatisticsSettings) -> tuple[int, int]:

@@ -1,22 +1,21 @@
-"""``statistics`` on time series: noisy tables of neighbouring steps, once, train chains.
+"""``statistics`` on time series: a copula of all channels and steps, or chains where channels have few values.
 
-Two releases, each with exact discrete Gaussian noise. First every step's values in fine public bins and every series'
-level; then each two neighbouring steps in groups that follow from the first, within each level, and each step within
-each value of each attribute. Markov chains are then fitted to the noisy tables
-(:mod:`doublure.methods.statistics.series.chain_fit`). No series is looked at twice, and the fit can be repeated for
-nothing.
+A copula (:mod:`doublure.methods.statistics.series.copula_fit`) asks each step's values and how normal scores go
+together; chains (:mod:`doublure.methods.statistics.series.chains`) ask neighbouring steps of each channel by itself.
+Both release everything once, and learn from it.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from doublure.access import Access
 from doublure.errors import SettingError
-from doublure.methods.statistics.of_kind import StatisticsOfKind, counted_events, counting
-from doublure.methods.statistics.settings import MOST_GROUPS, SeriesStatisticsSettings
-from doublure.networks.sizes import chain_noise
+from doublure.methods.statistics.of_kind import StatisticsOfKind, counted_events
+from doublure.methods.statistics.series import chains, copula_plan
+from doublure.methods.statistics.settings import SeriesStatisticsSettings
+from doublure.networks.sizes import chain_noise, copula_noise
 from doublure.schema import Schema
 from doublure.schema.series import SeriesSchema
 from doublure.training.job import Job
@@ -29,72 +28,71 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound=SeriesStatisticsSettings)
 
-_BYTES = 4
-_STATES = 2
-_GUESSED_VALUES = 10
-_HELD = 8
-"""Arrays of the size of all transitions that a step of the fit holds: chances, products, and their gradients."""
-_FLOPS_A_CHANCE = 1600.0
-"""What a step of the fit does with a chance of a transition, and as much again with its logit for all attributes'
-values together: element by element it waits for memory, about as long as for so many operations on matrices."""
-_FLOPS_A_CELL = 300_000.0
-"""Likewise, what exact noise on a cell of a table takes: some ten microseconds."""
-
 
 class SeriesStatistics(StatisticsOfKind[S]):
     """``statistics`` on time series; see the module."""
 
     def resolve_defaults(self, schema: Schema, settings: S) -> S:
-        """Decide how much noise a series is made of, from its public length."""
-        width = chain_noise(len(_series(schema).channels), _series(schema).length)
+        """Choose the model, and how much noise a series is made of: from public values and length."""
+        schema = _series(schema)
+        model = settings.model
+        if model is None:
+            most = max(copula_plan.values_of(schema, name) for name in schema.channels)
+            model = "chains" if most <= copula_plan.FEW_VALUES else "copula"
+        channels = len(schema.channels)
+        missing = sum(schema.may_be_missing(name) for name in schema.channels)
+        width = copula_noise(channels, schema.length, missing=missing)
+        if model == "chains":
+            width = chain_noise(channels, schema.length)
         if settings.noise_width not in (0, width):
             raise SettingError(f"is {width} for these series", field="noise_width", remedy="leave it out")
-        return settings.model_copy(update={"noise_width": width})
+        unknown = [name for name in settings.grouped or () if name not in schema.attributes]
+        if unknown:
+            raise SettingError("names no attribute", field="grouped", remedy="list attributes of the schema")
+        return settings.model_copy(update={"noise_width": width, "model": model})
+
+    def decide_noise(self, schema: Schema, settings: S, noise_multiplier: Callable[[], float]) -> S:
+        """Decide groups and tables by how much noise there will be for so many units."""
+        if settings.model == "chains":
+            return settings
+        if settings.cut_noise is not None:
+            raise SettingError("is filled in by the plan", field="cut_noise", remedy="leave it out")
+        return copula_plan.decided(_series(schema), settings, noise_multiplier())
 
     def accesses(self, schema: Schema, settings: S, noise_multiplier: float) -> tuple[Access, ...]:
-        """One access a release; their noise together is that of one Gaussian of this multiplier."""
-        releases = zip(
-            ("count each step's values and each series' level", "count steps in pairs, and within attributes"),
-            _tables(_series(schema)),
-            (settings.single_share, 1 - settings.single_share),
-            strict=True,
-        )
-        return counting(releases, records=schema.unit.max_records, noise_multiplier=noise_multiplier)
+        """Return one access a release; their noise together is that of one Gaussian of this multiplier."""
+        of_model = chains.accesses if settings.model == "chains" else copula_plan.accesses
+        return of_model(_series(schema), settings, noise_multiplier)
 
     def work(self, schema: Schema, settings: S) -> Work:
         """Return what counting and fitting compute and hold."""
-        schema = _series(schema)
-        groups = settings.groups + _STATES
-        values = [len(one.domain) or _GUESSED_VALUES for one in schema.attributes.values()]
-        rows, channels = min(MOST_GROUPS, math.prod(values)), len(schema.channels)
-        logits = settings.levels * schema.length * groups**2
-        cells = channels * schema.length * (settings.bins + settings.levels * groups**2 + sum(values) * groups)
-        flops = _FLOPS_A_CHANCE * settings.fit_steps * channels * (1 + rows) * logits + _FLOPS_A_CELL * cells
-        records = schema.public_units * schema.unit.max_records
-        held = 10 * records * channels * (schema.length + 1)
-        kept = channels * schema.length * (3 * settings.levels * groups**2 + 2 * settings.bins)
-        return Work(
-            flops=flops, steps=len(_tables(schema)), memory_bytes=_BYTES * (held + kept + _HELD * rows * logits)
-        )
+        return (chains.work if settings.model == "chains" else copula_plan.work)(_series(schema), settings)
+
+    def warnings(self, schema: Schema, settings: S) -> tuple[str, ...]:
+        """Say when there are too few units for what is asked to be seen through noise."""
+        if settings.model == "chains":
+            return super().warnings(schema, settings)
+        return copula_plan.warnings(_series(schema), settings)
+
+    def explained(self, schema: Schema, settings: S) -> tuple[str, ...]:
+        """Return the shares of the budget, and what groups there are."""
+        return () if settings.model == "chains" else copula_plan.explained(_series(schema), settings)
 
     def build(self, encoder: Encoder, settings: S, seed: int) -> nn.Module:
         """Return an untrained generator."""
-        from doublure.methods.statistics.series.transition_tables import sharing, untaught
+        from doublure.methods.statistics.series import copula_fit, transition_tables
+        from doublure.networks.steering import with_shares
 
-        return sharing(untaught(encoder, settings), encoder)
+        of_model = transition_tables.initialised if settings.model == "chains" else copula_fit.untrained
+        return with_shares(of_model(encoder, settings), encoder.condition_sizes.values())
 
     def train(self, job: Job, settings: S) -> nn.Module:
-        """Release the tables, then fit."""
-        from doublure.methods.statistics.series.transition_tables import taught
+        """Release, then fit."""
+        from doublure.methods.statistics.series import copula_fit, transition_tables
 
-        return taught(job, settings, counted_events(job))
-
-
-def _tables(schema: SeriesSchema) -> tuple[int, int]:
-    """Return how many tables the two releases have."""
-    channels, attributes, length = len(schema.channels), len(schema.attributes), schema.length
-    singles = channels * (length + 1)
-    return singles, channels * (length - 1 + attributes * (length + 1)) + channels - 1
+        if settings.model == "chains":
+            return transition_tables.fitted(job, settings, counted_events(job))
+        return copula_fit.trained(job, settings)
 
 
 def _series(schema: Schema) -> SeriesSchema:

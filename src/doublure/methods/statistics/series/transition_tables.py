@@ -18,7 +18,7 @@ from doublure.methods.statistics.series.chain_fit import ChainTables, expected, 
 from doublure.methods.statistics.series.step_counts import LEAST_SHARE, StepCounts
 from doublure.methods.statistics.settings import MOST_GROUPS, SeriesStatisticsSettings
 from doublure.networks.chains import ChainGenerator
-from doublure.networks.steering import WithShares
+from doublure.networks.steering import with_shares
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.training.checkpoints import Floats
 from doublure.training.job import Job
@@ -33,7 +33,7 @@ _LEAST_KEPT = 0.05
 """Of a table that chains begin with, what is as if the two steps had nothing to do with one another."""
 
 
-def untaught(encoder: Encoder, settings: SeriesStatisticsSettings) -> ChainGenerator:
+def initialised(encoder: Encoder, settings: SeriesStatisticsSettings) -> ChainGenerator:
     """Return a generator of the right shape."""
     codes = _of_series(encoder)
     return ChainGenerator(
@@ -46,12 +46,7 @@ def untaught(encoder: Encoder, settings: SeriesStatisticsSettings) -> ChainGener
     )
 
 
-def sharing(generator: ChainGenerator, encoder: Encoder) -> nn.Module:
-    """Return a generator that is to know how frequent attributes are; as it is, where there are none."""
-    return WithShares(generator, encoder.condition_sizes.values()) if encoder.condition_width else generator
-
-
-def taught(job: Job, settings: SeriesStatisticsSettings, events: Sequence[DiscreteGaussianEvent]) -> nn.Module:
+def fitted(job: Job, settings: SeriesStatisticsSettings, events: Sequence[DiscreteGaussianEvent]) -> nn.Module:
     """Release the tables of a job's series and fit a generator to them.
 
     Args:
@@ -59,12 +54,12 @@ def taught(job: Job, settings: SeriesStatisticsSettings, events: Sequence[Discre
         settings: With defaults resolved.
         events: What the plan pays for, a release each.
     """
-    generator = untaught(job.encoder, settings)
+    generator = initialised(job.encoder, settings)
     job.progress.stage("count", len(events))
     codes = _of_series(job.encoder)
     counts = StepCounts(job, codes, settings, events)
     tables = _StepTables(counts)
-    job.progress.stage("teach the generator", (1 + len(counts.groups)) * settings.fit_steps)
+    job.progress.stage("train the generator", (1 + len(counts.groups)) * settings.fit_steps)
     fits = 0
 
     def at(step: int) -> None:
@@ -87,10 +82,8 @@ def taught(job: Job, settings: SeriesStatisticsSettings, events: Sequence[Discre
             generator.shares[channel].copy_(torch.from_numpy(groups.shares / groups.size))
             generator.ends[channel] = ((torch.arange(generator.ends.shape[1]) + 1.0) / groups.size).clamp(max=1)
     job.progress.at((1 + fits) * settings.fit_steps)
-    made = sharing(generator, job.encoder)
-    if isinstance(made, WithShares):
-        made.knowing(torch.from_numpy(np.concatenate(counts.shares)))
-    return made
+    shares = torch.from_numpy(np.concatenate(counts.shares)) if counts.shares else None
+    return with_shares(generator, job.encoder.condition_sizes.values(), shares)
 
 
 class _StepTables:

@@ -20,10 +20,11 @@ from doublure.methods.statistics.settings import TableStatisticsSettings
 from doublure.methods.statistics.tables.mixture_fit import Moments, fit_mixture, misfits
 from doublure.networks.mixture import MixtureGenerator
 from doublure.private.accounting import DiscreteGaussianEvent
-from doublure.private.queries.counts import Axis
+from doublure.private.queries.counts import Axis, Table
 from doublure.schema.columns import NumberColumn, OrdinalColumn
 from doublure.training.checkpoints import KeptTables
 from doublure.training.job import Job
+from doublure.training.noisy_tables import noisy_tables
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
@@ -70,6 +71,7 @@ def taught(job: Job, settings: TableStatisticsSettings, events: Sequence[Discret
     job.progress.stage("count", len(events))
     tables.count_singles()
     tables.count_pairs()
+    job.hand_out(noisy_tables(_of_tables(job.encoder), tables.released))
     generator = untaught(job.encoder, settings.within or None, settings.components)
     source = torch.Generator().manual_seed(job.seed)
     fits = [(own, components) for own in range(tables.classes) for components in settings.fits]
@@ -111,6 +113,7 @@ class _NoisyTables:
     Attributes:
         classes: How many values the column has within which all is counted; 1 where there is none.
         rows: ``(classes,)`` how many records each has, by all tables together.
+        released: Every table as it was released: its axes, its counts, and their noise's standard deviation.
     """
 
     def __init__(self, job: Job, settings: TableStatisticsSettings, events: Sequence[DiscreteGaussianEvent]) -> None:
@@ -127,6 +130,7 @@ class _NoisyTables:
         self._pairs: list[tuple[int, ...]] = [*alone, *combinations(range(count), 2)]
         self.classes = self._class[1].size if self._class else 1
         self._tables = KeptTables(job)
+        self.released: list[tuple[Table, Floats, float]] = []
         self._singles: dict[int, Floats] = {}
         self._doubles: list[Floats] = []
         self._groupings: list[Grouping] = []
@@ -134,9 +138,9 @@ class _NoisyTables:
 
     def count_singles(self) -> None:
         """Release each column's fine codes, and join them to groups."""
-        counted = self._tables.released(
-            "single", 1, [(Axis.of_codes(part, block.size),) for part, block in self._blocks]
-        )
+        wanted = [(Axis.of_codes(part, block.size),) for part, block in self._blocks]
+        counted = self._tables.released("single", 1, wanted)
+        self.released += [(*each, self._events[0].scale) for each in zip(wanted, counted, strict=True)]
         self._singles = {part: table for (part, _), table in zip(self._blocks, counted, strict=True)}
         self._groupings = [self._grouping(block, self._singles[part]) for part, block in self._others]
         self._count_rows()
@@ -151,6 +155,7 @@ class _NoisyTables:
         wanted = [(*(axes[place] for place in pair), *within) for pair in self._pairs]
         if wanted:
             counted = self._tables.released("pair", 2, wanted)
+            self.released += [(*each, self._events[1].scale) for each in zip(wanted, counted, strict=True)]
             self._doubles = [
                 table.reshape(*table.shape[: len(pair)], self.classes)
                 for pair, table in zip(self._pairs, counted, strict=True)

@@ -16,31 +16,31 @@ SENTENCE = "No privacy guarantee. Do not publish."
 
 
 @pytest.fixture
-def understudy(make_understudy, drawn):
-    return make_understudy(drawn(500, 3))
+def synthesizer(make_synthesizer, drawn):
+    return make_synthesizer(drawn(500, 3))
 
 
-def test_a_report_from_files(tmp_path, understudy, real, holdout):
+def test_a_report_from_files(tmp_path, synthesizer, real, holdout):
     real.to_csv(tmp_path / "real.csv", index=False)
     holdout.to_parquet(tmp_path / "holdout.parquet")
-    report = evaluate.report(understudy, tmp_path / "real.csv", tmp_path / "holdout.parquet", seed=5)
-    assert understudy.asked == (len(real), 5)
+    report = evaluate.report(synthesizer, tmp_path / "real.csv", tmp_path / "holdout.parquet", seed=5)
+    assert synthesizer.asked == (len(real), 5)
     assert report.table.rows.model_dump() == {"synthetic": 900, "train": 900, "holdout": 600, "kept_aside": True}
     assert report.about.method == "gan"
     assert report.about.guarantee == SENTENCE
-    assert report.about.schema_sha256 == understudy.schema.sha256
+    assert report.about.schema_sha256 == synthesizer.schema.sha256
     assert report.scores == report.table.scores
 
 
-def test_printing_a_report_says_that_it_is_internal(understudy, real):
-    report = evaluate.report(understudy, real, rows=200)
-    assert understudy.asked == (200, 0)
+def test_printing_a_report_says_that_it_is_internal(synthesizer, real):
+    report = evaluate.report(synthesizer, real, rows=200)
+    assert synthesizer.asked == (200, 0)
     assert str(report).startswith("INTERNAL: computed on real data: do not publish\n")
     assert report.verdict.headline in str(report)
     assert repr(report) == "Report(computed on real data: do not publish)"
 
 
-def test_what_the_fit_has_seen_is_no_holdout(tmp_path, understudy, real, holdout):
+def test_what_the_fit_has_seen_is_no_holdout(tmp_path, synthesizer, real, holdout):
     real.to_csv(tmp_path / "real.csv", index=False)
     real.to_csv(tmp_path / "copy.csv", index=False)
     (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
@@ -49,10 +49,10 @@ def test_what_the_fit_has_seen_is_no_holdout(tmp_path, understudy, real, holdout
     for kept in (real, real.copy(), turned, part, pd.concat([part, holdout[: len(part) // 2]])):
         pairs.append((real, kept))
     for data, kept in (*pairs, (tmp_path / "real.csv", real)):
-        with pytest.raises(SettingError, match="the fit has seen") as caught:
-            evaluate.report(understudy, data, kept)
+        with pytest.raises(SettingError, match="that was fitted") as caught:
+            evaluate.report(synthesizer, data, kept)
         assert (caught.value.field, caught.value.exit_code) == ("holdout", 2)
-    assert evaluate.report(understudy, real, holdout).table.rows.kept_aside
+    assert evaluate.report(synthesizer, real, holdout).table.rows.kept_aside
 
 
 def test_records_that_are_equal_by_chance_may_be_kept_aside():
@@ -80,9 +80,9 @@ def test_images_in_another_order_are_the_same_images():
     assert not _seen_before(_marks(Images(images=pixels, labels=labels)), _marks(relabelled))
 
 
-def test_what_the_fit_has_seen_is_said_before_the_figures(tmp_path, understudy, real, holdout):
-    caveat = "The fit has seen these rows"
-    seen, kept = evaluate.report(understudy, real), evaluate.report(understudy, real, holdout)
+def test_what_the_fit_has_seen_is_said_before_the_figures(tmp_path, synthesizer, real, holdout):
+    caveat = "The test rows are not held out"
+    seen, kept = evaluate.report(synthesizer, real), evaluate.report(synthesizer, real, holdout)
     assert f"! {caveat}" in str(seen)
     assert caveat not in str(kept)
     for report, said in ((seen, True), (kept, False)):
@@ -91,26 +91,26 @@ def test_what_the_fit_has_seen_is_said_before_the_figures(tmp_path, understudy, 
         assert (caveat in page[: page.index('<section aria-label="Scores">')]) == said
 
 
-def test_no_rows_are_refused(understudy, real):
+def test_no_rows_are_refused(synthesizer, real):
     with pytest.raises(SettingError, match="rows"):
-        evaluate.report(understudy, real, rows=0)
+        evaluate.report(synthesizer, real, rows=0)
 
 
-def test_a_missing_file_is_refused(understudy, tmp_path):
+def test_a_missing_file_is_refused(synthesizer, tmp_path):
     with pytest.raises(DataError, match="no such file"):
-        evaluate.report(understudy, tmp_path / "real.csv")
+        evaluate.report(synthesizer, tmp_path / "real.csv")
 
 
-def test_missing_cells_that_a_noisy_answer_denied_are_counted_not_refused(understudy, real):
+def test_missing_cells_that_a_noisy_answer_denied_are_counted_not_refused(synthesizer, real):
     holed = real.astype({"number": float})
     holed.loc[::10, "number"] = np.nan
-    report = evaluate.report(understudy, holed, rows=100)
+    report = evaluate.report(synthesizer, holed, rows=100)
     number = next(entry for entry in report.table.frequencies if entry.column == "number")
     assert number.missing[0] == pytest.approx(0.1, abs=0.03)
     assert number.missing[1] == 0
 
 
-def test_the_rows_of_a_unit_are_split_together(make_understudy):
+def test_the_rows_of_a_unit_are_split_together(make_synthesizer):
     schema = Schema.parse(
         """
         doublure: 1
@@ -125,8 +125,8 @@ def test_the_rows_of_a_unit_are_split_together(make_understudy):
     ).resolve({})
     keys = np.repeat(np.arange(50), 4)
     real = pd.DataFrame({"key": keys, "x": keys, "y": keys % 2 == 0})
-    understudy = make_understudy(pd.DataFrame({"key": 1, "x": keys, "y": keys % 2 == 0}), schema)
-    report = evaluate.report(understudy, real)
+    synthesizer = make_synthesizer(pd.DataFrame({"key": 1, "x": keys, "y": keys % 2 == 0}), schema)
+    report = evaluate.report(synthesizer, real)
     assert (report.table.rows.train, report.table.rows.holdout) == (152, 48)
     x = next(column for column in report.table.fidelity.columns if column.name == "x")
     # No household stands on both sides of the split, and x names the household.
@@ -134,35 +134,37 @@ def test_the_rows_of_a_unit_are_split_together(make_understudy):
     assert any("Intervals treat rows as independent" in note for note in report.table.notes)
 
 
-def empirical(understudy):
-    understudy.guarantee = Guarantee(kind="empirical")
-    understudy.plan = SimpleNamespace(
+def empirical(synthesizer):
+    synthesizer.guarantee = Guarantee(kind="empirical")
+    synthesizer.plan = SimpleNamespace(
         method="noisecritic",
         settings=NoisecriticSettings(estimate_pairs=40, estimate_artificial=300, estimate_seed=5),
     )
-    return understudy
+    return synthesizer
 
 
-def test_the_loss_of_an_empirical_understudy_is_estimated_as_its_plan_says(monkeypatch, understudy, real, tmp_path):
+def test_the_loss_of_an_empirical_synthesizer_is_estimated_as_its_plan_says(monkeypatch, synthesizer, real, tmp_path):
     asked = []
     with monkeypatch.context() as patch:
         patch.setattr(
-            "doublure.evaluate.evaluation.of_understudy", lambda *given, **named: asked.append((given, named))
+            "doublure.evaluate.evaluation.of_synthesizer", lambda *given, **named: asked.append((given, named))
         )
-        table = evaluate.report(understudy, real, rows=100).table
+        table = evaluate.report(synthesizer, real, rows=100).table
         monkeypatch.setattr("doublure.evaluate.evaluation.evaluate_table", lambda *given, **named: table)
-        evaluate.compare({"a": empirical(understudy)}, real)  # compares figures, and prints no loss
+        evaluate.compare({"a": empirical(synthesizer)}, real)  # compares figures, and prints no loss
         assert not asked
-        evaluate.report(understudy, real, rows=100, seed=3)
+        evaluate.report(synthesizer, real, rows=100, seed=3)
         ((_, records, rule), named) = asked[0]
         assert len(records) == len(real)  # all that the fit has seen, whatever is kept aside for tests
         assert (rule.pairs, rule.features, rule.artificial, rule.seed) == (40, "rows", 300, 5)
         assert named == {"extractor": None}
-        evaluate.report(understudy, real, rows=100, rule=evaluate.expected_loss.Rule(pairs=7, features="rows"))
+        evaluate.report(
+            synthesizer, real, rows=100, rule=evaluate.expected_loss.EstimatorConfig(pairs=7, features="rows")
+        )
         assert asked[1][0][2].pairs == 7
 
     # One that cannot be estimated is said: these rows are drawn from 500 with replacement, so that most have a twin.
-    report = evaluate.report(understudy, real, rows=100)
+    report = evaluate.report(synthesizer, real, rows=100)
     assert report.expected_loss is None
     assert "no density" in report.expected_loss_skipped
     assert "No privacy loss:" in str(report)
@@ -170,24 +172,24 @@ def test_the_loss_of_an_empirical_understudy_is_estimated_as_its_plan_says(monke
     assert "No privacy loss:" in (tmp_path / "page.html").read_text()
 
 
-def test_a_holdout_brings_attacks_and_what_they_cannot_show(tmp_path, understudy, make_understudy, real, holdout):
-    report = evaluate.report(understudy, real, holdout)
+def test_a_holdout_brings_attacks_and_what_they_cannot_show(tmp_path, synthesizer, make_synthesizer, real, holdout):
+    report = evaluate.report(synthesizer, real, holdout)
     assert [found.story.attack for found in report.attacks] == ["gan-leaks", "neighbours"]
     for found in report.attacks:
         low, high = found.interval
         assert low - 0.05 < 0.5 < high + 0.05, found.sentence
-    assert "The nearest artificial record: area under ROC" in str(report)
+    assert "The nearest synthetic record: area under ROC" in str(report)
     report.save(tmp_path / "page.html", tmp_path / "page.json")
     page = (tmp_path / "page.html").read_text()
     assert "NOT A PRIVACY MEASURE" in page
     assert "doublure audit run/ --attack all" in page
-    copied = evaluate.report(make_understudy(real), real, holdout)
+    copied = evaluate.report(make_synthesizer(real), real, holdout)
     assert all(found.interval[0] > 0.6 for found in copied.attacks)
 
 
-def test_without_a_holdout_no_attack_is_made_and_the_page_says_why(tmp_path, understudy, real):
-    report = evaluate.report(understudy, real)
+def test_without_a_holdout_no_attack_is_made_and_the_page_says_why(tmp_path, synthesizer, real):
+    report = evaluate.report(synthesizer, real)
     assert report.attacks == ()
     report.save(tmp_path / "page.html")
     assert "No attack was made: no holdout was given" in (tmp_path / "page.html").read_text()
-    assert "too few" in evaluate.report(understudy, real, real[:30].assign(number=1, copy=1)).attacks_skipped
+    assert "too few" in evaluate.report(synthesizer, real, real[:30].assign(number=1, copy=1)).attacks_skipped

@@ -7,14 +7,14 @@ import pytest
 
 from doublure.data.series import Series
 from doublure.measures.series import classifiers as students
-from doublure.measures.series.classifiers import described, questions, shortened, student_scores, told_apart
+from doublure.measures.series.classifiers import classifier_scores, described, questions, shortened, two_sample_auc
 
 
 def test_a_copy_of_the_distribution_cannot_be_told_and_a_shift_can(waves):
-    area, interval = told_apart(waves(300, 1), waves(300, 2), 0)
+    area, interval = two_sample_auc(waves(300, 1), waves(300, 2), 0)
     assert interval[0] < 0.5 < interval[1]
-    assert told_apart(waves(300, 1), waves(300, 2, shift=0.3), 0)[0] > 0.95
-    assert told_apart(waves(300, 1), waves(300, 2), 0)[0] == area
+    assert two_sample_auc(waves(300, 1), waves(300, 2, shift=0.3), 0)[0] > 0.95
+    assert two_sample_auc(waves(300, 1), waves(300, 2), 0)[0] == area
 
 
 def test_long_series_are_averaged_down():
@@ -54,14 +54,14 @@ def test_short_series_and_empty_channels_teach_all_the_same(schema, waves, monke
         values[:, :, 1] = np.nan
         return Series(values=values, channels=some.channels, attributes=some.attributes)
 
-    scores, why = student_scores(short, {"value": cut(1), "baseline": cut(2), "real": cut(3), "test": cut(4)}, 0)
+    scores, why = classifier_scores(short, {"value": cut(1), "baseline": cut(2), "real": cut(3), "test": cut(4)}, 0)
     assert why is None
     assert all(score.value is not None for score in scores)
 
 
 def test_few_series_teach_nobody(schema, waves):
     sets = {"value": waves(30, 1), "baseline": waves(30, 2), "real": waves(30, 3), "test": waves(10, 4)}
-    scores, why = student_scores(schema, sets, 0)
+    scores, why = classifier_scores(schema, sets, 0)
     assert scores == ()
     assert "fewer than 20" in why
 

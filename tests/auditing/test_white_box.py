@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import doublure as db
-from doublure.auditing.white_box import Inside
+from doublure.auditing.white_box import WhiteBoxAccess
 from doublure.encode.choice import encoder_for
 from doublure.methods.latentgan.training import inversion_of, public_networks
 from doublure.run.folder import RunFolder
@@ -91,7 +91,7 @@ def test_scores_are_those_of_the_critic_that_was_taught(case, tmp_path, monkeypa
         adversaries.critic.layer.forward = adversaries.critic.layer.clipped  # the score that no noise is added to
     with torch.no_grad():
         wanted = adversaries.critic.eval()(*encoder.split(encoder.expand(encoder.compact(content))))
-    found = Inside(syn, folder.load()).critic(content)
+    found = WhiteBoxAccess(syn, folder.load()).critic(content)
     assert found == pytest.approx(wanted.double().numpy(), rel=1e-5, abs=1e-6)
     assert len(set(found.round(6))) > 10
 
@@ -115,11 +115,11 @@ def test_the_critic_of_latents_is_asked_through_the_public_generator(letters, tm
     latents = inversion_of(encoder, plan.settings, *public_networks(encoder, plan.settings)[:2])(body)
     with torch.no_grad():
         wanted = taught[0].critic.eval()(latents, condition)
-    critic = Inside(syn, folder.load()).critic
+    critic = WhiteBoxAccess(syn, folder.load()).critic
     assert critic(content) == pytest.approx(wanted.double().numpy(), rel=1e-5, abs=1e-6)
     assert len(set(critic(content).round(6))) > 10
     shutil.rmtree(public)
-    assert Inside(syn, folder.load()).critic is None
+    assert WhiteBoxAccess(syn, folder.load()).critic is None
 
 
 @pytest.mark.parametrize("method", ["statistics", "dpgan"])
@@ -127,8 +127,8 @@ def test_series_are_crafted_whatever_the_encoder(method):
     """Statistics sees series as codes, a critic as numbers; of either, canaries are made."""
     plan = db.plan(db.Schema.parse(READINGS), method=method, epsilon=4.0, delta=1e-4, accountant="rdp")
     schema = plan.schema.resolve({})
-    understudy = Synthesizer(schema=schema, plan=plan, guarantee=plan.guarantee, generator=torch.nn.Identity())
-    crafted = Inside(understudy, None).crafted(200, np.random.default_rng(0))
+    synthesizer = Synthesizer(schema=schema, plan=plan, guarantee=plan.guarantee, generator=torch.nn.Identity())
+    crafted = WhiteBoxAccess(synthesizer, None).crafted(200, np.random.default_rng(0))
     litres, valve = (crafted.channel(name) for name in ("litres", "valve"))
     assert set(np.unique(valve)) == {0, 1, 2, 3}
     assert np.nanmin(litres) < 1 < 9 < np.nanmax(litres)

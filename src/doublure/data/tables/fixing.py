@@ -33,7 +33,7 @@ class Draw:
     sound: Mask
 
 
-class Mending(Protocol):
+class Fixing(Protocol):
     """One rule on whole columns."""
 
     @property
@@ -43,7 +43,7 @@ class Mending(Protocol):
     def broken(self, numbers: Mapping[str, Floats]) -> Mask:
         """Return ``(N,)``: which rows break it."""
 
-    def mend(self, numbers: dict[str, Floats], off: Mask, draw: Draw) -> None:
+    def fix(self, numbers: dict[str, Floats], off: Mask, draw: Draw) -> None:
         """Change the cells of rows that break it, by replacing whole arrays."""
 
 
@@ -126,7 +126,7 @@ class Fires:
         off: Mask = self._fires(numbers) & ~follows
         return off
 
-    def mend(self, numbers: dict[str, Floats], off: Mask, draw: Draw) -> None:
+    def fix(self, numbers: dict[str, Floats], off: Mask, draw: Draw) -> None:
         """Draw from sound rows with the same cells; else from any row that has what follows; else take the nearest."""
         fires = self._fires(numbers)
         for name, cells in self._rule.then.items():
@@ -164,7 +164,7 @@ class AddsUp:
         off: Mask = np.abs(total - self._added(numbers)) > self._rule.slack * size
         return off
 
-    def mend(self, numbers: dict[str, Floats], off: Mask, draw: Draw) -> None:
+    def fix(self, numbers: dict[str, Floats], off: Mask, draw: Draw) -> None:
         """Move the total to what the parts add up to, within its bounds, or the parts to the total, the last first."""
         added, total = self._added(numbers), numbers[self._rule.total]
         wanted = total if draw.turn % 2 else np.clip(added, *self._ends[self._rule.total])
@@ -207,7 +207,7 @@ class Listed:
         """Return rows with a tuple that is not listed."""
         return self._places(numbers) < 0
 
-    def mend(self, numbers: dict[str, Floats], off: Mask, draw: Draw) -> None:
+    def fix(self, numbers: dict[str, Floats], off: Mask, draw: Draw) -> None:
         """Take the tuple that is nearest."""
         rows = np.flatnonzero(off)
         places = self._places(numbers)
@@ -245,7 +245,7 @@ class InTurn:
         off: Mask = np.logical_or.reduce([numbers[low] > numbers[high] for low, high in self._pairs])
         return off
 
-    def mend(self, numbers: dict[str, Floats], off: Mask, draw: Draw) -> None:
+    def fix(self, numbers: dict[str, Floats], off: Mask, draw: Draw) -> None:
         """Put cells in order; rows that are in order stay."""
         numbers.update(in_order(numbers, self._columns, self._rules))
 
@@ -254,4 +254,4 @@ def _key(row: Any) -> tuple[float | None, ...]:
     return tuple(None if cell == np.inf or cell != cell else float(cell) for cell in row)
 
 
-__all__ = ["AddsUp", "Draw", "Fires", "InTurn", "Listed", "Mending", "has", "nearest"]
+__all__ = ["AddsUp", "Draw", "Fires", "Fixing", "InTurn", "Listed", "has", "nearest"]

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from doublure.encode import pairwise_swapping as even_pairs
-from doublure.encode.pairwise_swapping import evened
+from doublure.encode.pairwise_swapping import pairwise_swapped
 from doublure.encode.systematic_sampling import EvenShares
 
 SIZES = (3, 5, 4)
@@ -52,7 +52,7 @@ def counts(codes, kinds, widths=SIZES):
 def test_pairs_come_nearer_to_what_the_probabilities_say():
     chances, kinds = kinds_of(300, 200, 250, 100)
     codes = drawn(chances)
-    mixed = evened(codes, chances, SIZES, kinds, np.random.default_rng(2))
+    mixed = pairwise_swapped(codes, chances, SIZES, kinds, np.random.default_rng(2))
     assert surplus(mixed, chances) < 0.5 * surplus(codes, chances)
 
 
@@ -61,7 +61,7 @@ def test_each_kind_keeps_its_values():
     order = np.random.default_rng(3).permutation(len(kinds))
     chances, kinds = chances[order], kinds[order]
     codes = drawn(chances)
-    mixed = evened(codes, chances, SIZES, kinds, np.random.default_rng(4))
+    mixed = pairwise_swapped(codes, chances, SIZES, kinds, np.random.default_rng(4))
     assert (mixed != codes).any()
     assert (counts(mixed, kinds) == counts(codes, kinds)).all()
 
@@ -72,7 +72,7 @@ def test_pairs_are_even_within_each_condition():
     condition = kinds % 2
     chances[:, -2:] = torch.eye(2)[condition]
     codes = drawn(chances, widths)
-    mixed = evened(codes, chances, widths, kinds, np.random.default_rng(5))
+    mixed = pairwise_swapped(codes, chances, widths, kinds, np.random.default_rng(5))
     for value in (0, 1):
         own = condition == value
         before, after = (surplus(each[own], chances[own], widths) for each in (codes, mixed))
@@ -83,7 +83,9 @@ def test_probabilities_need_not_add_up_to_one():
     chances, kinds = kinds_of(80, 70)
     codes = drawn(chances)
     scale = torch.tensor([3.0] * 3 + [0.5] * 5 + [1.0] * 4)
-    one, other = (evened(codes, by, SIZES, kinds, np.random.default_rng(6)) for by in (chances, chances * scale))
+    one, other = (
+        pairwise_swapped(codes, by, SIZES, kinds, np.random.default_rng(6)) for by in (chances, chances * scale)
+    )
     assert (one == other).all()
 
 
@@ -92,7 +94,7 @@ def test_many_conditions_are_evened_together():
     chances, kinds = kinds_of(*[40] * 34, widths=widths)
     chances[:, -widths[2] :] = torch.eye(widths[2])[kinds % widths[2]]
     codes = drawn(chances, widths)
-    mixed = evened(codes, chances, widths, kinds, np.random.default_rng(5))
+    mixed = pairwise_swapped(codes, chances, widths, kinds, np.random.default_rng(5))
     assert surplus(mixed[:, :2], chances, widths[:2]) < 0.5 * surplus(codes[:, :2], chances, widths[:2])
     assert (mixed[:, 2] == codes[:, 2]).all()
 
@@ -101,7 +103,7 @@ def test_rare_codes_share_a_cell_where_there_are_many(monkeypatch):
     monkeypatch.setattr(even_pairs, "_MOST_CELLS", 9)
     chances, kinds = kinds_of(400, 300)
     codes = drawn(chances)
-    mixed = evened(codes, chances, SIZES, kinds, np.random.default_rng(6))
+    mixed = pairwise_swapped(codes, chances, SIZES, kinds, np.random.default_rng(6))
     assert (counts(mixed, kinds) == counts(codes, kinds)).all()
     assert surplus(mixed, chances) < 0.8 * surplus(codes, chances)
 
@@ -109,7 +111,9 @@ def test_rare_codes_share_a_cell_where_there_are_many(monkeypatch):
 def test_the_generator_decides():
     chances, kinds = kinds_of(50, 70)
     codes = drawn(chances)
-    one, same, other = (evened(codes, chances, SIZES, kinds, np.random.default_rng(seed)) for seed in (7, 7, 8))
+    one, same, other = (
+        pairwise_swapped(codes, chances, SIZES, kinds, np.random.default_rng(seed)) for seed in (7, 7, 8)
+    )
     assert (one == same).all()
     assert (one != other).any()
 
@@ -119,7 +123,7 @@ def test_many_rows_and_few_values_are_not_exchanged_too_often(seed):
     widths = (4, 5)
     chances, kinds = kinds_of(300, 200, seed=seed, widths=widths)
     codes = drawn(chances, widths, seed=seed + 1)
-    mixed = evened(codes, chances, widths, kinds, np.random.default_rng(seed + 2))
+    mixed = pairwise_swapped(codes, chances, widths, kinds, np.random.default_rng(seed + 2))
     assert surplus(mixed, chances, widths) < 0.4 * surplus(codes, chances, widths)
 
 
@@ -128,7 +132,7 @@ def test_of_many_blocks_some_are_evened_together(monkeypatch):
     widths = (3,) * 10
     chances, kinds = kinds_of(80, 70, widths=widths)
     codes = drawn(chances, widths)
-    mixed = evened(codes, chances, widths, kinds, np.random.default_rng(12))
+    mixed = pairwise_swapped(codes, chances, widths, kinds, np.random.default_rng(12))
     assert surplus(mixed, chances, widths) < 0.9 * surplus(codes, chances, widths)
     assert (counts(mixed, kinds, widths) == counts(codes, kinds, widths)).all()
 
@@ -137,7 +141,7 @@ def test_more_blocks_than_cells():
     widths = (2,) * 5000
     chances, kinds = kinds_of(12, 8, widths=widths)
     codes = drawn(chances, widths)
-    mixed = evened(codes, chances, widths, kinds, np.random.default_rng(13))
+    mixed = pairwise_swapped(codes, chances, widths, kinds, np.random.default_rng(13))
     assert (mixed.sum(axis=0) == codes.sum(axis=0)).all()
 
 
@@ -147,7 +151,7 @@ def test_exchanges_end_where_there_is_too_much_to_look_at(monkeypatch):
     left = []
     for most in (0, 300, 30_000_000):
         monkeypatch.setattr(even_pairs, "_MOST_JUDGED", most)
-        left.append(surplus(evened(codes, chances, SIZES, kinds, np.random.default_rng(14)), chances))
+        left.append(surplus(pairwise_swapped(codes, chances, SIZES, kinds, np.random.default_rng(14)), chances))
     assert left[0] == surplus(codes, chances)
     assert left[2] < left[1] < left[0]
 
@@ -160,11 +164,11 @@ def test_exchanges_end_where_there_is_too_much_to_look_at(monkeypatch):
 def test_nothing_to_exchange(sizes, widths):
     chances, kinds = kinds_of(*sizes, widths=widths)
     codes = drawn(chances, widths) if len(kinds) else np.zeros((0, len(widths)), dtype=np.int64)
-    assert (evened(codes, chances, widths, kinds, np.random.default_rng(9)) == codes).all()
+    assert (pairwise_swapped(codes, chances, widths, kinds, np.random.default_rng(9)) == codes).all()
 
 
 def test_what_is_certain_stays():
     codes = np.random.default_rng(10).integers(0, 3, (60, 2))
     chances = torch.cat([torch.eye(3)[codes[:, 0]], torch.eye(3)[codes[:, 1]]], dim=1)
     kinds = np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1)
-    assert (evened(codes, chances, (3, 3), kinds, np.random.default_rng(11)) == codes).all()
+    assert (pairwise_swapped(codes, chances, (3, 3), kinds, np.random.default_rng(11)) == codes).all()

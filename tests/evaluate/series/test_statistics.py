@@ -7,14 +7,14 @@ import pytest
 
 from doublure.data.series import Series
 from doublure.measures.series.statistics import (
-    apart,
-    apart_by_step,
     autocorrelation,
     correlation,
-    furthest,
-    look,
+    ks_statistic,
+    normalised_wasserstein,
+    series_statistics,
     spectrum,
     steps_of,
+    wasserstein_by_step,
 )
 
 
@@ -38,11 +38,11 @@ def test_a_spectrum_by_hand():
 
 
 def test_blocks_do_not_show(monkeypatch):
-    from doublure.measures.series import statistics as looks
+    from doublure.measures.series import statistics as module
 
     values = np.random.default_rng(0).normal(size=(50, 6))
     whole = autocorrelation(values), spectrum(values)
-    monkeypatch.setattr(looks, "_BLOCK_NUMBERS", 40)
+    monkeypatch.setattr(module, "_BLOCK_NUMBERS", 40)
     assert autocorrelation(values) == pytest.approx(whole[0])
     assert spectrum(values) == pytest.approx(whole[1])
 
@@ -50,14 +50,14 @@ def test_blocks_do_not_show(monkeypatch):
 def test_distances_by_hand():
     assert correlation(np.array([1.0, 2, np.nan]), np.array([2.0, 4, 9])) == pytest.approx(1.0)
     assert correlation(np.ones(3), np.arange(3.0)) is None
-    assert furthest(np.array([1.0, 2]), np.array([3.0, 4])) == 1.0
-    assert furthest(np.zeros(0), np.ones(1)) is None
+    assert ks_statistic(np.array([1.0, 2]), np.array([3.0, 4])) == 1.0
+    assert ks_statistic(np.zeros(0), np.ones(1)) is None
     # {0, 2} and {1}: one has to move by 1 on average, and two that are drawn are 1 apart.
-    assert apart(np.array([2.0, 0]), np.array([1.0])) == pytest.approx(1.0)
+    assert normalised_wasserstein(np.array([2.0, 0]), np.array([1.0])) == pytest.approx(1.0)
     # {0, 2} and {0, 2, 2, 2}: a quarter moves by 2; two that are drawn differ half of the time.
-    assert apart(np.array([0.0, 2]), np.array([2.0, 0, 2, 2])) == pytest.approx(0.5)
-    assert apart(np.ones(3), np.ones(5)) == 0.0
-    assert apart(np.ones(3), np.zeros(0)) is None
+    assert normalised_wasserstein(np.array([0.0, 2]), np.array([2.0, 0, 2, 2])) == pytest.approx(0.5)
+    assert normalised_wasserstein(np.ones(3), np.ones(5)) == 0.0
+    assert normalised_wasserstein(np.ones(3), np.zeros(0)) is None
 
 
 def test_a_distance_at_each_step_has_no_units():
@@ -65,11 +65,11 @@ def test_a_distance_at_each_step_has_no_units():
     one, other = rng.normal(size=(400, 3)), rng.normal(size=(300, 3))
     other[:, 1] += 3
     one[:, 2] = np.nan
-    found = apart_by_step(one, other)
+    found = wasserstein_by_step(one, other)
     assert found[0] < 0.1
     assert found[1] > 0.8
     assert np.isnan(found[2])
-    assert apart_by_step(1000 * one + 7, 1000 * other + 7) == pytest.approx(found, nan_ok=True)
+    assert wasserstein_by_step(1000 * one + 7, 1000 * other + 7) == pytest.approx(found, nan_ok=True)
 
 
 def test_long_series_are_compared_at_some_steps():
@@ -83,7 +83,7 @@ def test_levels_peaks_and_their_steps(schema, waves):
     values[0, :, 0] = np.arange(12)
     values[1, 3:5, 0] = [2.0, 2.0]
     some = waves(3, 1)
-    found = look(schema, Series(values=values, channels=some.channels, attributes=some.attributes))
+    found = series_statistics(schema, Series(values=values, channels=some.channels, attributes=some.attributes))
     assert found.levels["a"].tolist() == [2.0, 5.5]
     assert found.peaks["a"].tolist() == [2.0, 11.0]
     assert found.peak_steps["a"].tolist() == [11.0]  # the second never changes

@@ -1,0 +1,160 @@
+"""ENCODE: time series as places among public cells, step by step; and back.
+
+Each channel's values are cut into ordered cells. A place is a cell's number and, behind the point, where in the cell
+the value stands, so that 12.25 is a quarter into cell 12. The lower bound is a cell of its own, and so is zero where a
+channel is often zero; of a channel with few values each value is one. A step without a value has the number behind the
+last cell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from doublure.data.series import Series
+from doublure.encode.attributes import Attributes, SeriesRows
+from doublure.encode.grids import Floats, Grid, grid_of
+from doublure.encode.series import channel_column
+from doublure.errors import InputError
+from doublure.schema import Schema
+from doublure.schema.columns import IntegerColumn, RealColumn
+from doublure.schema.series import SeriesSchema
+
+_MIDDLE = 0.5
+_LAST_PLACE = 1 - 2.0**-10
+"""How far into a cell a place is at most, so that float32 does not round it into the next."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Cells:
+    """A channel's cells, in order; cell k holds what is above the end of cell k - 1 and not above its own.
+
+    Attributes:
+        column: The channel's facts.
+        grid: The values that it can take.
+        ends: ``(cells,)`` increasing, each a value of the grid.
+        single: ``(cells,)`` whether a cell holds one value alone.
+    """
+
+    column: IntegerColumn | RealColumn
+    grid: Grid
+    ends: Floats
+    single: np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+    @classmethod
+    def of(cls, column: IntegerColumn | RealColumn, *, most: int, curve: float) -> Cells:
+        """Return at most so many cells.
+
+        Args:
+            column: Its bounds are known.
+            most: Cells.
+            curve: Of a channel whose lower bound is zero, cells are of equal width in this power of the value.
+        """
+        grid = grid_of(column)
+        if grid.size <= most:
+            ends: Floats = grid.lower + np.arange(int(grid.size), dtype=np.float64) * grid.unit
+            return cls(column=column, grid=grid, ends=ends, single=np.ones(len(ends), dtype=bool))
+        zero = column.zero_inflated and grid.lower < 0 <= grid.upper
+        shares = np.linspace(0, 1, most - 2 * zero)
+        shares = shares ** (1 / curve) if grid.lower == 0 else shares
+        ends = grid.snap(grid.lower + shares * (grid.upper - grid.lower))
+        alone = [grid.lower]
+        if zero:
+            below = -grid.unit if grid.unit else np.nextafter(0.0, -1.0)
+            ends, alone = np.append(ends, [below, 0.0]), [grid.lower, 0.0]
+        ends = np.unique(ends.astype(np.float64) + 0.0)
+        return cls(column=column, grid=grid, ends=ends, single=np.isin(ends, alone))
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def places(self, values: Floats) -> Floats:
+        """Return each value's place; behind the last cell where there is none and the channel may have none."""
+        known = ~np.isnan(values)
+        snapped = self.grid.snap(np.where(known, values, self.grid.lower))
+        cell = np.minimum(np.searchsorted(self.ends, snapped), len(self) - 1)
+        begin, width = self._begun(cell), self._width(cell)
+        within = np.clip((snapped - begin - self.grid.unit / 2) / np.where(width > 0, width, 1), 0, _LAST_PLACE)
+        found: Floats = cell + np.where(self.single[cell], _MIDDLE, within)
+        return np.where(known, found, len(self) + _MIDDLE) if self.column.may_be_missing else found
+
+    def values(self, places: Floats) -> Floats:
+        """Return values of the grid, NaN behind the last cell."""
+        cell = np.clip(np.floor(places), 0, len(self) - 1).astype(np.int64)
+        begin, width = self._begun(cell), self._width(cell)
+        inside = begin + (places - cell) * width + self.grid.unit / 2
+        lowest = begin + self.grid.unit if self.grid.unit else begin
+        found = np.where(self.single[cell], self.ends[cell], np.clip(inside, lowest, self.ends[cell]))
+        found = self.grid.snap(found)
+        precision = getattr(self.column, "precision", None)
+        if precision is not None:
+            found = np.round(found, precision)
+        return np.where(places >= len(self), np.nan, found)
+
+    def _begun(self, cell: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Floats:
+        return np.where(cell > 0, self.ends[np.maximum(cell - 1, 0)], self.grid.lower)
+
+    def _width(self, cell: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Floats:
+        found: Floats = self.ends[cell] - self._begun(cell)
+        return found
+
+
+class SeriesPlaces(SeriesRows):
+    """The two-way mapping between series and ``(N, width)`` places, attributes as one-hot blocks behind them.
+
+    Args:
+        schema: Every fact known.
+        bins: The most cells of a channel.
+        curve: See :meth:`Cells.of`.
+
+    Attributes:
+        cells: Each channel's.
+        body_shape: ``(channels, length)``.
+        width: D + K, the length of a row.
+        condition_width: K, the attributes' values together.
+        sizes: How many codes each channel has: its cells, then missing, if it can be.
+        may_be_missing: Of each channel.
+        attribute_sizes: Attribute -> how many values it has, in order.
+    """
+
+    def __init__(self, schema: Schema, *, bins: int = 256, curve: float = 1.0) -> None:
+        self.schema = schema = SeriesSchema.of(schema)
+        self.cells = [Cells.of(channel_column(schema, name), most=bins, curve=curve) for name in schema.channels]
+        self.may_be_missing = [own.column.may_be_missing for own in self.cells]
+        self.sizes = [len(own) + missing for own, missing in zip(self.cells, self.may_be_missing, strict=True)]
+        self._attributes = Attributes(schema)
+        self.attribute_sizes = self._attributes.sizes
+        self.condition_width, self.condition_sizes = self._attributes.width, self._attributes.sizes
+        self.body_shape = (len(schema.channels), schema.length)
+        self._flat = len(schema.channels) * schema.length
+        self.width = self._flat + self.condition_width
+
+    def compact(self, series: Series) -> Tensor:
+        """Return ``(N, P)`` float32: places, channel by channel, then codes of attributes."""
+        places = [own.places(series.channel(name)) for own, name in zip(self.cells, self.schema.channels, strict=True)]
+        return torch.from_numpy(np.concatenate([*places, self._attributes.codes(series)], axis=1).astype(np.float32))
+
+    def expand(self, compact: Tensor) -> Tensor:
+        """Return ``(B, width)`` float32: attributes as one-hot blocks."""
+        return torch.cat([compact[:, : self._flat], self._attributes.one_hot(compact[:, self._flat :])], dim=1)
+
+    def decode(self, rows: Tensor, rng: np.random.Generator | None = None) -> Series:
+        """Return series of the schema's own values; nothing is drawn.
+
+        Raises:
+            InputError: A place is none of its channel's.
+        """
+        del rng
+        body, condition = self.split(rows.detach().to("cpu"))
+        places = body.numpy().astype(np.float64)
+        decoded = np.empty((len(body), self.schema.length, len(self.sizes)))
+        for channel, (own, size) in enumerate(zip(self.cells, self.sizes, strict=True)):
+            found = places[:, channel]
+            if found.size and not (found.min() >= 0 and found.max() < size):
+                raise InputError("makes places that no channel has", field="generator", remedy="fit again")
+            decoded[:, :, channel] = own.values(found)
+        attributes = self._attributes.restored(condition, len(body))
+        return Series(values=decoded, channels=tuple(self.schema.channels), attributes=attributes)

@@ -1,0 +1,127 @@
+"""Count queries: how many rows have these values in two or three columns? Asked of real and of synthetic rows.
+
+Each query is drawn at random: two or three columns; of a number, the values between two of the real rows' own; of other
+columns, some of the values. Queries that fewer than one real row in two hundred fits are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from doublure.intervals import Result
+from doublure.measures.scores import Score, distance_score
+from doublure.measures.tables.coding import Coded, Coder
+from doublure.measures.tables.fidelity import Tables
+
+QUERIES = 500
+"""How many queries are asked, where so many can be drawn."""
+
+_LEAST_SHARE = 0.005
+_TRIES = 20
+_Marks: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
+
+
+class CountQueries(Result):
+    """How far answers are off.
+
+    Attributes:
+        scores: The mean absolute error, in shares of all rows, and the median relative error.
+        asked: How many queries were asked.
+    """
+
+    scores: tuple[Score, ...]
+    asked: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Range:
+    """Which values of a column a query asks for: numbers between two ends, or codes."""
+
+    column: str
+    place: int
+    ends: tuple[float, float] | None
+    codes: frozenset[int]
+
+    def fits(self, table: Coded) -> _Marks:
+        """Return ``(N,)`` which rows fit."""
+        if self.ends is not None:
+            numbers = table.numbers[self.column]
+            return np.asarray((numbers >= self.ends[0]) & (numbers <= self.ends[1]), dtype=np.bool_)
+        return np.isin(table.codes[:, self.place], list(self.codes))
+
+
+def count_queries(coder: Coder, tables: Tables, rng: np.random.Generator) -> CountQueries:
+    """Ask random conjunctions.
+
+    Args:
+        coder: Reads the schema.
+        tables: Whom to ask; answers are held against the training rows'.
+        rng: Draws the queries.
+    """
+    shares: dict[str, list[float]] = {role: [] for role in ("train", *tables.others)}
+    if len(coder.names) >= 2:
+        for _ in range(_TRIES * QUERIES):
+            query = _drawn(coder, tables.train, rng)
+            real = _share(query, tables.train)
+            if real < _LEAST_SHARE:
+                continue
+            shares["train"].append(real)
+            for role, table in tables.others.items():
+                shares[role].append(_share(query, table))
+            if len(shares["train"]) == QUERIES:
+                break
+    asked = len(shares["train"])
+    return CountQueries(scores=_scores(shares) if asked else (), asked=asked)
+
+
+def _share(query: Sequence[_Range], table: Coded) -> float:
+    rows = query[0].fits(table)
+    for part in query[1:]:
+        rows = rows & part.fits(table)
+    return float(rows.mean())
+
+
+def _drawn(coder: Coder, train: Coded, rng: np.random.Generator) -> list[_Range]:
+    most = min(3, len(coder.names))
+    places = rng.choice(len(coder.names), int(rng.integers(2, most + 1)), replace=False)
+    return [_range(coder, train, int(place), rng) for place in places]
+
+
+def _range(coder: Coder, train: Coded, place: int, rng: np.random.Generator) -> _Range:
+    name = coder.names[place]
+    if name in train.numbers:
+        numbers = train.numbers[name]
+        drawn = numbers[rng.integers(0, len(numbers), 2)]
+        if not np.isnan(drawn).any():
+            low, high = np.sort(drawn).tolist()
+            return _Range(column=name, place=place, ends=(low, high), codes=frozenset())
+        # A row whose number is missing was drawn: ask for those.
+        return _Range(column=name, place=place, ends=None, codes=frozenset({coder.sizes[place] - 1}))
+    known = np.unique(train.codes[:, place])
+    wanted = rng.choice(known, int(rng.integers(1, max(2, len(known)))), replace=False)
+    return _Range(column=name, place=place, ends=None, codes=frozenset(wanted.tolist()))
+
+
+def _scores(shares: Mapping[str, Sequence[float]]) -> tuple[Score, ...]:
+    real = np.asarray(shares["train"])
+    gaps = {role: np.abs(np.asarray(found) - real) for role, found in shares.items() if role != "train"}
+    relative = {role: min(1.0, float(np.median(gap / real))) for role, gap in gaps.items()}
+    return (
+        distance_score(
+            "count_queries",
+            "Count queries, absolute error",
+            {role: float(gap.mean()) for role, gap in gaps.items()},
+            "How far the count of rows with given values in two or three columns is off, in shares of all rows; mean "
+            f"over {len(real)} random queries.",
+        ),
+        distance_score(
+            "count_queries_relative",
+            "Count queries, relative error",
+            relative,
+            "The same in shares of the real count; the median over the queries.",
+        ),
+    )

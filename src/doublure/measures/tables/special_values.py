@@ -1,0 +1,229 @@
+"""What a person would look for in a column: missing cells, zeros, negative numbers, top codes, repeated values.
+
+A smooth distance forgives all of them: to move a tenth of the rows from zero to ten costs hardly anything, and to
+somebody who counts zeros everything. Each is a share of rows, real against synthetic.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from doublure.encode.columns import Floats
+from doublure.intervals import Result, wilson
+from doublure.measures.scores import Score, distance_score
+from doublure.measures.tables.coding import Coder
+from doublure.measures.tables.fidelity import Tables
+from doublure.schema.columns import DateColumn, DatetimeColumn
+
+What: TypeAlias = Literal["missing", "negative", "zero", "lowest", "highest", "repeated", "multiple"]
+_Holds: TypeAlias = Callable[[Floats], "np.ndarray[Any, np.dtype[np.bool_]]"]
+
+LEAST_SHARE = 0.01
+"""A value that fewer rows share, real and synthetic, is not listed."""
+
+_OFF = 0.01
+_CHANCE = 4.0
+_STANDS_OUT = 3.0
+_NEIGHBOURS = 10
+_MOST_REPEATED = 6
+_ROUND = 0.95
+_STEPS = tuple(digit * 10.0**power for power in range(9, -1, -1) for digit in (5, 1))
+
+
+class SpecialValue(Result):
+    """One of them.
+
+    Attributes:
+        column: The column.
+        what: What is counted: missing cells, numbers below zero, zeros, the real rows' lowest and highest number,
+            another number that many rows share, or multiples of a step.
+        value: The number that is meant, or the step; null for missing and negative ones.
+        label: The same in words.
+        share: The share of synthetic rows, beside that of the real rows that were fitted (``real``).
+        off: Whether the two differ by a hundredth of the rows or more, and by more than chance.
+    """
+
+    column: str
+    what: What
+    value: float | None
+    label: str
+    share: Score
+    off: bool
+
+
+class SpecialValues(Result):
+    """All of them.
+
+    Attributes:
+        score: The mean difference of the shares, of those that a hundredth of the real rows has; null without any.
+        values: Each, the furthest off first.
+    """
+
+    score: Score | None
+    values: tuple[SpecialValue, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Candidate:
+    column: str
+    what: What
+    value: float | None
+    label: str
+    shares: dict[str, float]
+
+
+def special_values(coder: Coder, tables: Tables) -> SpecialValues:
+    """Return what stands out in the real or the synthetic columns, and in how many rows of each."""
+    found = list(_candidates(coder, tables))
+    if not found:
+        return SpecialValues(score=None, values=())
+    # What the synthetic rows alone have is listed; the score is about the same values for whatever table is compared.
+    own = [each for each in found if each.shares["train"] >= LEAST_SHARE]
+    rows = len(tables.synthetic), len(tables.train)
+    listed = [_value(each, *rows) for each in found]
+    return SpecialValues(
+        score=_score(own) if own else None, values=tuple(sorted(listed, key=lambda entry: -_gap(entry)))
+    )
+
+
+def _score(own: list[_Candidate]) -> Score:
+    gaps = {
+        role: float(np.mean([abs(each.shares[role] - each.shares["train"]) for each in own]))
+        for role in ("value", "baseline", "real")
+    }
+    return distance_score(
+        "special_values",
+        "Special values",
+        gaps,
+        "By how much the share of rows that are missing, zero, negative, at a top code or at a repeated or round value "
+        f"is off; mean over the {len(own)} that a hundredth of the real rows has.",
+    )
+
+
+def _gap(entry: SpecialValue) -> float:
+    return abs((entry.share.value or 0.0) - (entry.share.real or 0.0))
+
+
+def _value(each: _Candidate, synthetic: int, train: int) -> SpecialValue:
+    value, real = each.shares["value"], each.shares["train"]
+    pooled = (value * synthetic + real * train) / (synthetic + train)
+    chance = math.sqrt(pooled * (1 - pooled) * (1 / synthetic + 1 / train))
+    return SpecialValue(
+        column=each.column,
+        what=each.what,
+        value=each.value,
+        label=each.label,
+        share=Score(
+            key="share",
+            name="share",
+            value=value,
+            interval=wilson(value * synthetic, synthetic),
+            goal="near",
+            range=(0.0, 1.0),
+            baseline=each.shares["baseline"],
+            real=real,
+        ),
+        off=abs(value - real) >= max(_OFF, _CHANCE * chance),
+    )
+
+
+# -- what stands out -------------------------------------------------------------------------------------------------
+
+
+def _candidates(coder: Coder, tables: Tables) -> Iterator[_Candidate]:
+    everything = {"train": tables.train, **tables.others}
+    for place, (name, column) in enumerate(coder.columns.items()):
+        missing = {
+            role: float((table.codes[:, place] == coder.sizes[place] - 1).mean()) for role, table in everything.items()
+        }
+        if _listed(missing):
+            yield _Candidate(column=name, what="missing", value=None, label="missing", shares=missing)
+        if column.numeric:
+            moments = isinstance(column, (DateColumn, DatetimeColumn))
+            numbers = {role: table.numbers[name] for role, table in everything.items()}
+            yield from _of_numbers(name, column.type, numbers, coder.bounds(name)[2], moments=moments)
+
+
+def _listed(shares: dict[str, float]) -> bool:
+    return max(shares["train"], shares["value"]) >= LEAST_SHARE
+
+
+def _of_numbers(
+    name: str, kind: str, numbers: dict[str, Floats], unit: float, *, moments: bool
+) -> Iterator[_Candidate]:
+    def candidate(what: What, value: float | None, label: str, holds: _Holds) -> _Candidate:
+        shares = {role: float(holds(values).mean()) for role, values in numbers.items()}
+        return _Candidate(column=name, what=what, value=value, label=label, shares=shares)
+
+    present = numbers["train"][~np.isnan(numbers["train"])]
+    if not len(present):
+        return
+    done: set[float] = set()
+    if not moments:
+        found = [
+            candidate("negative", None, "below zero", lambda values: values < 0),
+            candidate("zero", 0.0, "= 0", lambda values: values == 0),
+        ]
+        yield from (each for each in found if _listed(each.shares))
+        done.add(0.0)
+    ends: dict[What, float] = {"lowest": float(present.min()), "highest": float(present.max())}
+    for what, end in ends.items():
+        shown = candidate(what, end, f"= {number_label(end, kind)}, the {what}", _equal_to(end))
+        if end not in done and shown.shares["train"] >= LEAST_SHARE:
+            yield shown
+            done.add(end)
+    repeated = [value for value in _repeated(numbers) if value not in done]
+    for value in repeated[:_MOST_REPEATED]:
+        yield candidate("repeated", value, f"= {number_label(value, kind)}", _equal_to(value))
+    if not moments and (step := _step(present, unit)) is not None:
+        yield candidate(
+            "multiple", step, f"multiples of {number_label(step, kind)}", lambda values: _divides(step, values)
+        )
+
+
+def _equal_to(value: float) -> _Holds:
+    return lambda values: values == value
+
+
+def _repeated(numbers: dict[str, Floats]) -> list[float]:
+    """Return values that many rows share and their neighbours do not, the most frequent first."""
+    found: dict[float, float] = {}
+    for role in ("train", "value"):
+        all_of = numbers[role]
+        values, counts = np.unique(all_of[~np.isnan(all_of)], return_counts=True)
+        for place in np.flatnonzero(counts >= LEAST_SHARE * len(all_of)):
+            around = np.delete(counts, place)[max(0, place - _NEIGHBOURS) : place + _NEIGHBOURS]
+            if not len(around) or counts[place] >= _STANDS_OUT * float(np.median(around)):
+                value = float(values[place])
+                found[value] = max(found.get(value, 0.0), counts[place] / len(all_of))
+    return sorted(found, key=lambda value: -found[value])
+
+
+def _step(present: Floats, unit: float) -> float | None:
+    """Return the largest round step that real numbers other than zero keep, if it is coarser than the schema's."""
+    others = present[present != 0]
+    if len(np.unique(others)) < 3:
+        return None
+    for step in _STEPS:
+        if step <= max(unit, 1.0):
+            return None
+        if _divides(step, others).mean() >= _ROUND:
+            return step
+    return None
+
+
+def _divides(step: float, values: Floats) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    return np.asarray(np.mod(values, step) == 0, dtype=np.bool_)
+
+
+def number_label(value: float, kind: str) -> str:
+    """Return a number, day or moment as text."""
+    if kind in ("date", "datetime"):
+        moment = np.datetime64(round(value), "D" if kind == "date" else "s")
+        return str(moment)
+    return f"{value:,.12g}".replace("-", "−")

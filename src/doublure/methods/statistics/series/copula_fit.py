@@ -1,0 +1,484 @@
+"""Release trees of counts and products of normal scores, and put a generator together from them.
+
+Up to five releases. Trees of counts give each step's table; where steps may be missing, pairs of steps give a chain of
+gaps; where series are many, trees within groups give each group tables of its own. A series' normal scores follow from
+the tables, and of their cosines one noisy sum of outer products is all that is asked: means, attributes' effects and
+covariances come from it. The last says how calm and busy stretches of a series differ. No series is looked at again,
+and what follows can be repeated for nothing.
+
+Sensitivity of the products: what a series adds is v vᵀ with v of length 1 at most, in the block of its own group, so
+that it moves the sum by 1. v holds a constant, the one-hot values of attributes that make no groups, and weighted
+cosines of normal scores, clipped to a public length.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy.fft import dct, idct
+from scipy.special import ndtr, ndtri
+from torch import Tensor, nn
+
+from doublure.encode.series_places import SeriesPlaces
+from doublure.methods.statistics.series import copula_plan
+from doublure.methods.statistics.series.covariance import Latent, Moments, latent, positive
+from doublure.methods.statistics.series.gap_chains import gap_chances
+from doublure.methods.statistics.series.marginal_tables import (
+    NoisyTree,
+    cumulative,
+    step_masses,
+    unseen_share,
+    with_tails,
+)
+from doublure.methods.statistics.settings import SeriesStatisticsSettings
+from doublure.networks.copula import (
+    CopulaGenerator,
+    CopulaShape,
+    calm_factors,
+    fast_projection,
+    normal_scores,
+    over_gaps,
+    shares_at,
+)
+from doublure.networks.cosines import cosines
+from doublure.networks.steering import with_shares
+from doublure.private.queries.counts import Axis, Counts
+from doublure.private.queries.query import Sensitivity
+from doublure.private.queries.sums import BoundedSums
+from doublure.private.queries.trees import CountTrees
+from doublure.training.checkpoints import KeptReleases
+from doublure.training.job import Job
+
+if TYPE_CHECKING:
+    from doublure.encode.encoder import Encoder
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+_LEVEL_SPREAD = 0.75
+"""About how far mean scores of series spread: levels are cut at its quantiles."""
+_FINE = 2**20
+"""Scores that decide a level are whole numbers of one in so many, so that their sum is the same in any order."""
+_TRUSTED = 3.0
+"""How many standard deviations a noisy count of series may be off the declared number and not speak against it."""
+_SIMULATED, _STRENGTHS = 2000, np.linspace(0, 2, 9)
+_LEAST = 1e-9
+
+
+def untrained(encoder: Encoder, settings: SeriesStatisticsSettings) -> CopulaGenerator:
+    """Return a generator of the right shape."""
+    return CopulaGenerator(_shape(_of_places(encoder), settings))
+
+
+def trained(job: Job, settings: SeriesStatisticsSettings) -> nn.Module:
+    """Release what the plan pays for, and return the generator that follows from it, with its attributes' shares."""
+    return _Fit(job, settings).generator()
+
+
+def _shape(places: SeriesPlaces, settings: SeriesStatisticsSettings) -> CopulaShape:
+    grouped = settings.grouped or ()
+    return CopulaShape(
+        sizes=tuple(len(own) for own in places.cells),
+        missing=tuple(places.may_be_missing),
+        length=places.body_shape[1],
+        blocks=tuple(places.attribute_sizes.values()),
+        grouped=tuple(name in grouped for name in places.attribute_sizes),
+        levels=settings.level_groups or 1,
+        own_tables=bool(settings.own_tables),
+        exact=bool(settings.exact_tables),
+        calm=bool(settings.calm),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scores:
+    """How a series becomes normal scores: its group, and its place in the group's tables. Each by itself.
+
+    Attributes:
+        shape: The generator's.
+        tables: ``(groups or 1, parts, cells + 1)`` cumulative shares.
+        levels: ``(parts, cells)`` whole scores of cells' middles, which decide the level.
+    """
+
+    shape: CopulaShape
+    tables: Tensor
+    levels: Tensor
+
+    @classmethod
+    def of(cls, shape: CopulaShape, step_tables: Tensor, tables: Tensor | None = None) -> Scores:
+        """Return those of tables; of a group's own, where there are any."""
+        middles = (step_tables[:, 1:] + step_tables[:, :-1]) / 2
+        return cls(
+            shape=shape,
+            tables=step_tables[None] if tables is None else tables,
+            levels=(normal_scores(middles) * _FINE).round().long(),
+        )
+
+    def known(self, body: Tensor) -> Tensor:
+        """Return which steps of ``(B, channels, length)`` have a value."""
+        sizes = torch.tensor(self.shape.sizes, device=body.device)[:, None]
+        return (body >= 0) & (body < sizes)
+
+    def group(self, body: Tensor, condition: Tensor | None) -> Tensor:
+        """Return each series' group ``(B,)`` int64: by attributes, then by public cuts of its mean score."""
+        found = self.shape.attribute_group(condition, len(body))
+        if self.shape.levels == 1:
+            return found
+        known = self.known(body).flatten(1)
+        cell = body.detach().flatten(1).clamp(0, self.levels.shape[1] - 1).long()
+        total = torch.where(known, self.levels.T.gather(0, cell), 0).sum(1)
+        cuts = ndtri(np.arange(1, self.shape.levels) / self.shape.levels) * _LEVEL_SPREAD * _FINE
+        above = total[:, None] > known.sum(1)[:, None] * torch.from_numpy(np.rint(cuts).astype(np.int64))
+        return found * self.shape.levels + above.sum(1)
+
+    def scores(self, body: Tensor, group: Tensor) -> Tensor:
+        """Return normal scores ``(B, channels, length)`` float64, gaps bridged."""
+        flat = body.double().flatten(1)
+        if len(self.tables) == 1:
+            shares = shares_at(self.tables[0], flat)
+        else:
+            shares = torch.zeros_like(flat)
+            for number in range(len(self.tables)):
+                own = shares_at(self.tables[number], flat)
+                shares = torch.where((group == number)[:, None], own, shares)
+        return over_gaps(normal_scores(shares).view(body.shape), self.known(body))
+
+
+class _Fit:
+    """The releases of a run, and what follows from them.
+
+    Args:
+        job: The run.
+        settings: With everything decided.
+    """
+
+    def __init__(self, job: Job, settings: SeriesStatisticsSettings) -> None:
+        self._job, self._settings = job, settings
+        self._places = _of_places(job.encoder)
+        self._made = untrained(job.encoder, settings)
+        self._shape = self._made.shape
+        self._paid = {access.purpose: access for access in job.accesses if access.path is None}
+        self._order = list(self._paid)
+        self._kept = KeptReleases(job, list(self._paid.values()))
+        self._most = job.encoder.schema.unit.max_records
+        job.progress.stage("count and add up", len(self._order))
+
+    def generator(self) -> nn.Module:
+        """Return the generator."""
+        made, shape = self._made, self._shape
+        step_tables = self._step_tables()
+        made.step_tables.copy_(step_tables)
+        scores = Scores.of(shape, step_tables)
+        if shape.own_tables:
+            tables = self._own_tables(scores, step_tables.numpy())
+            scores = Scores.of(shape, step_tables, tables)
+        made.tables.copy_(scores.tables)
+        found = self._latent(scores)
+        self._place_moments(found)
+        if shape.calm:
+            made.calm.fill_(self._strength(scores, found))
+        if shape.exact:
+            made.mixed.copy_(self._mixed(scores.tables, found))
+        shares = torch.from_numpy(attribute_shares(shape, found)) if shape.blocks else None
+        return with_shares(made, shape.blocks, shares)
+
+    # -- releases --------------------------------------------------------------------------------------------------
+
+    def _released(self, purpose: str, query: Any) -> npt.NDArray[Any]:
+        """Make a release, or restore it."""
+        access, job = self._paid[purpose], self._job
+
+        def draw() -> list[Tensor]:
+            return [torch.from_numpy(job.mechanism.release(query, access, job.records))]
+
+        number = self._order.index(purpose) + 1
+        (found,) = self._kept.drawn(number, [f"release_{number}"], draw, doing="series were counted and added up")
+        job.progress.at(number)
+        return found.numpy()
+
+    def _noise(self, purpose: str, sensitivity: Sensitivity) -> float:
+        return self._job.mechanism.deviation(self._paid[purpose], sensitivity)
+
+    def _trees(self, purpose: str, leaves: npt.NDArray[np.int64], sizes: list[int], scores: Scores | None) -> _Trees:
+        """Release trees of counts, with so many leaves a channel."""
+        weights = [copula_plan.tree_weights(size) for size in sizes]
+        depth = max(len(own) for own in weights)
+        padded = np.stack([np.pad(own, (0, depth - len(own))) for own in weights])
+        query = CountTrees(
+            leaves=leaves,
+            weights=np.repeat(padded, self._shape.length, axis=0),
+            unit=1 / copula_plan.WEIGHT,
+            max_records=self._most,
+            group=None if scores is None else scores.group,
+            groups=1 if scores is None else self._shape.groups,
+        )
+        counted = query.split(self._released(purpose, query))
+        return _Trees(
+            levels=counted,
+            weights=padded / copula_plan.WEIGHT,
+            noise=self._noise(purpose, query.sensitivity),
+            length=self._shape.length,
+        )
+
+    # -- tables ----------------------------------------------------------------------------------------------------
+
+    def _step_tables(self) -> Tensor:
+        """Return each step's table ``(parts, cells + 1)``, and note how many series there are, and their gaps."""
+        shape = self._shape
+        sizes = list(shape.sizes)
+        leaves = np.concatenate([np.tile(self._leaves(own), (shape.length, 1)) for own in sizes])
+        trees = self._trees(copula_plan.TABLES, leaves, sizes, None)
+        always = [channel for channel, missing in enumerate(shape.missing) if not missing]
+        roots = np.stack([trees.levels[0][0, trees.of(channel), 0] for channel in range(len(sizes))])
+        present = np.ones((len(sizes), shape.length))
+        if any(shape.missing):
+            self._series = self._gaps(present)
+        if always:
+            each = trees.noise / trees.weights[0, 0]
+            self._series = self._number(float(roots[always].mean()), each / math.sqrt(len(always) * shape.length))
+        tables = torch.ones(shape.parts, max(sizes) + 1, dtype=torch.float64)
+        for channel, size in enumerate(sizes):
+            tree = trees.tree(0, channel, totals=self._series * present[channel])
+            masses = step_masses(tree)[:, :size]
+            table = with_tails(cumulative(masses), unseen_share(tree))
+            tables[trees.of(channel), : size + 1] = torch.from_numpy(table)
+        return tables
+
+    def _leaves(self, size: int) -> npt.NDArray[np.int64]:
+        """Return ``(codes,)`` the leaf of each code of a channel; of a missing step, and beyond, none."""
+        most = max(self._places.sizes)
+        depth = max(len(copula_plan.tree_weights(own)) - 1 for own in self._shape.sizes)
+        own = len(copula_plan.tree_weights(size)) - 1
+        found = np.full(most, -1, dtype=np.int64)
+        found[:size] = np.arange(size) << (depth - own)
+        return found
+
+    def _number(self, counted: float, deviation: float) -> float:
+        """Return how many series there are: what is public, unless what was counted speaks against it."""
+        if self._most == 1 and abs(counted - self._job.units) <= _TRUSTED * deviation:
+            return float(self._job.units)
+        return max(1.0, counted)
+
+    def _gaps(self, present: Floats) -> float:
+        """Release pairs of steps with and without a value, note what follows, and return how many series there are."""
+        shape, codes = self._shape, self._places.sizes
+        tables, length = [], shape.length
+        gappy = [channel for channel, missing in enumerate(shape.missing) if missing]
+        for channel in gappy:
+            cells = (np.arange(codes[channel]) >= shape.sizes[channel]).astype(np.int64)
+            axes = [Axis(part=channel * length + step, cells=cells, size=2) for step in range(length)]
+            tables += list(pairwise(axes))
+        query = Counts(tables=tables, max_records=self._most)
+        released = self._released(copula_plan.GAPS, query)
+        access = self._paid[copula_plan.GAPS]
+        counted = np.stack(query.split(released)).reshape(len(gappy), length - 1, 2, 2).astype(np.float64)
+        noise = self._job.mechanism.deviation(access, query.sensitivity)
+        series = self._number(float(counted.sum((2, 3)).mean()), 2 * noise / math.sqrt(len(tables)))
+        for place, channel in enumerate(gappy):
+            chances, missing = gap_chances(counted[place], series=series, deviation=noise)
+            self._made.gaps[place] = torch.from_numpy(chances).float()
+            present[channel] = np.maximum(1 - missing, _LEAST)
+        return series
+
+    def _own_tables(self, scores: Scores, step_tables: Floats) -> Tensor:
+        """Return each group's tables ``(groups, parts, cells + 1)``: leaves are of about equal mass over all groups."""
+        shape, most = self._shape, max(self._places.sizes)
+        leaves, sizes = np.full((shape.parts, most), -1, dtype=np.int64), [copula_plan.OWN_LEAVES] * len(shape.sizes)
+        middles = (step_tables[:, 1:] + step_tables[:, :-1]) / 2
+        for channel, size in enumerate(shape.sizes):
+            steps = slice(channel * shape.length, (channel + 1) * shape.length)
+            found = np.floor(middles[steps, :size] * copula_plan.OWN_LEAVES).astype(np.int64)
+            leaves[steps, :size] = np.clip(found, 0, copula_plan.OWN_LEAVES - 1)
+        trees = self._trees(copula_plan.OWN_TABLES, leaves, sizes, scores)
+        masses = np.diff(step_tables, axis=1)
+        tables = torch.ones(shape.groups, shape.parts, step_tables.shape[1], dtype=torch.float64)
+        for channel, size in enumerate(shape.sizes):
+            part = trees.of(channel)
+            own, among = masses[part, :size], leaves[part, :size]
+            expected = np.zeros((shape.length, copula_plan.OWN_LEAVES))
+            np.add.at(expected, (np.arange(shape.length)[:, None], among), own)
+            within = own / np.take_along_axis(expected, among, 1)
+            for group in range(shape.groups):
+                counted = trees.levels[0][group, part, 0].mean()
+                tree = trees.tree(group, channel, totals=np.full(shape.length, max(1.0, counted)))
+                spread = np.take_along_axis(step_masses(tree, expected=expected), among, 1) * within
+                tables[group, part, : size + 1] = torch.from_numpy(cumulative(spread))
+        return tables
+
+    # -- scores ----------------------------------------------------------------------------------------------------
+
+    def _latent(self, scores: Scores) -> Latent:
+        """Release the products of scores, and return what follows."""
+        shape, settings = self._shape, self._settings
+        channels, length = len(shape.sizes), shape.length
+        spectrum = prior_spectrum(length, memory=settings.memory)
+        weights = spectrum**-0.25
+        weights = weights / weights[0]
+        bound = settings.radius * math.sqrt(channels * float((spectrum * weights**2).sum()))
+        blocks = sum(size > 0 for size, grouped in zip(shape.blocks, shape.grouped, strict=True) if not grouped)
+        constant = math.sqrt(settings.constant_share / (1 + blocks))
+        rest = math.sqrt(1 - settings.constant_share)
+        waves = torch.from_numpy(weights)[:, None] * cosines(length)
+
+        def vector(body: Tensor, condition: Tensor | None, group: Tensor) -> Tensor:
+            found = (scores.scores(body, group) @ waves.T).transpose(1, 2).flatten(1)  # frequency by frequency
+            found = found * (rest / bound)
+            found = found * (rest / found.norm(dim=1, keepdim=True).clamp(min=rest))
+            shifts = shape.shifts(condition, len(body)).double() * constant
+            return torch.cat([torch.full((len(body), 1), constant, dtype=torch.float64), shifts, found], dim=1)
+
+        def factors(body: Tensor, condition: Tensor | None) -> tuple[Tensor, Tensor]:
+            group = scores.group(body, condition)
+            own = vector(body, condition, group)
+            there = torch.nn.functional.one_hot(group, shape.groups).double()
+            return torch.einsum("bg,bd->bgd", there, own).flatten(1).float(), own.float()
+
+        size = 1 + shape.shifting + shape.parts
+        noise = self._noise(copula_plan.PRODUCTS, Sensitivity.of_length(self._most, 1))
+        query = BoundedSums(factors=factors, shape=(shape.groups * size, size), max_records=self._most, noise=noise)
+        sums = self._released(copula_plan.PRODUCTS, query).astype(np.float64).reshape(shape.groups, size, size)
+        scale = np.concatenate([np.full(1 + shape.shifting, 1 / constant), np.full(shape.parts, bound / rest)])
+        both = np.outer(scale, scale)
+        return latent(
+            Moments(
+                sums=(sums + sums.transpose(0, 2, 1)) / 2 * both,
+                deviations=noise / math.sqrt(2) * both,
+                weights=weights,
+                channels=channels,
+                shifts=shape.shifting,
+                series=self._series,
+            )
+        )
+
+    def _place_moments(self, found: Latent) -> None:
+        """Bring means, effects and covariances from cosines to steps, channel by channel."""
+        made, shape = self._made, self._shape
+        channels, length = len(shape.sizes), shape.length
+
+        def in_steps(rows: Floats) -> Floats:
+            waves = idct(rows.reshape(len(rows), length, channels), axis=1, norm="ortho")
+            flat: Floats = waves.transpose(0, 2, 1).reshape(len(rows), -1)
+            return flat
+
+        made.means.copy_(torch.from_numpy(in_steps(found.means)))
+        if shape.shifting:
+            made.effects.copy_(torch.from_numpy(in_steps(found.effects)))
+        for group, covariance in enumerate(found.covariances):
+            covariance = in_steps(in_steps(covariance).T)
+            covariance = positive((covariance + covariance.T) / 2)
+            factor = np.linalg.cholesky(covariance + _LEAST * np.eye(len(covariance)))
+            made.factors[group] = torch.from_numpy(factor)
+        by_attribute = found.shares.reshape(shape.attribute_groups, shape.levels)
+        ends = np.cumsum(by_attribute, axis=1) / by_attribute.sum(1, keepdims=True)
+        made.level_ends.copy_(torch.from_numpy(ends))
+
+    def _strength(self, scores: Scores, found: Latent) -> float:
+        """Release how concentrated fast parts are in time, and return the strength that makes them so."""
+        shape, made = self._shape, self._made
+        fast = fast_projection(shape.length)
+
+        def factors(body: Tensor, condition: Tensor | None) -> tuple[Tensor, Tensor]:
+            own = scores.scores(body, scores.group(body, condition)) @ fast.T
+            return _concentration(own)[:, None].float(), torch.ones(len(body), 1)
+
+        noise = self._noise(copula_plan.CALM, Sensitivity.of_length(self._most, 1))
+        query = BoundedSums(factors=factors, shape=(1, 1), max_records=self._most, noise=noise)
+        wanted = float(self._released(copula_plan.CALM, query)[0]) / self._series
+        source = torch.Generator().manual_seed(0)
+        counts = np.maximum(1, np.round(found.shares * _SIMULATED)).astype(int)
+        parts, slow = [], torch.randn(int(counts.sum()), shape.length, generator=source, dtype=torch.float64)
+        for group, count in enumerate(counts):
+            own = torch.randn(int(count), shape.parts, generator=source, dtype=torch.float64)
+            drawn = made.means[group].double() + own @ made.factors[group].double().T
+            parts.append(drawn.view(int(count), len(shape.sizes), shape.length) @ fast.T)
+        quick = torch.cat(parts)
+        reached = [
+            float(_concentration(quick * calm_factors(slow, strength)[:, None]).mean()) for strength in _STRENGTHS
+        ]
+        return float(np.interp(wanted, np.maximum.accumulate(reached), _STRENGTHS))
+
+    def _mixed(self, tables: Tensor, found: Latent) -> Tensor:
+        """Return what scores give at cells' ends, all groups together ``(parts, cells + 1)``."""
+        made = self._made
+        shifted = found.effect_shares @ made.effects.double().numpy() ** 2 if self._shape.shifting else 0.0
+        total = torch.zeros(tables.shape[1:], dtype=torch.float64)
+        for group, share in enumerate(found.shares):
+            own = tables[group if self._shape.own_tables else 0].numpy()
+            factor = made.factors[group].double().numpy()
+            spread = np.sqrt((factor**2).sum(1) + shifted)[:, None]
+            ends = ndtri(np.clip(own, 1e-12, 1 - 1e-12))
+            given = ndtr((ends - made.means[group].double().numpy()[:, None]) / spread)
+            total += share * torch.from_numpy(np.where(own <= 0, 0.0, np.where(own >= 1, 1.0, given)))
+        return total
+
+
+def attribute_shares(shape: CopulaShape, found: Latent) -> Floats:
+    """Return ``(K,)`` how frequent each attribute's values are, side by side as in the condition."""
+    sizes = [size for size, grouped in zip(shape.blocks, shape.grouped, strict=True) if grouped]
+    together, shifting = found.shares.reshape(*sizes, shape.levels), iter(found.effect_shares)
+    blocks, axis = [], 0
+    for size, grouped in zip(shape.blocks, shape.grouped, strict=True):
+        if grouped:
+            blocks.append(together.sum(tuple(other for other in range(together.ndim) if other != axis)))
+            axis += 1
+        else:
+            blocks.append(np.fromiter(shifting, np.float64, count=size))
+    return np.concatenate(blocks)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Trees:
+    """Released trees of all channels.
+
+    Attributes:
+        levels: The root ``(groups, parts, 1)``, and each level's differences, coarse to fine.
+        weights: ``(channels, 1 + depth)``; 0 where a channel's tree ends.
+        noise: Standard deviation where a weight is 1.
+        length: Steps.
+    """
+
+    levels: list[Floats]
+    weights: Floats
+    noise: float
+    length: int
+
+    def of(self, channel: int) -> slice:
+        """Return the parts of a channel."""
+        return slice(channel * self.length, (channel + 1) * self.length)
+
+    def tree(self, group: int, channel: int, *, totals: Floats) -> NoisyTree:
+        """Return a channel's trees in a group."""
+        weights = self.weights[channel, 1:]
+        used = int((weights > 0).sum())
+        return NoisyTree(
+            levels=[level[group, self.of(channel)] for level in self.levels[1 : 1 + used]],
+            deviations=[self.noise / weight for weight in weights[:used]],
+            totals=totals,
+        )
+
+
+def _concentration(fast: Tensor) -> Tensor:
+    """Return how concentrated in time fast parts ``(B, channels, length)`` are, ``(B,)`` in [0, 1]."""
+    squares = fast.square()
+    shares = squares.square().sum(2) / squares.sum(2).square().clamp(min=1e-12)
+    return shares.mean(1).clamp(0, 1)
+
+
+def prior_spectrum(length: int, *, memory: float) -> Floats:
+    """Return ``(length,)`` the public spectrum of cosines of numbers that forget e-fold after a share of the length."""
+    kept = math.exp(-1 / (memory * length))
+    steps = np.arange(length)
+    waves = dct(np.eye(length), axis=0, norm="ortho")
+    found: Floats = np.diag(waves @ kept ** np.abs(np.subtract.outer(steps, steps)) @ waves.T).copy()
+    return found
+
+
+def _of_places(encoder: Any) -> SeriesPlaces:
+    if not isinstance(encoder, SeriesPlaces):
+        raise TypeError("a copula needs series as places")
+    return encoder

@@ -1,0 +1,202 @@
+"""What a copula of series is made of and what each release costs, decided from public facts before a record is read.
+
+One figure decides: the noise of the share of series on one side of a cut, at one step of one channel. Where it is
+small, series are put into groups of levels, groups have tables of their own, and tables are trusted more than means.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from doublure.access import Access
+from doublure.errors import SettingError
+from doublure.methods.statistics.settings import SeriesStatisticsSettings
+from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
+from doublure.schema.series import SeriesSchema
+from doublure.training.settings import Work
+
+S = TypeVar("S", bound=SeriesStatisticsSettings)
+Ints = npt.NDArray[np.int64]
+
+TABLES, GAPS, OWN_TABLES, PRODUCTS, CALM = (
+    "count each step's values in trees",
+    "count steps without a value in pairs",
+    "count each group's values in trees",
+    "add up products of normal scores",
+    "average how calm series are by stretches",
+)
+
+WEIGHT = 1024
+"""What the root's share and levels' weights are rounded to: whole numbers of one in so many."""
+OWN_LEAVES = 64
+"""Leaves of a group's own trees."""
+
+FEW_VALUES = 8
+"""A set of which every channel has no more values (missing counts) is left to chains."""
+
+_BYTES = 4
+_FLOPS_A_NUMBER, _FLOPS_A_VALUE, _FLOPS_A_CUBE = 30_000.0, 30_000.0, 40.0
+"""What exact noise on a number takes, what a value's score takes, and what eigenvalues take of a cube, in the time of
+so many operations on matrices."""
+_LEVELS = 4
+_MOST_NOISE_OF_CHANNELS = 0.03
+_MOST_NOISE_OF_LEVELS = 0.03
+_MOST_NOISE_OF_GROUPS = 0.12
+_MOST_NOISE_OF_EXACT = 0.012
+_MOST_NOISE_OF_CALM = 0.3
+_ROOT_WEIGHT = 0.3
+_FALL = 0.25
+_MOST_NUMBERS = 50_000_000
+_GUESSED_VALUES = 10
+_LEAST_STEPS = 12
+
+
+def values_of(schema: SeriesSchema, channel: str) -> float:
+    """Return how many values a step of a channel has, missing included; infinite where that is not known yet."""
+    column = schema.channels[channel]
+    if column.grid is None or column.unit == 0:
+        return math.inf
+    lower, upper = column.grid
+    return round((upper - lower) / column.unit) + 1 + schema.may_be_missing(channel)
+
+
+def cut_noise(schema: SeriesSchema, settings: SeriesStatisticsSettings, noise_multiplier: float) -> float:
+    """Return the noise of the share of series on one side of a cut, at one step of one channel."""
+    parts = len(schema.channels) * schema.length
+    return noise_multiplier * math.sqrt(parts / settings.table_share) / schema.public_units
+
+
+def decided(schema: SeriesSchema, settings: S, noise_multiplier: float) -> S:
+    """Return the settings with groups, tables and stretches decided, as far as they were left open."""
+    noise, parts = cut_noise(schema, settings, noise_multiplier), len(schema.channels) * schema.length
+    grouped, groups = list(settings.grouped or ()), 1
+    if settings.grouped is None:
+        wanted = sorted(schema.attributes, key=lambda name: name not in schema.with_role("target"))
+        for name in wanted:
+            size = len(schema.attributes[name].domain) or _GUESSED_VALUES
+            if noise * groups * size <= _MOST_NOISE_OF_GROUPS and groups * size * parts**2 <= _MOST_NUMBERS:
+                grouped.append(name)
+                groups *= size
+    else:
+        groups = math.prod(len(schema.attributes[name].domain) or _GUESSED_VALUES for name in grouped)
+    levels, shifting = settings.level_groups, len(grouped) < len(schema.attributes)
+    if levels is not None and levels > 1 and shifting:
+        remedy = "list all attributes in grouped, or set level_groups=1"
+        raise SettingError("hide what other attributes than grouped ones shift", field="level_groups", remedy=remedy)
+    if levels is None:
+        enough = not shifting and noise * groups * len(schema.channels) <= _MOST_NOISE_OF_LEVELS
+        levels = _LEVELS if enough and groups * _LEVELS * parts**2 <= _MOST_NUMBERS else 1
+    own = settings.own_tables
+    if own is None:
+        own = groups * levels > 1 and noise * groups * levels <= _MOST_NOISE_OF_GROUPS
+    calm = settings.calm
+    if calm is None:
+        spread = noise_multiplier / math.sqrt(settings.calm_share) / schema.public_units
+        calm = schema.length >= _LEAST_STEPS and spread < _MOST_NOISE_OF_CALM / schema.length
+    exact = noise < _MOST_NOISE_OF_EXACT if settings.exact_tables is None else settings.exact_tables
+    return settings.model_copy(
+        update={
+            "grouped": tuple(name for name in schema.attributes if name in grouped),
+            "level_groups": levels,
+            "own_tables": own,
+            "exact_tables": exact,
+            "calm": calm,
+            "cut_noise": float(f"{noise:.4g}"),
+        }
+    )
+
+
+def shares(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> dict[str, float]:
+    """Return each release's share of the budget, by its purpose, in order; they add up to 1."""
+    found = {TABLES: settings.table_share}
+    if any(schema.may_be_missing(name) for name in schema.channels):
+        found[GAPS] = settings.gap_share
+    if settings.own_tables:
+        found[OWN_TABLES] = settings.own_table_share
+    found[PRODUCTS] = 0.0
+    if settings.calm:
+        found[CALM] = settings.calm_share
+    found[PRODUCTS] = 1 - sum(found.values())
+    return found
+
+
+def accesses(schema: SeriesSchema, settings: SeriesStatisticsSettings, noise_multiplier: float) -> tuple[Access, ...]:
+    """Return the releases; their noise together is that of one Gaussian of this multiplier."""
+    found = []
+    for purpose, share in shares(schema, settings).items():
+        noise = max(1e-6, noise_multiplier / math.sqrt(share))
+        if purpose == GAPS:
+            tables, records = gap_tables(schema), schema.unit.max_records
+            event = DiscreteGaussianEvent(
+                scale=max(0.01, noise * records * math.sqrt(tables)), tables=tables, records=records
+            )
+            found.append(Access(purpose=purpose, event=event))
+        else:
+            found.append(Access(purpose=purpose, event=GaussianEvent(noise_multiplier=noise), whole=True))
+    return tuple(found)
+
+
+def gap_tables(schema: SeriesSchema) -> int:
+    """Return how many tables of neighbouring steps are counted: of each channel that may have gaps."""
+    return (schema.length - 1) * sum(schema.may_be_missing(name) for name in schema.channels)
+
+
+def tree_weights(leaves: int) -> Ints:
+    """Return whole numbers ``(1 + depth,)`` by which the root and levels of so many leaves count, coarse to fine."""
+    depth = max(1, math.ceil(math.log2(max(2, leaves))))
+    levels = 2.0 ** (-_FALL * np.arange(depth))
+    found: Ints = np.rint(WEIGHT * np.append(_ROOT_WEIGHT, levels)).astype(np.int64)
+    return found
+
+
+def work(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> Work:
+    """Return what the releases and what follows from them compute and hold."""
+    parts, records = len(schema.channels) * schema.length, schema.public_units * schema.unit.max_records
+    sizes = [len(one.domain) or _GUESSED_VALUES for one in schema.attributes.values()]
+    grouped = settings.grouped if settings.grouped is not None else tuple(schema.attributes)
+    of = dict(zip(schema.attributes, sizes, strict=True))
+    groups = math.prod(of[name] for name in grouped) * (settings.level_groups or 1)
+    if settings.grouped is None:
+        groups = max(1, min(groups, _MOST_NUMBERS // parts**2))
+    width = 1 + sum(sizes) + parts
+    tables = parts * (settings.bins * 2 + (groups * OWN_LEAVES if settings.own_tables else 0))
+    noise = _FLOPS_A_NUMBER * (tables + groups * width**2)
+    flops = (
+        records * (2.0 * groups * width**2 + _FLOPS_A_VALUE * parts) + noise + _FLOPS_A_CUBE * (1 + groups) * width**3
+    )
+    numbers = 3 * records * parts + 6 * groups * width**2 + 8 * groups * parts * settings.bins
+    return Work(flops=flops, steps=len(shares(schema, settings)), memory_bytes=_BYTES * numbers)
+
+
+def warnings(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> tuple[str, ...]:
+    """Say when units are too few for channels and steps to agree as real ones do."""
+    noise = settings.cut_noise
+    if noise is None or noise <= _MOST_NOISE_OF_CHANNELS:
+        return ()
+    what = "channels and steps" if len(schema.channels) > 1 else "steps"
+    values = len(schema.channels) * schema.length
+    if noise > _MOST_NOISE_OF_GROUPS:
+        said = f"expect little more than averages, and {what} that hardly agree"
+    else:
+        said = f"expect {what} that agree less than real ones do"
+    return (
+        f"{schema.public_units} units are few for series of {values} values: the share of series above a value is "
+        f"known to ±{noise:.2g}, so {said}; give more units or epsilon, or longer steps",
+    )
+
+
+def explained(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> tuple[str, ...]:
+    """Return what a plan says of its shares and groups."""
+    parts = "; ".join(f"{purpose} {share:.0%}" for purpose, share in shares(schema, settings).items())
+    lines = [f"Shares of the budget: {parts}"]
+    if settings.cut_noise is not None:
+        lines.append(f"At each step the share of series above a value is known to ±{settings.cut_noise:.2g}")
+    groups = [*(settings.grouped or ()), *([f"{settings.level_groups} levels"] if settings.level_groups != 1 else [])]
+    if groups:
+        tables = "with tables of their own" if settings.own_tables else "with means and covariances of their own"
+        lines.append(f"Groups: {' x '.join(groups)}, {tables}")
+    return tuple(lines)

@@ -1,0 +1,276 @@
+"""From a noisy sum of outer products to means and covariances of all channels' cosines: all of it post-processing.
+
+The noise of an entry does not depend on how many there are, so that nothing is left out beforehand; what is noise is
+shrunk afterwards. Of the covariance within groups, first what frequencies of one octave share: how strong each channel
+is, and how channels go together, in all octaves about alike. Of what is left, eigenvalues beyond the edge of noise (a
+spiked Wigner matrix), of nested blocks of the lowest frequencies. How channels go together over all frequencies is
+known best, and is brought back by one map of channels. Groups have what is theirs as far as it is no noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from doublure.methods.statistics.series.marginal_tables import Ints, octaves, shrunk
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+_FLOOR = 0.003
+"""The least eigenvalue of a matrix of correlations."""
+_BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+_FEWEST = 5.0
+_MOST_SCALED = 30.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moments:
+    """A noisy sum of outer products of ``(1, shifts, cosines)``, group by group, with the factors taken out.
+
+    Attributes:
+        sums: ``(groups, 1 + K + D, 1 + K + D)``, symmetric; cosines frequency by frequency, weighted.
+        deviations: Of the noise of each entry off the diagonal.
+        weights: ``(length,)`` what a frequency's cosines were multiplied by.
+        channels: C, with D = length C.
+        shifts: K.
+        series: N, how many series there are.
+    """
+
+    sums: Floats
+    deviations: Floats
+    weights: Floats
+    channels: int
+    shifts: int
+    series: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Latent:
+    """What normal scores' cosines look like, unweighted, frequency by frequency.
+
+    Attributes:
+        shares: ``(groups,)`` adding up to 1.
+        means: ``(groups, D)``.
+        covariances: ``(groups, D, D)``.
+        effects: ``(K, D)`` what each value of a shifting attribute adds to the mean.
+        effect_shares: ``(K,)`` how common each is.
+    """
+
+    shares: Floats
+    means: Floats
+    covariances: Floats
+    effects: Floats
+    effect_shares: Floats
+
+
+def latent(moments: Moments) -> Latent:
+    """Return means and covariances.
+
+    Over all steps and series the second moment of a channel's scores is one by construction; clipping and shrinking
+    took something of it, which is given back.
+    """
+    groups, size, channels = len(moments.sums), len(moments.weights), moments.channels
+    first = 1 + moments.shifts
+    octave = np.repeat(octaves(size), channels)
+    weights = np.repeat(moments.weights, channels)
+    counts = np.maximum(moments.sums[:, 0, 0], _FEWEST) if groups > 1 else np.array([moments.series])
+    counts = counts * moments.series / counts.sum()
+    total, series = moments.sums.sum(0), moments.series
+    of_mean, of_entry = moments.deviations[0, first], moments.deviations[first, first]
+    together = _by_octave(total[0, first:] / series, (of_mean * groups**0.5 / series) ** 2, octave)
+    effects, effect_shares = _effects(moments, total, together, octave)
+    shares = counts / series
+    means = np.tile(together, (groups, 1))
+    if groups > 1:
+        for place, count in enumerate(counts):
+            own = moments.sums[place, 0, first:] / count - together
+            means[place] += _by_octave(own, (of_mean / count) ** 2, octave)
+    within = total[first:, first:] / series - np.einsum("g,gi,gj->ij", shares, means, means)
+    within -= np.einsum("k,ki,kj->ij", effect_shares, effects, effects)
+    deviation = of_entry * groups**0.5 / series
+    common = shrunk_covariance(within, deviation, channels=channels, weights=moments.weights)
+    scaled = _scale(common, means, effects, shares, effect_shares, weights, channels)
+    common = common * np.outer(scaled, scaled)
+    means, effects = means * scaled, effects * scaled
+    covariances = np.empty((groups, *common.shape))
+    for place, count in enumerate(counts):
+        block: Floats = common
+        if groups > 1:
+            found = moments.sums[place, first:, first:] / count * np.outer(scaled, scaled)
+            apart = found - np.outer(means[place], means[place]) - common
+            block = common + _by_blocks(apart, (of_entry * scaled.mean() ** 2 / count) ** 2, octave)
+        covariances[place] = positive(block) / np.outer(weights, weights)
+    return Latent(
+        shares=shares,
+        means=means / weights,
+        covariances=covariances,
+        effects=effects / weights,
+        effect_shares=effect_shares,
+    )
+
+
+def _effects(moments: Moments, total: Floats, together: Floats, octave: Ints) -> tuple[Floats, Floats]:
+    """Return what values of shifting attributes add ``(K, D)``, and their shares ``(K,)``.
+
+    Least squares on one-hot blocks whose products are noisy: a ridge of the noise's own size holds it.
+    """
+    kept, first = moments.shifts, 1 + moments.shifts
+    if not kept:
+        return np.zeros((0, len(together))), np.zeros(0)
+    products = total[1:first, 1:first]
+    noise = moments.deviations[1, 1] * len(moments.sums) ** 0.5
+    shares = np.maximum(np.diag(products), noise) / moments.series
+    ridge = noise * np.sqrt(kept) * np.eye(kept)
+    crossed = total[1:first, first:] - np.outer(shares * moments.series, together)
+    values, vectors = np.linalg.eigh(products + ridge)
+    solved = (vectors / np.maximum(values, noise)) @ vectors.T
+    found = solved @ crossed
+    spread = (solved**2).sum(1) * (moments.deviations[1, first] ** 2) * len(moments.sums)
+    return np.stack([_by_octave(own, float(var), octave) for own, var in zip(found, spread, strict=True)]), shares
+
+
+def _scale(
+    common: Floats,
+    means: Floats,
+    effects: Floats,
+    shares: Floats,
+    effect_shares: Floats,
+    weights: Floats,
+    channels: int,
+) -> Floats:
+    """Return ``(D,)`` what brings each channel's second moment back to one."""
+    length = len(weights) // channels
+    own = np.diag(positive(common)) / weights**2
+    own = own + shares @ (means / weights) ** 2 + effect_shares @ (effects / weights) ** 2
+    found = length / np.maximum(own.reshape(length, channels).sum(0), 1e-6)
+    return np.tile(np.sqrt(np.clip(found, 1, _MOST_SCALED)), length)
+
+
+def shrunk_covariance(noisy: Floats, deviation: float, *, channels: int, weights: Floats) -> Floats:
+    """Return a covariance of weighted cosines with what is noise taken out.
+
+    Args:
+        noisy: ``(D, D)``, frequency by frequency.
+        deviation: Of the noise of an entry off the diagonal.
+        channels: C.
+        weights: ``(D / C,)`` of each frequency.
+    """
+    size = len(weights)
+    blocks = noisy.reshape(size, channels, size, channels)
+    shared, correlations = _shared_by_octaves(blocks, deviation, weights)
+    found = np.zeros_like(noisy)
+    for frequency in range(size):
+        own = slice(frequency * channels, (frequency + 1) * channels)
+        found[own, own] = shared[frequency]
+    apart, seen = noisy - found, np.zeros_like(noisy)
+    for block in sorted({min(block, size) for block in (*_BLOCKS, size)}):
+        own = slice(0, block * channels)
+        values, vectors = np.linalg.eigh((apart - seen)[own, own])
+        edge = 2 * deviation * np.sqrt(block * channels)
+        beyond = np.sign(values) * np.sqrt(np.maximum(values**2 - edge**2, 0))
+        seen[own, own] += (vectors * beyond) @ vectors.T
+    found = found + seen
+    return found if channels == 1 else _with_correlations(found, correlations, weights, channels)
+
+
+def _shared_by_octaves(blocks: Floats, deviation: float, weights: Floats) -> tuple[Floats, Floats]:
+    """Return ``(length, C, C)`` what frequencies of an octave share, and how channels go together over all of them."""
+    size, channels = blocks.shape[:2]
+    octave = octaves(size)
+    members = [np.flatnonzero(octave == one) for one in range(int(octave[-1]) + 1)]
+    means = [np.mean([blocks[k, :, k] for k in own], axis=0) for own in members]
+    means = [(mean + mean.T) / 2 for mean in means]
+    noise = [deviation**2 / len(own) for own in members]
+    strengths = [_strengths(np.diag(mean), var, deviation) for mean, var in zip(means, noise, strict=True)]
+    found = np.zeros((size, channels, channels))
+    if channels == 1:
+        for own, strength in zip(members, strengths, strict=True):
+            found[own, 0, 0] = strength
+        return found, np.ones((1, 1))
+    above = np.triu_indices(channels, 1)
+    parts = [len(own) / np.mean(weights[own] ** 2) for own in members]
+    whole = sum(part * mean for part, mean in zip(parts, means, strict=True))
+    scale = sum(part * strength for part, strength in zip(parts, strengths, strict=True))
+    scale = np.sqrt(np.outer(scale, scale))
+    raw = whole / scale
+    spread = sum(part**2 * var for part, var in zip(parts, noise, strict=True)) / scale**2
+    pooled = correlation(raw * np.maximum(0, 1 - spread / np.maximum(raw**2, 1e-12)))
+    for own, mean, strength, var in zip(members, means, strengths, noise, strict=True):
+        unit = np.sqrt(np.outer(strength, strength))
+        apart = mean / unit - pooled
+        np.fill_diagonal(apart, 0)
+        pairs, noise_of = channels * (channels - 1) / 2, (var / unit**2)[above].mean()
+        share = max(0.0, 1 - noise_of * (pairs - 2) / max(float((apart[above] ** 2).sum()), 1e-12))
+        block = correlation(pooled + share * apart) * unit
+        np.fill_diagonal(block, strength)
+        found[own] = block
+    return found, pooled
+
+
+def _strengths(diagonal: Floats, noise: float, deviation: float) -> Floats:
+    """Return channels' variances in an octave: what they share, and each its own as far as it is no noise."""
+    channels = len(diagonal)
+    if channels > 2:
+        mean = max(float(diagonal.mean()), 1e-2 * deviation)
+        diagonal = mean + shrunk(diagonal - diagonal.mean(), 2 * noise * (1 - 1 / channels))
+        diagonal = np.maximum(diagonal, 0.1 * mean)
+    found: Floats = np.maximum(diagonal, 1e-3 * max(float(diagonal.max()), deviation))
+    return found
+
+
+def _with_correlations(covariance: Floats, pooled: Floats, weights: Floats, channels: int) -> Floats:
+    """Return a covariance whose channels go together, over all frequencies, as the pooled correlations say."""
+    size = len(weights)
+    covariance = positive(covariance)
+    over_all = np.einsum("kckd,k->cd", covariance.reshape(size, channels, size, channels), 1 / weights**2)
+    scale = np.sqrt(np.diag(over_all))
+    turn = _power(pooled, 0.5) @ _power(over_all / np.outer(scale, scale), -0.5)
+    whole = np.kron(np.eye(size), turn * np.outer(scale, 1 / scale))
+    found: Floats = whole @ covariance @ whole.T
+    return found
+
+
+def _power(matrix: Floats, power: float) -> Floats:
+    values, vectors = np.linalg.eigh(matrix)
+    found: Floats = (vectors * np.maximum(values, 1e-4) ** power) @ vectors.T
+    return found
+
+
+def correlation(matrix: Floats) -> Floats:
+    """Return the nearest thing to a matrix of correlations: ones on the diagonal, and no eigenvalue below the floor."""
+    matrix = matrix.copy()
+    np.fill_diagonal(matrix, 1)
+    values, vectors = np.linalg.eigh(matrix)
+    matrix = (vectors * np.maximum(values, _FLOOR)) @ vectors.T
+    scale = np.sqrt(np.diag(matrix))
+    found: Floats = matrix / np.outer(scale, scale)
+    return found
+
+
+def positive(matrix: Floats) -> Floats:
+    """Return a covariance without eigenvalues below the floor, in units of correlation; its diagonal is kept."""
+    scale = np.sqrt(np.maximum(np.diag(matrix), 1e-9))
+    values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
+    matrix = (vectors * np.maximum(values, _FLOOR)) @ vectors.T
+    unit = np.sqrt(np.diag(matrix))
+    found: Floats = matrix / np.outer(unit, unit) * np.outer(scale, scale)
+    return found
+
+
+def _by_octave(values: Floats, variance: float, octave: Ints) -> Floats:
+    """Return ``(D,)`` numbers, each octave's shrunk by itself."""
+    return np.concatenate([shrunk(values[octave == one], variance) for one in range(int(octave[-1]) + 1)])
+
+
+def _by_blocks(matrix: Floats, variance: float, octave: Ints) -> Floats:
+    """Return a symmetric matrix, each pair of octaves shrunk by itself."""
+    found = np.zeros_like(matrix)
+    for one in range(int(octave[-1]) + 1):
+        for other in range(one, int(octave[-1]) + 1):
+            rows, columns = np.flatnonzero(octave == one), np.flatnonzero(octave == other)
+            block = shrunk(matrix[np.ix_(rows, columns)], variance)
+            found[np.ix_(rows, columns)], found[np.ix_(columns, rows)] = block, block.T
+    return found

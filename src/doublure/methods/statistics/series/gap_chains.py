@@ -1,0 +1,45 @@
+"""From noisy counts of pairs of steps to a chain of missing steps: all of it post-processing."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from doublure.methods.statistics.series.marginal_tables import shrunk
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+_MOST = 1 - 1e-6
+
+
+def gap_chances(counted: Floats, *, series: float, deviation: float) -> tuple[Floats, Floats]:
+    """Return a chain of missing steps.
+
+    How likely a gap goes on is the same at all steps; how likely a step is missing is its own, as far as that is no
+    noise. A gap then begins as often as both ask.
+
+    Args:
+        counted: ``(steps - 1, 2, 2)`` noisy counts: whether a step is missing, whether the next one is.
+        series: How many series there are.
+        deviation: Of the noise of a count.
+
+    Returns:
+        ``(steps, 2)`` the chance that a step is missing after one with a value, and after a missing one; and
+        ``(steps,)`` the share of series in which each step is missing.
+    """
+    here, there = counted[:, 1].sum(1), counted[:, :, 1].sum(1)
+    missing = np.concatenate([here[:1], (here[1:] + there[:-1]) / 2, there[-1:]]) / series
+    mean = float(missing.mean())
+    missing = np.clip(mean + shrunk(missing - mean, 2 * (deviation / series) ** 2), 0, _MOST)
+    seen = counted[:, 1].sum()
+    noise = deviation * np.sqrt(2 * len(counted))
+    goes_on = float(np.clip(counted[:, 1, 1].sum() / seen, 0, 1)) if seen > 2 * noise else mean
+    chances = np.empty((len(missing), 2))
+    chances[0] = missing[0]
+    for step in range(1, len(missing)):
+        before, now = missing[step - 1], missing[step]
+        after = min(goes_on, now / before) if before > 0 else goes_on
+        chances[step] = np.clip((now - before * after) / max(1 - before, 1e-9), 0, 1), after
+    return chances, missing

@@ -1,0 +1,309 @@
+"""A generator of series as places: a Gaussian vector over all channels and steps, bent into each step's own values.
+
+A series' group (its attributes' values, and a level that is drawn) has a mean and a covariance of normal scores, of all
+steps and channels together, and a table of what values stand behind them. Attributes that make no groups shift the
+scores. So channels go together step by step, and each step has its own values.
+
+Two corrections are exact. Where stretches of a series are calm and others busy, its fast part is multiplied by a factor
+that changes slowly, which makes scores a mixture of normals, whose distribution is known; and where tables are to be
+trusted more than means, what all groups together give at a step is known too, and is brought back to the step's table.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from doublure.networks.cosines import cosines
+from doublure.networks.sizes import copula_noise
+
+SCORE_LIMIT = 3.0
+"""What no normal score is beyond."""
+CALM_MEMORY = 1 / 6
+"""After which share of a series' length the factor of its fast part has forgotten e-fold where it was."""
+
+_LEAST = 1e-6
+_BELOW = math.nextafter(1.0, 0.0)
+_NODES = 15
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopulaShape:
+    """What a generator's tensors measure.
+
+    Attributes:
+        sizes: How many cells each channel has, those of missing steps not counted.
+        missing: Which channels may have missing steps.
+        length: Steps.
+        blocks: The attributes' blocks of the condition: how many values each has.
+        grouped: Which of them make groups.
+        levels: Groups of levels, within each of these.
+        own_tables: Whether each group has a table of its own.
+        exact: Whether a step's table is given back exactly.
+        calm: Whether the fast part is calm or busy by stretches.
+    """
+
+    sizes: tuple[int, ...]
+    missing: tuple[bool, ...]
+    length: int
+    blocks: tuple[int, ...]
+    grouped: tuple[bool, ...]
+    levels: int
+    own_tables: bool
+    exact: bool
+    calm: bool
+
+    @property
+    def parts(self) -> int:
+        """Channels times steps."""
+        return len(self.sizes) * self.length
+
+    @property
+    def attribute_groups(self) -> int:
+        """Groups by attributes alone."""
+        return math.prod(size for size, grouped in zip(self.blocks, self.grouped, strict=True) if grouped)
+
+    @property
+    def groups(self) -> int:
+        """All groups."""
+        return self.attribute_groups * self.levels
+
+    @property
+    def shifting(self) -> int:
+        """Values of the attributes that make no groups."""
+        return sum(size for size, grouped in zip(self.blocks, self.grouped, strict=True) if not grouped)
+
+    @property
+    def noise_width(self) -> int:
+        """Numbers that a series is made of."""
+        return copula_noise(len(self.sizes), self.length, missing=sum(self.missing))
+
+    def attribute_group(self, condition: Tensor | None, rows: int) -> Tensor:
+        """Return each record's group by attributes ``(rows,)`` int64."""
+        found = torch.zeros(rows, dtype=torch.long)
+        if condition is None:
+            return found
+        for block, size, grouped in zip(
+            torch.split(condition, list(self.blocks), dim=1), self.blocks, self.grouped, strict=True
+        ):
+            if grouped:
+                found = found * size + block.argmax(dim=1).cpu()
+        return found
+
+    def shifts(self, condition: Tensor | None, rows: int) -> Tensor:
+        """Return the one-hot blocks ``(rows, K')`` of the attributes that make no groups."""
+        if condition is None or not self.shifting:
+            return torch.zeros(rows, 0)
+        blocks = torch.split(condition, list(self.blocks), dim=1)
+        return torch.cat([block for block, grouped in zip(blocks, self.grouped, strict=True) if not grouped], dim=1)
+
+
+class CopulaGenerator(nn.Module):
+    """Noise and attributes in, places out; see the module.
+
+    Args:
+        shape: What the tensors measure.
+
+    Attributes:
+        tables: ``(groups or 1, parts, cells + 1)`` cumulative shares from 0 to 1, padded with ones.
+        step_tables: ``(parts, cells + 1)`` likewise, of all groups together.
+        mixed: ``(parts, cells + 1)`` what scores give of all groups together at the cells' ends, where that is exact.
+        means: ``(groups, parts)`` of scores.
+        factors: ``(groups, parts, parts)`` of their covariance, lower triangular.
+        effects: ``(K', parts)`` what attributes add.
+        level_ends: ``(attribute groups, levels)`` cumulative shares of the levels.
+        calm: ``(1,)`` how strongly stretches differ.
+        gaps: ``(missing channels, length, 2)`` the chance of a missing step after one with a value, and after none.
+    """
+
+    tables: Tensor
+    step_tables: Tensor
+    mixed: Tensor
+    means: Tensor
+    factors: Tensor
+    effects: Tensor
+    level_ends: Tensor
+    calm: Tensor
+    gaps: Tensor
+
+    def __init__(self, shape: CopulaShape) -> None:
+        super().__init__()
+        self.shape = shape
+        self.noise_width = shape.noise_width
+        parts, most = shape.parts, max(shape.sizes) + 1
+        even = torch.ones(parts, most)
+        for channel, size in enumerate(shape.sizes):
+            own = slice(channel * shape.length, (channel + 1) * shape.length)
+            even[own, : size + 1] = torch.linspace(0, 1, size + 1)
+        self.register_buffer("tables", even.repeat(shape.groups if shape.own_tables else 1, 1, 1))
+        self.register_buffer("step_tables", even.clone())
+        self.register_buffer("mixed", even.clone() if shape.exact else torch.zeros(0, 0))
+        self.register_buffer("means", torch.zeros(shape.groups, parts))
+        self.register_buffer("factors", torch.eye(parts).repeat(shape.groups, 1, 1))
+        self.register_buffer("effects", torch.zeros(shape.shifting, parts))
+        ends = torch.arange(1, shape.levels + 1) / shape.levels
+        self.register_buffer("level_ends", ends.repeat(shape.attribute_groups, 1))
+        self.register_buffer("calm", torch.zeros(1))
+        self.register_buffer("gaps", torch.zeros(sum(shape.missing), shape.length, 2))
+
+    def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
+        """Return places ``(B, channels, length)``.
+
+        Args:
+            noise: ``(B, noise_width)`` standard normal.
+            condition: ``(B, K)`` one-hot blocks, or None.
+        """
+        shape, rows = self.shape, len(noise)
+        own, slow, level, gaps = torch.split(
+            noise, [shape.parts, shape.length, 1, shape.length * sum(shape.missing)], dim=1
+        )
+        attribute = shape.attribute_group(condition, rows)
+        place = torch.special.ndtr(level.double()).float()
+        group = attribute * shape.levels + (place >= self.level_ends[attribute]).sum(1).clamp(max=shape.levels - 1)
+        scores = torch.empty(rows, shape.parts, dtype=torch.float64)
+        places = torch.empty_like(scores)
+        for number in group.unique().tolist():
+            there = group == number
+            scores[there] = self._scores(number, own[there], slow[there])
+        scores += (shape.shifts(condition, rows) @ self.effects).double()
+        shares = torch.special.ndtr(scores).clamp(_LEAST, 1 - _LEAST)
+        for number in group.unique().tolist():
+            there = group == number
+            places[there] = self._placed(self.tables[number if shape.own_tables else 0], shares[there])
+        if shape.exact:
+            places = self._placed(self.step_tables, shares_at(self.mixed, places).clamp(0, _BELOW))
+        return self._with_gaps(places.view(rows, len(shape.sizes), shape.length), gaps).to(noise.dtype)
+
+    def _scores(self, group: int, own: Tensor, slow: Tensor) -> Tensor:
+        """Return one group's scores ``(B, parts)`` float64."""
+        shape, factor = self.shape, self.factors[group].double()
+        scores = own.double() @ factor.T
+        if not shape.calm:
+            return scores + self.means[group].double()
+        fast, factors = self.fast_part(), self.slow_factors(slow)
+        by_channel = scores.view(len(own), len(shape.sizes), shape.length)
+        quick = by_channel @ fast.T
+        busy = (by_channel - quick + quick * factors[:, None]).flatten(1)
+        return self._normal_again(busy, factor) + self.means[group].double()
+
+    def fast_part(self) -> Tensor:
+        """Return the projection ``(length, length)`` on what changes within a few steps."""
+        return fast_projection(self.shape.length)
+
+    def slow_factors(self, slow: Tensor) -> Tensor:
+        """Return by what each step's fast part is multiplied ``(B, length)``: log-normal with a mean square of one."""
+        return calm_factors(slow.double(), float(self.calm))
+
+    def _normal_again(self, scores: Tensor, factor: Tensor) -> Tensor:
+        """Return scores whose mixture of normals is brought back to the normal that each step had."""
+        shape = self.shape
+        fast = self.fast_part()
+        rows = factor.view(len(shape.sizes), shape.length, -1)
+        quick = torch.einsum("st,ctk->csk", fast, rows)
+        slow = rows - quick
+        slow_var, quick_var = slow.square().sum(2).flatten(), quick.square().sum(2).flatten()
+        both = (slow * quick).sum(2).flatten()
+        deviation = rows.square().sum(2).flatten().sqrt()
+        nodes = torch.linspace(-3.5, 3.5, _NODES, dtype=torch.float64)
+        weights = torch.exp(-nodes.square() / 2)
+        weights /= weights.sum()
+        strength, total = float(self.calm), torch.zeros_like(scores)
+        for node, weight in zip(nodes, weights, strict=True):
+            times = torch.exp(strength * node - strength**2)
+            variance = (slow_var + 2 * times * both + times.square() * quick_var).clamp(min=1e-9)
+            total += weight * torch.special.ndtr(scores / variance.sqrt())
+        found: Tensor = torch.special.ndtri(total.clamp(_LEAST, 1 - _LEAST)) * deviation
+        return found
+
+    def _placed(self, tables: Tensor, shares: Tensor) -> Tensor:
+        """Return places ``(B, parts)`` at which cumulative shares ``(B, parts)`` stand."""
+        return places_at(tables, shares, self._last_cells())
+
+    def _last_cells(self) -> Tensor:
+        return torch.tensor(self.shape.sizes).repeat_interleave(self.shape.length) - 1
+
+    def _with_gaps(self, places: Tensor, noise: Tensor) -> Tensor:
+        """Return places with steps missing as a chain says."""
+        shape, first = self.shape, 0
+        uniform = torch.special.ndtr(noise.double())
+        for place, channel in enumerate(c for c, may_be in enumerate(shape.missing) if may_be):
+            chances = self.gaps[place].double()
+            missing = torch.zeros(len(places), dtype=torch.bool)
+            for step in range(shape.length):
+                chance = torch.where(missing, chances[step, 1], chances[step, 0])
+                missing = uniform[:, first + step] < chance
+                places[missing, channel, step] = shape.sizes[channel] + 0.5
+            first += shape.length
+        return places
+
+
+def fast_projection(length: int) -> Tensor:
+    """Return the projection ``(length, length)``, float64, on cosines above a sixth of all."""
+    waves = cosines(length)
+    waves = waves[max(2, length // 6) :]
+    return waves.T @ waves
+
+
+def calm_factors(slow: Tensor, strength: float) -> Tensor:
+    """Return log-normal factors ``(B, length)`` of mean square one, from standard normal numbers ``(B, length)``."""
+    length = slow.shape[1]
+    kept = math.exp(-1 / (CALM_MEMORY * length))
+    steps = torch.arange(length, dtype=torch.float64)
+    correlated = torch.linalg.cholesky(kept ** (steps[:, None] - steps).abs())
+    return torch.exp(strength * (slow @ correlated.T) - strength**2)
+
+
+def places_at(tables: Tensor, shares: Tensor, last: Tensor) -> Tensor:
+    """Return places ``(B, parts)`` float64 from cumulative shares.
+
+    Args:
+        tables: ``(parts, cells + 1)`` from 0 to 1.
+        shares: ``(B, parts)`` in (0, 1).
+        last: ``(parts,)`` each part's last cell.
+    """
+    tables = tables.double()
+    cell = torch.searchsorted(tables, shares.T.contiguous(), right=True) - 1
+    cell = torch.minimum(cell.clamp(min=0), last[:, None])
+    below, above = tables.gather(1, cell), tables.gather(1, cell + 1)
+    within = ((shares.T - below) / (above - below).clamp(min=1e-12)).clamp(0, 1 - 2.0**-10)
+    return (cell + within).T
+
+
+def shares_at(tables: Tensor, places: Tensor) -> Tensor:
+    """Return cumulative shares ``(…, parts)`` at places ``(…, parts)``, from tables ``(parts, cells + 1)``.
+
+    Row by row and number by number: nothing but a place decides what it comes to.
+    """
+    tables = tables.double()
+    flat = places.double().reshape(-1, places.shape[-1])
+    cell = flat.detach().floor().clamp(0, tables.shape[1] - 2).long()
+    below, above = tables.T.gather(0, cell), tables.T.gather(0, cell + 1)
+    return (below + (flat - cell).clamp(0, 1) * (above - below)).view(places.shape)
+
+
+def normal_scores(shares: Tensor) -> Tensor:
+    """Return standard normal numbers at cumulative shares, within the limit."""
+    found: Tensor = torch.special.ndtri(shares.clamp(_LEAST, 1 - _LEAST))
+    return found.clamp(-SCORE_LIMIT, SCORE_LIMIT)
+
+
+def over_gaps(scores: Tensor, known: Tensor) -> Tensor:
+    """Return scores ``(B, channels, length)`` with gaps bridged by straight lines, and ends by the nearest.
+
+    Args:
+        scores: What stands in a gap does not matter; a channel that is all gap gets zeros.
+        known: ``(B, channels, length)`` whether a step has a value.
+    """
+    length = scores.shape[2]
+    steps = torch.arange(length, device=scores.device).expand_as(known)
+    before = torch.where(known, steps, -1).cummax(dim=2).values
+    after = torch.where(known, steps, length).flip(2).cummin(dim=2).values.flip(2)
+    left = torch.where(before >= 0, before, torch.where(after < length, after, 0))
+    right = torch.where(after < length, after, left)
+    left = torch.where(before >= 0, left, right)
+    share = (steps - left) / (right - left).clamp(min=1)
+    bridged = scores.gather(2, left) * (1 - share) + scores.gather(2, right) * share
+    return torch.where(known, scores, torch.where(known.any(dim=2, keepdim=True), bridged, 0.0))

@@ -1,0 +1,73 @@
+"""Publishing a generator: who gets it can sample what and as much as they like, without the private side.
+
+That is post-processing of what the plan paid for, so that the run's claim covers it as it covers a bundle of records
+(Frigerio et al. 2019, section 4: the generator is released to the analyst). The ledger records it before it appears.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from doublure.errors import RunFolderError
+from doublure.ledger import Ledger
+from doublure.releasing.bundle import card_of, entry_of, executed_of, ledger_of, refuse_taken, write_card
+from doublure.releasing.verifying import CARD, claims_sha256
+from doublure.run import published
+from doublure.run.synthesizer import Synthesizer
+from doublure.schema.kinds import KINDS
+from doublure.support import files
+
+COVERED = ("dp", "bayesian-dp")
+"""The kinds of guarantee that cover a generator, whatever is done with it."""
+
+_LIMITS = (
+    "The guarantee covers the weights themselves and all that is sampled from them, any number of records under any "
+    "conditions: sampling reads no private record.",
+    "Records that are sampled are not listed here, and no ledger records them.",
+)
+
+
+def publish(
+    syn: Synthesizer,
+    out: str | Path,
+    *,
+    ledger: Ledger | str | Path | None = None,
+    title: str | None = None,
+    contact: str | None = None,
+) -> dict[str, Any]:
+    """Write a generator to publish: ``generator.safetensors``, ``schema.yaml``, ``card.json`` and ``card.html``.
+
+    :func:`doublure.load` reads it, and ``doublure sample`` takes it, where there is neither run nor ledger.
+
+    Args:
+        syn: A fitted synthesizer.
+        out: A folder that does not exist yet, or is empty.
+        ledger: Where the release is recorded; found through the run when left out.
+        title: The card's title.
+        contact: Whom to ask.
+
+    Returns:
+        The card; its keys are those of a bundle's.
+
+    Raises:
+        InputError: The folder is not empty, the guarantee covers no generator or is not one that the plan gives,
+            something else ran than was priced, or the ledger is not found.
+    """
+    asked = Path(out)
+    refuse_taken(asked)
+    kind = syn.guarantee.kind
+    if kind not in COVERED:
+        message = f"is of kind {kind}, which covers no generator"
+        raise RunFolderError(message, field="guarantee", remedy="fit a method of kind dp or bayesian-dp")
+    executed = executed_of(syn)
+    book, reservation = ledger_of(syn, ledger)
+    with files.whole_folder(asked) as staging:
+        published.write(syn, staging)
+        listed = [entry_of(staging, name) for name in published.FILES]
+        titled = title or f"Generator of synthetic {KINDS[syn.schema.kind].records} for {book.dataset}"
+        card = card_of(syn, listed, executed, title=titled, contact=contact, limits=_LIMITS)
+        recorded = {file["path"]: file["sha256"] for file in listed} | {CARD: claims_sha256(card)}
+        card["ledger"] = book.record_release(reservation, recorded, kind).to_json()
+        write_card(staging, card, None, KINDS[syn.schema.kind].records)
+    return card

@@ -1,0 +1,120 @@
+"""The noisy contingency tables of a bundle: one Parquet file for all tables of so many columns, a row a cell.
+
+==================  ==========================================================================================
+column              what it holds
+==================  ==========================================================================================
+table               which table of the file, counted from 0
+column_1, cell_1    what is counted along the first axis, and the cell: a value, a range ``30..39``, ``(missing)``
+column_2, cell_2    the same along the second, and so on
+count               the noisy count, as the mechanism gave it out: it may be negative
+standard_error      the standard deviation of its noise
+==================  ==========================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from doublure.errors import SettingError
+from doublure.training.noisy_tables import NoisyTable
+
+FOLDER = "tables"
+LIMIT = (
+    "Counts in tables/ carry noise of the standard deviation that stands beside each; they may be negative, and do not "
+    "agree with one another or with the rows."
+)
+_NAMES = {1: "one-way", 2: "two-way", 3: "three-way"}
+_CHUNK_ROWS = 1 << 18
+_COLUMNS = {
+    "table": "which table of the file, counted from 0",
+    "column_K": "what is counted along axis K: a column, or how far it lies above another",
+    "cell_K": "the cell: a value, a range with both ends, several of them with | between, or (missing)",
+    "count": "the noisy count, as it was released",
+    "standard_error": "the standard deviation of the count's noise, in records",
+}
+
+
+def refuse_none(tables: Sequence[NoisyTable]) -> None:
+    """Refuse to release tables where the fit handed out none.
+
+    Raises:
+        SettingError: There is none.
+    """
+    if not tables:
+        raise SettingError(
+            "are none: the method hands out no tables, or an earlier version made the run",
+            field="tables",
+            remedy="leave it out, or fit with method statistics",
+        )
+
+
+def write_noisy_tables(bundle: Path, tables: Sequence[NoisyTable], about: Mapping[str, str]) -> dict[str, int]:
+    """Write tables into a bundle.
+
+    Args:
+        bundle: Its folder.
+        tables: One or more.
+        about: What each file says of itself.
+
+    Returns:
+        The files' paths within the bundle, and how many rows (cells) each has.
+    """
+    (bundle / FOLDER).mkdir()
+    by_size: dict[int, list[NoisyTable]] = {}
+    for table in tables:
+        by_size.setdefault(len(table.columns), []).append(table)
+    return {
+        (path := f"{FOLDER}/{_NAMES.get(size, f'{size}-way')}.parquet"): _write(bundle / path, size, own, about)
+        for size, own in sorted(by_size.items())
+    }
+
+
+def described(files: Mapping[str, int]) -> dict[str, Any]:
+    """Return what the dictionary says of the tables."""
+    return {"files": [{"path": path, "cells": cells} for path, cells in files.items()], "columns": _COLUMNS}
+
+
+def _write(path: Path, size: int, tables: Sequence[NoisyTable], about: Mapping[str, str]) -> int:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    text = pa.dictionary(pa.int32(), pa.string())
+    axes = [field for axis in range(1, size + 1) for field in ((f"column_{axis}", text), (f"cell_{axis}", text))]
+    fields = [("table", pa.int32()), *axes, ("count", pa.int64()), ("standard_error", pa.float64())]
+    schema = pa.schema(fields, metadata={key.encode(): value.encode() for key, value in about.items()})
+    rows = 0
+    with path.open("wb") as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
+        for batch in _batches(tables, schema):
+            writer.write_table(batch)
+            rows += batch.num_rows
+    return rows
+
+
+def _batches(tables: Sequence[NoisyTable], schema: Any) -> Iterator[Any]:
+    import pyarrow as pa
+
+    held: list[Any] = []
+    for number, table in enumerate(tables):
+        held.append(_arrow(number, table, schema))
+        if sum(part.num_rows for part in held) >= _CHUNK_ROWS:
+            yield pa.concat_tables(held).unify_dictionaries()
+            held = []
+    if held:
+        yield pa.concat_tables(held).unify_dictionaries()
+
+
+def _arrow(number: int, table: NoisyTable, schema: Any) -> Any:
+    import pyarrow as pa
+
+    shape, cells = table.counts.shape, table.counts.size
+    places = np.indices(shape, dtype=np.int32).reshape(len(shape), cells)
+    arrays = [pa.array(np.full(cells, number, dtype=np.int32))]
+    for column, names, own in zip(table.columns, table.cells, places, strict=True):
+        arrays.append(pa.DictionaryArray.from_arrays(pa.array(np.zeros(cells, dtype=np.int32)), pa.array([column])))
+        arrays.append(pa.DictionaryArray.from_arrays(pa.array(own), pa.array(list(names), type=pa.string())))
+    arrays += [pa.array(table.counts.ravel()), pa.array(np.full(cells, table.standard_error))]
+    return pa.Table.from_arrays(arrays, schema=schema)

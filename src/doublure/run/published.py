@@ -1,0 +1,128 @@
+"""A published generator on disk: all that sampling needs, and nothing of the private side.
+
+::
+
+    gen/
+      generator.safetensors   weights, schema and plan; nothing else
+      schema.yaml             resolved: what was bought is in it
+      card.json               what may be claimed, and the hash of every file
+      card.html               the same as a page
+
+Whoever has it can sample any number of records with any conditions. The card vouches for the files, and the keeper's
+ledger for the card (:func:`doublure.releasing.verifying.verify`).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from doublure.advisories import REMEDY, known_fault
+from doublure.errors import InputError, RunFolderError, SettingError
+from doublure.guarantee import Guarantee
+from doublure.run import weights
+from doublure.run.synthesizer import Synthesizer
+from doublure.schema import ResolvedSchema
+from doublure.support import files
+from doublure.support.tensors import read_tensors, sha256_of
+
+SCHEMA, CARD = "schema.yaml", "card.json"
+FILES = (weights.FILE, SCHEMA)
+"""What stands beside the card and its page."""
+
+_VERSION = 1
+_REMEDY = "get it again from whoever published it"
+
+
+def write(syn: Synthesizer, folder: Path) -> None:
+    """Write the weights and the schema; the card is its writer's.
+
+    The plan goes with them, without what only this machine knows. It was made before any record was read.
+
+    Args:
+        syn: A fitted synthesizer.
+        folder: An empty folder.
+    """
+    plan = replace(syn.plan, settings=syn.plan.settings.published())
+    content = weights.file_of(syn.generator, syn.schema, plan, syn.guarantee)
+    files.write_atomic(folder / weights.FILE, lambda file: file.write(content))
+    text = syn.schema.to_yaml().encode()
+    files.write_atomic(folder / SCHEMA, lambda file: file.write(text))
+
+
+def lies_in(folder: Path) -> bool:
+    """Return whether a folder is a published generator, and no run."""
+    return (folder / CARD).is_file() and (folder / weights.FILE).is_file() and not (folder / "run.json").exists()
+
+
+def refuse_inside(folder: Path, out: Path | None) -> None:
+    """Refuse to put a report where a run would hold its own: a published folder holds its own files only.
+
+    Args:
+        folder: A run, or a published generator.
+        out: Where the report goes; None for the run's own place.
+
+    Raises:
+        SettingError: No place was named, and the folder is a published generator.
+    """
+    if out is None and lies_in(folder):
+        remedy = "say where the report goes, outside of what is published"
+        raise SettingError("is needed with a published generator", field="-o", remedy=remedy)
+
+
+def read(folder: Path) -> Synthesizer:
+    """Read a published generator.
+
+    Raises:
+        RunFolderError: A file is missing or is not the one that the card names, the claim is not one that the plan
+            gives, or it is known to be wrong.
+    """
+    card = _card(folder)
+    path = folder / weights.FILE
+    for name in FILES:
+        if card["sha256"].get(name) != sha256_of(folder / name):
+            raise _broken("is not the file that the card names", folder / name)
+    try:
+        schema = ResolvedSchema.load(folder / SCHEMA)
+        written = json.loads(read_tensors(path)[0]["plan"])
+    except (InputError, KeyError, ValueError):
+        raise _broken("does not hold together", folder) from None
+    made = card["doublure_version"]
+    if not isinstance(written, dict):
+        raise _broken("does not hold together", folder)
+    if (fault := known_fault(made, written)) is not None:
+        raise RunFolderError(fault, field=folder, remedy=REMEDY)
+    plan, guarantee = weights.plan_of(written, made, folder), Guarantee.from_json(card["guarantee"])
+    if not plan.may_claim(guarantee):
+        raise _broken("is not what the plan gives", folder / CARD)
+    tensors = weights.read(path, schema, plan, guarantee)
+    generator = weights.into_generator(tensors, schema, plan, path)
+    facts = {key: card.get(key) for key in ("doublure_version", "created", "method")}
+    return Synthesizer(schema=schema, plan=plan, guarantee=guarantee, generator=generator, run=facts, published=True)
+
+
+def _card(folder: Path) -> dict[str, Any]:
+    """Return what the card says, and its files' hashes by name.
+
+    Raises:
+        RunFolderError: It is no card, or of another version.
+    """
+    try:
+        card: dict[str, Any] = files.read_json(folder / CARD, "card")
+    except InputError as error:
+        raise _broken(error.message, folder / CARD) from None
+    if card.get("version") != _VERSION:
+        raise RunFolderError("is of another version", field=folder / CARD, remedy="use the doublure that made it")
+    try:
+        hashes = {entry["path"]: entry["sha256"] for entry in card["files"]}
+        if not isinstance(card["guarantee"], dict):
+            raise TypeError
+        return {**card, "doublure_version": card["doublure_version"], "sha256": hashes}
+    except (KeyError, TypeError):
+        raise _broken("does not say what belongs to it", folder / CARD) from None
+
+
+def _broken(what: str, path: Path) -> RunFolderError:
+    return RunFolderError(what, field=f"{path.parent.name}/{path.name}", remedy=_REMEDY)

@@ -1,0 +1,101 @@
+"""``generator.safetensors``: a generator's weights, and in the same file the schema and the plan they belong to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from doublure._version import __version__
+from doublure.encode.choice import encoder_for
+from doublure.errors import InputError, RunFolderError, printable
+from doublure.guarantee import Guarantee, may_state_what_was_measured
+from doublure.methods import registry as methods
+from doublure.planning import Plan
+from doublure.schema import ResolvedSchema
+from doublure.support.tensors import damaged, read_tensors
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+FILE = "generator.safetensors"
+"""Its name in a run folder and in a published generator."""
+
+
+def file_of(generator: nn.Module, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> bytes:
+    """Return what the file holds: weights, schema, plan, and which of two claims; nothing else."""
+    from safetensors.torch import save
+
+    # The schema within the plan is the public one; what was bought is in the schema beside it.
+    metadata = {"doublure": __version__, "watermark": guarantee.watermark, **_described(schema, plan, guarantee)}
+    tensors = {name: value.detach().cpu().contiguous() for name, value in generator.state_dict().items()}
+    return save(tensors, metadata)
+
+
+def read(path: Path, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> dict[str, Tensor]:
+    """Return the weights.
+
+    Raises:
+        RunFolderError: The file is missing or damaged, or the schema, plan or claim beside it are not its own.
+    """
+    metadata, tensors = read_tensors(path)
+    for name, written in _described(schema, plan, guarantee).items():
+        if metadata.get(name) != written:
+            field = f"{path.parent.name}/{path.name}"
+            raise RunFolderError(f"was made with another {name}", field=field, remedy="the run folder was edited")
+    return tensors
+
+
+def into_generator(tensors: dict[str, Tensor], schema: ResolvedSchema, plan: Plan, path: Path) -> nn.Module:
+    """Put weights into a generator of the shape that the plan gives.
+
+    Args:
+        tensors: As :func:`read` returns them.
+        schema: Every fact known.
+        plan: Says which method, and its settings.
+        path: Where the weights come from, for errors.
+
+    Raises:
+        RunFolderError: They are of another shape.
+    """
+    generator = methods.method(plan.method).build(encoder_for(schema, plan.settings.encoding), plan.settings, seed=0)
+    try:
+        generator.load_state_dict(tensors)
+    except RuntimeError:
+        raise damaged(path) from None
+    return generator.eval()
+
+
+def plan_of(written: dict[str, Any], made: object, field: Path) -> Plan:
+    """Read a plan that was paid for.
+
+    Args:
+        written: The JSON object.
+        made: The doublure that wrote it.
+        field: The folder, for errors.
+
+    Raises:
+        InputError: It is no plan, or was edited.
+        RunFolderError: It is of another doublure, whose settings were others: that one still reads it.
+    """
+    try:
+        return Plan.from_json(written, reprice=False)
+    except InputError:
+        claim = written.get("guarantee")
+        if isinstance(claim, dict) and may_state_what_was_measured(claim):
+            message = "states a Bayesian claim that this doublure does not make"
+            remedy = "plan again, and fit anew; do not release it with an older one, which states the measured ε_μ"
+            raise RunFolderError(message, field=field, remedy=remedy) from None
+        if made == __version__ or not isinstance(made, str):
+            raise
+        known = printable(made)
+        message = f"was made by doublure {known}, whose plans doublure {__version__} does not read"
+        raise RunFolderError(message, field=field, remedy=f"use doublure {known} with it") from None
+
+
+def _described(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> dict[str, str]:
+    """Return the schema and the plan as the file carries them; the claim, where the plan has two."""
+    documents = {"schema": schema.to_plain(), "plan": plan.to_json()}
+    if plan.worst_case is not None:
+        documents["guarantee"] = guarantee.to_json()
+    return {name: json.dumps(document, ensure_ascii=False) for name, document in documents.items()}

@@ -1,0 +1,432 @@
+"""``statistics`` on time series by a copula: plans, releases, and that synthetic series resemble real ones."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import doublure as db
+from doublure.encode.series_places import SeriesPlaces
+from doublure.errors import LostRun, RunFolderError, SettingError
+from doublure.methods.statistics.method import METHOD
+from doublure.methods.statistics.series import copula_fit, copula_plan
+from doublure.methods.statistics.series.covariance import Latent
+from doublure.methods.statistics.series.gap_chains import gap_chances
+from doublure.methods.statistics.settings import SeriesStatisticsSettings
+from doublure.networks.copula import CopulaShape, over_gaps, places_at, shares_at
+from doublure.planning import Plan
+from doublure.private.accounting import epsilon_of
+from doublure.private.mechanism import Mechanism
+from doublure.private.queries.sums import BoundedSums
+from doublure.private.records import PrivateRecords
+
+SERIES, LENGTH = 3000, 12
+HEAD = f"doublure: 1\nkind: series\nunits: {SERIES}\nseries: {{length: {LENGTH}, gaps: missing}}\nchannels:\n"
+POWER = "  kw: {type: real, bounds: [-8, 8], precision: 2, missing: false}\n"
+HEAT = "  heat: {type: real, bounds: [0, 60], precision: 1, zero_inflated: true, missing: true}\n"
+COUNT = "  people: {type: integer, bounds: [0, 30], missing: false}\n"
+KIND = "attributes:\n  place: {type: category, values: [hill, coast], missing: false}\n"
+WHOLE = HEAD + POWER + HEAT + COUNT + KIND
+DELTA = 1e-5
+
+
+def days(n: int = SERIES, seed: int = 0) -> dict[str, Any]:
+    """Return days of power, of heat that goes with it and is off or missing for a while, and of people."""
+    draw = np.random.default_rng(seed)
+    coast = draw.random(n) < 0.4
+    course = np.cumsum(draw.normal(0, 0.5, (n, LENGTH)), axis=1) + draw.normal(0, 1, (n, 1))
+    kw = np.clip(course + np.sin(np.arange(LENGTH) / 2) + 1.5 * coast[:, None], -8, 8)
+    heat = np.clip(20 + 6 * kw + draw.normal(0, 3, (n, LENGTH)), 0, 60).round(1)
+    off = draw.random(n) < 0.15
+    heat[off, 8:] = np.nan
+    people = np.clip(np.round(4 + 2 * kw + draw.normal(0, 1, (n, LENGTH))), 0, 30)
+    return {"kw": kw.round(2), "heat": heat, "people": people, "place": np.where(coast, "coast", "hill")}
+
+
+def some(data: dict[str, Any], text: str) -> dict[str, Any]:
+    return {name: cells for name, cells in data.items() if f"  {name}:" in text or name == "unit"}
+
+
+def planned(text: str = WHOLE, **changes: Any) -> Plan:
+    asked = {"epsilon": 10.0, "delta": DELTA} | changes
+    return db.plan(db.Schema.parse(text), method="statistics", **asked)
+
+
+def fitted(folder: Any, text: str = WHOLE, data: dict[str, Any] | None = None, **changes: Any) -> db.Synthesizer:
+    ledger = db.Ledger.create(folder / "ledger", dataset="days", epsilon=5000.0, delta=0.5)
+    return db.fit(some(data or days(), text), planned(text, **changes), ledger=ledger, seed=1)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    return fitted(tmp_path_factory.mktemp("whole"))
+
+
+@pytest.fixture(scope="module")
+def made(whole):
+    return whole.sample(SERIES, seed=2)
+
+
+# -- what comes out ----------------------------------------------------------------------------------------------------
+
+
+def test_each_step_has_its_own_values(made):
+    real = days()
+    for name in ("kw", "heat", "people"):
+        spread = np.nanstd(real[name])
+        assert np.abs(np.nanmean(made.channel(name), axis=0) - np.nanmean(real[name], axis=0)).max() < 0.15 * spread
+        assert np.abs(np.nanstd(made.channel(name), axis=0) - np.nanstd(real[name], axis=0)).max() < 0.15 * spread
+
+
+def test_channels_go_together_step_by_step(made):
+    real = days()
+    for one, other in (("kw", "heat"), ("kw", "people"), ("heat", "people")):
+        wanted, found = (correlation(data(one), data(other)) for data in (real.__getitem__, made.channel))
+        assert wanted > 0.8
+        assert found == pytest.approx(wanted, abs=0.08)
+
+
+def correlation(one, other):
+    both = ~np.isnan(one) & ~np.isnan(other)
+    return np.corrcoef(one[both], other[both])[0, 1]
+
+
+def test_steps_go_on_from_one_another(made):
+    real = days()["kw"]
+    for lag in (1, 3, 6):
+        wanted, found = (correlation(kw[:, lag:], kw[:, :-lag]) for kw in (real, made.channel("kw")))
+        assert found == pytest.approx(wanted, abs=0.08)
+
+
+def test_gaps_are_as_long_and_where_they_were(made):
+    gaps = np.isnan(made.channel("heat"))
+    assert gaps[:, :8].mean() < 0.02
+    assert gaps[:, 9:].mean() == pytest.approx(0.15, abs=0.03)
+    assert gaps[gaps[:, 9], 10].mean() > 0.9
+    assert not np.isnan(made.channel("kw")).any()
+
+
+def test_attributes_have_their_own_series(whole):
+    coast, hill = (whole.sample(1500, given={"place": place}, seed=3).channel("kw") for place in ("coast", "hill"))
+    assert coast.mean() - hill.mean() == pytest.approx(1.5, abs=0.25)
+
+
+def test_values_are_of_the_schema(made):
+    people, heat = made.channel("people"), made.channel("heat")
+    assert np.array_equal(people, np.round(people))
+    assert (people.min(), people.max()) >= (0, 0)
+    assert people.max() <= 30
+    known = heat[~np.isnan(heat)]
+    assert np.array_equal(known, np.round(known, 1))
+    real = days()["heat"]
+    assert (known == 0).mean() == pytest.approx((real[~np.isnan(real)] == 0).mean(), abs=0.02)
+
+
+def test_an_attribute_that_makes_no_groups_shifts_the_mean(tmp_path):
+    syn = fitted(tmp_path, HEAD + POWER + KIND, grouped=())
+    shape = syn.generator.generator.shape
+    assert shape.groups == shape.levels
+    coast, hill = (syn.sample(1500, given={"place": place}, seed=3).channel("kw") for place in ("coast", "hill"))
+    assert coast.mean() - hill.mean() == pytest.approx(1.5, abs=0.3)
+
+
+@pytest.mark.parametrize("grouped", [("place",), ()])
+def test_attributes_without_shares_are_as_frequent_as_the_sums_say(tmp_path, grouped):
+    syn = fitted(tmp_path, HEAD + POWER + KIND, grouped=grouped)
+    assert syn.notes == ()
+    real = (days()["place"] == "coast").mean()
+    assert real == pytest.approx(0.4, abs=0.03)
+    assert (syn.sample(4000, seed=3).attributes["place"] == "coast").mean() == pytest.approx(real, abs=0.03)
+    half = syn.sample(100, given={"place": {"coast": 0.5, "hill": 0.5}}, seed=3).attributes["place"]
+    assert (half == "coast").sum() == 50
+    syn.save(tmp_path / "run")
+    assert torch.equal(db.load(tmp_path / "run").generator.shares, syn.generator.shares)
+
+
+def test_shares_of_attributes_stand_side_by_side_whichever_make_groups():
+    shape = CopulaShape(
+        sizes=(4,), missing=(False,), length=2, blocks=(2, 3, 2), grouped=(True, False, True), levels=2,
+        own_tables=False, exact=False, calm=False,
+    )  # fmt: skip
+    one, other = np.array([0.9, 0.1]), np.array([0.3, 0.7])
+    found = Latent(
+        shares=np.einsum("a,b,c->abc", one, other, [0.5, 0.5]).ravel(), means=np.zeros((8, 2)),
+        covariances=np.zeros((8, 2, 2)), effects=np.zeros((3, 2)), effect_shares=np.array([0.2, 0.5, 0.3]),
+    )  # fmt: skip
+    shares = copula_fit.attribute_shares(shape, found)
+    assert shares.tolist() == pytest.approx([0.9, 0.1, 0.2, 0.5, 0.3, 0.3, 0.7])
+
+
+def test_few_series_and_much_noise_still_make_series(tmp_path):
+    data = {name: cells[:40] for name, cells in days().items()}
+    syn = fitted(tmp_path, WHOLE.replace(f"units: {SERIES}", "units: 40"), data, epsilon=0.5, delta=1e-3)
+    assert any("hardly agree" in warning for warning in syn.plan.warnings)
+    assert syn.sample(100, seed=1).values.shape == (100, LENGTH, 3)
+
+
+def test_all_series_the_same(tmp_path):
+    data = {"kw": np.tile(np.arange(LENGTH) - 5.0, (1000, 1))}
+    text = (HEAD + POWER).replace(f"units: {SERIES}", "units: 1000")
+    found = fitted(tmp_path, text, data).sample(300, seed=1).channel("kw")
+    assert np.abs(np.median(found, axis=0) - data["kw"][0]).max() < 0.5
+
+
+@pytest.mark.parametrize("factor", [0.1, 10])
+def test_a_declared_number_that_is_wrong_sets_no_scale(tmp_path, factor):
+    text = (HEAD + POWER).replace(f"units: {SERIES}", f"units: {round(SERIES * factor)}")
+    real, found = days()["kw"], fitted(tmp_path, text, epsilon=30.0).sample(1000, seed=1).channel("kw")
+    assert np.abs(found.mean(0) - real.mean(0)).max() < 0.3
+    assert np.abs(found.std(0) - real.std(0)).max() < 0.4
+
+
+def test_several_series_of_a_unit(tmp_path):
+    text = HEAD.replace("units:", "unit: {name: house, id: unit, max_records: 3}\nunits:") + POWER
+    text = text.replace(f"units: {SERIES}", "units: 1000")
+    data = days() | {"unit": np.repeat(np.arange(1000), 3)}
+    found = fitted(tmp_path, text, data, epsilon=30.0).sample(1000, seed=1).channel("kw")
+    assert np.abs(found.mean(0) - data["kw"].mean(0)).max() < 0.25
+
+
+def test_it_is_saved_loaded_and_released(whole, tmp_path):
+    whole.save(tmp_path / "run")
+    again = db.load(tmp_path / "run")
+    assert np.array_equal(whole.sample(50, seed=8).values, again.sample(50, seed=8).values, equal_nan=True)
+    db.release(again, tmp_path / "bundle", n=60, seed=1)
+    card = json.loads((tmp_path / "bundle/card.json").read_text())
+    assert (card["method"], card["executed"]) == ("statistics", True)
+    assert "exact rounded normals" in card["guarantee"]["noise_source"]
+
+
+# -- plans -------------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_planned_is_what_is_priced():
+    """The noise of all releases is together that of one Gaussian of the plan's multiplier."""
+    for records in (1, 3):
+        unit = f"unit: {{name: meter, id: unit, max_records: {records}}}\n"
+        plan = planned(WHOLE.replace("units:", unit + "units:"))
+        by_purpose = {access.purpose: access.event for access in plan.touches}
+        assert list(by_purpose) == list(copula_plan.shares(plan.schema, plan.settings))
+        gaps = by_purpose.pop(copula_plan.GAPS)
+        costs = [gaps.tables * (records / gaps.scale) ** 2]
+        costs += [1 / event.noise_multiplier**2 for event in by_purpose.values()]
+        assert sum(costs) == pytest.approx(1 / plan.noise_multiplier**2)
+        assert costs[0] / sum(costs) == pytest.approx(plan.settings.gap_share)
+
+
+def test_groups_follow_from_public_figures():
+    few, many = (planned(HEAD.replace(f"units: {SERIES}", f"units: {n}") + POWER + KIND) for n in (20, 30_000))
+    assert (few.settings.grouped, few.settings.level_groups, few.settings.own_tables) == ((), 1, False)
+    assert (many.settings.grouped, many.settings.level_groups, many.settings.own_tables) == (("place",), 4, True)
+    assert (few.settings.exact_tables, many.settings.exact_tables) == (False, True)
+    assert many.settings.cut_noise == pytest.approx(few.settings.cut_noise * 20 / 30_000, rel=0.01)
+    assert "Shares of the budget" in many.explain()
+    assert "Groups: place x 4 levels" in many.explain()
+
+
+def test_chains_are_kept_for_few_values():
+    state = "  state: {type: integer, bounds: [0, 5], missing: false}\n"
+    assert planned(HEAD + state).settings.model == "chains"
+    assert planned(HEAD + state + POWER).settings.model == "copula"
+    assert planned(HEAD + POWER, model="chains").settings.model == "chains"
+
+
+def test_a_plan_is_written_and_read_and_repriced(tmp_path):
+    plan = planned()
+    plan.save(tmp_path / "plan.json")
+    assert Plan.load(tmp_path / "plan.json") == plan
+    assert epsilon_of([access.event for access in plan.touches], DELTA) <= 10
+
+
+@pytest.mark.parametrize("name", ["guided", "bayesgan", "latentgan"])
+def test_methods_without_series_say_so_in_one_line(name):
+    with pytest.raises(SettingError, match=f"method {name}: takes no series; give --method auto"):
+        db.plan(db.Schema.parse(WHOLE), method=name, epsilon=1.0, delta=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("cut_noise", 0.1), ("noise_width", 3), ("grouped", ["kw"]), ("level_groups", 3)]
+)
+def test_what_the_plan_fills_in_is_not_given(name, value):
+    with pytest.raises(SettingError, match=name):
+        planned(**({"grouped": []} | {name: value}))
+
+
+def test_shares_leave_something_for_products():
+    with pytest.raises(SettingError, match="leave too little"):
+        planned(table_share=0.6, own_table_share=0.4)
+
+
+# -- releases ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_released_is_what_was_planned(tmp_path, monkeypatch):
+    asked, released = [], Mechanism.release
+
+    def watched(mechanism, query, access, records):
+        asked.append(access)
+        return released(mechanism, query, access, records)
+
+    monkeypatch.setattr(Mechanism, "release", watched)
+    syn = fitted(tmp_path)
+    assert asked == list(syn.plan.touches)
+    assert [entry["purpose"] for entry in syn.executed if entry["drawn"]] == [access.purpose for access in asked]
+    for entry in syn.executed:
+        assert entry["event"] == pytest.approx(entry["expected"])
+
+
+class Refused(Exception):
+    """Stands for a process that is killed."""
+
+
+def test_an_interrupted_run_draws_no_noise_twice(tmp_path, monkeypatch):
+    ledger = db.Ledger.create(tmp_path / "l", dataset="days", epsilon=5000.0, delta=0.5)
+    plan, asked, released = planned(), [], Mechanism.release
+
+    def watched(mechanism, query, access, records):
+        asked.append(access.purpose)
+        return released(mechanism, query, access, records)
+
+    def killed(*_: Any, **__: Any) -> None:
+        raise Refused
+
+    monkeypatch.setattr(Mechanism, "release", watched)
+    with monkeypatch.context() as patch:
+        patch.setattr(copula_fit, "latent", killed)
+        with pytest.raises(Refused):
+            db.fit(days(), plan, ledger=ledger, out=tmp_path / "run", seed=1)
+    before = len(asked)
+    assert before >= 3
+    syn = db.fit(days(), plan, ledger=ledger, out=tmp_path / "run", seed=1, resume=True)
+    assert len(set(asked)) == len(asked) == len(plan.touches)
+    assert len(syn.sample(5)) == 5
+
+
+def test_a_lost_release_is_not_drawn_again(tmp_path, monkeypatch):
+    ledger = db.Ledger.create(tmp_path / "l", dataset="days", epsilon=5000.0, delta=0.5)
+    plan = planned()
+
+    def killed(*_: Any, **__: Any) -> None:
+        raise Refused
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Mechanism, "_noised", killed)
+        with pytest.raises(Refused):
+            db.fit(days(), plan, ledger=ledger, out=tmp_path / "run", seed=1)
+    with pytest.raises((LostRun, RunFolderError), match="cut off while series were counted"):
+        db.fit(days(), plan, ledger=ledger, out=tmp_path / "run", seed=1, resume=True)
+
+
+# -- sensitivity -------------------------------------------------------------------------------------------------------
+
+ODD = {
+    "nothing but a gap": lambda data: data | {"heat": np.full((1, LENGTH), np.nan)},
+    "all at the bounds": lambda data: data | {"kw": np.tile([-8.0, 8.0], (1, LENGTH // 2))},
+    "beyond the bounds": lambda data: data | {"kw": np.full((1, LENGTH), 1e9)},
+    "flat": lambda data: data | {"kw": np.zeros((1, LENGTH)), "people": np.zeros((1, LENGTH))},
+    "a spike": lambda data: data | {"kw": np.eye(LENGTH)[3:4] * 8},
+}
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory):
+    """Return what every query of a fit answers, exactly, for any other records."""
+    queries, released = [], Mechanism.release
+    patch = pytest.MonkeyPatch()
+
+    def watched(mechanism, query, access, records):
+        queries.append((access.purpose, query))
+        return released(mechanism, query, access, records)
+
+    patch.setattr(Mechanism, "release", watched)
+    syn = fitted(tmp_path_factory.mktemp("answers"), level_groups=2, own_tables=True)
+    patch.undo()
+    encoder = SeriesPlaces(syn.schema, bins=256, curve=1 / 3)
+
+    def ask(data):
+        compact = encoder.compact(of_series(data))
+        kept = PrivateRecords(
+            compact, np.arange(len(compact)), len(compact), lambda rows: encoder.split(encoder.expand(rows))
+        )
+        return [query.answer(kept, sample_rate=1.0) for _, query in queries]
+
+    return [purpose for purpose, _ in queries], [query for _, query in queries], ask
+
+
+def of_series(data):
+    import pandas as pd
+
+    from doublure.data.series import Series
+
+    values = np.stack([np.asarray(data[name], dtype=float) for name in ("kw", "heat", "people")], axis=2)
+    place = pd.Categorical(data["place"], categories=["hill", "coast"])
+    return Series(values=values, channels=("kw", "heat", "people"), attributes=pd.DataFrame({"place": place}))
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("size", [0, 30])
+def test_one_series_moves_each_release_by_what_it_is_priced_at(answers, odd, size):
+    purposes, queries, ask = answers
+    base = {name: cells[:size] for name, cells in days(40).items()}
+    more = ODD[odd]({name: cells[:1] for name, cells in days(1, seed=9).items()})
+    both = {name: np.concatenate([base[name], more[name]]) for name in base}
+    assert set(purposes) == {
+        copula_plan.TABLES, copula_plan.GAPS, copula_plan.OWN_TABLES, copula_plan.PRODUCTS, copula_plan.CALM,
+    }  # fmt: skip
+    for query, one, other in zip(queries, ask(base), ask(both), strict=True):
+        moved = (np.asarray(other.total, dtype=float) - np.asarray(one.total, dtype=float)) * (one.unit or 1.0)
+        assert 0 < np.sqrt((moved**2).sum()) <= query.sensitivity.l2 * (1 + 1e-12)
+        assert np.abs(moved).sum() <= query.sensitivity.l1 * (1 + 1e-12)
+
+
+def test_products_lie_in_the_block_of_one_group(answers):
+    purposes, queries, ask = answers
+    number = purposes.index(copula_plan.PRODUCTS)
+    query = queries[number]
+    assert isinstance(query, BoundedSums)
+    blocks = np.asarray(ask({name: cells[:1] for name, cells in days(1).items()})[number].total).reshape(4, -1)
+    assert (np.abs(blocks).sum(1) > 0).sum() == 1
+
+
+# -- parts -------------------------------------------------------------------------------------------------------------
+
+
+def test_places_and_shares_are_inverse():
+    table = torch.tensor([[0.0, 0.2, 0.2, 0.7, 1.0], [0.0, 0.1, 0.9, 1.0, 1.0]])
+    shares = torch.tensor([[0.1, 0.05], [0.45, 0.5], [0.9, 0.95]], dtype=torch.float64)
+    places = places_at(table, shares, torch.tensor([3, 2]))
+    torch.testing.assert_close(shares_at(table, places), shares, atol=1e-3, rtol=0)
+    assert (places[:, 1] < 3).all()
+
+
+def test_gaps_are_bridged_by_straight_lines():
+    scores = torch.tensor([[[9.0, 1.0, 9.0, 9.0, 4.0, 9.0]], [[9.0] * 6]])
+    known = torch.tensor([[[False, True, False, False, True, False]], [[False] * 6]])
+    assert over_gaps(scores, known).tolist() == [[[1, 1, 2, 3, 4, 4]], [[0] * 6]]
+
+
+def test_gap_chains_give_shares_and_lengths_back():
+    draw = np.random.default_rng(0)
+    missing = np.zeros((20_000, 10), dtype=bool)
+    for step in range(10):
+        before = missing[:, step - 1] if step else np.zeros(20_000, dtype=bool)
+        missing[:, step] = draw.random(20_000) < np.where(before, 0.8, 0.05)
+    counted = np.zeros((9, 2, 2))
+    np.add.at(counted, (np.arange(9)[None], missing[:, :-1].astype(int), missing[:, 1:].astype(int)), 1)
+    chances, shares = gap_chances(counted, series=20_000, deviation=1.0)
+    assert np.abs(shares - missing.mean(0)).max() < 0.01
+    assert np.abs(chances[1:] - [0.05, 0.8]).max() < 0.03
+
+
+@pytest.mark.parametrize(("units", "length", "channels", "seconds"), [(28_000, 48, 1, 2.5), (580, 24, 7, 0.5)])
+def test_the_estimated_work_is_what_it_was_measured_to_be(units, length, channels, seconds):
+    """Within a factor of four, on a core that multiplies matrices at 3.1e10 operations a second in a plan's eyes."""
+    text = HEAD.replace(str(SERIES), str(units)).replace(f"length: {LENGTH}", f"length: {length}")
+    plan = planned(text + "".join(POWER.replace("kw", f"c{number}") for number in range(channels)))
+    work = METHOD.work(plan.schema, plan.settings)
+    assert isinstance(plan.settings, SeriesStatisticsSettings)
+    assert seconds / 4 < work.flops / 3.1e10 < 4 * seconds

@@ -1,0 +1,108 @@
+"""σ given in place of ε: ε follows, learned facts included, and the plan is charged, read and refused as any other."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import doublure as db
+from doublure.cli.main import app
+from doublure.cli.terminal import run_guarded
+from doublure.errors import InputError, SettingError
+from doublure.private import accounting
+
+SIGMA = 7.0
+
+
+@pytest.mark.parametrize("accountant", ["pld", "rdp"])
+@pytest.mark.parametrize("named", ["declared", "bought"])
+def test_epsilon_follows(small, named, accountant):
+    schema = getattr(small, named)
+    plan = db.plan(schema, method="dpgan", delta=1e-4, accountant=accountant, noise_multiplier=SIGMA, **small.tiny)
+    exact = accounting.epsilon_of([access.event for access in plan.touches], 1e-4, accountant=accountant)
+    assert exact <= plan.epsilon <= exact * 1.001
+    assert plan.guarantee.epsilon == plan.epsilon
+    assert plan.noise_multiplier == plan.training[0].event.noise_multiplier == SIGMA
+    assert db.Plan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
+
+
+def test_it_is_the_plan_that_its_epsilon_would_have_given(small):
+    """Calibrated to the ε that followed, σ comes out as it was given."""
+    own = {"method": "dpgan", "delta": 1e-4, "accountant": "rdp"} | small.tiny
+    given = db.plan(small.declared, noise_multiplier=SIGMA, **own)
+    calibrated = db.plan(small.declared, epsilon=given.epsilon, **own)
+    assert calibrated.noise_multiplier == pytest.approx(SIGMA, rel=2e-3)
+    assert calibrated.guarantee.sentence == given.guarantee.sentence
+
+
+def test_less_noise_costs_more(small):
+    own = {"method": "dpgan", "delta": 1e-4, "accountant": "rdp"} | small.tiny
+    found = [db.plan(small.declared, noise_multiplier=sigma, **own).epsilon for sigma in (5.0, 1.0, 0.5)]
+    assert found == sorted(found)
+    assert found[2] > 3 * found[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        (["--epsilon", "1", "--delta", "1e-4"], "noise_multiplier: stands beside epsilon"),
+        ([], "delta: has no default"),
+        (["--delta", "0.5"], "delta: 0.5 is at least 1/units"),
+    ],
+)
+def test_both_together_and_no_delta_are_refused(small, tmp_path, capsys, words, field):
+    (tmp_path / "s.yaml").write_text(small.declared_text)
+    code = run_guarded(
+        app, ["plan", str(tmp_path / "s.yaml"), "--method", "dpgan", "--set", "noise_multiplier=7", *words]
+    )
+    said = capsys.readouterr().err.strip()
+    assert (code, "\n" in said) == (2, False)
+    assert field in said
+
+
+def test_from_the_command_line(small, tmp_path, capsys):
+    (tmp_path / "s.yaml").write_text(small.declared_text)
+    words = ["--method", "dpgan", "--set", "noise_multiplier=7", "--delta", "1e-4", "--set", "steps=20"]
+    assert run_guarded(app, ["plan", str(tmp_path / "s.yaml"), *words, "-o", str(tmp_path / "plan.json")]) == 0
+    assert "σ = 7" in capsys.readouterr().out
+    assert db.Plan.load(tmp_path / "plan.json").noise_multiplier == SIGMA
+
+
+def test_a_run_is_charged_what_followed(small, tmp_path):
+    plan = db.plan(small.declared, method="dpgan", delta=1e-4, accountant="rdp", noise_multiplier=SIGMA, **small.tiny)
+    book = small.book(tmp_path)
+    syn = db.fit(small.frame(), plan, ledger=book)
+    assert book.spent.epsilon == pytest.approx(plan.epsilon)
+    assert [entry["event"]["noise_multiplier"] for entry in syn.executed] == pytest.approx([SIGMA])
+
+
+@pytest.mark.parametrize("edit", [{"noise_multiplier": 70.0}, {"epsilon": 0.001}])
+def test_an_edited_plan_is_refused(small, edit):
+    plan = db.plan(small.declared, method="dpgan", delta=1e-4, accountant="rdp", noise_multiplier=0.5, **small.tiny)
+    with pytest.raises(InputError):
+        db.Plan.from_json(json.loads(json.dumps(plan.to_json())) | edit)
+
+
+def test_methods_where_one_sigma_means_nothing_refuse_it(small, letters):
+    for method in ("statistics", "guided", "gan"):
+        with pytest.raises(SettingError, match="is not a setting of this method"):
+            db.plan(small.declared, method=method, delta=1e-4, noise_multiplier=SIGMA)
+    with pytest.raises(SettingError, match="teacher=critic labeller_share=0"):
+        letters.plan(noise_multiplier=SIGMA, teacher="mixture", epsilon=None)
+    with pytest.raises(SettingError, match="teacher=critic labeller_share=0"):
+        letters.plan(noise_multiplier=SIGMA, labeller_share=0.5, epsilon=None)
+
+
+def test_latentgan_takes_the_sigma_of_its_critic(letters):
+    plan = letters.plan(noise_multiplier=SIGMA, epsilon=None)
+    assert plan.training[0].event.noise_multiplier == SIGMA
+    assert plan.epsilon == pytest.approx(
+        accounting.epsilon_of([plan.training[0].event], 1e-5, accountant="rdp"), rel=1e-3
+    )
+
+
+def test_bayesgan_keeps_its_ceiling_beside_it(small):
+    own = small.tiny | {"distances": 3}
+    plan = db.plan(small.declared, method="bayesgan", epsilon=2.0, delta=1e-4, noise_multiplier=SIGMA, **own)
+    assert (plan.guarantee.epsilon_mu, plan.noise_multiplier) == (2.0, SIGMA)

@@ -1,0 +1,69 @@
+"""``docs/papers.md``: a row has a figure or a reason, and its place in the paper; a command is one that there is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+SECTIONS = dict(re.findall(r"^## (.+?):.*?\n(.*?)(?=^## |\Z)", PAGE, flags=re.DOTALL | re.MULTILINE))
+ROWS = [
+    (name, [cell.strip() for cell in line.split("|")])
+    for name, text in SECTIONS.items()
+    for line in re.findall(r"^\| (?!row \|)(.+)\|$", text, flags=re.MULTILINE)
+    if not line.startswith(("-", ":"))
+]
+COMMANDS = dict(re.findall(r"(?:^|· )([A-Z]) (.+?)(?=\n· | · [A-Z] |$)", PAGE, flags=re.MULTILINE))
+PLACE = re.compile(r"(§|Table |Tables |Figure |Figures |equation )")
+
+
+def test_there_is_a_section_a_paper():
+    assert len(SECTIONS) == 5
+    for text in SECTIONS.values():
+        assert all(f"**{part}" in text for part in ("Here:", "Changed, and why.", "What does not hold."))
+    assert len(ROWS) > 50
+
+
+@pytest.mark.parametrize(("paper", "cells"), ROWS, ids=lambda value: value if isinstance(value, str) else value[0])
+def test_a_row_has_a_figure_or_a_reason(paper, cells):
+    what, _, here, again = cells
+    measured = not here.startswith("–")
+    assert re.search(r"\d", here) if measured else len(here) > len("– not run")
+    if measured:
+        assert again, "a figure without its command"
+    for letter in re.findall(r"[A-Z]", again):
+        assert letter in COMMANDS
+    assert PLACE.search(what) or what.startswith(("the same", "dp-GAN", "σ = 7", "DPMI as published", "CelebA, all"))
+
+
+@pytest.mark.parametrize("letter", sorted(COMMANDS))
+def test_a_command_is_one_that_there_is(letter):
+    shown = re.findall(r"`(python benchmarks/\w+\.py .+?)`", COMMANDS[letter])
+    assert shown or re.search(r"\b[A-Z] with\b", COMMANDS[letter])
+    for command in shown:
+        _, file, verb, *words = command.split()
+        program = (ROOT / file).read_text(encoding="utf-8")
+        assert f'"{verb}"' in program
+        for flag in (word for word in words if word.startswith("--")):
+            assert f'"{flag}"' in program, (file, flag)
+
+
+def test_what_does_not_hold_names_where_it_stands():
+    for name, text in SECTIONS.items():
+        listed = text.partition("**What does not hold.**")[2].partition("\n| row")[0]
+        for line in re.findall(r"^- (.+)$", listed, flags=re.MULTILINE):
+            assert re.search(r"§|Table|Figure|Algorithm|Theorem|Corollary|does not use", line), (name, line)
+
+
+@pytest.mark.parametrize(("paper", "cells"), ROWS, ids=lambda value: value if isinstance(value, str) else value[0])
+def test_a_figure_of_ours_is_one_of_the_results(paper, cells):
+    """Written as a share or in per cent: the page has no figure of its own."""
+    results = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("results.md", "methods.md"))
+    known = set(re.findall(r"\d*\.\d+|\d+", results))
+    for figure in re.findall(r"\d*\.\d+|\b\d\d+\b", cells[2]):
+        share = float(figure) * 100
+        spellings = {figure, f"{share:.1f}", f"{share:.0f}"} if figure.startswith(".") else {figure}
+        assert spellings & known, figure
