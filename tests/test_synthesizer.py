@@ -112,7 +112,7 @@ def test_every_row_has_what_was_asked_for(syn, given, wanted):
     assert rows["row"].tolist() == list(range(1, 31))
 
 
-def test_a_condition_is_set_and_not_waited_for(syn, monkeypatch):
+def test_a_condition_is_set_and_not_rejected(syn, monkeypatch):
     sizes = []
     draw = db.Synthesizer._draw
     monkeypatch.setattr(
@@ -187,8 +187,8 @@ def test_what_is_too_rare_is_refused_after_a_while(syn, monkeypatch):
     assert drawn == [1000, 1000, 1000]
 
 
-def test_waiting_ends_where_too_many_rows_would_be_needed(syn, monkeypatch):
-    """A hit now and then does not begin the waiting anew."""
+def test_rejection_ends_where_too_many_rows_would_be_needed(syn, monkeypatch):
+    """A hit now and then does not begin the count anew."""
     monkeypatch.setattr(drawing, "DECIDED_AFTER", 3000)
     monkeypatch.setattr(drawing, "MOST_DRAWN", 50_000)
     drawn = []
