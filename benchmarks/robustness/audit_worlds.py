@@ -138,7 +138,7 @@ def _rows(no: int, yes: int) -> Callable[[bool], pd.DataFrame]:
 
 
 def _images(canary: bool) -> dict[str, Any]:
-    made = NEIGHBOURING_SETS["images"].world(canary)
+    made = NEIGHBOURING_SETS["images"].side(canary)
     return {"images": made.images, "labels": np.asarray(made.labels)}
 
 
@@ -217,7 +217,7 @@ class _Pictures:
         """The canary and one of the others ``(2, C, H, W)``."""
         from doublure.encode.image import ImageEncoder
 
-        made = NEIGHBOURING_SETS["images"].world(True)
+        made = NEIGHBOURING_SETS["images"].side(True)
         encoder = ImageEncoder(NEIGHBOURING_SETS["images"].schema.resolve({}))
         return encoder.split(encoder.expand(encoder.compact(made.take(np.array([4, 0])))))[0]
 

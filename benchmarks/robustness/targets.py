@@ -17,7 +17,7 @@ from PIL import Image
 
 import doublure as db
 from doublure import public
-from doublure.auditing.white_box import Inside
+from doublure.auditing.white_box import WhiteBoxAccess
 from doublure.cli.configuration import with_config
 from doublure.data.opening import open_data
 from doublure.drafting import codebook
@@ -243,7 +243,7 @@ def _attacked(folder: Path) -> object:
     """Read a run as who attacks it does: the synthesizer, and the state that its training kept."""
     kept = RunFolder.open(folder)
     rows = open_data(frame(), "table").load(Schema.parse(TABLE).resolve({})).content
-    critic = Inside(synthesizer_of(kept), kept.load()).critic
+    critic = WhiteBoxAccess(synthesizer_of(kept), kept.load()).critic
     return kept.kept_step, critic and critic(rows)
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import doublure as db
-from doublure.errors import InputError, SchemaError, SettingError
+from doublure.errors import SchemaError, SettingError
 from doublure.methods import choice
 from doublure.methods import registry as table
 from doublure.planning import Plan
@@ -94,8 +94,7 @@ def test_such_a_plan_can_be_written_and_read():
     written = json.loads(json.dumps(made.to_json()))
     assert Plan.from_json(written, name="plan") == made
     written["warnings"][0] = "method auto is dpgan here"
-    with pytest.raises(InputError, match="warnings"):
-        Plan.from_json(written, name="plan")
+    assert not any("method auto" in warning for warning in Plan.from_json(written, name="plan").warnings)
 
 
 def test_auto_is_no_method():

@@ -44,6 +44,7 @@ PARTS = {
     "queries.query": {"Sensitivity"},
     "queries.counts": {"Axis", "Counts", "Table"},
     "queries.sums": {"BoundedSums", "Factors"},
+    "queries.trees": {"CountTrees"},
     "queries.votes": {"LabelVotes"},
     "queries.lot_gradients": {"CriticSettings", "Partner", "unpaired"},
     "queries.distances": {"Distances"},

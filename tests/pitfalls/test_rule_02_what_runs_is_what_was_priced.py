@@ -7,6 +7,7 @@ the one that was priced: measured where a lot is drawn and where noise is, not w
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ import doublure as db
 from doublure.errors import NotAsPriced, SettingError
 from doublure.ledger import Reservation
 from doublure.methods.guided.tables import TableGuided
+from doublure.methods.statistics.series.copula_plan import WEIGHT, tree_weights
 from doublure.methods.statistics.tables import marginals
 from doublure.private import facts, whole_noise
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
@@ -68,6 +70,9 @@ EMBEDDED = {"features": 64, "fit_steps": 2, "batch": 20, "latent": 4, "hidden": 
 LABELLER = {"labeller_steps": 3, "view_images": 100, "view_width": 5, "tries": 2, "labeller_clip": 0.125}
 CRITIC = {"critic_share": 0.4, "critic_steps": 3, "critic_lot": 30, "critic_clip": 0.5}
 
+# A record moves the root and a difference a level of each of four steps' trees: of 256 cells, and of a group's 64.
+TREES = tuple(math.sqrt(4 * np.square(tree_weights(leaves) / WEIGHT).sum()) for leaves in (256, 64))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
@@ -90,9 +95,10 @@ class Case:
 CASES = {
     "statistics, table": Case(method="statistics", text=TABLE, settings=COUNTED, clips=(None, None)),
     "statistics, images": Case(method="statistics", text=IMAGES, settings=EMBEDDED, clips=(1.0,)),
-    "statistics, series": Case(
-        method="statistics", text=SERIES, settings={"fit_steps": 2, "groups": 2, "levels": 2, "bins": 4},
-        clips=(None, None),
+    "statistics, series": Case(method="statistics", text=SERIES, settings={}, clips=(*TREES, 1.0)),
+    "statistics, series by chains": Case(
+        method="statistics", text=SERIES, clips=(None, None),
+        settings={"model": "chains", "fit_steps": 2, "groups": 2, "levels": 2, "bins": 4},
     ),
     "guided, table": Case(
         method="guided", text=TABLE, settings=COUNTED | CRITIC | {"critic_width": 8}, clips=(None, None, 0.5),

@@ -427,12 +427,12 @@ def test_a_key_or_a_state_that_is_kept_is_caught(lab, monkeypatch, declared_plan
         monkeypatch.setattr(noise, "entropy", entropy, raising=False)
         save = fitting._Run._save
 
-        def leaking(run, *arguments):
+        def leaking(run, *arguments, **more):
             if owner is entropy:
                 run._folder.log({"mixing": entropy._KEYS[-1]})
             else:
                 run._folder.update_run(noise=[str(key) for key in entropy._KEYS])
-            return save(run, *arguments)
+            return save(run, *arguments, **more)
 
         monkeypatch.setattr(fitting._Run, "_save", leaking)
     lab.plant(owner, name, edit)
