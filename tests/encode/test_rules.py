@@ -283,3 +283,37 @@ def test_rules_survive_their_own_file(tmp_path: Any) -> None:
     again = ResolvedSchema.load(tmp_path / "s.yaml")
     assert again.sha256 == schema.sha256
     assert yaml12.parse(again.to_yaml(), "s")["constraints"] == rules
+
+
+def test_rules_count_in_a_columns_own_step(soft_rows: Any) -> None:
+    """Amounts in thousands have ten values between 0 and 9,000, and the fourth of them is 3,000."""
+    columns = {
+        "pay": {"type": "integer", "bounds": [0, 9000], "step": 1000, "missing": False},
+        "grade": {"type": "integer", "bounds": [1, 10], "missing": False},
+        "band": {"type": "category", "values": ["low", "high"], "missing": False},
+        "job": {"type": "category", "values": ["cook", "chief"], "missing": False},
+        "total": {"type": "real", "bounds": [0, 4], "step": 0.25, "missing": False},
+        "left": {"type": "real", "bounds": [0, 2], "step": 0.25, "missing": False},
+        "right": {"type": "real", "bounds": [0, 2], "step": 0.25, "missing": False},
+    }
+    bands = {str(pay): "low" if pay < 5000 else "high" for pay in range(0, 9001, 1000)}
+    rules: list[dict[str, Any]] = [
+        {"equal": ["pay", "grade"]},
+        {"determines": ["pay", "band"], "map": bands},
+        {"implies": {"when": {"job": "chief"}, "then": {"band": "high"}}},
+        {"sum": {"total": "total", "of": ["left", "right"]}},
+        {"implies": {"when": {"job": "cook"}, "then": {"left": [0.25, 1.5]}}},
+    ]
+    schema = schema_of(columns, rules)
+    for drawn in (True, False):
+        frame = decoded(schema, 400, 3, soft_rows, drawn=drawn)
+        assert (frame["pay"] % 1000 == 0).all()
+        assert (frame["grade"] == frame["pay"] // 1000 + 1).all()
+        assert ((frame["band"] == "high") == (frame["pay"] >= 5000)).all()
+        assert (frame["job"] == "chief").any()
+        assert (frame[frame["job"] == "chief"]["pay"] >= 5000).all()
+        assert (frame["total"] == frame["left"] + frame["right"]).all()
+        assert frame[frame["job"] == "cook"]["left"].between(0.25, 1.5).all()
+    del bands["9000"]
+    with pytest.raises(SchemaError, match="lacks 1 of the first's 10 values"):
+        schema_of(columns, [{"determines": ["pay", "band"], "map": bands}])

@@ -193,6 +193,24 @@ def test_rows_that_are_asked_for_are_like_those_that_happen_to_fit(
         assert abs(asked[name].mean() - left[name].mean()) < 0.12 * spread, name
 
 
+def test_columns_that_rules_leave_as_they_are_are_asked_for_too(syn: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs follow from ages in the tables already: a rule changes hardly a row that fits, until it changes many."""
+    sizes, decode = [], type(syn._encoder).decode
+
+    def watched(encoder: Any, rows: Any, *rest: Any) -> Any:
+        sizes.append(len(rows))
+        return decode(encoder, rows, *rest)
+
+    monkeypatch.setattr(type(syn._encoder), "decode", watched)
+    asked = {"job": "cook", "start": (0, 5)}
+    assert (syn.sample(2000, given=asked, seed=1)["job"] == "cook").all()
+    few = sum(sizes)
+    monkeypatch.setattr("doublure.run.drawing._LEFT_OUT", -1.0)
+    sizes.clear()
+    assert (syn.sample(2000, given=asked, seed=1)["job"] == "cook").all()
+    assert few < 15_000 < 25_000 < sum(sizes)
+
+
 def test_a_wanted_distribution_is_met_to_the_row(syn: Any) -> None:
     rows = syn.sample(1001, given={"sex": {"f": 0.5, "m": 0.5}, "age": {(18, 40): 0.25, "41..": 0.75}}, seed=3)
     assert len(rows) == 1001

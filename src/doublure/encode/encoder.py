@@ -66,6 +66,10 @@ class Encoder(ABC):
         """
         return {}
 
+    def may_change(self, name: str) -> bool:
+        """Whether a rule may give a record another cell than its row says."""
+        return False
+
     def condition_codes(self, given: Mapping[str, object]) -> dict[str, int]:
         """Return the code of each given value of a discrete column.
 

@@ -86,15 +86,18 @@ class TableValues(TableEncoder):
     def spans(self, asked: Mapping[str, Allowed]) -> Mapping[int, Spans]:
         """Return the numbers that parts of a row must have, so that its record has the cells asked for.
 
-        A column that a rule may change afterwards, or that is measured from another, does not tell.
+        A column that is measured from another does not tell.
         """
         found: dict[int, Spans] = {}
         for name, cells in asked.items():
             root, followed = self._rules.root_of(name)
-            if root not in self._encodings or root in self._rules.movable:
-                continue
-            own = spans_of(self._encodings[root], cells, None if root == name else followed)
+            encoding = self._encodings.get(root)
+            own = None if encoding is None else spans_of(encoding, cells, None if root == name else followed)
             if own is not None:
                 part = self.columns.index(root)
                 found[part] = overlap(found[part], own) if part in found else own
         return found
+
+    def may_change(self, name: str) -> bool:
+        """Whether a rule may give a record another cell than its row says."""
+        return self._rules.root_of(name)[0] in self._rules.movable

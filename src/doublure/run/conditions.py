@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -71,13 +71,12 @@ class Wanted:
 
     groups: tuple[tuple[Given, float], ...]
 
-    def counts(self, done: int, size: int) -> Iterator[tuple[Given, int]]:
-        """Yield how many records of each group stand among the next ``size`` after the first ``done``."""
+    def counts(self, done: int, size: int) -> list[int]:
+        """Return how many records of each group stand among the next ``size`` after the first ``done``."""
         ends = np.cumsum([share for _, share in self.groups])
         ends /= ends[-1]
         before, after = (np.floor(np.append(0.0, ends) * count + 0.5) for count in (done, done + size))
-        for (given, _), count in zip(self.groups, np.diff(after) - np.diff(before), strict=True):
-            yield given, int(count)
+        return [int(count) for count in np.diff(after) - np.diff(before)]
 
 
 def read(given: Mapping[str, object], schema: ResolvedSchema, encoder: Encoder) -> Wanted:

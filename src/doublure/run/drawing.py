@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from doublure.data.records import taken
+from doublure.data.tables.fixing import has
+from doublure.data.tables.numbers import read as numbers_of
 from doublure.errors import SettingError, printable
 from doublure.networks.steering import KnowsConditions, Narrows
 
@@ -15,8 +18,11 @@ if TYPE_CHECKING:
 
     from doublure.encode.encoder import Encoder
     from doublure.run.conditions import Given
+    from doublure.schema.allowed import Allowed
 
 _CANDIDATES = 50_000
+_PILOT, _SEEN, _LEFT_OUT = 10_000, 100, 0.01
+"""Rows that show how often rules change a column that is asked for; how many must fit; which share may be changed."""
 DECIDED_AFTER = 1_000_000
 MOST_DRAWN = 100_000_000
 
@@ -31,20 +37,22 @@ class Drawing:
         given: What every record must have.
 
     Attributes:
+        given: What every record must have.
         narrow: Whether the generator is asked for what fits.
     """
 
     def __init__(self, generator: torch.nn.Module, encoder: Encoder, width: int, given: Given) -> None:
-        self._encoder, self._width, self._given = encoder, width, given
+        self._encoder, self._width, self.given = encoder, width, given
         self._whole = self._generator = generator.eval()
         shared = {name for name in encoder.condition_sizes if encoder.schema.columns[name].shares is not None}  # type: ignore[union-attr]
         several = {name for name in encoder.condition_sizes if len(given.fixed.get(name, ())) != 1}
         self._open = several - shared if isinstance(generator, KnowsConditions) else set()
         self._uneven = bool(several & shared)
-        spans = encoder.spans(given.by_rejection) if isinstance(generator, Narrows) else {}
-        self.narrow = bool(spans)
-        if spans and isinstance(generator, Narrows):
-            self._generator = generator.narrowed(spans).eval()
+        self.narrow = False
+        if isinstance(generator, Narrows):
+            spans = encoder.spans(self._told_by_rows())
+            self.narrow = bool(spans)
+            self._generator = generator.narrowed(spans).eval() if spans else generator
 
     def records(self, size: int, rng: np.random.Generator) -> Any:
         """Return ``size`` records; where nothing could be asked for directly, they need not fit."""
@@ -52,14 +60,36 @@ class Drawing:
         return taken(self._records(drawn, rng), slice(size)) if drawn > size else self._records(size, rng)
 
     def _records(self, size: int, rng: np.random.Generator) -> Any:
+        return self._encoder.decode(self._rows(size, rng), rng)
+
+    def _rows(self, size: int, rng: np.random.Generator) -> torch.Tensor:
         import torch
 
         source = torch.Generator().manual_seed(int(rng.integers(2**62)))
         with torch.inference_mode():
             condition = self._conditions(size, rng, source)
-            rows = self._generator(torch.randn(size, self._width, generator=source), condition).flatten(1)
-            rows = rows if condition is None else torch.cat([rows, condition], dim=1)
-        return self._encoder.decode(rows, rng)
+            rows: torch.Tensor = self._generator(torch.randn(size, self._width, generator=source), condition).flatten(1)
+            return rows if condition is None else torch.cat([rows, condition], dim=1)
+
+    def _told_by_rows(self) -> dict[str, Allowed]:
+        """Return what is asked for of columns that rules leave as rows say, but for one in a hundred that fit."""
+        asked = self.given.by_rejection
+        told = {name: cells for name, cells in asked.items() if not self._encoder.may_change(name)}
+        unsure = [name for name in asked if name not in told and self._encoder.spans({name: asked[name]})]
+        if not unsure:
+            return told
+        rng = np.random.default_rng(0)
+        rows = self._rows(_PILOT, rng)
+        frame = self._encoder.decode(rows, rng)
+        for name in unsure:
+            fits = has(asked[name], numbers_of(frame[name], self.given.schema.columns[name]))
+            said = np.ones(len(fits), dtype=np.bool_)
+            for part, spans in self._encoder.spans({name: asked[name]}).items():
+                own = rows[:, part].numpy()
+                said &= np.logical_or.reduce([(low <= own) & (own <= high) for low, high in spans])
+            if fits.sum() >= _SEEN and (fits & ~said).sum() <= _LEFT_OUT * fits.sum():
+                told[name] = asked[name]
+        return told
 
     def refuse_too_rare(self, n: int) -> None:
         """Refuse what the generator says is too rare for ``n`` records of it among a hundred million.
@@ -67,15 +97,17 @@ class Drawing:
         Raises:
             SettingError: Naming how rare it is.
         """
+        if self.narrow and n > self._chance * MOST_DRAWN:
+            raise too_rare(self.given, 1 / max(self._chance, 1e-300), int(self._chance * MOST_DRAWN), n)
+
+    @cached_property
+    def _chance(self) -> float:
+        """How likely a record fits, beside conditions that are asked for."""
         import torch
 
-        if not (self.narrow and isinstance(self._whole, Narrows)):
-            return
         with torch.inference_mode():
             known = self._known(_CANDIDATES if self._uneven else 1, np.random.default_rng(0))
-            chance = float(self._fit(known).mean())
-        if n > chance * MOST_DRAWN:
-            raise too_rare(self._given, 1 / max(chance, 1e-300), int(chance * MOST_DRAWN), n)
+            return float(self._fit(known).mean())
 
     # -- conditions --------------------------------------------------------------------------------------------------
 
@@ -91,11 +123,11 @@ class Drawing:
 
     def _known(self, size: int, rng: np.random.Generator) -> torch.Tensor:
         """Return conditions that are asked for or have shares; of the others that the generator knows what will do."""
-        drawn, start = self._encoder.draw_conditions(size, rng, self._given.fixed), 0
+        drawn, start = self._encoder.draw_conditions(size, rng, self.given.fixed), 0
         for name, length in self._encoder.condition_sizes.items():
             if name in self._open:
                 drawn[:, start : start + length] = 0.0
-                drawn[:, [start + code for code in self._given.fixed.get(name, ())]] = 1.0
+                drawn[:, [start + code for code in self.given.fixed.get(name, ())]] = 1.0
             start += length
         return drawn
 

@@ -244,8 +244,9 @@ class Synthesizer:
 
     def _chunks(self, n: int, wanted: asking.Wanted, entropy: int, chunk_rows: int) -> Iterator[Any]:
         """Yield records group by group where there is one group, else mixed in every chunk."""
-        if len(wanted.groups) == 1:
-            for frame, done in self._of_group(n, wanted.groups[0][0], (entropy,), chunk_rows):
+        drawings = [self._drawing(given) for given, _ in wanted.groups]
+        if len(drawings) == 1:
+            for frame, done in self._of_group(n, drawings[0], (entropy,), chunk_rows):
                 yield self._numbered(frame, done)
             return
         done = number = 0
@@ -253,18 +254,18 @@ class Synthesizer:
             size = min(chunk_rows, n - done)
             parts = [
                 frame
-                for group, (given, count) in enumerate(wanted.counts(done, size))
-                for frame, _ in self._of_group(count, given, (entropy, number, group), chunk_rows)
+                for group, count in enumerate(wanted.counts(done, size))
+                for frame, _ in self._of_group(count, drawings[group], (entropy, number, group), chunk_rows)
             ]
             order = np.random.default_rng([entropy, number]).permutation(size)
             yield self._numbered(taken(joined(parts), order), done)
             done, number = done + size, number + 1
 
     def _of_group(
-        self, n: int, given: asking.Given, entropy: tuple[int, ...], chunk_rows: int
+        self, n: int, drawing: Drawing, entropy: tuple[int, ...], chunk_rows: int
     ) -> Iterator[tuple[Any, int]]:
         """Yield ``n`` records that fit, a chunk at a time, each with how many came before; at least one chunk."""
-        drawing = self._drawing(given)
+        given = drawing.given
         drawing.refuse_too_rare(n)
         done = number = drawn = found = 0
         while done < n or number == 0:

@@ -124,8 +124,8 @@ def place(column: Column, cell: object) -> float:
     """
     if column.discrete:
         return _number(column, cell)
-    if isinstance(column, RealColumn) and column.precision is None:
-        raise ValueError("is a real number without precision, and hardly any two are equal; give a range")
+    if isinstance(column, RealColumn) and not column.unit:
+        raise ValueError("is a real number without precision or step, and hardly any two are equal; give a range")
     number = _number(column, cell)
     lower, upper = _ends(column)
     steps = number / column.unit  # type: ignore[union-attr]

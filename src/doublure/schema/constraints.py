@@ -178,9 +178,15 @@ def size_of(column: Column) -> int | None:
     """Return how many values a column can take, or None where that is not a count."""
     if column.discrete:
         return len(column.domain) if column.domain else None  # type: ignore[union-attr]
-    if isinstance(column, IntegerColumn) and isinstance(column.bounds, tuple):
-        return column.bounds[1] - column.bounds[0] + 1
+    if isinstance(column, IntegerColumn) and column.grid is not None:
+        lowest, highest = column.grid
+        return round((highest - lowest) / column.unit) + 1
     return None
+
+
+def unit_of(column: Column) -> float:
+    """Return the distance between neighbouring cells as numbers; 0 where there is none."""
+    return 1.0 if column.discrete else column.unit  # type: ignore[union-attr]
 
 
 def ordered(constraints: Sequence[Rule]) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -26,6 +26,7 @@ from doublure.schema.constraints import (
     ordered,
     reaches,
     size_of,
+    unit_of,
     word_of,
 )
 from doublure.schema.fact_states import UNDECLARED, Learn
@@ -180,7 +181,9 @@ def _check_sum(rule: Sum, columns: Mapping[str, Column]) -> None:
         if column.type != total.type or column.type not in ("integer", "real"):
             raise ValueError(f"sum needs {printable(rule.sum.total)} and its parts to be all integer, or all real; fix")
         if column.unit != total.unit:  # type: ignore[union-attr]
-            raise ValueError(f"sum adds up to {printable(rule.sum.total)}; give total and parts the same precision")
+            raise ValueError(
+                f"sum adds up to {printable(rule.sum.total)}; give total and parts the same precision and step"
+            )
     ends = [getattr(column, "grid", None) for column in (total, *parts)]
     known = [each for each in ends if each is not None]
     if len(known) == len(ends):
@@ -327,7 +330,7 @@ class _Search:
             middles = [(low + high) / 2 for low, high in pairwise(points)]
             yield from dict.fromkeys([*points, *_inside(column, middles)])
             if self._sources(name):
-                yield from map(float, range(int(ends[0]), int(ends[1]) + 1))
+                yield from (ends[0] + place * unit_of(column) for place in range(size_of(column) or 0))
         if column.may_be_missing:
             yield math.nan
 

@@ -25,6 +25,7 @@ from doublure.schema.constraints import (
     ordered,
     reaches,
     size_of,
+    unit_of,
 )
 
 Row: TypeAlias = Mapping[str, float]
@@ -37,8 +38,9 @@ class Derived:
     Attributes:
         name: The column.
         source: The other.
-        pairs: Cell of the other -> cell; None: what is ``shift`` higher.
+        pairs: Cell of the other -> cell; None: it is ``times`` the other's number, and ``shift`` higher.
         shift: See ``pairs``.
+        times: See ``pairs``.
         hole: Of an empty cell.
     """
 
@@ -46,13 +48,14 @@ class Derived:
     source: str
     pairs: Mapping[float, float] | None = None
     shift: float = 0.0
+    times: float = 1.0
     hole: float = math.nan
 
     def of(self, number: float) -> float:
         """Return the cell that goes with one of the source."""
         if math.isnan(number):
             return self.hole
-        return number + self.shift if self.pairs is None else self.pairs[number]
+        return number * self.times + self.shift if self.pairs is None else self.pairs[number]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,7 +195,8 @@ def equal(columns: Mapping[str, Column], source: str, name: str) -> Derived:
     if size_of(first) is None:
         return Derived(name=name, source=source)
     lowest = [0.0 if each.discrete else each.grid[0] for each in (first, column)]  # type: ignore[union-attr, index]
-    return Derived(name=name, source=source, shift=lowest[1] - lowest[0])
+    times = unit_of(column) / unit_of(first)
+    return Derived(name=name, source=source, shift=lowest[1] - lowest[0] * times, times=times)
 
 
 def determined(columns: Mapping[str, Column], rule: Determines) -> Derived:

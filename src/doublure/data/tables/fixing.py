@@ -12,7 +12,7 @@ from doublure.data.tables.numbers import Floats
 from doublure.data.tables.ordering import ends_of, in_order
 from doublure.schema.allowed import Allowed
 from doublure.schema.columns import Column
-from doublure.schema.constraints import Rule, size_of
+from doublure.schema.constraints import Rule, size_of, unit_of
 from doublure.schema.rules import Adds, Follows, InOrder, OneOf
 
 Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
@@ -112,7 +112,7 @@ class Fires:
         column, count = self._columns[root], size_of(self._columns[root])
         if count is None:
             return cells
-        values = ends_of(column)[0] + np.arange(count, dtype=np.float64)
+        values = ends_of(column)[0] + unit_of(column) * np.arange(count, dtype=np.float64)
         hole = column.may_be_missing and bool(has(cells, followed(np.array([np.nan])))[0])
         return Allowed(values=tuple(values[has(cells, followed(values))]), missing=hole, slack=1e-6)
 

@@ -230,7 +230,7 @@ def checked(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
 def _function(derived: Derived) -> Callable[[Floats], Floats]:
     """Return how a whole column follows from another."""
     if derived.pairs is None:
-        return lambda numbers: numbers + derived.shift
+        return lambda numbers: numbers * derived.times + derived.shift
     keys = np.array(sorted(derived.pairs))
     cells = np.array([derived.pairs[key] for key in keys])
 
