@@ -63,6 +63,12 @@ LATENT = Page(
 SERIES = Page(
     name="series.md", printed=("(100, 4, 1) ('litres',) True",), left=bundle("water.ledger", files=5), commands=7
 )
+SCHEMA = Page(
+    name="schema.md",
+    printed=("True 0.3\n30 40 True\n500\n",),
+    left=lambda: Path("asked/executed.json").is_file(),
+    commands=1,
+)
 PAGES = pytest.mark.parametrize("page", [ATTACKS, IMAGES, LATENT, SERIES], ids=lambda page: page.name)
 
 
@@ -80,7 +86,7 @@ def test_what_is_added_from_outside_works(tmp_path):
 
 @pytest.mark.parametrize(
     "page",
-    [ATTACKS, SERIES, *(pytest.param(page, marks=exhaustive) for page in (IMAGES, LATENT))],
+    [ATTACKS, SCHEMA, SERIES, *(pytest.param(page, marks=exhaustive) for page in (IMAGES, LATENT))],
     ids=lambda page: page.name,
 )
 def test_the_example_runs(page, tmp_path, monkeypatch, capsys):

@@ -12,7 +12,7 @@ import pytest
 
 import doublure as db
 from doublure.errors import SettingError
-from doublure.run import synthesizer
+from doublure.run import drawing
 from doublure.schema.columns import label
 from doublure.schema.kinds import KINDS
 
@@ -112,7 +112,7 @@ def test_every_row_has_what_was_asked_for(syn, given, wanted):
     assert rows["row"].tolist() == list(range(1, 31))
 
 
-def test_a_condition_is_set_and_not_waited_for(syn, monkeypatch):
+def test_a_condition_is_set_and_not_rejected(syn, monkeypatch):
     sizes = []
     draw = db.Synthesizer._draw
     monkeypatch.setattr(
@@ -134,7 +134,10 @@ def test_conditions_follow_their_shares(syn):
         ({"colour": "red"}, "not a column"),
         ({"sex": "Other"}, "no such value"),
         ({"job": "clown"}, "no such value"),
-        ({"job": None}, "no such value"),
+        ({"sex": None}, "never missing"),
+        ({"job": []}, "empty list"),
+        ({"job": ("cook", "clown")}, "no such value"),
+        ({"job": "cook,clown"}, "no such value"),
         ({"member": "maybe"}, "give true or false"),
         ({"age": 16}, "outside"),
         ({"age": 91}, "outside"),
@@ -142,7 +145,13 @@ def test_conditions_follow_their_shares(syn):
         ({"age": "forty"}, "not a number"),
         ({"age": float("nan")}, "not a number"),
         ({"age": True}, "not a number"),
-        ({"age": None}, "not a number"),
+        ({"age": None}, "never missing"),
+        ({"age": ""}, "never missing"),
+        ({"age": (40, 30)}, "ends before it begins"),
+        ({"age": "91..99"}, "outside"),
+        ({"age": "30..many"}, "not a number"),
+        ({"sex": {"Female": 0.5}}, "add up to 1"),
+        ({"sex": {"Female": 0.5, "Other": 0.5}}, "no such value"),
         ({"hours": 12.34}, "between two"),
         ({"height": 1.8}, "without precision"),
         ({"day": "2019-12-31"}, "outside"),
@@ -162,7 +171,7 @@ def test_what_no_row_can_have_is_refused_at_once(syn, monkeypatch, given, hint):
 
 
 def test_what_is_too_rare_is_refused_after_a_while(syn, monkeypatch):
-    monkeypatch.setattr(synthesizer, "_DECIDED_AFTER", 3000)
+    monkeypatch.setattr(drawing, "DECIDED_AFTER", 3000)
     drawn = []
     draw = db.Synthesizer._draw
 
@@ -178,10 +187,10 @@ def test_what_is_too_rare_is_refused_after_a_while(syn, monkeypatch):
     assert drawn == [1000, 1000, 1000]
 
 
-def test_waiting_ends_where_too_many_rows_would_be_needed(syn, monkeypatch):
-    """A hit now and then does not begin the waiting anew."""
-    monkeypatch.setattr(synthesizer, "_DECIDED_AFTER", 3000)
-    monkeypatch.setattr(synthesizer, "_MOST_DRAWN", 50_000)
+def test_rejection_ends_where_too_many_rows_would_be_needed(syn, monkeypatch):
+    """A hit now and then does not begin the count anew."""
+    monkeypatch.setattr(drawing, "DECIDED_AFTER", 3000)
+    monkeypatch.setattr(drawing, "MOST_DRAWN", 50_000)
     drawn = []
     draw = db.Synthesizer._draw
 

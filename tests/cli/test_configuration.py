@@ -66,7 +66,8 @@ def test_every_verb_takes_one(doublure, config, small, tmp_path):
     assert doublure("budget", "show", ledger, "--config", config("json: true\n")).result["command"] == "budget show"
     (tmp_path / "copies").mkdir()
     run, _ = small.copies(tmp_path / "copies")
-    text = f"rows: 4\nout: {tmp_path / 'rows.csv'}\nseed: 3\ngiven: {{sex: Female, age: 40}}\nspreadsheet-safe: true\n"
+    given = "given: {sex: Female, age: 40, job: [cook, null]}"
+    text = f"rows: 4\nout: {tmp_path / 'rows.csv'}\nseed: 3\n{given}\nspreadsheet-safe: true\n"
     assert doublure("sample", run, "--config", config(text)).code == 0
     assert (tmp_path / "rows.csv").read_text().count("Female") == 4
     text = f"rows: 4\nout: {tmp_path / 'bundle'}\nformat: [csv, parquet]\nspreadsheet_safe: true\ntitle: People\n"

@@ -29,8 +29,9 @@ def accuracy(digits, labeller):
 
 
 def made_by(digits, **changes):
+    """Return the labelled generator, without the shares of its labels, and its job."""
     job = digits.job(**changes)
-    return METHOD.train(job), job
+    return METHOD.train(job).generator, job
 
 
 def test_it_learns_through_little_noise(digits):
@@ -152,7 +153,7 @@ def test_where_it_looks_follows_from_what_was_released(digits):
     views = []
     for rows in (slice(0, 900), slice(900, None), slice(0, 0)):
         job = digits.job(rows=rows)
-        generator = METHOD.build(job.encoder, job.settings, 3).generator
+        generator = METHOD.build(job.encoder, job.settings, 3).generator.generator
         views.append(
             labelling._view(job, job.settings, generator, job.settings.image_noise, LabelFeatures(digits.SHAPE))
         )
@@ -176,7 +177,7 @@ def test_images_are_warped_and_spread_once_all_is_learned(digits, monkeypatch):
     monkeypatch.setattr(labelling, "_view", watched)
     made, job = made_by(digits, warp=0.5, sampled_warp=2.0, sampled_spread=1.5)
     assert seen == [(0.5, 1.0)]
-    for generator in (made.generator, METHOD.build(job.encoder, job.settings, 1).generator):
+    for generator in (made.generator, METHOD.build(job.encoder, job.settings, 1).generator.generator):
         assert (generator.warp, generator.spread) == (2.0, 1.5)
 
 
@@ -232,9 +233,18 @@ def test_a_finished_labeller_is_not_taught_again(digits, asked):
     memory = digits.Memory()
     one, _ = made_by(digits, memory=memory)
     asked.clear()
-    again = METHOD.train(digits.job(memory=memory, taken=5))
+    again = METHOD.train(digits.job(memory=memory, taken=5)).generator
     assert asked == []
     assert all(torch.equal(value, one.state_dict()[name]) for name, value in again.state_dict().items())
+
+
+def test_labels_are_as_frequent_as_the_sums_say(digits):
+    """Of the first 900 images and a few more of one label."""
+    _, labels = digits.tensors()
+    rows = np.concatenate([np.arange(900), np.flatnonzero(labels.numpy() == 3)])
+    wanted = np.bincount(labels.numpy()[rows], minlength=10) / len(rows)
+    shares = METHOD.train(digits.job(rows=rows.tolist(), sigma=0.01, fit_steps=2, labeller_steps=1)).shares
+    assert shares.tolist() == pytest.approx(wanted.tolist(), abs=0.01)
 
 
 def test_no_image_at_all(digits):
@@ -244,7 +254,7 @@ def test_no_image_at_all(digits):
 
 def test_what_is_built_takes_the_weights(digits):
     made, job = made_by(digits)
-    built = table.method("guided").build(job.encoder, job.settings, 9)
+    built = table.method("guided").build(job.encoder, job.settings, 9).generator
     built.load_state_dict(made.state_dict())
     noise = torch.randn(6, job.settings.noise_width, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():

@@ -15,9 +15,10 @@ from doublure.encode.series_places import SeriesPlaces
 from doublure.errors import LostRun, RunFolderError, SettingError
 from doublure.methods.statistics.method import METHOD
 from doublure.methods.statistics.series import copula_fit, copula_plan
+from doublure.methods.statistics.series.covariance import Latent
 from doublure.methods.statistics.series.gap_chains import gap_chances
 from doublure.methods.statistics.settings import SeriesStatisticsSettings
-from doublure.networks.copula import over_gaps, places_at, shares_at
+from doublure.networks.copula import CopulaShape, over_gaps, places_at, shares_at
 from doublure.planning import Plan
 from doublure.private.accounting import epsilon_of
 from doublure.private.mechanism import Mechanism
@@ -123,9 +124,37 @@ def test_values_are_of_the_schema(made):
 
 def test_an_attribute_that_makes_no_groups_shifts_the_mean(tmp_path):
     syn = fitted(tmp_path, HEAD + POWER + KIND, grouped=())
-    assert syn.generator.shape.groups == syn.generator.shape.levels
+    shape = syn.generator.generator.shape
+    assert shape.groups == shape.levels
     coast, hill = (syn.sample(1500, given={"place": place}, seed=3).channel("kw") for place in ("coast", "hill"))
     assert coast.mean() - hill.mean() == pytest.approx(1.5, abs=0.3)
+
+
+@pytest.mark.parametrize("grouped", [("place",), ()])
+def test_attributes_without_shares_are_as_frequent_as_the_sums_say(tmp_path, grouped):
+    syn = fitted(tmp_path, HEAD + POWER + KIND, grouped=grouped)
+    assert syn.notes == ()
+    real = (days()["place"] == "coast").mean()
+    assert real == pytest.approx(0.4, abs=0.03)
+    assert (syn.sample(4000, seed=3).attributes["place"] == "coast").mean() == pytest.approx(real, abs=0.03)
+    half = syn.sample(100, given={"place": {"coast": 0.5, "hill": 0.5}}, seed=3).attributes["place"]
+    assert (half == "coast").sum() == 50
+    syn.save(tmp_path / "run")
+    assert torch.equal(db.load(tmp_path / "run").generator.shares, syn.generator.shares)
+
+
+def test_shares_of_attributes_stand_side_by_side_whichever_make_groups():
+    shape = CopulaShape(
+        sizes=(4,), missing=(False,), length=2, blocks=(2, 3, 2), grouped=(True, False, True), levels=2,
+        own_tables=False, exact=False, calm=False,
+    )  # fmt: skip
+    one, other = np.array([0.9, 0.1]), np.array([0.3, 0.7])
+    found = Latent(
+        shares=np.einsum("a,b,c->abc", one, other, [0.5, 0.5]).ravel(), means=np.zeros((8, 2)),
+        covariances=np.zeros((8, 2, 2)), effects=np.zeros((3, 2)), effect_shares=np.array([0.2, 0.5, 0.3]),
+    )  # fmt: skip
+    shares = copula_fit.attribute_shares(shape, found)
+    assert shares.tolist() == pytest.approx([0.9, 0.1, 0.2, 0.5, 0.3, 0.3, 0.7])
 
 
 def test_few_series_and_much_noise_still_make_series(tmp_path):

@@ -334,3 +334,18 @@ def _compact(codes: SeriesCodes, data: dict[str, Any]) -> Any:
 def _parts(codes: SeriesCodes) -> list[tuple[int, int]]:
     sizes = [size for size in codes.sizes for _ in range(LENGTH)] + [LEVELS] * len(codes.sizes)
     return list(enumerate([*sizes, *codes.condition_sizes.values()]))
+
+
+def test_attributes_without_shares_are_as_frequent_as_the_counts_say(tmp_path):
+    free = WHOLE.replace(", shares: {true: 0.3, false: 0.7}", "").replace(", shares: {hill: 0.5, coast: 0.5}", "")
+    syn = fitted(tmp_path, free, fit_steps=5)
+    assert syn.notes == ()
+    found = syn.sample(2000, seed=1).attributes
+    assert found["weekend"].mean() == pytest.approx(days()["weekend"].mean(), abs=0.04)
+    assert (found["place"] == "coast").mean() == pytest.approx(0.5, abs=0.04)
+    assert set(syn.sample(40, given={"place": ["coast"]}).attributes["place"]) == {"coast"}
+    half = syn.sample(100, given={"weekend": {True: 0.5, False: 0.5}}, seed=1).attributes
+    assert half["weekend"].sum() == 50
+    syn.save(tmp_path / "run")
+    again = db.load(tmp_path / "run").sample(300, seed=4).attributes
+    pd.testing.assert_frame_equal(again, syn.sample(300, seed=4).attributes)

@@ -74,4 +74,9 @@ def _one(flag: str, value: Any) -> list[str]:
 
 
 def _text(value: Any) -> str:
+    """Return a value as it is typed: nothing for a missing cell, a list of cells with commas."""
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        return ",".join(map(_text, value))
     return ("true" if value else "false") if isinstance(value, bool) else str(value)

@@ -57,8 +57,9 @@ def fit(
         )
     left = book.remaining
     text = f"{syn.guarantee.sentence}\nWrote {out}. Left in {ledger}: ε = {left.epsilon:g}, δ = {left.delta:g}."
+    text = "\n".join([text, *(f"Note: {note}." for note in syn.notes)])
     entry = {key: syn.run["ledger"][key] for key in ("dataset", "path", "reservation", "sequence")}
-    result = {"run": str(out), "guarantee": syn.guarantee.to_json(), "ledger": entry}
+    result = {"run": str(out), "guarantee": syn.guarantee.to_json(), "ledger": entry, "notes": list(syn.notes)}
     return Outcome(data=result, text=text)
 
 

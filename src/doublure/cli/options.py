@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -36,7 +37,21 @@ Sampling = Annotated[
     ),
 ]
 Given = Annotated[
-    list[str] | None, typer.Option("--given", metavar="COLUMN=VALUE", help="Every row has this; may be repeated.")
+    list[str] | None,
+    typer.Option(
+        "--given",
+        metavar="COLUMN=CELLS",
+        help="Every row has one of these cells: age=40, age=30..40, age=65.., job=cook,nurse, or job= for missing; "
+        "may be repeated.",
+    ),
+]
+Shares = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--shares",
+        metavar="COLUMN=CELLS:SHARE,…",
+        help="How many of the rows have which cells: sex=f:0.5,m:0.5 or age=18..64:0.8,65..:0.2; may be repeated.",
+    ),
 ]
 Seed = Annotated[int | None, typer.Option(min=0, help="Makes the result repeatable; never seeds privacy noise.")]
 
@@ -63,6 +78,27 @@ def pairs(given: list[str] | None, flag: str) -> dict[str, str]:
         if key in found:
             raise SettingError("is given twice", field=f"{flag} {key}", remedy="give it once")
         found[key] = value
+    return found
+
+
+def shares(given: list[str] | None) -> dict[str, dict[str, float]]:
+    """Read ``COLUMN=CELLS:SHARE,CELLS:SHARE`` words; a comma within cells belongs to them.
+
+    Raises:
+        SettingError: A word has another form.
+    """
+    found: dict[str, dict[str, float]] = {}
+    for name, text in pairs(given, "--shares").items():
+        own: dict[str, float] = {}
+        rest = f"{text},"
+        while rest:
+            entry = re.match(r"(.*?):\s*([0-9.]+(?:e-?[0-9]+)?)\s*,", rest)
+            if entry is None or entry[1].strip() in own or entry[2].count(".") > 1:
+                remedy = "write --shares column=a:0.5,b:0.5, every value once"
+                raise SettingError("is not COLUMN=CELLS:SHARE,…", field=f"--shares {name}", remedy=remedy)
+            own[entry[1].strip()] = float(entry[2])
+            rest = rest[entry.end() :]
+        found[name] = own
     return found
 
 

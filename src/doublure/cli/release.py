@@ -78,6 +78,7 @@ def release(
     text = f"Wrote {out} with {rows} synthetic {records}{counted}.\n{sentence}"
     if syn.guarantee.kind == "none":
         text = f"*** {sentence} ***\nWrote {out} with {rows} {records} that nothing protects."
+    text = "\n".join([text, *(f"Note: {note}." for note in syn.notes)])
     return Outcome(data={"bundle": str(out), "card": card}, text=text)
 
 

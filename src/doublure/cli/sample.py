@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
-from doublure.cli.options import Config, Given, Json, Sampling, Seed, pairs, settings
+from doublure.cli.options import Config, Given, Json, Sampling, Seed, Shares, pairs, settings
+from doublure.cli.options import shares as shares_of
 from doublure.cli.terminal import Outcome, TerminalProgress
+from doublure.errors import SettingError
 
 
 def register(app: typer.Typer) -> None:
@@ -24,6 +26,7 @@ def sample(
         typer.Option("-o", "--out", help="A .parquet or .csv file; images: .npz, .png or a folder; series: .npz too."),
     ],
     given: Given = None,
+    shares: Shares = None,
     sampling: Sampling = None,
     seed: Seed = None,
     spreadsheet_safe: Annotated[bool, typer.Option("--spreadsheet-safe", help="Defuse formulas in text.")] = False,
@@ -38,11 +41,25 @@ def sample(
 
     check_output(out)
     syn = load(run).sampling_with(**settings(sampling))
-    asked = pairs(given, "--given")
+    asked = _asked(given, shares)
     with TerminalProgress() as progress:
         count = write_sample(
             syn, out, rows, given=asked, seed=seed, spreadsheet_safe=spreadsheet_safe, progress=progress
         )
-    result = {"path": str(out), "rows": count, "watermark": syn.guarantee.watermark}
+    result = {"path": str(out), "rows": count, "watermark": syn.guarantee.watermark, "notes": list(syn.notes)}
     records = KINDS[syn.schema.kind].records
-    return Outcome(data=result, text=f"Wrote {count} synthetic {records} to {out}. {syn.guarantee.watermark}.")
+    text = f"Wrote {count} synthetic {records} to {out}. {syn.guarantee.watermark}."
+    return Outcome(data=result, text="\n".join([text, *(f"Note: {note}." for note in syn.notes)]))
+
+
+def _asked(given: list[str] | None, shares: list[str] | None) -> dict[str, object]:
+    """Return what every row must have, and how columns are to be distributed.
+
+    Raises:
+        SettingError: A column stands in both.
+    """
+    fixed, spread = pairs(given, "--given"), shares_of(shares)
+    both = next((name for name in spread if name in fixed), None)
+    if both is not None:
+        raise SettingError("is given too", field=f"--shares {both}", remedy="take one of the two away")
+    return {**fixed, **spread}

@@ -305,8 +305,8 @@ def _notes_on(column: Column) -> Iterator[str]:
         yield f"{size} values make every record {size} numbers wider; group rare ones under other"
     if "condition" in column.roles and getattr(column, "shares", None) is None:
         yield (
-            "is a condition without shares, so its values are drawn equally often, but by statistics and guided on "
-            "tables as their noisy counts say; declare or learn shares"
+            "is a condition without shares: its values are as frequent as a method's own counts say; methods without "
+            "counts draw them equally often; declare or learn shares"
         )
     yield from notes_of(column)
     grid = getattr(column, "grid", None)

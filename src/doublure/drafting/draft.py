@@ -79,7 +79,7 @@ _CHANNELS = """\
 """
 _LABEL = """\
 # The classes that there are. With shares: {a: 0.3, b: 0.7} or shares: {learn: 0.05} synthetic images are as frequent
-# in each class as real ones; without, classes are drawn equally often.
+# in each class as real ones; without, classes are drawn equally often (docs/schema.md says by which methods).
 """
 
 

@@ -76,6 +76,12 @@ class Discrete:
         missing = int(self.column.may_be_missing)
         return (Part(kind="softmax", size=len(self.column.domain) + missing, states=missing),)
 
+    @property
+    def cells(self) -> Floats:
+        """Each code's cell as a number: the code, NaN for missing."""
+        codes = np.arange(self.parts[0].size, dtype=np.float64)
+        return np.where(codes < len(self.column.domain), codes, np.nan)
+
     def compact(self, column: pd.Series[Any]) -> list[Floats]:
         """Map labels to codes; what is not in the list goes to ``other``, or, where there is none, to the first value.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -39,7 +39,11 @@ def condition_codes(schema: Schema, given: Mapping[str, object]) -> dict[str, in
 
 
 def drawn(
-    schema: Schema, sizes: Mapping[str, int], n: int, rng: np.random.Generator, fixed: Mapping[str, int] | None
+    schema: Schema,
+    sizes: Mapping[str, int],
+    n: int,
+    rng: np.random.Generator,
+    fixed: Mapping[str, int | Sequence[int]] | None,
 ) -> Tensor:
     """Return ``(n, K)`` one-hot blocks: of each condition its value, asked for or drawn.
 
@@ -48,7 +52,7 @@ def drawn(
         sizes: Condition -> the size of its block, in order.
         n: How many.
         rng: Draws them.
-        fixed: Condition -> the code that is asked for.
+        fixed: Condition -> the code that is asked for, or several, any of which will do.
     """
     rows, start = np.zeros((n, sum(sizes.values())), dtype=np.float32), 0
     for name, size in sizes.items():
@@ -59,12 +63,17 @@ def drawn(
 
 
 def drawn_codes(
-    column: Column, size: int, n: int, rng: np.random.Generator, fixed: int | None
+    column: Column, size: int, n: int, rng: np.random.Generator, fixed: int | Sequence[int] | None
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return ``(n,)`` codes of a condition: the one asked for, or drawn from public or bought shares."""
-    if fixed is not None:
-        return np.full(n, fixed, dtype=np.int64)
-    return rng.choice(size, size=n, p=shares_of(column, size))
+    """Return ``(n,)`` codes of a condition, of those asked for if any were, drawn from public or bought shares."""
+    shares = shares_of(column, size)
+    if fixed is None:
+        return rng.choice(size, size=n, p=shares)
+    codes = np.atleast_1d(np.array(fixed, dtype=np.int64))
+    if len(codes) == 1:
+        return np.full(n, codes[0], dtype=np.int64)
+    own = shares[codes] + np.finfo(float).tiny
+    return rng.choice(codes, size=n, p=own / own.sum())
 
 
 def shares_of(column: Column, size: int) -> Floats:

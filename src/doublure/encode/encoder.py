@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from doublure.encode import conditions
@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     import numpy as np
     from torch import Tensor
 
+    from doublure.networks.steering import Spans
     from doublure.schema import Schema
+    from doublure.schema.allowed import Allowed
 
 
 class Encoder(ABC):
@@ -21,8 +23,10 @@ class Encoder(ABC):
     Attributes:
         schema: Every fact known.
         width: D + K, the length of an expanded row.
-        condition_width: K, the length of its last part, the condition.
+        condition_width: K, the length of its last part, the condition; of rows that are whole numbers, of what they are
+            asked for.
         condition_sizes: Condition -> how many values it has, side by side as in that part.
+        fewest_rows: So many rows are decoded together at least, where some lend others what a rule asks of them.
         body_shape: The shape of one body, as networks take it: ``(D,)`` for a table, ``(C, H, W)`` for images.
     """
 
@@ -30,6 +34,7 @@ class Encoder(ABC):
     width: int
     condition_width: int
     condition_sizes: Mapping[str, int]
+    fewest_rows: int = 0
     body_shape: tuple[int, ...]
 
     @abstractmethod
@@ -54,6 +59,17 @@ class Encoder(ABC):
     def decode(self, rows: Tensor, rng: np.random.Generator | None = None) -> Any:
         """Return records of the schema's own types from ``(N, width)`` rows."""
 
+    def spans(self, asked: Mapping[str, Allowed]) -> Mapping[int, Spans]:
+        """Return the numbers that parts of a row must have, so that its record has the cells asked for.
+
+        Empty where a row does not tell: records then are decoded first.
+        """
+        return {}
+
+    def may_change(self, name: str) -> bool:
+        """Whether a rule may give a record another cell than its row says."""
+        return False
+
     def condition_codes(self, given: Mapping[str, object]) -> dict[str, int]:
         """Return the code of each given value of a discrete column.
 
@@ -62,6 +78,14 @@ class Encoder(ABC):
         """
         return conditions.condition_codes(self.schema, given)
 
-    def draw_conditions(self, n: int, rng: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Tensor:
-        """Return ``(n, K)`` one-hot conditions from public or bought shares, uniform where there are none."""
+    def draw_conditions(
+        self, n: int, rng: np.random.Generator, fixed: Mapping[str, int | Sequence[int]] | None = None
+    ) -> Tensor:
+        """Return ``(n, K)`` one-hot conditions from public or bought shares, uniform where there are none.
+
+        Args:
+            n: How many.
+            rng: Draws them.
+            fixed: Condition -> the code that is asked for, or several, any of which will do.
+        """
         return conditions.drawn(self.schema, self.condition_sizes, n, rng, fixed)

@@ -5,8 +5,8 @@ A row is a vector of blocks, in the schema's order with the conditions last::
     [ softmax | tanh | softmax | … ][ condition | condition ]
       body, (N, width - condition_width)
 
-Columns that an ``equal`` constraint derives, and ids, are not encoded; decoding fills them in. Of two numbers that an
-``at_most`` constraint orders, the second is encoded as its gap above the first (:mod:`doublure.encode.differences`).
+Columns that ``equal`` or ``determines`` derives, and ids, are not encoded; decoding fills them in. Of two numbers that
+an ``at_most`` constraint orders, the second is encoded as its gap above the first (:mod:`doublure.encode.differences`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from doublure.data.tables.rules import TableRules
 from doublure.encode import constraints
 from doublure.encode.columns import Binned, Floats, Numerics, RowEncoding, Scaled, Stepped, encodings
 from doublure.encode.differences import Gap, in_turn
@@ -29,6 +30,9 @@ from doublure.encode.systematic_sampling import EvenShares
 from doublure.errors import InputError
 from doublure.schema import ResolvedSchema
 from doublure.schema.columns import IdColumn
+
+_LENDERS = 1_000
+"""Rows that are drawn together at least: enough to say what cells of a rule look like where it holds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +80,8 @@ class TableEncoder(Encoder):
         steering = schema.with_role("condition")
         modelled = [n for n, c in schema.columns.items() if not isinstance(c, IdColumn) and n not in schema.derived]
         self.columns = [*(n for n in modelled if n not in steering), *(n for n in modelled if n in steering)]
+        self._rules = TableRules(schema)
+        self.fewest_rows = _LENDERS if self._rules.movable else 0
         self._encodings = encodings(schema, self.columns, numerics, bins)
         gaps = {name: each for name, each in self._encodings.items() if isinstance(each, Gap)}
         self._turns = in_turn(self.columns, gaps)
@@ -153,7 +159,7 @@ class TableEncoder(Encoder):
         decoded = {name: self._restored(name, by_column[name], rng, before) for name in self._turns}
         numbered = pd.Series(np.arange(1, len(parts[0]) + 1, dtype=np.int64))  # ids; derived columns follow below
         frame = pd.DataFrame({name: decoded.get(name, numbered) for name in self.schema.columns})
-        return constraints.keep(frame, self.schema)
+        return constraints.keep(frame, self.schema, rng, self._rules)
 
     def _drawn(self, values: Tensor, rng: np.random.Generator | None) -> list[Floats]:
         """Return the code or scalar of each block."""

@@ -14,17 +14,16 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from doublure.encode import conditions
+from doublure.encode.asked import overlap, spans_of
 from doublure.encode.cell_names import axis_name, interval_names
 from doublure.encode.columns import Floats
 from doublure.encode.pairwise_swapping import Ints
 from doublure.encode.table import TableEncoder
 from doublure.encode.wholes import whole_of_encoding
 from doublure.errors import InputError
+from doublure.networks.steering import Spans
 from doublure.schema import ResolvedSchema
-
-NOT_ASKED = -1.0
-"""Stands for a condition that is neither asked for nor has declared shares: it is drawn like any column."""
+from doublure.schema.allowed import Allowed
 
 
 class TableValues(TableEncoder):
@@ -41,7 +40,6 @@ class TableValues(TableEncoder):
         super().__init__(schema, numerics="steps", bins=1)
         self.wholes = tuple(whole_of_encoding(schema, name, self._encodings[name]) for name in self.columns)
         self.width = len(self.wholes)
-        self.condition_width = len(self.condition_blocks)
         self.body_shape = (self.width,)
 
     def axis(self, part: int, starts: Floats, cells: Ints, size: int) -> tuple[str, tuple[str, ...]]:
@@ -74,7 +72,7 @@ class TableValues(TableEncoder):
 
         Args:
             rows: ``(N, P)``; what stands behind (the conditions that were asked for) is not looked at.
-            rng: Not needed: each number is one value.
+            rng: Lets rows that break a rule draw cells from those that keep it: each number is one value.
 
         Raises:
             InputError: A number is not finite.
@@ -85,12 +83,21 @@ class TableValues(TableEncoder):
         ends = [(whole.first, whole.last + whole.nullable) for whole in self.wholes]
         return self._decoded([np.clip(values[:, at], *ends[at]) for at in range(self.width)], rng)
 
-    def draw_conditions(self, n: int, rng: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Tensor:
-        """Return ``(n, K)`` values of the conditions: asked for, drawn from declared shares, or ``NOT_ASKED``."""
-        rows = np.full((n, self.condition_width), NOT_ASKED)
-        for place, block in enumerate(self.condition_blocks):
-            column = self.schema.columns[block.column]
-            code = (fixed or {}).get(block.column)
-            if code is not None or isinstance(getattr(column, "shares", None), Mapping):
-                rows[:, place] = conditions.drawn_codes(column, len(column.domain), n, rng, code)  # type: ignore[union-attr]
-        return torch.from_numpy(rows)
+    def spans(self, asked: Mapping[str, Allowed]) -> Mapping[int, Spans]:
+        """Return the numbers that parts of a row must have, so that its record has the cells asked for.
+
+        A column that is measured from another does not tell.
+        """
+        found: dict[int, Spans] = {}
+        for name, cells in asked.items():
+            root, followed = self._rules.root_of(name)
+            encoding = self._encodings.get(root)
+            own = None if encoding is None else spans_of(encoding, cells, None if root == name else followed)
+            if own is not None:
+                part = self.columns.index(root)
+                found[part] = overlap(found[part], own) if part in found else own
+        return found
+
+    def may_change(self, name: str) -> bool:
+        """Whether a rule may give a record another cell than its row says."""
+        return self._rules.root_of(name)[0] in self._rules.movable

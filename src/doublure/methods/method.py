@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 from doublure.access import Access
-from doublure.errors import SettingError
+from doublure.errors import SettingError, printable
 from doublure.guarantee import Guarantee, Kind
 from doublure.schema import Schema
 from doublure.schema.kinds import KINDS
@@ -58,6 +58,13 @@ class Method(Protocol):
 
     def warnings(self, schema: Schema, settings: MethodSettings) -> tuple[str, ...]:
         """Return what the user should know before the data is read."""
+
+    def knows_shares(self, schema: Schema) -> bool:
+        """Whether what is released says how frequent conditions are, so that nobody need declare or buy their shares.
+
+        The generator is then one that :class:`doublure.networks.steering.KnowsConditions` describes.
+        """
+        return False
 
     def ready(self, schema: Schema, settings: MethodSettings) -> None:
         """Look whether all that a fit needs beside the private data is there, before anything is charged.
@@ -213,6 +220,23 @@ def settings_of(method: Method, kind: str, given: dict[str, Any]) -> MethodSetti
         raise SettingError(message, field=f"method {method.name}", remedy=remedy)
     types = method.settings_type
     return (types if isinstance(types, type) else types[kind]).read(given)
+
+
+def unshared_conditions(method: Method, schema: Schema) -> tuple[str, ...]:
+    """Return a line for each condition of which nothing says how frequent its values are.
+
+    Args:
+        method: What trains.
+        schema: Says which conditions have shares.
+    """
+    if method.knows_shares(schema):
+        return ()
+    return tuple(
+        f"{printable(name)} is a condition without shares, and {method.name} counts none: its values are sampled "
+        "equally often, not as often as in the data; declare or learn shares"
+        for name in schema.with_role("condition")
+        if getattr(schema.columns[name], "shares", None) is None
+    )
 
 
 def refuse_loose_delta(delta: float, units: int, *, field: str) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from doublure.access import Access
-from doublure.errors import printable
 from doublure.guarantee import ANY_DATA, FLOATING, LARGE_EPSILON, REFUSALS, TIMING, Guarantee, odds_factor
-from doublure.methods.method import Method
+from doublure.methods.method import Method, unshared_conditions
 from doublure.planning import signal_to_noise as loudness
 from doublure.planning.budget import Budget, learned_facts
 from doublure.planning.contents import PlanContents
@@ -64,7 +63,8 @@ def assemble(
         memory_bytes=needed_bytes(chosen, schema, settings),
         seconds_estimate=seconds_of(work),
         warnings=(
-            *_warnings(schema, settings, budget, learned, guarantee),
+            *_warnings(schema, budget, learned, guarantee),
+            *unshared_conditions(chosen, schema),
             *loudness.warnings_of_bounds(schema, priced=budget.epsilon is not None),
             *loudness.warnings_of(
                 training, schema.public_units, guarantee.delta, sum(access.epsilon or 0.0 for access in learned)
@@ -140,9 +140,7 @@ def _guarantee(
     return chosen.planned_claim(composed, settings, epsilon=budget.epsilon, delta=budget.delta)
 
 
-def _warnings(
-    schema: Schema, settings: MethodSettings, budget: Budget, learned: tuple[Access, ...], claim: Guarantee
-) -> tuple[str, ...]:
+def _warnings(schema: Schema, budget: Budget, learned: tuple[Access, ...], claim: Guarantee) -> tuple[str, ...]:
     found, epsilon = [], claim.epsilon
     customary = 0.1 / schema.public_units
     if claim.delta is not None and claim.delta > customary:
@@ -155,8 +153,4 @@ def _warnings(
         found.append(f"the facts to be learned cost {facts:g}, more than half of epsilon; declare more of them")
     if claim.accountant == "rdp":
         found.append("accountant rdp is looser than pld: it needs more noise for the same epsilon")
-    counted = settings.encoding.numerics == "steps"  # then its noisy counts say how often each value is drawn
-    for name in schema.with_role("condition") if not counted else ():
-        if getattr(schema.columns[name], "shares", None) is None:
-            found.append(f"{printable(name)} is a condition without shares, so its values are sampled equally often")
     return tuple(found)

@@ -272,7 +272,13 @@ def card_of(
         "public_sources": list(syn.plan.settings.public_sources),
         "ledger": None,
         "files": listed,
-        "limits": [*KINDS[syn.schema.kind].limits, _ERROR_LIMIT, _UNIT_LIMIT[syn.guarantee.kind], *limits],
+        "limits": [
+            *(f"{note}." for note in syn.notes),
+            *KINDS[syn.schema.kind].limits,
+            _ERROR_LIMIT,
+            _UNIT_LIMIT[syn.guarantee.kind],
+            *limits,
+        ],
         "review_by": now.replace(year=now.year + _REVIEW_YEARS, day=min(now.day, 28)).date().isoformat(),
     }
 

@@ -1,141 +1,177 @@
-"""What the rows of a sample are asked to be: ``given={"sex": "Female", "age": 40}``.
+"""What the records of a sample are asked to be: ``given={"sex": "Female", "age": (30, 40), "job": ["cook", "nurse"]}``.
 
-A column with the role condition is simply set; for any other, rows are drawn until enough of them happen to fit, so a
-value that no row can have is refused here rather than waited for.
+==========================================  ================  =======================================
+Python                                      ``--given``       a cell fits if it is
+==========================================  ================  =======================================
+``{"job": "cook"}``                         ``job=cook``      this value
+``{"age": (30, 40)}``, also ``(30, None)``  ``age=30..40``    in the range, both ends included
+``{"job": ["cook", "nurse"]}``              ``job=cook,nurse``  one of these
+``{"pdays": None}``                         ``pdays=``        missing
+``{"sex": {"f": 0.5, "m": 0.5}}``           ``--shares``      each of these in its share of the records
+==========================================  ================  =======================================
+
+What no record can be is refused before anything is drawn.
 """
 
 from __future__ import annotations
 
-import datetime
+import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
+from doublure.data.tables.fixing import has
+from doublure.data.tables.numbers import read as numbers_of
+from doublure.data.tables.rules import TableRules
 from doublure.errors import SettingError, printable
 from doublure.schema import ResolvedSchema
-from doublure.schema.columns import (
-    BooleanColumn,
-    Column,
-    DateColumn,
-    DatetimeColumn,
-    IdColumn,
-    IntegerColumn,
-    RealColumn,
-)
+from doublure.schema.allowed import Allowed, between, one_of
+from doublure.schema.columns import Column, label
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
 
-Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
-_Fits: TypeAlias = Callable[["pd.Series[Any]"], "pd.Series[Any]"]
-_EPOCH = datetime.datetime(1970, 1, 1)
+_MOST_GROUPS = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Given:
-    """What every row must have.
+    """What every record must have.
 
     Attributes:
-        fixed: Condition column -> code: the generator is asked for it.
-        by_rejection: Other column -> whether a cell fits: rows are drawn until enough do.
+        schema: Every fact known.
+        fixed: Condition -> codes, any of which will do: the generator is asked for them.
+        by_rejection: Other column -> the cells that fit.
+        checked: Column of ``fixed`` that a rule may change after the generator was asked -> the cells that fit.
     """
 
-    fixed: Mapping[str, int]
-    by_rejection: Mapping[str, _Fits]
+    schema: ResolvedSchema
+    fixed: Mapping[str, tuple[int, ...]]
+    by_rejection: Mapping[str, Allowed]
+    checked: Mapping[str, Allowed]
+
+    @property
+    def sure(self) -> bool:
+        """Whether every record that is drawn fits."""
+        return not (self.by_rejection or self.checked)
 
     def fitting(self, frame: Any) -> Any:
-        """Return the rows that fit."""
-        for name, fits in self.by_rejection.items():
-            frame = frame[fits(frame[name]).fillna(False).to_numpy(dtype=bool)]
+        """Return the records that fit."""
+        for name, cells in {**self.by_rejection, **self.checked}.items():
+            frame = frame[has(cells, numbers_of(frame[name], self.schema.columns[name]))]
         return frame
 
 
-def read(given: Mapping[str, object], schema: ResolvedSchema, encoder: Encoder) -> Given:
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Groups of records and their shares, which add up to 1; one group where no distribution is asked for."""
+
+    groups: tuple[tuple[Given, float], ...]
+
+    def counts(self, done: int, size: int) -> list[int]:
+        """Return how many records of each group stand among the next ``size`` after the first ``done``."""
+        ends = np.cumsum([share for _, share in self.groups])
+        ends /= ends[-1]
+        before, after = (np.floor(np.append(0.0, ends) * count + 0.5) for count in (done, done + size))
+        return [int(count) for count in np.diff(after) - np.diff(before)]
+
+
+def read(given: Mapping[str, object], schema: ResolvedSchema, encoder: Encoder) -> Wanted:
     """Check what is asked for.
 
     Raises:
-        SettingError: There is no such column, or it cannot have this value.
+        SettingError: There is no such column, it cannot have this value, or shares do not add up.
     """
-    fixed, by_rejection = {}, {}
-    conditions = set(schema.with_role("condition"))
+    choices = [_choices(name, value) for name, value in given.items()]
+    if math.prod(map(len, choices)) > _MOST_GROUPS:
+        remedy = f"ask for at most {_MOST_GROUPS} groups of records"
+        raise SettingError("divides the records into too many groups", field="given", remedy=remedy)
+    groups = []
+    for chosen in itertools.product(*choices):
+        asked = {name: value for name, (value, _) in zip(given, chosen, strict=True)}
+        groups.append((_one(asked, schema, encoder), math.prod(share for _, share in chosen)))
+    return Wanted(groups=tuple(groups))
+
+
+def _choices(name: str, value: object) -> list[tuple[object, float]]:
+    """Return the values that are asked for in turn, and their shares."""
+    if not isinstance(value, Mapping):
+        return [(value, 1.0)]
+    field, shares = f"given {printable(name)}", list(value.values())
+    numbers = [
+        math.nan if isinstance(share, bool) or not isinstance(share, (int, float)) else share for share in shares
+    ]
+    if not numbers or not all(0 <= share <= 1 for share in numbers) or abs(sum(numbers) - 1) > 0.01:
+        raise SettingError("has shares that do not add up to 1", field=field, remedy="write {a: 0.5, b: 0.5}")
+    return [(key, share) for key, share in zip(value, numbers, strict=True) if share > 0]
+
+
+def _one(given: Mapping[str, object], schema: ResolvedSchema, encoder: Encoder) -> Given:
+    fixed: dict[str, tuple[int, ...]] = {}
+    by_rejection: dict[str, Allowed] = {}
+    checked: dict[str, Allowed] = {}
+    conditions, held = set(schema.with_role("condition")), set(TableRules(schema).names)
     for name, value in given.items():
         column = schema.columns.get(name)
-        if column is None or column.discrete or not schema.only_columns:
-            code = encoder.condition_codes({name: value})[name]
-            if name in conditions:
-                fixed[name] = code
-            else:
-                by_rejection[name] = _choice(column, code)
-        else:
-            by_rejection[name] = _number(column, value, f"given {printable(name)}")
-    return Given(fixed=fixed, by_rejection=by_rejection)
+        if column is None or not schema.only_columns:
+            fixed[name] = _codes(name, value, column, encoder)
+            continue
+        cells = _cells(column, value, f"given {printable(name)}")
+        if name not in conditions:
+            by_rejection[name] = cells
+            continue
+        fixed[name] = _listed(cells)
+        if name in held:
+            checked[name] = cells
+    return Given(schema=schema, fixed=fixed, by_rejection=by_rejection, checked=checked)
 
 
-def _choice(column: Column | None, code: int) -> _Fits:
-    if isinstance(column, BooleanColumn):
-        return lambda cells: cells == bool(code)
-    return lambda cells: pd.Series(cells.cat.codes == code)
+def _codes(name: str, value: object, column: Column | None, encoder: Encoder) -> tuple[int, ...]:
+    """Return the codes of a label or an attribute; what is not known of the records is refused by their encoder."""
+    values = _several(value, column) if column is not None else [value]
+    return tuple(dict.fromkeys(encoder.condition_codes({name: each})[name] for each in values))
 
 
-def _number(column: Column, value: object, field: str) -> _Fits:
-    if isinstance(column, IdColumn):
+def _listed(cells: Allowed) -> tuple[int, ...]:
+    if cells.span is not None:
+        return tuple(range(int(cells.span[0]), int(cells.span[1]) + 1))
+    return tuple(dict.fromkeys(map(int, cells.values)))
+
+
+def _cells(column: Column, value: object, field: str) -> Allowed:
+    if column.type == "id":
         raise SettingError("is an id, which is numbered anew", field=field, remedy="leave it out")
-    if isinstance(column, (DateColumn, DatetimeColumn)):
-        moment = _moment(column, value, field)
-        _refuse_impossible(column, (moment - _EPOCH).total_seconds() / _seconds(column), field)
-        return lambda cells: (cells if cells.dt.tz is None else cells.dt.tz_localize(None)) == moment
-    if isinstance(column, RealColumn) and column.precision is None:
-        raise SettingError(
-            "is a real number without precision, and hardly any two are equal",
-            field=field,
-            remedy="ask for another column, or declare its precision and fit again",
-        )
-    number = _real(value, field)
-    _refuse_impossible(column, number, field)
-    half = 0.5 * (column.unit if isinstance(column, (IntegerColumn, RealColumn)) else 1.0)
-    return lambda cells: (cells - number).abs() < half
-
-
-def _seconds(column: DateColumn | DatetimeColumn) -> float:
-    """Return the seconds in one unit of the column's ends: a day for dates, one for moments."""
-    return 86_400.0 if isinstance(column, DateColumn) else 1.0
-
-
-def _refuse_impossible(column: Any, number: float, field: str) -> None:
-    lower, upper = column.grid
-    steps = number / column.unit
-    if not lower <= number <= upper or abs(steps - round(steps)) > 1e-6:
-        raise SettingError(
-            "lies outside the column's bounds, or between two of its values",
-            field=field,
-            remedy="see its bounds in schema.yaml",
-        )
-
-
-def _real(value: object, field: str) -> float:
     try:
-        number = math.nan if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise SettingError("is not a number", field=field, remedy="give one, such as 40")
-    return number
+        return _asked(column, value)
+    except ValueError as error:
+        message, _, remedy = str(error).partition("; ")
+        raise SettingError(message, field=field, remedy=remedy or "see schema.yaml") from None
 
 
-def _moment(column: DateColumn | DatetimeColumn, value: object, field: str) -> datetime.datetime:
-    try:
-        if isinstance(value, datetime.datetime):
-            moment = value
-        elif isinstance(value, datetime.date):
-            moment = datetime.datetime.combine(value, datetime.time())
-        else:
-            moment = datetime.datetime.fromisoformat(str(value))
-    except ValueError:
-        raise SettingError("is no date", field=field, remedy="write 2024-01-31 or 2024-01-31T12:00:00") from None
-    if moment.tzinfo is not None:
-        raise SettingError("has an offset", field=field, remedy="leave it out: the column's own time zone is meant")
-    return moment
+def _asked(column: Column, value: object) -> Allowed:
+    ordered = column.numeric or column.type == "ordinal"
+    if isinstance(value, str) and ordered and ".." in value and not _is_listed(value, column):
+        low, _, high = value.partition("..")
+        return between(column, low.strip() or None, high.strip() or None)
+    if isinstance(value, tuple) and len(value) == 2 and ordered:
+        return between(column, *value)
+    return one_of(column, _several(value, column))
+
+
+def _several(value: object, column: Column) -> list[object]:
+    """Return the values that are meant, None for missing."""
+    if isinstance(value, (list, tuple, set, frozenset)):
+        if not value:
+            raise ValueError("is an empty list; give a value")
+        return [None if each is None or each == "" else each for each in value]
+    if isinstance(value, str) and not _is_listed(value, column):
+        parts: list[object] = [part.strip() or None for part in value.split(",")]
+        return parts
+    return [value]
+
+
+def _is_listed(value: str, column: Column) -> bool:
+    return label(value) in map(label, getattr(column, "domain", ()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 import numpy as np
 
 from doublure.data.records import joined, taken
-from doublure.errors import RunFolderError, SettingError, printable
+from doublure.errors import RunFolderError, SettingError
 from doublure.guarantee import Guarantee
 from doublure.methods import registry as methods
-from doublure.methods.method import Estimation
+from doublure.methods.method import Estimation, unshared_conditions
 from doublure.planning import Plan
 from doublure.run import conditions as asking
+from doublure.run.drawing import Drawing, refuse_endless
 from doublure.schema import ResolvedSchema
 from doublure.schema.kinds import KINDS
 from doublure.support import seeding
@@ -28,8 +30,9 @@ if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
     from doublure.training.noisy_tables import NoisyTable
 
-_DECIDED_AFTER = 1_000_000
-_MOST_DRAWN = 100_000_000
+
+_FIRST_LOOK = 5_000
+"""Records that are drawn to see how many fit, where they are drawn by rejection."""
 
 
 class Estimate(Protocol):
@@ -94,6 +97,11 @@ class Synthesizer:
         made = self.schema.summary if self.schema.only_columns else self.schema.kind
         return f"Synthesizer(method={self.plan.method!r}, {made}, guarantee={self.guarantee.sentence!r})"
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What whoever uses the records should know of how they are drawn, a line each."""
+        return unshared_conditions(methods.method(self.plan.method), self.schema)
+
     def sample(
         self, n: SupportsIndex, given: Mapping[str, object] | None = None, seed: SupportsIndex | None = None
     ) -> Any:
@@ -101,7 +109,8 @@ class Synthesizer:
 
         Args:
             n: How many, at least 0.
-            given: Column -> value that every record must have; for images, ``{"label": value}``; for series,
+            given: Column -> what every record must have: a value, a range ``(30, 40)``, a list of values, None for
+                missing, or a distribution ``{"f": 0.5, "m": 0.5}``; for images ``{"label": value}``, for series
                 attributes.
             seed: Makes the records repeatable; without one they are new each time.
 
@@ -233,59 +242,61 @@ class Synthesizer:
 
         return encoder_for(self.schema, self.plan.settings.encoding)
 
-    def _chunks(self, n: int, wanted: asking.Given, entropy: int, chunk_rows: int) -> Iterator[Any]:
+    def _chunks(self, n: int, wanted: asking.Wanted, entropy: int, chunk_rows: int) -> Iterator[Any]:
+        """Yield records group by group where there is one group, else mixed in every chunk."""
+        drawings = [self._drawing(given) for given, _ in wanted.groups]
+        if len(drawings) == 1:
+            for frame, done in self._of_group(n, drawings[0], (entropy,), chunk_rows):
+                yield self._numbered(frame, done)
+            return
+        done = number = 0
+        while done < n or number == 0:
+            size = min(chunk_rows, n - done)
+            parts = [
+                frame
+                for group, count in enumerate(wanted.counts(done, size))
+                for frame, _ in self._of_group(count, drawings[group], (entropy, number, group), chunk_rows)
+            ]
+            order = np.random.default_rng([entropy, number]).permutation(size)
+            yield self._numbered(taken(joined(parts), order), done)
+            done, number = done + size, number + 1
+
+    def _of_group(
+        self, n: int, drawing: Drawing, entropy: tuple[int, ...], chunk_rows: int
+    ) -> Iterator[tuple[Any, int]]:
+        """Yield ``n`` records that fit, a chunk at a time, each with how many came before; at least one chunk."""
+        given = drawing.given
+        drawing.refuse_too_rare(n)
         done = number = drawn = found = 0
         while done < n or number == 0:
-            size = chunk_rows if wanted.by_rejection and n else min(chunk_rows, n - done)
-            frame = wanted.fitting(self._draw(size, wanted.fixed, np.random.default_rng([entropy, number])))
+            size = n - done
+            if drawn and not given.sure:  # as many as are likely to be needed, by those that fitted so far
+                size = math.ceil(1.1 * size * drawn / max(1, found)) + 8
+            elif size and not given.sure and not drawing.narrow:
+                size = max(_FIRST_LOOK, size)
+            size = min(chunk_rows, size)
+            frame = given.fitting(self._draw(size, drawing, np.random.default_rng([*entropy, number])))
             drawn, found = drawn + size, found + len(frame)
             frame = taken(frame, slice(n - done))
-            if wanted.by_rejection and done + len(frame) < n:
-                _refuse_too_rare(wanted, drawn, found, n)
+            if not given.sure and done + len(frame) < n:
+                refuse_endless(given, drawn, found, n)
             number += 1
             if len(frame) or n == 0:
-                yield self._numbered(frame, done)
+                yield frame, done
                 done += len(frame)
 
-    def _draw(self, size: int, fixed: Mapping[str, int], rng: np.random.Generator) -> Any:
-        import torch
-
-        encoder = self._encoder
-        source = torch.Generator().manual_seed(int(rng.integers(2**62)))
+    def _drawing(self, given: asking.Given) -> Drawing:
         width = methods.method(self.plan.method).sample_noise(self.plan.settings)
-        condition = encoder.draw_conditions(size, rng, fixed) if encoder.condition_width else None
-        self.generator.eval()
-        with torch.inference_mode():
-            rows = self.generator(torch.randn(size, width, generator=source), condition).flatten(1)
-            rows = rows if condition is None else torch.cat([rows, condition], dim=1)
-        return encoder.decode(rows, rng)
+        return Drawing(self.generator, self._encoder, width, given)
+
+    def _draw(self, size: int, drawing: Drawing, rng: np.random.Generator) -> Any:
+        return drawing.records(size, rng)
 
     def _numbered(self, frame: Any, done: int) -> Any:
         for name, column in self.schema.columns.items() if self.schema.only_columns else ():
             if column.type == "id":
                 frame[name] = np.arange(done + 1, done + len(frame) + 1, dtype=np.int64)
         return frame
-
-
-def _refuse_too_rare(wanted: asking.Given, drawn: int, found: int, n: int) -> None:
-    """Refuse to wait for a combination that is so rare that ``n`` rows of it would take for ever.
-
-    Whoever goes on has found more than n in a hundred million, so that no more than those are ever drawn.
-
-    Raises:
-        SettingError: Naming how rare it is.
-    """
-    if drawn < _DECIDED_AFTER or n * drawn <= _MOST_DRAWN * found:
-        return
-    message = f"no synthetic row in {drawn:,} has this combination"
-    remedy = "ask for fewer conditions, or give the column the role condition and fit again"
-    if found:
-        message = f"about one synthetic row in {drawn / found:,.0f} has this combination, too few to find {n:,}"
-        remedy = (
-            f"ask for fewer rows ({max(1, _MOST_DRAWN * found // drawn):,} can be found) or conditions, or give the"
-        )
-        remedy += " column the role condition and fit again"
-    raise SettingError(message, field="given " + ", ".join(map(printable, wanted.by_rejection)), remedy=remedy)
 
 
 def counted(n: SupportsIndex) -> int:

@@ -18,7 +18,7 @@ _FORMS = {
     "units": "must be a whole number of at least 1, {learn: epsilon, magnitude: number} or undeclared",
     "unit": "must be {name: text, id: a column or null, max_records: a whole number}",
     "columns": "must give every column its description, as in age: {type: integer, bounds: [0, 120], missing: false}",
-    "constraints": "must be a list of {equal: [a, b]} and {at_most: [a, b]}",
+    "constraints": "must be a list of rules: equal, at_most, implies, determines, sum or combinations",
     "doublure": "must be 1, the version of this file format",
     "kind": "must be table, images or series",
     "images": "must be {shape: [height, width, channels], range: [lower, upper], on_mismatch: refuse or resize}",
@@ -71,6 +71,7 @@ def finding(error: ValidationError) -> tuple[tuple[str, ...], str, str]:
     path = _path(location)
     key = _key(path)
     if kind == "value_error":
+        path = path or tuple(filter(None, [getattr(first["ctx"]["error"], "field", None)]))
         head, _, remedy = str(first["msg"]).removeprefix("Value error, ").partition("; ")
         return path, head, remedy or _SEE
     if kind == "extra_forbidden":

@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from doublure.schema.columns import MOST_VALUES, Column, IntegerColumn, RealColumn
-from doublure.schema.constraints import AtMost, Equal, ordered
+from doublure.schema.constraints import Rule, ordered
 from doublure.schema.fact_states import Learn
 from doublure.schema.scalars import EXACT
 
 
 def agree(
     columns: Mapping[str, Column],
-    constraints: Sequence[Equal | AtMost],
+    constraints: Sequence[Rule],
     learned: Mapping[str, Any],
     path_of: Callable[[str], str] = "columns.{}".format,
 ) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def _countable(bounds: tuple[Any, Any], column: IntegerColumn | RealColumn) -> t
     return lower, upper
 
 
-def _meet(columns: Mapping[str, Column], constraints: Sequence[Equal | AtMost], answers: dict[str, Any]) -> None:
+def _meet(columns: Mapping[str, Column], constraints: Sequence[Rule], answers: dict[str, Any]) -> None:
     """Raise learned upper bounds, else lower learned lower bounds, until every ordered pair has a common range."""
     chains = ordered(constraints)
     bounds = {name: answers.get(f"columns.{name}.bounds", getattr(columns[name], "bounds", None)) for name, _ in chains}

@@ -21,9 +21,10 @@ from pydantic import Field, StrictStr, TypeAdapter, ValidationError, model_valid
 
 from doublure.errors import SchemaError, printable
 from doublure.schema.columns import Column, Value, label
-from doublure.schema.constraints import Constraint, Equal
+from doublure.schema.constraints import Constraint, derived_by
 from doublure.schema.fact_states import UNDECLARED, Fact, Frozen, Learn
 from doublure.schema.messages import one_line
+from doublure.schema.rule_files import with_files
 from doublure.schema.scalars import Misfit, Positive
 from doublure.support import yaml12 as yaml_text
 
@@ -113,7 +114,8 @@ class Schema(Frozen):
         """
         if not isinstance(path, (str, Path)):
             raise SchemaError("is neither a schema nor a path", field="schema", remedy="give a Schema or its file")
-        return cls.from_plain(yaml_text.load(Path(path), "schema"), Path(path).name)
+        plain = with_files(yaml_text.load(Path(path), "schema"), Path(path).parent)
+        return cls.from_plain(plain, Path(path).name)
 
     @classmethod
     def parse(cls, text: str, name: str = "schema") -> Self:
@@ -197,13 +199,13 @@ class Schema(Frozen):
 
     @property
     def derived(self) -> dict[str, str]:
-        """Columns that an ``equal`` constraint makes a function of another: ``{derived: source}``."""
-        return {
-            name: constraint.equal[0]
-            for constraint in self.constraints
-            if isinstance(constraint, Equal)
-            for name in constraint.equal[1:]
-        }
+        """Columns that follow from another (``equal``, ``determines``) and are not modelled: ``{derived: source}``."""
+        return derived_by(self.constraints)
+
+    @property
+    def repeated(self) -> dict[str, str]:
+        """Those of :attr:`derived` that say the same as their source, value by value."""
+        return derived_by(self.constraints, repeated=True)
 
     @property
     def questions(self) -> tuple[Question, ...]:

@@ -9,9 +9,10 @@ from pydantic import model_validator
 
 from doublure.errors import SchemaError, printable
 from doublure.schema.columns import Column, IdColumn
-from doublure.schema.constraints import Constraint, check_constraints
+from doublure.schema.constraints import Constraint
 from doublure.schema.fact_states import plain
 from doublure.schema.resolving import agree
+from doublure.schema.rule_checks import check_constraints
 from doublure.schema.scalars import check_name
 from doublure.schema.schema import ResolvedSchema, Schema
 from doublure.support import yaml12 as yaml_text

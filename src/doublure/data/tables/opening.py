@@ -22,6 +22,7 @@ import pandas as pd
 
 from doublure.data.records import Loaded
 from doublure.data.tables import cells, csv_files
+from doublure.data.tables.rules import checked
 from doublure.errors import DataError
 from doublure.schema.scalars import Misfit
 
@@ -89,13 +90,14 @@ class TableSource:
             at_least: Fewer records than this are refused.
 
         Raises:
-            DataError: A cell does not fit its column and the schema has no public rule for it; there are too few.
+            DataError: A cell or a record does not fit, and the schema has no public rule for it; there are too few.
         """
         self.check(schema)
         id_column = schema.unit.id
         wanted = {name: column for name, column in schema.columns.items() if column.type != "id"}
         tokens = {} if id_column is None else {id_column: schema.columns[id_column].missing_tokens}
         frame, ids = self.read(wanted, tokens, schema.misfit)
+        frame = checked(frame, schema)
         if len(frame) < at_least:
             raise DataError(
                 f"has fewer than {at_least} records", field=self.name, remedy="give the table that the schema describes"

@@ -13,6 +13,7 @@ from doublure.measures.tables.baseline import independent_columns
 from doublure.measures.tables.coding import BINS, Coded, Coder
 from doublure.measures.tables.count_queries import CountQueries, count_queries
 from doublure.measures.tables.counts import Whole
+from doublure.measures.tables.declared_rules import BrokenRule, broken_rules, sentence
 from doublure.measures.tables.distributions import Density, Frequencies, densities, frequencies
 from doublure.measures.tables.features import Target, target_of
 from doublure.measures.tables.fidelity import Fidelity, Tables, compare
@@ -42,6 +43,7 @@ class TableEvaluation(Evaluation):
         utility: Train on synthetic, test on real; null where ``utility_skipped`` says why.
         groups: Subgroup accuracy; null together with ``utility``.
         regression: The coefficients of the target's regression; null without a target, or where none is clear.
+        declared_rules: Each declared rule, with the synthetic and the real rows that break it.
     """
 
     overall: Overall
@@ -56,6 +58,7 @@ class TableEvaluation(Evaluation):
     utility_skipped: str | None
     frequencies: tuple[Frequencies, ...]
     densities: tuple[Density, ...]
+    declared_rules: tuple[BrokenRule, ...]
 
     @property
     def scores(self) -> tuple[Score, ...]:
@@ -121,6 +124,7 @@ def evaluate_table(
     explained = None if target is None or utility is None else regression(coder, target, tables, of_regression)
     finer, kept_rules = marginals(coder, tables, of_marginals), rules(coder, tables)
     asked = count_queries(coder, tables, of_queries)
+    declared = broken_rules(schema, synthetic, train)
     return TableEvaluation(
         seed=seed,
         rows=both.rows(len(artificial)),
@@ -136,7 +140,8 @@ def evaluate_table(
         utility_skipped=skipped,
         frequencies=frequencies(coder, real_counts, artificial_counts),
         densities=densities(coder, both.train, artificial),
-        notes=_notes(coder, fidelity, utility, both.kept_aside),
+        declared_rules=declared,
+        notes=(*_notes(coder, fidelity, utility, both.kept_aside), *([sentence(declared)] if declared else [])),
         versions=versions(),
     )
 
@@ -162,7 +167,7 @@ def _notes(coder: Coder, fidelity: Fidelity, utility: Utility | None, kept_aside
         "three are looked at together. A value that half as many rows share as a bin holds has one of its own.",
     ]
     notes += seen_note(kept_aside, "rows", "real rows")
-    if coder.schema.derived:
+    if coder.schema.repeated:
         notes.append("Columns that an equal constraint derives repeat another column and are left out.")
     if fidelity.sampled_columns is not None:
         notes.append(f"Pairs were looked at among {fidelity.sampled_columns} columns drawn uniformly.")

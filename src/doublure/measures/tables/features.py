@@ -12,7 +12,7 @@ import pandas as pd
 from doublure.measures.classification import Labels
 from doublure.measures.tables.coding import Coded, Coder, Integers
 from doublure.schema import ResolvedSchema
-from doublure.schema.constraints import Equal
+from doublure.schema.constraints import Determines, Equal, names_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -66,7 +66,7 @@ class Features:
 
 
 def features(schema: ResolvedSchema, frame: pd.DataFrame) -> Features:
-    """Return what a classifier may look at: all columns but ids, the target, and columns that repeat the target.
+    """Return what a classifier may look at: all but ids, the target, and what follows from it or it follows from.
 
     Args:
         schema: Every fact known.
@@ -95,8 +95,8 @@ def features_of(coder: Coder, table: Coded) -> Features:
 def _target_and_its_equals(schema: ResolvedSchema) -> set[str]:
     banned = {schema.target} if schema.target else set()
     for constraint in schema.constraints:
-        if isinstance(constraint, Equal) and schema.target in constraint.equal:
-            banned |= set(constraint.equal)
+        if isinstance(constraint, (Equal, Determines)) and schema.target in names_of(constraint):
+            banned |= set(names_of(constraint))
     return {name for name in banned if name is not None}
 
 
@@ -137,7 +137,7 @@ def target_of(coder: Coder, train: Coded) -> Target | None:
     name = coder.schema.target
     if name is None:
         return None
-    column = coder.schema.derived.get(name, name)
+    column = coder.schema.repeated.get(name, name)
     if column in train.numbers:
         numbers = train.numbers[column]
         present = numbers[~np.isnan(numbers)]

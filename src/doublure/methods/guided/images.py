@@ -66,20 +66,23 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
         from doublure.encode.image import of_images
         from doublure.methods.statistics.images.mean_embedding import generator_for
         from doublure.networks.labelled import Labeller
+        from doublure.networks.steering import with_shares
 
-        generator = generator_for(encoder, settings, seed)
+        generator, sizes = generator_for(encoder, settings, seed), encoder.condition_sizes.values()
         if not settings.labeller_share:
-            return generator
-        return _checked(settings, generator, Labeller(of_images(encoder).body_shape, classes=encoder.condition_width))
+            return with_shares(generator, sizes)
+        labeller = Labeller(of_images(encoder).body_shape, classes=encoder.condition_width)
+        return with_shares(_checked(settings, generator, labeller), sizes)
 
     def train(self, job: Job, settings: ImageGuidedSettings) -> nn.Module:
         """Make the releases stage by stage."""
         from doublure.methods.guided.refining import refined
         from doublure.methods.statistics.images.mean_embedding import teaching
+        from doublure.networks.steering import with_shares
         from doublure.training.noisy_sums import NoisySums
         from doublure.training.private_classifier import labelled
 
-        before = 1
+        before, sizes = 1, job.encoder.condition_sizes.values()
         first = job.stage("statistics", after=0)
         lesson = teaching(first, settings, NoisySums(first, job.accesses[:1]))
         generator = lesson.average
@@ -90,10 +93,11 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
             )
             before += settings.critic_steps
         if not settings.labeller_share:
-            return generator
+            return with_shares(generator, sizes, lesson.shares)
         last = job.stage("labeller", after=before)
         sums = NoisySums(last, job.accesses[-1:])
-        return _checked(settings, generator, labelled(last, settings, generator, settings.image_noise, sums))
+        made = _checked(settings, generator, labelled(last, settings, generator, settings.image_noise, sums))
+        return with_shares(made, sizes, lesson.shares)
 
 
 def _checked(settings: ImageGuidedSettings, generator: UpsamplingGenerator, labeller: Labeller) -> LabelledGenerator:

@@ -95,6 +95,10 @@ class Statistics(TakesOwn[StatisticsSettings], Method):
         """Say when there are too few units for statistics to be seen through noise."""
         return self.of_kind[schema.kind].warnings(schema, self._own(settings))
 
+    def knows_shares(self, schema: Schema) -> bool:
+        """The counts or sums that are released say how frequent conditions are."""
+        return True
+
     def sample_noise(self, settings: MethodSettings) -> int:
         """Return how many numbers of noise a sample takes for a record."""
         own = self._own(settings)

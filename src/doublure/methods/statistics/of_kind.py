@@ -26,7 +26,11 @@ _LEAST_SCALE = 0.01
 
 
 class StatisticsOfKind(ABC, Generic[S]):
-    """The method's contract (:class:`doublure.methods.method.Method`) for one kind of data and its settings."""
+    """The method's contract (:class:`doublure.methods.method.Method`) for one kind of data and its settings.
+
+    Whatever the kind, what is released says how frequent conditions are, and the generator knows it
+    (:class:`doublure.networks.steering.KnowsConditions`).
+    """
 
     @abstractmethod
     def resolve_defaults(self, schema: Schema, settings: S) -> S:

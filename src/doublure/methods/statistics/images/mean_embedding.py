@@ -88,11 +88,13 @@ class Target:
         means: ``(K, D)`` mean features of each label's images, with noise.
         weights: ``(K,)`` how much each label counts.
         floor: Squared length of the noise in ``means``, summed with the weights: no generator need come closer.
+        shares: ``(K,)`` how frequent each label is, at least by a little; they add up to 1.
     """
 
     means: Tensor
     weights: Tensor
     floor: float
+    shares: Tensor
 
 
 def embedding(encoder: Encoder, settings: ImageStatisticsSettings) -> MeanEmbedding:
@@ -194,7 +196,8 @@ def target(total: Tensor, noise: float) -> Target:
     # A label's mean is as precise as it has images; one that has hardly any adds hardly anything.
     weights = (counts / counts.mean()).clamp(max=1.0)
     blur = (noise / counts).square() * means.shape[1]
-    return Target(means=means, weights=weights, floor=float((weights * blur).sum()))
+    floor = float((weights * blur).sum())
+    return Target(means=means, weights=weights, floor=floor, shares=counts / counts.sum())
 
 
 class Teaching(Generic[G]):
@@ -206,6 +209,9 @@ class Teaching(Generic[G]):
         features: Of a record, where the job computes.
         target: What to reproduce.
         build: Makes the untrained generator, the same each time.
+
+    Attributes:
+        shares: ``(K,)`` how frequent each label is.
     """
 
     def __init__(
@@ -221,6 +227,7 @@ class Teaching(Generic[G]):
         self._means = target.means.to(job.device)
         self._weights = target.weights.to(job.device)
         self._floor = target.floor
+        self.shares = target.shares
         self._classes = job.encoder.condition_width
         self._device = job.device
         self.generator = build().to(job.device)

@@ -23,7 +23,7 @@ import numpy.typing as npt
 import torch
 from scipy.fft import dct, idct
 from scipy.special import ndtr, ndtri
-from torch import Tensor
+from torch import Tensor, nn
 
 from doublure.encode.series_places import SeriesPlaces
 from doublure.methods.statistics.series import copula_plan
@@ -47,6 +47,7 @@ from doublure.networks.copula import (
     shares_at,
 )
 from doublure.networks.cosines import cosines
+from doublure.networks.steering import with_shares
 from doublure.private.queries.counts import Axis, Counts
 from doublure.private.queries.query import Sensitivity
 from doublure.private.queries.sums import BoundedSums
@@ -74,8 +75,8 @@ def untrained(encoder: Encoder, settings: SeriesStatisticsSettings) -> CopulaGen
     return CopulaGenerator(_shape(_of_places(encoder), settings))
 
 
-def trained(job: Job, settings: SeriesStatisticsSettings) -> CopulaGenerator:
-    """Release what the plan pays for, and return the generator that follows from it."""
+def trained(job: Job, settings: SeriesStatisticsSettings) -> nn.Module:
+    """Release what the plan pays for, and return the generator that follows from it, with its attributes' shares."""
     return _Fit(job, settings).generator()
 
 
@@ -167,7 +168,7 @@ class _Fit:
         self._most = job.encoder.schema.unit.max_records
         job.progress.stage("count and add up", len(self._order))
 
-    def generator(self) -> CopulaGenerator:
+    def generator(self) -> nn.Module:
         """Return the generator."""
         made, shape = self._made, self._shape
         step_tables = self._step_tables()
@@ -183,7 +184,8 @@ class _Fit:
             made.calm.fill_(self._strength(scores, found))
         if shape.exact:
             made.mixed.copy_(self._mixed(scores.tables, found))
-        return made
+        shares = torch.from_numpy(attribute_shares(shape, found)) if shape.blocks else None
+        return with_shares(made, shape.blocks, shares)
 
     # -- releases --------------------------------------------------------------------------------------------------
 
@@ -413,6 +415,20 @@ class _Fit:
             given = ndtr((ends - made.means[group].double().numpy()[:, None]) / spread)
             total += share * torch.from_numpy(np.where(own <= 0, 0.0, np.where(own >= 1, 1.0, given)))
         return total
+
+
+def attribute_shares(shape: CopulaShape, found: Latent) -> Floats:
+    """Return ``(K,)`` how frequent each attribute's values are, side by side as in the condition."""
+    sizes = [size for size, grouped in zip(shape.blocks, shape.grouped, strict=True) if grouped]
+    together, shifting = found.shares.reshape(*sizes, shape.levels), iter(found.effect_shares)
+    blocks, axis = [], 0
+    for size, grouped in zip(shape.blocks, shape.grouped, strict=True):
+        if grouped:
+            blocks.append(together.sum(tuple(other for other in range(together.ndim) if other != axis)))
+            axis += 1
+        else:
+            blocks.append(np.fromiter(shifting, np.float64, count=size))
+    return np.concatenate(blocks)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -81,10 +81,10 @@ class SeriesStatistics(StatisticsOfKind[S]):
     def build(self, encoder: Encoder, settings: S, seed: int) -> nn.Module:
         """Return an untrained generator."""
         from doublure.methods.statistics.series import copula_fit, transition_tables
+        from doublure.networks.steering import with_shares
 
-        if settings.model == "chains":
-            return transition_tables.initialised(encoder, settings)
-        return copula_fit.untrained(encoder, settings)
+        of_model = transition_tables.initialised if settings.model == "chains" else copula_fit.untrained
+        return with_shares(of_model(encoder, settings), encoder.condition_sizes.values())
 
     def train(self, job: Job, settings: S) -> nn.Module:
         """Release, then fit."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from doublure.encode.series_codes import SeriesCodes
 from doublure.methods.statistics.binning import believed_counts, closest_counts
@@ -18,6 +18,7 @@ from doublure.methods.statistics.series.chain_fit import ChainTables, expected, 
 from doublure.methods.statistics.series.step_counts import LEAST_SHARE, StepCounts
 from doublure.methods.statistics.settings import MOST_GROUPS, SeriesStatisticsSettings
 from doublure.networks.chains import ChainGenerator
+from doublure.networks.steering import with_shares
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.training.checkpoints import Floats
 from doublure.training.job import Job
@@ -45,7 +46,7 @@ def initialised(encoder: Encoder, settings: SeriesStatisticsSettings) -> ChainGe
     )
 
 
-def fitted(job: Job, settings: SeriesStatisticsSettings, events: Sequence[DiscreteGaussianEvent]) -> ChainGenerator:
+def fitted(job: Job, settings: SeriesStatisticsSettings, events: Sequence[DiscreteGaussianEvent]) -> nn.Module:
     """Release the tables of a job's series and fit a generator to them.
 
     Args:
@@ -81,7 +82,8 @@ def fitted(job: Job, settings: SeriesStatisticsSettings, events: Sequence[Discre
             generator.shares[channel].copy_(torch.from_numpy(groups.shares / groups.size))
             generator.ends[channel] = ((torch.arange(generator.ends.shape[1]) + 1.0) / groups.size).clamp(max=1)
     job.progress.at((1 + fits) * settings.fit_steps)
-    return generator
+    shares = torch.from_numpy(np.concatenate(counts.shares)) if counts.shares else None
+    return with_shares(generator, job.encoder.condition_sizes.values(), shares)
 
 
 class _StepTables:

@@ -18,7 +18,9 @@ from doublure.methods.statistics.tables.published import published
 from doublure.methods.statistics.tables.target_fit import fit_target, target_counts
 from doublure.methods.statistics.tables.tree_fit import joint_tables
 from doublure.networks.mixture import MixtureGenerator
-from doublure.networks.tree import LastColumn, TreeGenerator, TreeNode, raked
+from doublure.networks.tree import TreeGenerator
+from doublure.networks.tree_draw import raked
+from doublure.networks.tree_tables import LastColumn, Tree, TreeNode
 from doublure.training.job import Job
 
 _LEAST = 1e-12
@@ -185,15 +187,15 @@ def finished(job: Job, fit: Fit) -> TreeGenerator:
         together = nodes[0].patterns
         of_part = {node.leaves.part: turn[place] for place, node in enumerate(nodes) if node.patterns is None}
         bits, about = together.bits, np.array([of_part[part] for part in together.parts])
-    generator = TreeGenerator(encoder.width, encoder.condition_width)
-    generator.take(tuple(drawn), weights, bits, about, None)
+    tree = Tree(nodes=tuple(drawn), weights=weights, bits=bits, about=about)
     rng = np.random.default_rng(job.seed)
     wanted = [nodes[place].believed / max(nodes[place].believed.sum(), _FEWEST_ROWS) for place in order]
-    factors = raked(generator, wanted, _DRAWN, rng)
-    drawn = [replace(node, rake=factor) for node, factor in zip(drawn, factors, strict=True)]
-    generator.take(tuple(drawn), weights, bits, about, None)
+    factors = raked(tree, wanted, _DRAWN, rng)
+    tree = replace(tree, nodes=tuple(replace(node, rake=own) for node, own in zip(drawn, factors, strict=True)))
+    generator = TreeGenerator(encoder.width, list(encoder.condition_sizes.values()))
+    generator.take(tree)
     if tables.target is not None:
-        generator.take(tuple(drawn), weights, bits, about, _last_column(tables, generator, order, by_component, rng))
+        generator.take(replace(tree, last=_last_column(tables, generator, order, by_component, rng)))
     return generator
 
 

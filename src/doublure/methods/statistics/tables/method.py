@@ -82,7 +82,7 @@ class TableStatistics(StatisticsOfKind[S]):
         """Return a generator without tables."""
         from doublure.networks.tree import TreeGenerator
 
-        return TreeGenerator(encoder.width, encoder.condition_width)
+        return TreeGenerator(encoder.width, list(encoder.condition_sizes.values()))
 
     def train(self, job: Job, settings: S) -> nn.Module:
         """Release the tables, then fit."""

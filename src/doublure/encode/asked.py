@@ -1,0 +1,66 @@
+"""The whole numbers that stand for what a column is asked to be, where a row tells by numbers alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from doublure.data.tables.fixing import has
+from doublure.encode.columns import Discrete, RowEncoding
+from doublure.encode.grids import Floats
+from doublure.encode.numeric import Stepped
+from doublure.schema.allowed import Allowed
+
+if TYPE_CHECKING:
+    from doublure.networks.steering import Spans
+
+_MOST_LISTED = 100_000
+"""Values of a number that others follow from are looked at one by one."""
+
+
+def spans_of(own: RowEncoding, cells: Allowed, followed: Callable[[Floats], Floats] | None = None) -> Spans | None:
+    """Return the numbers of a column's cells; None where they cannot be told.
+
+    Args:
+        own: How the column becomes whole numbers.
+        cells: What is asked for.
+        followed: Of which column it is asked for, where that follows from this one.
+    """
+    if isinstance(own, Discrete):
+        values = own.cells
+        return _listed(np.flatnonzero(has(cells, values if followed is None else followed(values))))
+    if not isinstance(own, Stepped):
+        return None
+    (first, last), hole = own.ends, own.column.may_be_missing
+    if followed is not None:
+        if last - first > _MOST_LISTED:
+            return None
+        numbers = own.numbers([np.arange(first, last + 1 + hole, dtype=np.float64)], None)
+        return _listed(first + np.flatnonzero(has(cells, followed(numbers))))
+    found = {round(value / own.unit) for value in cells.values}
+    if cells.missing and hole:
+        found.add(last + 1)
+    if cells.span is not None:
+        low, high = cells.span[0] - cells.slack, cells.span[1] + cells.slack
+        span = max(first, math.ceil(low / own.unit - _ROUNDED)), min(last, math.floor(high / own.unit + _ROUNDED))
+        beside = _listed(np.array(sorted(step for step in found if not span[0] <= step <= span[1])))
+        return (*((span,) if span[0] <= span[1] else ()), *beside)
+    return _listed(np.array(sorted(found)))
+
+
+_ROUNDED = 1e-9
+
+
+def overlap(one: Spans, other: Spans) -> Spans:
+    """Return the numbers that are in both."""
+    both = ((max(low, least), min(high, most)) for low, high in one for least, most in other)
+    return tuple((low, high) for low, high in both if low <= high)
+
+
+def _listed(numbers: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Spans:
+    """Return ascending numbers as ranges."""
+    groups = np.split(numbers, np.flatnonzero(np.diff(numbers) != 1) + 1)
+    return tuple((int(group[0]), int(group[-1])) for group in groups if len(group))

@@ -1,0 +1,65 @@
+"""How many rows break each declared rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from doublure.data.tables import cells
+from doublure.data.tables.numbers import Floats, read
+from doublure.data.tables.rules import TableRules
+from doublure.intervals import Result
+from doublure.schema import ResolvedSchema
+from doublure.schema.constraints import word_of
+
+
+class BrokenRule(Result):
+    """One declared rule.
+
+    Attributes:
+        rule: Its word.
+        columns: What it is about.
+        synthetic: Synthetic rows that break it.
+        real: Real rows that do.
+    """
+
+    rule: str
+    columns: tuple[str, ...]
+    synthetic: int
+    real: int
+
+
+def broken_rules(schema: ResolvedSchema, synthetic: pd.DataFrame, real: pd.DataFrame) -> tuple[BrokenRule, ...]:
+    """Return each declared rule with how many rows break it.
+
+    Args:
+        schema: Every fact known.
+        synthetic: Rows of the schema, as they are sampled or loaded.
+        real: Likewise.
+    """
+    found = []
+    for rule in schema.constraints:
+        alone = TableRules(schema, [rule])
+        counts = [int(alone.broken(_numbers(schema, frame, alone.names)).sum()) for frame in (synthetic, real)]
+        found.append(BrokenRule(rule=word_of(rule), columns=alone.names, synthetic=counts[0], real=counts[1]))
+    return tuple(found)
+
+
+def sentence(rules: Sequence[BrokenRule]) -> str:
+    """Return what the rules' figures come to, in a line."""
+    broken = [rule for rule in rules if rule.synthetic]
+    if not broken:
+        return f"Synthetic rows keep all declared rules ({len(rules)})."
+    told = ", ".join(f"{rule.rule} of {' and '.join(rule.columns)} in {rule.synthetic:,} rows" for rule in broken)
+    return f"Synthetic rows break declared rules: {told}."
+
+
+def _numbers(schema: ResolvedSchema, frame: pd.DataFrame, names: Sequence[str]) -> dict[str, Floats]:
+    """Return cells as numbers; a hole is one, even where the schema says that there is none."""
+    found = {}
+    for name in names:
+        column = schema.columns[name]
+        open_to_holes = column if column.may_be_missing else column.model_copy(update={"missing": True})
+        found[name] = read(cells.canonical(frame[name].reset_index(drop=True), open_to_holes, name), column)
+    return found

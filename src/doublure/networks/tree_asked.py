@@ -1,0 +1,160 @@
+"""What rows of a tree are asked to be: which of a column's values fit, and how likely groups make them (Pearl 1988).
+
+Belief propagation, from the columns that are asked for up to the root, says how likely each group on the way makes it
+that what is asked for follows. Drawn with that in mind, rows are those that rejection would keep. Where the root says
+which cells are missing, there are messages for each set of patterns that differ in columns on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from doublure.networks.steering import Spans
+from doublure.networks.tree_tables import LEAST, Floats, Ints, Tree, TreeNode
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Leaves:
+    """Where values of a node's fine groups lie, as in :class:`TreeNode`.
+
+    Attributes:
+        starts: ``(n,)``.
+        widths: ``(n,)``.
+        mass: ``(n,)``, none of them zero.
+        fine: ``(n,)``.
+        fit: ``(f,)`` how much of each fine group is asked for.
+    """
+
+    starts: Ints
+    widths: Floats
+    mass: Floats
+    fine: Ints
+    fit: Floats
+
+
+def leaves_of(node: TreeNode, spans: Spans | None = None) -> Leaves:
+    """Return a node's leaves, cut down to the values that are asked for; a group that has none keeps its own."""
+    count, mass = len(node.coarse), node.mass + LEAST
+    if not spans:
+        return Leaves(
+            starts=node.starts, widths=node.widths, mass=mass, fine=node.fine, fit=np.full(count, float(spans is None))
+        )
+    parts = []
+    for low, high in spans:
+        first = np.maximum(node.starts, low)
+        width = np.minimum(node.starts + node.widths - 1, high) - first + 1
+        own = np.flatnonzero(width > 0)
+        parts.append((first[own], width[own], mass[own] * width[own] / node.widths[own], node.fine[own]))
+    starts, widths, cut, fine = (np.concatenate(own) for own in zip(*parts, strict=True))
+    fit = np.bincount(fine, cut, count) / np.bincount(node.fine, mass, count)
+    empty = np.flatnonzero(fit[node.fine] <= 0)
+    return Leaves(
+        starts=np.concatenate([starts, node.starts[empty]]).astype(np.int64),
+        widths=np.concatenate([widths, node.widths[empty]]),
+        mass=np.concatenate([cut, mass[empty]]),
+        fine=np.concatenate([fine, node.fine[empty]]).astype(np.int64),
+        fit=fit,
+    )
+
+
+class Asked:
+    """What rows are asked for, and how likely it is from each node on the way to it.
+
+    Args:
+        tree: All tables.
+        spans: Node -> the values that fit.
+
+    Attributes:
+        leaves: Node -> its leaves, where it is asked for.
+        likely: ``(K,)`` how likely each component makes it.
+    """
+
+    def __init__(self, tree: Tree, spans: Mapping[int, Spans]) -> None:
+        self._tree = tree
+        self.leaves = {place: leaves_of(tree.nodes[place], own) for place, own in spans.items()}
+        self.likely = np.ones(len(tree.weights))
+        self._ahead: dict[int, tuple[Floats, Floats]] = {}
+        self._which = np.zeros(1, dtype=np.int64)
+        if spans:
+            self._pass_up()
+
+    def single(self, place: int) -> int | None:
+        """Return the one fine group that a node can have, if it is only one."""
+        if place not in self.leaves:
+            return None
+        found = np.flatnonzero(self.leaves[place].fit)
+        return int(found[0]) if len(found) == 1 else None
+
+    def ahead(self, place: int, component: Ints, above: Ints, patterns: Ints) -> Floats | None:
+        """Return ``(N, m)`` how likely each coarse group makes it, up to a factor; None where it is all the same."""
+        if place not in self._ahead:
+            return None
+        found: Floats = self._ahead[place][0][self._own(patterns), component, above]
+        return found
+
+    def ahead_within(self, place: int, component: Ints, patterns: Ints) -> Floats | None:
+        """Return ``(N, f)`` the same of fine groups."""
+        if place not in self._ahead:
+            return None
+        found: Floats = self._ahead[place][1][self._own(patterns), component]
+        return found
+
+    def _own(self, patterns: Ints) -> Ints:
+        return self._which[patterns] if len(self._which) > 1 else np.zeros(len(patterns), dtype=np.int64)
+
+    def _pass_up(self) -> None:
+        tree = self._tree
+        way: set[int] = set()
+        for place in self.leaves:
+            while place >= 0 and place not in way:
+                way.add(place)
+                place = tree.nodes[place].parent
+        held = [at for at, place in enumerate(tree.about.tolist()) if place in way]
+        sets = np.zeros((1, 0), dtype=np.int64)
+        if held:
+            sets, self._which = np.unique(tree.bits[:, held], axis=0, return_inverse=True)
+            self._which = self._which.reshape(-1)
+        messages = [self._messages(sorted(way, reverse=True), dict(zip(tree.about[held].tolist(), own, strict=True)))
+                    for own in sets]  # fmt: skip
+        for place in way:
+            towards = np.stack([each[place][0] for each in messages])
+            own = np.stack([each[place][1] for each in messages])
+            if place == 0 and held:  # the root's groups are the patterns: each has messages of its own set
+                patterns = np.arange(len(self._which))
+                own = own[self._which, :, patterns].T[None].repeat(len(sets), axis=0)
+                towards = (own[:, :, None, :] * tree.nodes[0].within) @ tree.nodes[0].membership
+            if place == 0:
+                root, every = tree.nodes[0], np.arange(len(tree.weights))
+                chances = root.chances(every, every, None)
+                chances /= chances.sum(1, keepdims=True)
+                self.likely = (chances[:, root.coarse] * root.within * own[0]).sum(1)
+            self._ahead[place] = _scaled(towards), _scaled(own)
+
+    def _messages(self, way: list[int], missing: Mapping[int, int]) -> dict[int, tuple[Floats, Floats]]:
+        """Return, of each node on the way, by component, parent's group and coarse group, and by own fine group."""
+        tree = self._tree
+        components = np.arange(len(tree.weights))
+        own = {place: np.ones((len(components), len(tree.nodes[place].coarse))) for place in way}
+        found: dict[int, tuple[Floats, Floats]] = {}
+        for place in way:  # children before parents
+            node = tree.nodes[place]
+            if place in self.leaves:
+                own[place] *= self.leaves[place].fit
+            towards = (own[place][:, None, :] * node.within[None]) @ node.membership
+            found[place] = towards, own[place]
+            if node.parent >= 0:
+                above = np.arange(len(tree.nodes[node.parent].coarse))
+                bit = np.array(missing[place] == 1) if place in missing else None
+                chances = node.chances(components[:, None], above[None], bit)
+                own[node.parent] *= (chances * towards).sum(2) / np.maximum(chances.sum(2), LEAST)
+        return found
+
+
+def _scaled(likely: Floats) -> Floats:
+    """Return likelihoods with a largest of 1 along the last axis, and a little everywhere."""
+    most = likely.max(-1, keepdims=True)
+    found: Floats = (np.where(most > 0, likely / np.where(most > 0, most, 1), 1) + LEAST).astype(np.float32)
+    return found

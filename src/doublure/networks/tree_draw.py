@@ -1,0 +1,167 @@
+"""Rows of a tree, drawn node by node.
+
+How many rows fall on each group is shared out evenly: rows of a kind are put next to one another and take the terms of
+a sequence of low discrepancy, in a random order otherwise.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from doublure.networks import even_tables
+from doublure.networks.tree_asked import Asked, leaves_of
+from doublure.networks.tree_tables import LEAST, Floats, Ints, Tree
+
+_GOLDEN = 0.6180339887498949
+_AT_ONCE = 20_000
+_JUDGED = 15_000
+
+
+class Draw:
+    """Groups of rows that are being drawn.
+
+    Args:
+        tree: All tables.
+        asked: What the rows are asked for.
+        count: N, how many.
+        rng: Public randomness.
+        weights: ``(K,)`` how likely each component is; as the tree says if not given.
+
+    Attributes:
+        component: ``(N,)``.
+        coarse: ``(N, nodes)`` coarse groups.
+        fine: ``(N, nodes)`` fine groups.
+    """
+
+    def __init__(
+        self, tree: Tree, asked: Asked, count: int, rng: np.random.Generator, weights: Floats | None = None
+    ) -> None:
+        self._tree = tree
+        self._asked = asked
+        self._rng = rng
+        weights = tree.weights if weights is None else weights
+        likely = weights * asked.likely
+        weights = likely if likely.sum() > 0 else weights
+        cumulative = np.cumsum(weights / weights.sum())
+        even = (np.arange(count) + rng.random()) / max(1, count)
+        self.component = np.minimum(np.searchsorted(cumulative, even, side="right"), len(weights) - 1)
+        self.coarse = np.zeros((count, len(tree.nodes)), dtype=np.int64)
+        self.fine = np.zeros((count, len(tree.nodes)), dtype=np.int64)
+
+    def draw(self, *, rake: dict[int, Floats] | None = None) -> None:
+        """Draw all groups.
+
+        Args:
+            rake: Takes, for each node, what brings its groups to the shares that it has there; None: as they are kept.
+        """
+        for place in range(len(self._tree.nodes)):
+            self._draw_node(place, rake)
+
+    def keep(self, rows: Ints) -> None:
+        """Leave some rows alone."""
+        self.component, self.coarse, self.fine = self.component[rows], self.coarse[rows], self.fine[rows]
+
+    def values(self, place: int) -> Floats:
+        """Return a value ``(N,)`` of each row's fine group, of those that are asked for."""
+        node, fine = self._tree.nodes[place], self.fine[:, place]
+        leaves = self._asked.leaves.get(place) or leaves_of(node)
+        order = np.argsort(leaves.fine, kind="stable")
+        ends = np.searchsorted(leaves.fine[order], np.arange(len(node.coarse)), side="right")
+        begins = np.searchsorted(leaves.fine[order], np.arange(len(node.coarse)), side="left")
+        cumulative = np.concatenate([[0.0], np.cumsum(leaves.mass[order])])
+        u = np.empty(len(fine))
+        rows = np.lexsort((self._rng.random(len(fine)), fine))
+        count = np.bincount(fine, minlength=len(node.coarse))
+        first = (np.cumsum(count) - count)[fine[rows]]
+        u[rows] = (np.arange(len(rows)) - first + self._rng.random(len(count))[fine[rows]]) / count[fine[rows]]
+        low, high = cumulative[begins[fine]], cumulative[ends[fine]]
+        at = np.searchsorted(cumulative, low + u * (high - low), side="right") - 1
+        leaf = order[np.clip(at, begins[fine], ends[fine] - 1)]
+        found: Floats = leaves.starts[leaf] + np.floor(self._rng.random(len(fine)) * leaves.widths[leaf])
+        return found
+
+    # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _draw_node(self, place: int, rake: dict[int, Floats] | None) -> None:
+        node = self._tree.nodes[place]
+        count = len(self.component)
+        single = self._asked.single(place)
+        if single is not None:
+            self.fine[:, place] = single
+            self.coarse[:, place] = node.coarse[single]
+            return
+        above = self.fine[:, node.parent] if node.parent >= 0 else np.zeros(count, dtype=np.int64)
+        order = np.lexsort((self._rng.random(count), above, self.component))
+        if rake is not None:
+            some = order[:: max(1, count // _JUDGED)]
+            rake[place] = _raked(self._chances(place, some, above, np.ones(node.groups)), rake[place])
+        factor = None if rake is None else rake[place]
+        start = self._rng.random()
+        all_chances = np.empty((count, node.groups), dtype=np.float32)
+        for first in range(0, count, _AT_ONCE):
+            rows = order[first : first + _AT_ONCE]
+            chances = self._chances(place, rows, above, factor)
+            self.coarse[rows, place] = _at(chances, (start + (first + np.arange(len(rows))) * _GOLDEN) % 1)
+            all_chances[rows] = chances / np.maximum(chances.sum(1, keepdims=True), LEAST)
+        if rake is None and place:
+            near = np.lexsort((self._rng.random(count), above))
+            self.coarse[:, place] = even_tables.pairwise_swapped(
+                self.coarse[:, place], all_chances, self.coarse[:, :place], self._tree.sizes[:place], near, self._rng
+            )
+        if len(node.coarse) == node.groups:  # nested, and as many: the same
+            self.fine[:, place] = np.argsort(node.coarse)[self.coarse[:, place]]
+            return
+        order = np.lexsort((self._rng.random(count), above, self.coarse[:, place]))
+        start = self._rng.random()
+        for first in range(0, count, _AT_ONCE):
+            rows = order[first : first + _AT_ONCE]
+            chances = node.within[above[rows]] * (node.coarse[None] == self.coarse[rows, place][:, None])
+            ahead = self._asked.ahead_within(place, self.component[rows], self.fine[rows, 0])
+            if ahead is not None:
+                chances = chances * ahead
+            self.fine[rows, place] = _at(chances, (start + (first + np.arange(len(rows))) * _GOLDEN) % 1)
+
+    def _chances(self, place: int, rows: Ints, above: Ints, rake: Floats | None) -> Floats:
+        """Return the chances ``(rows, m)`` of the coarse groups of a node."""
+        patterns, component = self.fine[rows, 0], self.component[rows]
+        missing = self._tree.held(place, patterns)
+        chances = self._tree.nodes[place].chances(component, above[rows], missing, rake)
+        ahead = self._asked.ahead(place, component, above[rows], patterns)
+        return chances if ahead is None else chances * ahead
+
+
+def raked(tree: Tree, wanted: list[Floats], count: int, rng: np.random.Generator) -> list[Floats]:
+    """Return what brings each node's groups to wanted shares, along the tree.
+
+    Args:
+        tree: With all other tables.
+        wanted: Of each node ``(m,)`` shares.
+        count: From how many drawn rows.
+        rng: Public randomness.
+    """
+    factors = dict(enumerate(wanted))
+    Draw(tree, Asked(tree, {}), count, rng).draw(rake=factors)
+    return [factors[place] for place in range(len(wanted))]
+
+
+def _raked(chances: Floats, wanted: Floats) -> Floats:
+    factor = np.ones(len(wanted))
+    for _ in range(8):
+        found = chances * factor
+        found /= np.maximum(found.sum(1, keepdims=True), LEAST)
+        factor = factor * np.clip((wanted + 1e-6) / (found.mean(0) + 1e-6), 0.5, 2)
+    return factor
+
+
+def evenly_drawn(chances: Floats, order: Ints, rng: np.random.Generator) -> Ints:
+    """Return one entry ``(N,)`` of each row of chances ``(N, m)``, shared out evenly along an order of the rows."""
+    uniform = np.empty(len(chances))
+    uniform[order] = (rng.random() + np.arange(len(chances)) * _GOLDEN) % 1
+    return _at(chances, uniform)
+
+
+def _at(chances: Floats, uniform: Floats) -> Ints:
+    """Return which entry of each row of chances a number in [0, 1) falls on."""
+    cumulative = np.cumsum(chances, axis=1)
+    found: Ints = np.minimum((uniform[:, None] * cumulative[:, -1:] >= cumulative).sum(1), chances.shape[1] - 1)
+    return found

@@ -1,0 +1,104 @@
+"""Records that break a declared rule: refused, or each fixed by itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from doublure.data.tables.opening import open_table
+from doublure.errors import DataError
+from doublure.measures.tables.declared_rules import broken_rules, sentence
+from doublure.schema import Schema
+
+TEXT = """
+doublure: 1
+kind: table
+units: 9
+columns:
+  age: {type: integer, bounds: [0, 99], missing: false}
+  income: {type: integer, bounds: [0, 1000], missing: true}
+  code: {type: category, values: ["10", "11", "20"], missing: false}
+  group: {type: category, values: ["1", "2"], missing: false}
+  a: {type: integer, bounds: [0, 50], missing: false}
+  b: {type: integer, bounds: [0, 50], missing: false}
+  t: {type: integer, bounds: [0, 100], missing: false}
+constraints:
+  - {implies: {when: {age: [0, 14]}, then: {income: missing}}}
+  - {determines: [code, group], map: {"10": "1", "11": "1", "20": "2"}}
+  - {sum: {total: t, of: [a, b]}}
+  - {at_most: [a, b]}
+"""
+SOUND = pd.DataFrame(
+    {
+        "age": [10, 40, 14, 15],
+        "income": [np.nan, 500, np.nan, np.nan],
+        "code": ["10", "11", "20", "20"],
+        "group": ["1", "1", "2", "2"],
+        "a": [1, 2, 3, 4],
+        "b": [5, 6, 7, 8],
+        "t": [6, 8, 10, 12],
+    }
+)
+
+
+def schema(misfit: str) -> Schema:
+    return Schema.parse(TEXT.replace("units: 9", f"units: 9\nmisfit: {misfit}"))
+
+
+def broken(name: str, value: object) -> pd.DataFrame:
+    frame = SOUND.copy()
+    frame[name] = frame[name].astype(object)
+    frame.loc[0, name] = value
+    return frame
+
+
+@pytest.mark.parametrize("misfit", ["refuse", "coerce"])
+def test_records_that_keep_the_rules_are_read_as_they_are(misfit: str) -> None:
+    plain = Schema.parse(TEXT[: TEXT.index("constraints")])
+    frame = open_table(SOUND).load(schema(misfit)).frame
+    pd.testing.assert_frame_equal(frame, open_table(SOUND).load(plain).frame)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "rule", "columns", "became"),
+    [
+        ("income", 77, "implies", "age, income", ("income", np.nan)),
+        ("group", "2", "determines", "code, group", ("group", "1")),
+        ("t", 99, "sum", "t, a, b", ("t", 6)),
+    ],
+)
+def test_one_that_breaks_a_rule_is_refused_or_mended(
+    name: str, value: object, rule: str, columns: str, became: tuple[str, object]
+) -> None:
+    frame = broken(name, value)
+    with pytest.raises(DataError) as caught:
+        open_table(frame).load(schema("refuse"))
+    assert caught.value.message == f"has records that break the rule {rule}"
+    assert caught.value.field == columns
+    assert "misfit: coerce" in str(caught.value.remedy)
+    assert str(value) not in str(caught.value)
+    fixed = open_table(frame).load(schema("coerce")).frame
+    whole = open_table(SOUND).load(schema("coerce")).frame
+    pd.testing.assert_frame_equal(fixed, whole)
+    column, wanted = became
+    assert fixed[column].iloc[0] == wanted or (wanted is np.nan and pd.isna(fixed[column].iloc[0]))
+
+
+def test_an_order_that_is_broken_is_left_to_the_encoding() -> None:
+    frame = SOUND.assign(a=[40, 2, 3, 4], t=[45, 8, 10, 12])
+    for misfit in ("refuse", "coerce"):
+        assert open_table(frame).load(schema(misfit)).frame["a"].tolist() == [40, 2, 3, 4]
+
+
+def test_what_breaks_a_rule_is_counted() -> None:
+    known = schema("refuse").resolve({})
+    found = broken_rules(known, broken("t", 99), broken("group", "2"))
+    assert [(rule.rule, rule.synthetic, rule.real) for rule in found] == [
+        ("implies", 0, 0),
+        ("determines", 0, 1),
+        ("sum", 1, 0),
+        ("at_most", 0, 0),
+    ]
+    assert sentence(found) == "Synthetic rows break declared rules: sum of t and a and b in 1 rows."
+    assert sentence(broken_rules(known, SOUND, SOUND)) == "Synthetic rows keep all declared rules (4)."

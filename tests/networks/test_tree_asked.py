@@ -1,0 +1,154 @@
+"""Rows that are asked of a tree are those that rejection would keep, and come in a moment."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from doublure.networks.tree import TreeGenerator
+from doublure.networks.tree_asked import leaves_of
+from doublure.networks.tree_tables import LastColumn, Tree, TreeNode
+
+COMPONENTS = 3
+ROWS = 200_000
+
+
+def node(rng, part, parent, *, above=0, fine=(2, 3, 1), missing=-1):
+    """Return a column of as many coarse groups as there are numbers of fine ones, each of three values."""
+    coarse = np.repeat(np.arange(len(fine)), fine)
+    count, groups = len(coarse), len(fine)
+    return TreeNode(
+        part=part,
+        parent=parent,
+        starts=np.arange(count) * 3,
+        widths=np.full(count, 3),
+        mass=rng.random(count) + 0.1,
+        fine=np.arange(count),
+        coarse=coarse,
+        shares=rng.dirichlet(np.ones(groups), COMPONENTS),
+        rake=rng.random(groups) + 0.5,
+        joint=rng.dirichlet(np.ones(groups) / 2, (COMPONENTS, above)).astype(np.float32)
+        if parent >= 0
+        else np.zeros((0, 0, 0), dtype=np.float32),
+        inner=rng.random((above, count)) if parent >= 0 else np.zeros((0, 0)),
+        missing=missing,
+    )
+
+
+def tree(*, last=False, alone=False):
+    """Return the patterns of two columns, those two, one more below the first, and one below the root."""
+    rng = np.random.default_rng(5)
+    nodes = (
+        node(rng, -1, -1, fine=(2, 2)),
+        node(rng, 0, 0, above=4, missing=2),
+        node(rng, 1, 1, above=6, missing=2),
+        node(rng, 2, 1, above=6),
+        node(rng, 3, 0, above=4),
+    )
+    made = Tree(
+        nodes=nodes,
+        weights=np.array([0.5, 0.3, 0.2]),
+        bits=np.array([[0, 0], [1, 0], [0, 1], [1, 1]]),
+        about=np.array([1, 2]),
+    )
+    if not last:
+        return made
+    effects = rng.normal(size=(int(made.sizes.sum()), 2)) * (not alone)
+    column = LastColumn(part=4, bias=np.array([1.0, 0]), effects=effects, components=rng.normal(size=(COMPONENTS, 2)))
+    return replace(made, last=column)
+
+
+def generator(made, conditions=()):
+    found = TreeGenerator(5, conditions)
+    found.take(made)
+    return found.eval()
+
+
+def rows(made, count, condition=None, seed=1):
+    noise = torch.randn(count, 1, generator=torch.Generator().manual_seed(seed))
+    return made(noise, condition).numpy()
+
+
+def among(found, spans):
+    fits = np.ones(len(found), dtype=bool)
+    for part, own in spans.items():
+        fits &= np.logical_or.reduce([(found[:, part] >= low) & (found[:, part] <= high) for low, high in own])
+    return fits
+
+
+ASKED = [
+    {3: ((2, 4),)},
+    {0: ((0, 7), (16, 17))},
+    {0: ((15, 17),), 2: ((4, 10),)},
+    {1: ((1, 1), (3, 5)), 3: ((0, 8),)},
+    {0: ((3, 10),), 1: ((15, 15),), 2: ((0, 3),)},
+]
+
+
+@pytest.mark.parametrize("spans", ASKED, ids=str)
+@pytest.mark.parametrize("last", ["", "by all", "by component"])
+def test_rows_that_are_asked_for_are_like_those_that_happen_to_fit(spans, last):
+    made = generator(tree(last=bool(last), alone=last == "by component"))
+    whole = rows(made, ROWS)
+    fits = among(whole, spans)
+    narrow = made.narrowed(spans)
+    found = rows(narrow, 30_000, seed=2)
+    assert among(found, spans).all()
+    none = torch.zeros(1, 0)
+    odds = float((narrow.evidence(none) - made.evidence(none)).exp())
+    assert odds == pytest.approx(fits.mean(), rel=0.05, abs=0.002)
+    for part in range(5):
+        one, other = (np.bincount(each[:, part].astype(int), minlength=20) / len(each) for each in (found, whole[fits]))
+        assert np.abs(one - other).sum() / 2 < 0.02 + 1.5 / np.sqrt(fits.sum()), part
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_the_column_that_is_drawn_last_can_be_asked_for(alone):
+    made = generator(tree(last=True, alone=alone), conditions=[2])
+    whole = rows(made, ROWS, torch.zeros(ROWS, 2))
+    fits = (whole[:, 4] == 1) & among(whole, {3: ((2, 4),)})
+    narrow = made.narrowed({3: ((2, 4),)})
+    asked = torch.tensor([0.0, 1]).repeat(20_000, 1)
+    found = rows(narrow, 20_000, asked, seed=3)
+    assert (found[:, 4] == 1).all()
+    assert among(found, {3: ((2, 4),)}).all()
+    for part in range(4):
+        one, other = (np.bincount(each[:, part].astype(int), minlength=20) / len(each) for each in (found, whole[fits]))
+        assert np.abs(one - other).sum() / 2 < 0.03, part
+    odds = (narrow.evidence(torch.eye(2)) - made.evidence(torch.eye(2))).exp()
+    for value in range(2):
+        beside = whole[whole[:, 4] == value]
+        assert float(odds[value]) == pytest.approx(among(beside, {3: ((2, 4),)}).mean(), rel=0.1)
+
+
+def test_several_values_of_a_condition_keep_their_shares_and_open_ones_come_as_they_are():
+    made = generator(tree(), conditions=[18, 18])  # parts 3 and 4 of the rows, of which 4 is no node
+    whole = rows(made, ROWS)
+    asked = torch.zeros(20_000, 36)
+    asked[:10_000, [2, 9]] = 1.0
+    found = rows(made, 20_000, asked)
+    assert set(found[:10_000, 3]) == {2, 9}
+    wanted = (whole[:, 3] == 2).sum() / np.isin(whole[:, 3], [2, 9]).sum()
+    assert (found[:10_000, 3] == 2).mean() == pytest.approx(wanted, abs=0.02)
+    free = np.bincount(found[10_000:, 3].astype(int), minlength=18) / 10_000
+    assert np.abs(free - np.bincount(whole[:, 3].astype(int), minlength=18) / ROWS).sum() / 2 < 0.02
+
+
+def test_leaves_are_cut_to_what_is_asked_for():
+    own = tree().nodes[3]
+    cut = leaves_of(own, ((1, 1), (4, 7)))
+    assert {(int(a), int(w)) for a, w, g in zip(cut.starts, cut.widths, cut.fine, strict=True) if cut.fit[g] > 0} == {
+        (1, 1), (4, 2), (6, 2),
+    }  # fmt: skip
+    assert cut.fit == pytest.approx([1 / 3, 2 / 3, 2 / 3, 0, 0, 0])
+    assert not leaves_of(own, ()).fit.any()
+
+
+def test_what_cannot_be_is_as_good_as_impossible():
+    made = generator(tree())
+    narrow = made.narrowed({3: ()})
+    none = torch.zeros(1, 0)
+    assert float((narrow.evidence(none) - made.evidence(none)).exp()) < 1e-200
