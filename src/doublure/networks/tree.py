@@ -1,9 +1,11 @@
 """A generator that draws a table's columns along a tree, within the components of a mixture.
 
 Each row has a component. The root's group is drawn from the component; every other column's from the component and the
-group of its parent in the tree (a joint table of both within each component), finely where the parent is known finely;
-then a value within the group. Which cells are missing together may be the root: it is then held wherever it says
-something. One column may be drawn last, from all others, by a logistic model of their groups.
+group of its parent in the tree, finely where the parent is known finely; then a value within the group. The joint table
+of both within each component is a product: how parent and child go together, times what the component makes of it (as
+iterative proportional fitting gives it), so that a wide table's generator stays small. Which cells are missing together
+may be the root: it is then held wherever it says something. One column may be drawn last, from all others, by a
+logistic model of their groups.
 
 All that it draws by are tables; there is nothing to differentiate, and it is NumPy inside. How many rows fall on each
 group is shared out evenly: rows of a kind are put next to one another and take the terms of a sequence of low
@@ -29,7 +31,9 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 
 _GOLDEN = 0.6180339887498949
 _AT_ONCE = 20_000
-_LEAST = 1e-13
+_LEAST, _NEVER = 1e-13, 1e-200
+_BESIDE = 64
+"""Columns that another is kept even with; with all of several hundred it would take most of the time."""
 _TRIES = 60
 _MOST_MORE = 20
 
@@ -48,7 +52,9 @@ class TreeNode:
         coarse: ``(f,)`` the coarse group of each fine one.
         shares: ``(K, m)`` the coarse groups within each component.
         rake: ``(m,)`` what corrects the shares of the groups along the tree.
-        joint: ``(K, parent's f, m)`` given component and parent; empty of the root.
+        ties: ``(parent's f, m)`` how often each group goes with each of the parent's; empty of the root.
+        leaning: ``(K, m)`` what each component makes of that: given component k and parent p, group c has a chance in
+            proportion to ``ties[p, c] * leaning[k, c]``; empty of the root.
         inner: ``(parent's f, f)`` the fine groups given the parent; empty of the root.
         missing: The coarse group that stands for missing, or -1.
     """
@@ -62,7 +68,8 @@ class TreeNode:
     coarse: Ints
     shares: Floats
     rake: Floats
-    joint: npt.NDArray[np.float32]
+    ties: Floats
+    leaning: Floats
     inner: Floats
     missing: int
 
@@ -85,6 +92,12 @@ class TreeNode:
         totals = rows @ self.membership
         found: Floats = rows / totals[:, self.coarse]
         return found
+
+    def given(self, component: Ints, above: Ints) -> Floats:
+        """Return the chances ``(rows, m)`` of groups in rows of these components and fine groups of the parent."""
+        chances = self.ties[above] * self.leaning[component]
+        totals = chances.sum(1, keepdims=True)
+        return np.where(totals > _NEVER, chances / np.maximum(totals, _NEVER), self.shares[component])
 
     @cached_property
     def membership(self) -> Floats:
@@ -120,8 +133,8 @@ class LastColumn:
         return found
 
 
-_NODE_FIELDS = ("part", "parent", "starts", "widths", "mass", "fine", "coarse", "shares", "rake", "joint", "inner",
-                "missing")  # fmt: skip
+_NODE_FIELDS = ("part", "parent", "starts", "widths", "mass", "fine", "coarse", "shares", "rake", "ties", "leaning",
+                "inner", "missing")  # fmt: skip
 _LAST_FIELDS = ("part", "bias", "effects", "components")
 _WHOLE = {"starts", "fine", "coarse", "part", "parent", "missing"}
 
@@ -139,6 +152,7 @@ class TreeGenerator(nn.Module):
         bits: ``(patterns, q)`` which of some nodes are missing in each pattern, where the root is the patterns.
         about: ``(q,)`` those nodes.
         last: The column that is drawn last, if there is one.
+        beside: Of each node the ones drawn before it that its tables are kept even with: the nearest along the tree.
     """
 
     nodes: tuple[TreeNode, ...]
@@ -146,6 +160,7 @@ class TreeGenerator(nn.Module):
     bits: Ints
     about: Ints
     last: LastColumn | None
+    beside: list[Ints]
 
     def __init__(self, parts: int, conditions: int) -> None:
         super().__init__()
@@ -158,6 +173,7 @@ class TreeGenerator(nn.Module):
     ) -> None:
         """Draw by these tables from now on."""
         self.nodes, self.weights, self.bits, self.about, self.last = nodes, weights, bits, about, last
+        self.beside = _beside([node.parent for node in nodes])
         self._buffers.clear()
         held: dict[str, Any] = {"mixture_weights": weights, "patterns_bits": bits, "patterns_about": about}
         held |= {
@@ -201,8 +217,8 @@ class TreeGenerator(nn.Module):
                 and len(node.starts) == len(node.widths) == len(node.mass) == len(node.fine) and fine > 0
                 and node.fine.min() >= 0 and node.fine.max() < fine and node.coarse.min() >= 0
                 and node.coarse.max() < groups and node.rake.shape == (groups,) and node.missing < groups
-                and (node.parent < 0) == (node.joint.size == 0) == (node.inner.size == 0)
-                and (node.parent < 0 or (node.joint.shape == (count, above, groups)
+                and (node.parent < 0) == (node.ties.size == 0) == (node.leaning.size == 0) == (node.inner.size == 0)
+                and (node.parent < 0 or (node.ties.shape == (above, groups) and node.leaning.shape == (count, groups)
                                          and node.inner.shape == (above, fine)))
             )  # fmt: skip
             if not fits:
@@ -356,10 +372,11 @@ class _Draw:
             self.coarse[rows, place] = _at(chances, (start + (first + np.arange(len(rows))) * _GOLDEN) % 1)
             all_chances[rows] = chances / np.maximum(chances.sum(1, keepdims=True), _LEAST)
         if rake is None and place:
-            sizes = np.array([self._of.nodes[other].groups for other in range(place)])
+            beside = self._of.beside[place]
+            sizes = np.array([self._of.nodes[other].groups for other in beside])
             near = np.lexsort((self._rng.random(count), above))
             self.coarse[:, place] = even_tables.pairwise_swapped(
-                self.coarse[:, place], all_chances, self.coarse[:, :place], sizes, near, self._rng
+                self.coarse[:, place], all_chances, self.coarse[:, beside], sizes, near, self._rng
             )
         if len(node.coarse) == node.groups:  # nested, and as many: the same
             self.fine[:, place] = np.argsort(node.coarse)[self.coarse[:, place]]
@@ -376,12 +393,7 @@ class _Draw:
     def _chances(self, place: int, rows: Ints, above: Ints) -> Floats:
         """Return the chances ``(rows, m)`` of the coarse groups of a node."""
         node, component = self._of.nodes[place], self.component[rows]
-        if node.parent >= 0:
-            chances = node.joint[component, above[rows]].astype(np.float64)
-            none = chances.sum(1) < _LEAST
-            chances[none] = node.shares[component[none]]
-        else:
-            chances = node.shares[component].copy()
+        chances = node.given(component, above[rows]) if node.parent >= 0 else node.shares[component].copy()
         if place in self._ahead:
             towards = self._ahead[place][0]
             ahead = towards[component, above[rows]] if node.parent >= 0 else towards[component, 0]
@@ -423,8 +435,8 @@ class _Draw:
                 own[:, self._fixed[place]] = 1
             for other in children:
                 child = nodes[other]
-                joint = child.joint.astype(np.float64)
-                chances = joint / np.maximum(joint.sum(2, keepdims=True), _LEAST)
+                components, above = np.indices(own.shape)
+                chances = child.given(components.ravel(), above.ravel()).reshape(found[other][0].shape)
                 own = own * (chances * found[other][0]).sum(2)
             towards = (own[:, None, :] * node.within[None]) @ node.membership
             found[place] = (towards, own)
@@ -456,6 +468,14 @@ def _raked(chances: Floats, wanted: Floats) -> Floats:
     return factor
 
 
+def _beside(parents: list[int]) -> list[Ints]:
+    """Return, of each node, the numbers of the earlier ones that are nearest along the tree."""
+    steps = np.zeros((len(parents), len(parents)), dtype=np.int64)
+    for place, parent in enumerate(parents[1:], start=1):
+        steps[place, :place] = steps[:place, place] = steps[parent, :place] + 1
+    return [np.sort(np.argsort(steps[place, :place], kind="stable")[:_BESIDE]) for place in range(len(parents))]
+
+
 def _at(chances: Floats, uniform: Floats) -> Ints:
     """Return which entry of each row of chances a number in [0, 1) falls on."""
     cumulative = np.cumsum(chances, axis=1)
@@ -473,6 +493,4 @@ def _even(chances: Floats, order: Ints, rng: np.random.Generator) -> Ints:
 def _read(value: Any, name: str) -> Any:
     if value.ndim == 0:
         return int(value)
-    if name == "joint":
-        return value.astype(np.float32)
     return value.astype(np.int64 if name in _WHOLE else np.float64)

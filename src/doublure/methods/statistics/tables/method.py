@@ -9,13 +9,14 @@ no noisy gradients, and the fit can be repeated for nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from doublure.access import Access
 from doublure.errors import SettingError, printable
 from doublure.methods.statistics.of_kind import StatisticsOfKind, counting
 from doublure.methods.statistics.settings import TableStatisticsSettings
-from doublure.methods.statistics.tables.plan import counted_columns, releases
+from doublure.methods.statistics.tables.plan import Releases, counted_columns, releases, seen_pairs
 from doublure.schema import Schema
 from doublure.schema.columns import Column, OrdinalColumn
 from doublure.schema.wide_bounds import notes_of
@@ -47,9 +48,17 @@ class TableStatistics(StatisticsOfKind[S]):
             )
         return settings.model_copy(update={"within": within if len(counted) > 1 else ""})
 
+    def decide_noise(self, schema: Schema, settings: S, noise_multiplier: Callable[[], float]) -> S:
+        """Decide how many pairs are scored and counted."""
+        if None not in (settings.scored, settings.paired):
+            return settings
+        scored, paired = seen_pairs(schema, settings.within or "", noise_multiplier())
+        update = {"scored": settings.scored or scored or 1, "paired": settings.paired or paired or 1}
+        return settings.model_copy(update=update)
+
     def accesses(self, schema: Schema, settings: S, noise_multiplier: float) -> tuple[Access, ...]:
         """One access a release; their noise together is that of one Gaussian of this multiplier."""
-        planned = releases(schema, settings.within or "")
+        planned = _planned(schema, settings)
         return counting(
             ((purpose, tables, planned.shares[purpose]) for purpose, tables in planned.tables.items()),
             records=schema.unit.max_records,
@@ -75,7 +84,7 @@ class TableStatistics(StatisticsOfKind[S]):
         # Tables are held exact, noisy, as real numbers and as they are written; the fit holds nine of their size, and
         # the tree a joint table of each edge for each component.
         fitted = settings.components * (3 * width + max(groups) * _FINE * len(groups)) + 9 * width**2
-        steps = len(releases(schema, settings.within or "").tables)
+        steps = len(_planned(schema, settings).tables)
         return Work(flops=flops, steps=steps, memory_bytes=_BYTES * (held * 3 + fitted))
 
     def build(self, encoder: Encoder, settings: S, seed: int) -> nn.Module:
@@ -89,6 +98,10 @@ class TableStatistics(StatisticsOfKind[S]):
         from doublure.methods.statistics.tables.fitting import finished, fitted_mixture
 
         return finished(job, fitted_mixture(job, settings))
+
+
+def _planned(schema: Schema, settings: TableStatisticsSettings) -> Releases:
+    return releases(schema, settings.within or "", scored=settings.scored, paired=settings.paired)
 
 
 def _values(schema: Schema, name: str) -> int:
