@@ -66,6 +66,7 @@ def assemble(
         warnings=(
             *_warnings(schema, settings, budget, learned, guarantee),
             *loudness.warnings_of_bounds(schema, priced=budget.epsilon is not None),
+            *loudness.warnings_of_values(schema, learned),
             *loudness.warnings_of(
                 training, schema.public_units, guarantee.delta, sum(access.epsilon or 0.0 for access in learned)
             ),
