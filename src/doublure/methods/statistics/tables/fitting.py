@@ -13,19 +13,18 @@ from doublure.methods.statistics.binning import closest_counts
 from doublure.methods.statistics.settings import TableStatisticsSettings
 from doublure.methods.statistics.tables.leaves import Floats
 from doublure.methods.statistics.tables.mixture_fit import Moments, fit_mixture, misfits
-from doublure.methods.statistics.tables.nodes import Node
 from doublure.methods.statistics.tables.noisy_tables import NoisyTables
 from doublure.methods.statistics.tables.pair_errors import pair_errors
 from doublure.methods.statistics.tables.published import published
 from doublure.methods.statistics.tables.target_fit import fit_target, target_counts
 from doublure.methods.statistics.tables.tree_fit import joint_tables
+from doublure.methods.statistics.tables.work import rows_drawn
 from doublure.networks.mixture import MixtureGenerator
 from doublure.networks.tree import LastColumn, TreeGenerator, TreeNode, raked
 from doublure.training.job import Job
 
 _LEAST = 1e-12
 _RARE = 1e-4
-_DRAWN, _FEWEST_DRAWN, _CELLS_DRAWN = 20_000, 8_000, 4_000_000
 _FEWEST_ROWS = 1.0
 
 
@@ -191,17 +190,12 @@ def finished(job: Job, fit: Fit) -> TreeGenerator:
     generator.take(tuple(drawn), weights, bits, about, None)
     rng = np.random.default_rng(job.seed)
     wanted = [nodes[place].believed / max(nodes[place].believed.sum(), _FEWEST_ROWS) for place in order]
-    factors = raked(generator, wanted, _rows_drawn(nodes), rng)
+    factors = raked(generator, wanted, rows_drawn(len(nodes)), rng)
     drawn = [replace(node, rake=factor) for node, factor in zip(drawn, factors, strict=True)]
     generator.take(tuple(drawn), weights, bits, about, None)
     if tables.target is not None:
         generator.take(tuple(drawn), weights, bits, about, _last_column(tables, generator, order, by_component, rng))
     return generator
-
-
-def _rows_drawn(nodes: list[Node]) -> int:
-    """Return how many rows to look at: fewer of a wide table, in which a group is seen less precisely anyway."""
-    return int(np.clip(_CELLS_DRAWN // len(nodes), _FEWEST_DRAWN, _DRAWN))
 
 
 def _last_column(
@@ -218,7 +212,7 @@ def _last_column(
             components=np.log(np.maximum(by_component, _LEAST)),
         )
     nodes, by_target = [tables.nodes[place] for place in order], [tables.by_target[place] for place in order]
-    groups, component = generator.groups(_rows_drawn(nodes), rng)
+    groups, component = generator.groups(rows_drawn(len(nodes)), rng)
     totals, _ = target_counts(by_target)
     odds = np.log(np.maximum(by_component, _RARE) / (totals / totals.sum()))
     bias, effects = fit_target(nodes, by_target, groups, odds[component], tables.rows)
