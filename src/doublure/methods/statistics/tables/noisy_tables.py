@@ -12,6 +12,7 @@ from itertools import combinations
 from typing import overload
 
 import numpy as np
+from scipy.special import ndtri
 
 from doublure.encode.public_cells import public_cells
 from doublure.encode.table_values import TableValues
@@ -34,8 +35,9 @@ _CHANCE = 0.8
 """√(2/π): how far, on average, a normal number lies from its mean, in deviations."""
 _PUBLISHED = {plan.COLUMNS, plan.BY_TARGET, plan.PAIRS, plan.TREE}
 """Releases of tables that say something by themselves."""
-_DEPENDENT = 2.0
-"""Deviations of a score's noise from which on a pair is counted."""
+_FALSE, _FALSE_A_NODE = 0.0228, 0.25
+"""A pair is counted if noise alone gives its score with so little chance: two deviations, more of very many pairs, of
+which else so many would look strong that little is left for those that are."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -328,7 +330,8 @@ class NoisyTables:
         if event is None:
             return both[:places]
         both = sorted((pair for pair in both if self.scores[pair] > -math.inf), key=lambda pair: -self.scores[pair])
-        clear = [pair for pair in both if self.scores[pair] > _DEPENDENT * event.scale][:places]
+        chance = min(_FALSE, _FALSE_A_NODE * len(self.nodes) / len(both))
+        clear = [pair for pair in both if self.scores[pair] > -ndtri(chance) * event.scale][:places]
         chosen = clear or both[: min(places, len(self.nodes))]
         for place in range(len(self.nodes)):
             if len(chosen) < places and not any(place in pair for pair in chosen):

@@ -63,8 +63,10 @@ NARROW = 40
 MOST_PATTERNS = 16
 """Columns whose missing cells are counted together; of more, none are."""
 _PAIRS_A_COLUMN, _FEWEST_A_COLUMN = 8, 2
-_SEEN_SCORE = 0.07
-"""Noise of a score, as a share of the units, up to which all pairs are scored; of more, those of near columns are."""
+_SEEN_SCORE = 0.2
+"""Noise of a score, as a share of the units, up to which all pairs are scored; of more, those of near columns are.
+
+Columns that say all of one another score about 1, and stand out from a hundred thousand others."""
 _SEEN_CELL = 1 / 64
 """Noise of a pair's cell, as a share of the units, up to which eight pairs a column are counted."""
 _CELLS_A_UNIT = 3.6
