@@ -11,6 +11,7 @@ cell at a time for its peak of memory.
 from __future__ import annotations
 
 import argparse
+import importlib
 import resource
 import tempfile
 import time
@@ -65,7 +66,8 @@ def listed(values: int, rows: int) -> tuple[pd.DataFrame, dict[str, Any]]:
 
 
 def one_cell(kind: str, size: int, rows: int) -> dict[str, Any]:
-    """Plan, fit, sample and measure."""
+    """Plan, fit, sample and measure; imports are no part of a fit."""
+    importlib.import_module("doublure.methods.statistics.tables.fitting")
     frame, declared = {"columns": wide, "values": listed}[kind](size, rows)
     columns = {name: {**facts, "missing": False} for name, facts in declared.items()}
     schema = db.Schema.from_plain({"doublure": 1, "kind": "table", "units": rows, "columns": columns})
