@@ -24,7 +24,7 @@ _BYTES = 8
 _LEAST_GROUPS = 8
 _FINE, _FINE_OF_FEW, _FEW_ROWS = 40, 20, 10_000
 _PUBLIC_CELLS, _SINGLE_VALUES, _PATTERNS = 250, 500, 256
-_READ_A_CELL = 1.3e4
+_BEGIN, _DECLARED_VALUE, _READ_A_CELL = 1.5e10, 1.8e7, 1.3e4
 _NOISE_A_CELL = 4.2e5
 _COUNT_A_ROW, _PLACE_A_ROW = 600.0, 1.5e3
 _DRAW_A_ROW, _EVEN_A_CELL, _BESIDE, _MOST_EVEN = 4.7e4, 1.3e3, 64, 3_000_000
@@ -69,7 +69,9 @@ def work_of(schema: Schema, settings: TableStatisticsSettings, planned: Releases
     step = settings.components * (_PRODUCT * formed + _NUMBER * width) + settings.starts * (_STEP + _CELL * formed)
     drawn, components = rows_drawn(nodes), settings.components
     flops = (
-        _READ_A_CELL * rows * len(schema.columns)
+        _BEGIN
+        + _DECLARED_VALUE * sum(len(getattr(column, "domain", ())) for column in schema.columns.values())
+        + _READ_A_CELL * rows * len(schema.columns)
         + _NOISE_A_CELL * cells
         + _COUNT_A_ROW * different * rows
         + _PLACE_A_ROW * nodes * rows * len(planned.tables)
