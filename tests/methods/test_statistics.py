@@ -333,7 +333,9 @@ def test_a_plan_reads_no_data():
     columns = "\n".join(f"  c{n}: {{type: integer, bounds: [0, 99], missing: false}}" for n in range(200))
     wide = db.Schema.parse(f"doublure: 1\nkind: table\nunits: 30000\ncolumns:\n{columns}\n")
     plan = planned(wide, accountant="pld")
-    assert {access.purpose: access.event.tables for access in plan.touches} == releases(wide, "").tables
+    own = plan.settings
+    expected = releases(wide, "", scored=own.scored, paired=own.paired).tables
+    assert {access.purpose: access.event.tables for access in plan.touches} == expected
     again = planned(wide, accountant="pld")
     assert (plan.touches, plan.noise_multiplier, plan.settings) == (
         again.touches,

@@ -30,9 +30,8 @@ def node(rng, part, parent, *, above=0, fine=(2, 3, 1), missing=-1):
         coarse=coarse,
         shares=rng.dirichlet(np.ones(groups), COMPONENTS),
         rake=rng.random(groups) + 0.5,
-        joint=rng.dirichlet(np.ones(groups) / 2, (COMPONENTS, above)).astype(np.float32)
-        if parent >= 0
-        else np.zeros((0, 0, 0), dtype=np.float32),
+        ties=rng.dirichlet(np.ones(groups) / 2, above) if parent >= 0 else np.zeros((0, 0)),
+        leaning=rng.dirichlet(np.ones(groups), COMPONENTS) if parent >= 0 else np.zeros((0, 0)),
         inner=rng.random((above, count)) if parent >= 0 else np.zeros((0, 0)),
         missing=missing,
     )

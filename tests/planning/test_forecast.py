@@ -89,3 +89,43 @@ def test_random_features_cost_their_waves_too():
 def test_the_words_say_whose_time_it_is(small):
     made = replace(small.plan, seconds_estimate=200.0)
     assert re.search(r"^A fit needs about [0-9.]+ GB, and 3 minutes of one core of this machine$", made.explain(), re.M)
+
+
+def test_a_bought_list_says_how_many_records_a_value_needs():
+    """The threshold that hides whoever alone has a value, from ε and δ; many units make it small."""
+    text = """
+    doublure: 1
+    kind: table
+    units: {units}
+    columns:
+      town: {{type: category, values: {{learn: 0.1}}, other: Other, missing: false}}
+      age: {{type: integer, bounds: [0, 99], missing: false}}
+    """
+    few, many = (
+        db.plan(
+            db.Schema.parse(text.format(units=units)), method="statistics", epsilon=1.0, delta=1e-6, accountant="rdp"
+        ).warnings
+        for units in (20_000, 200_000)
+    )
+    assert [said for said in few if "columns.town.values: at epsilon 0.1" in said and "some 156 records" in said]
+    assert not [said for said in many if "columns.town.values" in said]
+
+
+@pytest.mark.parametrize(("columns", "units"), [(10, 5_000), (100, 5_000), (500, 20_000)])
+def test_time_and_memory_of_tables_follow_their_width(steady, columns, units):
+    """About what benchmarks/wide.py measured of such columns on a core of 2e10: 4, 27 and 112 to 160 seconds."""
+    taken = {10: 4.0, 100: 27.0, 500: 135.0}[columns] * 1.95
+    kinds = ("{type: integer, bounds: [0, 100], missing: false}",
+             "{type: integer, bounds: [0, 1000000], missing: false}",
+             "{type: category, values: [a, b, c, d, e, f, g], missing: false}",
+             "{type: category, values: [a, b], missing: false}")  # fmt: skip
+    lines = "".join(f"  c{number}: {kinds[number % 4]}\n" for number in range(columns))
+    schema = db.Schema.parse(
+        f"doublure: 1\nkind: table\nunits: {units}\ncolumns:\n{lines}".replace(
+            "  c3: {type: category, values: [a, b], missing: false}",
+            "  c3: {type: category, values: [a, b], missing: false, roles: [target]}",
+        )
+    )
+    made = db.plan(schema, method="statistics", epsilon=1.0, delta=1e-6, accountant="rdp")
+    assert taken / 2 < made.seconds_estimate < 2 * taken
+    assert made.memory_bytes < 2e9

@@ -1,9 +1,11 @@
 """A generator that draws a table's columns along a tree, within the components of a mixture.
 
 Each row has a component. The root's group is drawn from the component; every other column's from the component and the
-group of its parent in the tree (a joint table of both within each component), finely where the parent is known finely;
-then a value within the group. Which cells are missing together may be the root: it is then held wherever it says
-something. One column may be drawn last, from all others, by a logistic model of their groups.
+group of its parent in the tree, finely where the parent is known finely; then a value within the group. The joint table
+of both within each component is a product: how parent and child go together, times what the component makes of it (as
+iterative proportional fitting gives it), so that a wide table's generator stays small. Which cells are missing together
+may be the root: it is then held wherever it says something. One column may be drawn last, from all others, by a
+logistic model of their groups.
 
 Rows can be asked for by any column (:mod:`doublure.networks.tree_asked`); by the last one, rows are drawn until enough
 have it, unless the component alone decides.

@@ -104,9 +104,10 @@ class Draw:
             self.coarse[rows, place] = _at(chances, (start + (first + np.arange(len(rows))) * _GOLDEN) % 1)
             all_chances[rows] = chances / np.maximum(chances.sum(1, keepdims=True), LEAST)
         if rake is None and place:
+            beside = self._tree.beside[place]
             near = np.lexsort((self._rng.random(count), above))
             self.coarse[:, place] = even_tables.pairwise_swapped(
-                self.coarse[:, place], all_chances, self.coarse[:, :place], self._tree.sizes[:place], near, self._rng
+                self.coarse[:, place], all_chances, self.coarse[:, beside], self._tree.sizes[beside], near, self._rng
             )
         if len(node.coarse) == node.groups:  # nested, and as many: the same
             self.fine[:, place] = np.argsort(node.coarse)[self.coarse[:, place]]

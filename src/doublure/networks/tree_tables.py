@@ -16,6 +16,9 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 LEAST = 1e-13
 """What no chance is below, where something has to be drawn all the same."""
+_NEVER = 1e-200
+_BESIDE = 64
+"""Columns that another is kept even with; with all of several hundred it would take most of the time."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -32,7 +35,9 @@ class TreeNode:
         coarse: ``(f,)`` the coarse group of each fine one.
         shares: ``(K, m)`` the coarse groups within each component.
         rake: ``(m,)`` what corrects the shares of the groups along the tree.
-        joint: ``(K, parent's f, m)`` given component and parent; empty of the root.
+        ties: ``(parent's f, m)`` how often each group goes with each of the parent's; empty of the root.
+        leaning: ``(K, m)`` what each component makes of that: given component k and parent p, group c has a chance in
+            proportion to ``ties[p, c] * leaning[k, c]``; empty of the root.
         inner: ``(parent's f, f)`` the fine groups given the parent; empty of the root.
         missing: The coarse group that stands for missing, or -1.
     """
@@ -46,7 +51,8 @@ class TreeNode:
     coarse: Ints
     shares: Floats
     rake: Floats
-    joint: npt.NDArray[np.float32]
+    ties: Floats
+    leaning: Floats
     inner: Floats
     missing: int
 
@@ -86,9 +92,9 @@ class TreeNode:
             rake: ``(m,)`` in the place of what is kept.
         """
         if self.parent >= 0:
-            found = self.joint[component, above].astype(np.float64)
-            none = found.sum(-1) < LEAST
-            found[none] = np.broadcast_to(self.shares[component], found.shape)[none]
+            found = self.ties[above] * self.leaning[component]
+            totals = found.sum(-1, keepdims=True)
+            found = np.where(totals > _NEVER, found / np.maximum(totals, _NEVER), self.shares[component])
         else:
             found = self.shares[component].astype(np.float64)
         found *= self.rake if rake is None else rake
@@ -157,6 +163,11 @@ class Tree:
         """``(nodes,)`` how many coarse groups each has."""
         return np.array([node.groups for node in self.nodes], dtype=np.int64)
 
+    @cached_property
+    def beside(self) -> list[Ints]:
+        """Of each node the ones drawn before it that its tables are kept even with: the nearest along the tree."""
+        return _beside([node.parent for node in self.nodes])
+
     def held(self, place: int, patterns: Ints) -> Mask | None:
         """Return whether a node's cell is missing in each of some patterns; None where patterns do not say."""
         found = np.flatnonzero(self.about == place)
@@ -176,8 +187,8 @@ class Tree:
         return kept
 
 
-_NODE_FIELDS = ("part", "parent", "starts", "widths", "mass", "fine", "coarse", "shares", "rake", "joint", "inner",
-                "missing")  # fmt: skip
+_NODE_FIELDS = ("part", "parent", "starts", "widths", "mass", "fine", "coarse", "shares", "rake", "ties", "leaning",
+                "inner", "missing")  # fmt: skip
 _LAST_FIELDS = ("part", "bias", "effects", "components")
 _WHOLE = {"starts", "fine", "coarse", "part", "parent", "missing"}
 
@@ -224,8 +235,8 @@ def _refuse_unfit(tree: Tree, parts: int) -> None:
             and len(node.starts) == len(node.widths) == len(node.mass) == len(node.fine) and fine > 0
             and node.fine.min() >= 0 and node.fine.max() < fine and node.coarse.min() >= 0
             and node.coarse.max() < groups and node.rake.shape == (groups,) and node.missing < groups
-            and (node.parent < 0) == (node.joint.size == 0) == (node.inner.size == 0)
-            and (node.parent < 0 or (node.joint.shape == (count, above, groups)
+            and (node.parent < 0) == (node.ties.size == 0) == (node.leaning.size == 0) == (node.inner.size == 0)
+            and (node.parent < 0 or (node.ties.shape == (above, groups) and node.leaning.shape == (count, groups)
                                      and node.inner.shape == (above, fine)))
         )  # fmt: skip
         if not fits:
@@ -241,9 +252,15 @@ def _refuse_unfit(tree: Tree, parts: int) -> None:
 def _read(value: Any, name: str) -> Any:
     if value.ndim == 0:
         return int(value)
-    if name == "joint":
-        return value.astype(np.float32)
     return value.astype(np.int64 if name in _WHOLE else np.float64)
+
+
+def _beside(parents: list[int]) -> list[Ints]:
+    """Return, of each node, the numbers of the earlier ones that are nearest along the tree."""
+    steps = np.zeros((len(parents), len(parents)), dtype=np.int64)
+    for place, parent in enumerate(parents[1:], start=1):
+        steps[place, :place] = steps[:place, place] = steps[parent, :place] + 1
+    return [np.sort(np.argsort(steps[place, :place], kind="stable")[:_BESIDE]) for place in range(len(parents))]
 
 
 def _softmax(logits: Floats) -> Floats:

@@ -66,6 +66,7 @@ def assemble(
             *_warnings(schema, budget, learned, guarantee),
             *unshared_conditions(chosen, schema),
             *loudness.warnings_of_bounds(schema, priced=budget.epsilon is not None),
+            *loudness.warnings_of_values(schema, learned),
             *loudness.warnings_of(
                 training, schema.public_units, guarantee.delta, sum(access.epsilon or 0.0 for access in learned)
             ),

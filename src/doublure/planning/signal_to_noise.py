@@ -12,8 +12,9 @@ import math
 
 from doublure.access import Access
 from doublure.errors import printable
+from doublure.methods.statistics.tables.plan import COLUMNS, COPIES, SCORES, SEEN
 from doublure.noisy_counts import Grid
-from doublure.private.accounting import DiscreteGaussianEvent, Event, GaussianEvent
+from doublure.private.accounting import ApproximateEvent, DiscreteGaussianEvent, Event, GaussianEvent
 from doublure.schema import Schema
 from doublure.schema.columns import IntegerColumn, RealColumn
 
@@ -22,6 +23,7 @@ MOST = 0.1
 
 _LARGEST_ADVICE = 10.0  # beyond it an ε is no advice
 _FEW_GROUPS = 6
+_RARE_VALUE = 0.005
 
 
 def warnings_of(training: tuple[Access, ...], units: int, delta: float | None, facts: float) -> tuple[str, ...]:
@@ -33,7 +35,7 @@ def warnings_of(training: tuple[Access, ...], units: int, delta: float | None, f
         delta: The total; None where nothing is claimed.
         facts: What the facts to be learned cost, added up.
     """
-    shares = {access.purpose: share for access in training if (share := _share(access.event, units)) is not None}
+    shares = {access.purpose: share for access in training if (share := _share(access, units)) is not None}
     worst = max(shares.values(), default=0.0) / MOST
     if delta is None:
         return ()
@@ -56,8 +58,6 @@ def _few_groups(training: tuple[Access, ...], units: int, delta: float, facts: f
     """
     if not any(isinstance(access.event, DiscreteGaussianEvent) for access in training):
         return ()
-    from doublure.methods.statistics.tables.plan import COLUMNS, COPIES, SEEN  # which takes PyTorch along
-
     found = []
     for access in training:
         if access.purpose == COLUMNS and isinstance(access.event, DiscreteGaussianEvent):
@@ -118,12 +118,43 @@ def warnings_of_bounds(schema: Schema, *, priced: bool) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _share(event: Event | None, units: int) -> float | None:
-    """Return the noise in one coordinate or cell over the most that all units can add to it; None for other events."""
+def warnings_of_values(schema: Schema, learned: tuple[Access, ...]) -> tuple[str, ...]:
+    """Return a warning for each list of values that is bought so cheaply that only frequent ones are found.
+
+    A value is found where its count passes a threshold, which hides whoever alone has one: of m records a unit it is
+    about m (1 + ln(1 / 2δ) / ε), whatever the data.
+
+    Args:
+        schema: What is asked for.
+        learned: What buys it.
+    """
+    found = []
+    for access in learned:
+        event = access.event
+        if not isinstance(event, ApproximateEvent) or not access.path:
+            continue
+        question = next(each for each in schema.questions if each.path == access.path)
+        records = schema.unit.max_records * schema.cells_of(question.column or "", "values")
+        limit = math.ceil(records * (1 + math.log(1 / (2 * event.delta)) / event.epsilon))
+        share = limit / (schema.public_units * records)
+        if share > _RARE_VALUE:
+            found.append(
+                f"{printable(access.path)}: at epsilon {event.epsilon:g} a value is found only if some {limit} records "
+                f"have it ({share:.1%} of all), and the others become one; declare a long list that is public"
+            )
+    return tuple(found)
+
+
+def _share(access: Access, units: int) -> float | None:
+    """Return the noise in one coordinate or cell over the most that all units can add to it; None for other events.
+
+    How far a table is from another of as many units is twice their number at most.
+    """
+    event = access.event
     if isinstance(event, GaussianEvent):
         return event.noise_multiplier / max(1.0, event.sample_rate * units)
     if isinstance(event, DiscreteGaussianEvent):
-        return event.scale / max(1, units * event.records)
+        return event.scale / max(1, units * event.records * (2 if access.purpose == SCORES else 1))
     return None
 
 

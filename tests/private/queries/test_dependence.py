@@ -50,6 +50,17 @@ def test_a_score_is_how_far_counts_are_from_what_is_expected():
     assert answer(records(np.zeros((0, 3))), wanted).total.tolist() == [each.sum() for each in wanted]
 
 
+@pytest.mark.parametrize("held", [1, 13, 27, 1000])
+def test_scores_are_the_same_however_many_tables_are_held_at_once(monkeypatch, held):
+    values, draw = drawn(7)
+    wanted = expected(draw)
+    before = answer(records(values), wanted)
+    monkeypatch.setattr("doublure.private.queries.dependence._CELLS_AT_ONCE", held)
+    found = answer(records(values), wanted)
+    assert found.total.tolist() == before.total.tolist()
+    assert found.sensitivity == before.sensitivity
+
+
 def check_one_unit_moves_each_score_by_its_records(seed, most):
     """For every record that could be added, and whatever is expected: by m at most, which is what is stated."""
     values, draw = drawn(seed)

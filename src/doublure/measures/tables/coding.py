@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -85,7 +86,7 @@ class Coder:
         """The P measured columns."""
         return tuple(self.columns)
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """How many codes each column has; the last one is missing."""
         return tuple(encoding.parts[0].size for encoding in self._encodings.values())

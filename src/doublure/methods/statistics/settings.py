@@ -43,6 +43,10 @@ class TableStatisticsSettings(StatisticsSettings):
         within: The column within whose values every other is counted, and that is drawn last; None: the target, or else
             a condition, if it has few declared values; an empty text: none.
         groups: Into how many groups a column is joined for pairs, about; fewer where noise asks for it.
+        scored: How many pairs are scored by how far they are from independence; None: all, of a wide table those of
+            columns that stand near one another, as many as their noise lets say something.
+        paired: How many pairs are counted at most; None: up to eight a column, fewer where they would be noise.
+        seen: Units over the noise of all releases together; filled in by the plan, which forecasts time by it.
         components: Of the mixture that is fitted to the pairs.
         starts: Into how many fits, each from a random start of its own, the components are divided: what one takes of
             the noise for a pattern the others do not. A fit has 16 components at least, if there are so many.
@@ -55,6 +59,9 @@ class TableStatisticsSettings(StatisticsSettings):
 
     within: str | None = None
     groups: int = Field(default=16, ge=2, le=200)
+    scored: int | None = Field(default=None, ge=1)
+    paired: int | None = Field(default=None, ge=1)
+    seen: float | None = Field(default=None, gt=0)
     components: int = Field(default=256, ge=1, le=10_000)
     starts: int = Field(default=4, ge=1, le=64)
     fit_steps: int = Field(default=1500, ge=1, le=1_000_000)

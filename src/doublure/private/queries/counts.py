@@ -30,7 +30,7 @@ from doublure.private.queries.query import Answer, Sensitivity, require_everyone
 if TYPE_CHECKING:
     from doublure.private.records import PrivateRecords
 
-_CHUNK_ROWS = 2**16
+_CHUNK_ROWS, _CHUNK_CELLS = 2**16, 2**23
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,7 +67,7 @@ class Counts:
         different = {id(table): table for table in self.tables}  # one that is asked for twice is counted once
         found = {key: np.zeros(math.prod(axis.size for axis in table), np.int64) for key, table in different.items()}
         axes = {id(axis): axis for table in self.tables for axis in table}
-        for codes in records.chunks(_CHUNK_ROWS):
+        for codes in records.chunks(min(_CHUNK_ROWS, max(1, _CHUNK_CELLS // len(axes)))):
             cells = {key: axis.of(codes) for key, axis in axes.items()}
             for key, table in different.items():
                 found[key] += np.bincount(places(table, cells), minlength=len(found[key]))

@@ -9,7 +9,8 @@ at most (the triangle inequality), and t scores by m √t in L2: as much as t ta
 expected counts, as χ², or takes logarithms, as mutual information, has no such bound.)
 
 The absolute value is taken of counts of *all* records: a score is no sum over records. Chunks of a file are counted
-first; where records lie with several owners, their counts have to be added up before.
+first; where records lie with several owners, their counts have to be added up before. Of very many pairs some millions
+of cells are held at once, and the records are gone through again for the next ones.
 
 ==========================================  =======================================================
 edge case                                   what happens
@@ -23,7 +24,8 @@ a unit with more records than planned       refused before anything is counted
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -36,6 +38,9 @@ from doublure.private.queries.query import Answer, Sensitivity
 
 if TYPE_CHECKING:
     from doublure.private.records import PrivateRecords
+
+
+_CELLS_AT_ONCE = 2**22
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,10 +72,22 @@ class Dependence:
 
     def answer(self, records: PrivateRecords, *, sample_rate: float) -> Answer:
         """Return one score a table, int64."""
-        counted = self._counts.split(self._counts.answer(records, sample_rate=sample_rate).total)
-        scores = [int(np.abs(own - each).sum()) for own, each in zip(counted, self.expected, strict=True)]
-        moved = Sensitivity.of_cells(len(counted), self.max_records)
+        scores: list[int] = []
+        for counts, expected in self._some_at_once():
+            counted = counts.split(counts.answer(records, sample_rate=sample_rate).total)
+            scores += [int(np.abs(own - each).sum()) for own, each in zip(counted, expected, strict=True)]
+        moved = Sensitivity.of_cells(len(scores), self.max_records)
         return Answer(total=np.array(scores, dtype=np.int64), sensitivity=moved)
+
+    def _some_at_once(self) -> Iterator[tuple[Counts, Sequence[IntArray]]]:
+        """Return the tables in order, as many at once as may be held."""
+        ends = np.cumsum([math.prod(axis.size for axis in table) for table in self.tables])
+        first = 0
+        while first < len(self.tables):
+            held = ends[first - 1] if first else 0
+            last = max(first + 1, int(np.searchsorted(ends, held + _CELLS_AT_ONCE, side="right")))
+            yield Counts(tables=self.tables[first:last], max_records=self.max_records), self.expected[first:last]
+            first = last
 
     @property
     def _counts(self) -> Counts:

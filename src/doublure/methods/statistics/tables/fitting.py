@@ -14,9 +14,11 @@ from doublure.methods.statistics.settings import TableStatisticsSettings
 from doublure.methods.statistics.tables.leaves import Floats
 from doublure.methods.statistics.tables.mixture_fit import Moments, fit_mixture, misfits
 from doublure.methods.statistics.tables.noisy_tables import NoisyTables
+from doublure.methods.statistics.tables.pair_errors import pair_errors
 from doublure.methods.statistics.tables.published import published
 from doublure.methods.statistics.tables.target_fit import fit_target, target_counts
 from doublure.methods.statistics.tables.tree_fit import joint_tables
+from doublure.methods.statistics.tables.work import rows_drawn
 from doublure.networks.mixture import MixtureGenerator
 from doublure.networks.tree import TreeGenerator
 from doublure.networks.tree_draw import raked
@@ -25,7 +27,6 @@ from doublure.training.job import Job
 
 _LEAST = 1e-12
 _RARE = 1e-4
-_DRAWN = 20_000
 _FEWEST_ROWS = 1.0
 
 
@@ -108,15 +109,14 @@ def moments_of(tables: NoisyTables, own: int) -> Moments:
         totals, certain = target_counts(tables.by_target)
         known.append((totals / totals.sum() * rows, np.full(len(totals), 1 / certain)))
     sizes = [len(counts) for counts, _ in known]
-    starts = np.cumsum([0, *sizes])
-    double, precision = np.zeros((2, starts[-1], starts[-1]))
+    doubles: dict[tuple[int, int], tuple[Floats, Floats]] = {}
 
     def add(pair: tuple[int, int], counts: Floats, variance: Floats) -> None:
-        left, right = (slice(starts[place], starts[place + 1]) for place in pair)
-        before, more = precision[left, right], rows**2 / variance
-        double[left, right] = (double[left, right] * before + counts / rows * more) / (before + more)
-        precision[left, right] = before + more
-        double[right, left], precision[right, left] = double[left, right].T, precision[left, right].T
+        if pair[::-1] in doubles:
+            pair, counts, variance = pair[::-1], counts.T, variance.T
+        table, before = doubles.get(pair, (0.0, 0.0))
+        more = rows**2 / variance
+        doubles[pair] = (table * before + counts / rows * more) / (before + more), before + more
 
     for pair, noisy in tables.pairs.items():
         add(pair, noisy.counts[:, :, own], np.full(noisy.counts.shape[:2], noisy.variance))
@@ -131,8 +131,7 @@ def moments_of(tables: NoisyTables, own: int) -> Moments:
         sizes=sizes,
         single=torch.from_numpy(np.concatenate([counts for counts, _ in known]) / rows).float(),
         single_precision=torch.from_numpy(rows**2 / np.concatenate([variance for _, variance in known])).float(),
-        double=torch.from_numpy(double).float(),
-        double_precision=torch.from_numpy(precision).float(),
+        pairs=pair_errors(sizes, doubles),
     )
 
 
@@ -159,11 +158,12 @@ def finished(job: Job, fit: Fit) -> TreeGenerator:
     for place in order:
         node = nodes[place]
         edge = next((number for number, (_, child) in enumerate(tables.edges) if child == place), None)
-        joint, inner, parent = np.zeros((0, 0, 0)), np.zeros((0, 0)), -1
+        (ties, leaning, inner), parent = (np.zeros((0, 0)),) * 3, -1
         if edge is not None:
             above = tables.edges[edge][0]
             parent = turn[above]
-            joint, inner = joint_tables(nodes[above], node, tables.fine[edge], (shares[above], shares[place]), weights)
+            both = shares[above], shares[place]
+            ties, leaning, inner = joint_tables(nodes[above], node, tables.fine[edge], both, weights)
         leaves = node.leaves
         missing = leaves.whole.nullable and node.patterns is None
         drawn.append(
@@ -177,7 +177,8 @@ def finished(job: Job, fit: Fit) -> TreeGenerator:
                 coarse=node.coarse_of_fine,
                 shares=shares[place],
                 rake=np.ones(node.size),
-                joint=joint.astype(np.float32),
+                ties=ties,
+                leaning=leaning,
                 inner=inner,
                 missing=int(node.coarse[-1]) if missing else -1,
             )
@@ -190,7 +191,7 @@ def finished(job: Job, fit: Fit) -> TreeGenerator:
     tree = Tree(nodes=tuple(drawn), weights=weights, bits=bits, about=about)
     rng = np.random.default_rng(job.seed)
     wanted = [nodes[place].believed / max(nodes[place].believed.sum(), _FEWEST_ROWS) for place in order]
-    factors = raked(tree, wanted, _DRAWN, rng)
+    factors = raked(tree, wanted, rows_drawn(len(nodes)), rng)
     tree = replace(tree, nodes=tuple(replace(node, rake=own) for node, own in zip(drawn, factors, strict=True)))
     generator = TreeGenerator(encoder.width, list(encoder.condition_sizes.values()))
     generator.take(tree)
@@ -212,8 +213,8 @@ def _last_column(
             effects=np.zeros((sum(sizes), values)),
             components=np.log(np.maximum(by_component, _LEAST)),
         )
-    groups, component = generator.groups(_DRAWN, rng)
     nodes, by_target = [tables.nodes[place] for place in order], [tables.by_target[place] for place in order]
+    groups, component = generator.groups(rows_drawn(len(nodes)), rng)
     totals, _ = target_counts(by_target)
     odds = np.log(np.maximum(by_component, _RARE) / (totals / totals.sum()))
     bias, effects = fit_target(nodes, by_target, groups, odds[component], tables.rows)

@@ -9,15 +9,16 @@ no noisy gradients, and the fit can be repeated for nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from doublure.access import Access
 from doublure.errors import SettingError, printable
 from doublure.methods.statistics.of_kind import StatisticsOfKind, counting
 from doublure.methods.statistics.settings import TableStatisticsSettings
-from doublure.methods.statistics.tables.plan import counted_columns, releases
+from doublure.methods.statistics.tables.plan import Releases, counted_columns, releases, seen_pairs
+from doublure.methods.statistics.tables.work import work_of
 from doublure.schema import Schema
-from doublure.schema.columns import Column, OrdinalColumn
 from doublure.schema.wide_bounds import notes_of
 from doublure.training.job import Job
 from doublure.training.settings import Work
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound=TableStatisticsSettings)
 
 _FEW_VALUES = 4
-_BYTES = 8
-_FINE = 48
 
 
 class TableStatistics(StatisticsOfKind[S]):
@@ -47,9 +46,22 @@ class TableStatistics(StatisticsOfKind[S]):
             )
         return settings.model_copy(update={"within": within if len(counted) > 1 else ""})
 
+    def decide_noise(self, schema: Schema, settings: S, noise_multiplier: Callable[[], float]) -> S:
+        """Decide how many pairs are scored and counted."""
+        if settings.seen is not None:
+            raise SettingError("is filled in by the plan", field="seen", remedy="leave it out")
+        noise = noise_multiplier()
+        scored, paired = seen_pairs(schema, settings.within or "", noise)
+        update = {
+            "scored": settings.scored or scored or 1,
+            "paired": settings.paired or paired or 1,
+            "seen": float(f"{schema.public_units / noise:.4g}"),
+        }
+        return settings.model_copy(update=update)
+
     def accesses(self, schema: Schema, settings: S, noise_multiplier: float) -> tuple[Access, ...]:
         """One access a release; their noise together is that of one Gaussian of this multiplier."""
-        planned = releases(schema, settings.within or "")
+        planned = _planned(schema, settings)
         return counting(
             ((purpose, tables, planned.shares[purpose]) for purpose, tables in planned.tables.items()),
             records=schema.unit.max_records,
@@ -67,16 +79,7 @@ class TableStatistics(StatisticsOfKind[S]):
 
     def work(self, schema: Schema, settings: S) -> Work:
         """Return what counting and fitting compute and hold."""
-        counted = counted_columns(schema)
-        groups = [_joined(schema.columns[name], settings.groups) for name in counted]
-        width = sum(groups)
-        flops = 3.0 * 2.0 * settings.fit_steps * settings.components * width**2 / 3
-        held = schema.public_units * schema.unit.max_records * (len(schema.columns) + 2)
-        # Tables are held exact, noisy, as real numbers and as they are written; the fit holds nine of their size, and
-        # the tree a joint table of each edge for each component.
-        fitted = settings.components * (3 * width + max(groups) * _FINE * len(groups)) + 9 * width**2
-        steps = len(releases(schema, settings.within or "").tables)
-        return Work(flops=flops, steps=steps, memory_bytes=_BYTES * (held * 3 + fitted))
+        return work_of(schema, settings, _planned(schema, settings))
 
     def build(self, encoder: Encoder, settings: S, seed: int) -> nn.Module:
         """Return a generator without tables."""
@@ -91,19 +94,16 @@ class TableStatistics(StatisticsOfKind[S]):
         return finished(job, fitted_mixture(job, settings))
 
 
+def _planned(schema: Schema, settings: TableStatisticsSettings) -> Releases:
+    return releases(schema, settings.within or "", scored=settings.scored, paired=settings.paired)
+
+
 def _values(schema: Schema, name: str) -> int:
     """Return how many declared values a column has, missing included; 0 where that is not known beforehand."""
     column = schema.columns[name]
     domain, missing = getattr(column, "domain", ()), getattr(column, "missing", None)
     known = domain and (missing is False or isinstance(missing, (bool, tuple, list)))
     return len(domain) + (missing is not False) if known else 0
-
-
-def _joined(column: Column, groups: int) -> int:
-    """Return into about how many groups a column is joined for pairs."""
-    most = 4 * groups if column.discrete and not isinstance(column, OrdinalColumn) else groups + 2
-    values = len(getattr(column, "domain", ()))
-    return min(most, values + 1) if values else most
 
 
 def _few_valued(schema: Schema) -> str:

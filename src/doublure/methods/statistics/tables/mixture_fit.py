@@ -1,11 +1,11 @@
 """Fit a mixture of products to noisy tables: all of it post-processing.
 
-The expected table of two columns under a mixture with probabilities P (K, W) is a block of PᵀP / K. Adam moves the
-logits of P until that agrees with the noisy tables as closely as their noise allows, and no closer: the fit ends when
-the mean squared error, in units of the noise, falls to one (Morozov's discrepancy principle). On Adult at ε = 1 this
-stops within a few steps of where the distance to the true tables is least; to go on is to learn the noise.
-(Relaxed projection of marginals: Aydore et al. 2021, arXiv:2103.06641; a generator fitted to them: Liu, Vietri and Wu
-2021, arXiv:2106.07153.)
+Adam moves the logits of a mixture's probabilities P (K, W) until the tables that it expects
+(:mod:`doublure.methods.statistics.tables.pair_errors`) agree with the noisy ones as closely as their noise allows, and
+no closer: the fit ends when the mean squared error, in units of the noise, falls to one (Morozov's discrepancy
+principle). On Adult at ε = 1 this stops within a few steps of where the distance to the true tables is least; to go on
+is to learn the noise. (Relaxed projection of marginals: Aydore et al. 2021, arXiv:2103.06641; a generator fitted to
+them: Liu, Vietri and Wu 2021, arXiv:2106.07153.)
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
+
+from doublure.methods.statistics.tables.pair_errors import PairErrors
 
 _RATE = 0.05
 _SPREAD = 0.5
@@ -35,20 +38,23 @@ class Moments:
         sizes: How many groups each column has.
         single: ``(W,)`` shares of each group, positive, adding up to 1 a column.
         single_precision: ``(W,)`` one over their noise's variance.
-        double: ``(W, W)`` symmetric, shares of each pair of groups.
-        double_precision: ``(W, W)``; zero where a pair was not counted.
+        pairs: The shares of each pair of groups that was counted.
     """
 
     sizes: Sequence[int]
     single: Tensor
     single_precision: Tensor
-    double: Tensor
-    double_precision: Tensor
+    pairs: PairErrors
 
-    @property
+    @cached_property
     def cells(self) -> int:
         """How many cells of pairs were counted; 1 where there is no pair."""
-        return max(1, int(torch.count_nonzero(self.double_precision)) // 2)
+        return self.pairs.cells
+
+    @cached_property
+    def columns(self) -> Tensor:
+        """``(W,)`` which column each group is of."""
+        return torch.arange(len(self.sizes)).repeat_interleave(torch.tensor(list(self.sizes)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,9 +83,7 @@ def misfits(probabilities: Tensor, moments: Moments) -> tuple[Tensor, Tensor]:
         The squared error of each group of a column ``(W,)``, and the mean squared error of all pairs' cells.
     """
     single = (probabilities.mean(0) - moments.single).square() * moments.single_precision
-    products = probabilities.t() @ probabilities / len(probabilities)
-    double = (products - moments.double).square() * moments.double_precision
-    return single, double.sum() / (2 * moments.cells)
+    return single, moments.pairs.squared(probabilities) / moments.cells
 
 
 def fit_mixture(
@@ -108,7 +112,7 @@ def fit_mixture(
     misfit, before = 0.0, math.inf
     for step in range(steps):
         at(step)
-        probabilities = _softmax(logits, moments.sizes)
+        probabilities = _softmax(logits, moments)
         single, pairs = misfits(probabilities, moments)
         misfit = float(pairs.detach())
         if misfit < _ENOUGH and _singles_fit(single.detach()):
@@ -121,7 +125,7 @@ def fit_mixture(
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
-    return Fitted(probabilities=_softmax(logits.detach(), moments.sizes), steps=steps, misfit=misfit)
+    return Fitted(probabilities=_softmax(logits.detach(), moments), steps=steps, misfit=misfit)
 
 
 def _singles_fit(errors: Tensor) -> bool:
@@ -129,5 +133,10 @@ def _singles_fit(errors: Tensor) -> bool:
     return float(errors.mean()) < 1.0
 
 
-def _softmax(logits: Tensor, sizes: Sequence[int]) -> Tensor:
-    return torch.cat([torch.softmax(part, dim=1) for part in torch.split(logits, list(sizes), dim=1)], dim=1)
+def _softmax(logits: Tensor, moments: Moments) -> Tensor:
+    """Return the probabilities of each column's groups, of all columns at once."""
+    of, count = moments.columns, len(moments.sizes)
+    most = torch.full((len(logits), count), -math.inf)
+    most.scatter_reduce_(1, of.expand_as(logits), logits.detach(), "amax")
+    each = (logits - most[:, of]).exp()
+    return each / torch.zeros(len(logits), count).index_add(1, of, each)[:, of]

@@ -9,8 +9,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import overload
 
 import numpy as np
+from scipy.special import ndtri
 
 from doublure.encode.public_cells import public_cells
 from doublure.encode.table_values import TableValues
@@ -33,8 +35,9 @@ _CHANCE = 0.8
 """√(2/π): how far, on average, a normal number lies from its mean, in deviations."""
 _PUBLISHED = {plan.COLUMNS, plan.BY_TARGET, plan.PAIRS, plan.TREE}
 """Releases of tables that say something by themselves."""
-_DEPENDENT = 2.0
-"""Deviations of a score's noise from which on a pair is counted."""
+_FALSE, _FALSE_A_NODE = 0.0228, 0.25
+"""A pair is counted if noise alone gives its score with so little chance: two deviations, more of very many pairs, of
+which else so many would look strong that little is left for those that are."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -209,19 +212,25 @@ class NoisyTables:
         event = self._events.get(plan.SCORES)
         if event is None:
             return
+        self.scores -= math.inf
         axes = [node.axis(node.coarse) for node in self.nodes]
         shares = [closest_counts(node.single, node.single_variance, total=self.rows) / self.rows for node in self.nodes]
-        both = list(combinations(range(count), 2))
-        products = [self.rows * np.outer(shares[one], shares[other]) for one, other in both]
+        both = sorted(combinations(range(count), 2), key=self._apart)[: event.tables]
         wanted: list[Table] = [(axes[one], axes[other]) for one, other in both]
-        expected = [np.rint(product).astype(np.int64) for product in products]
-        spare = event.tables - len(both)
-        wanted += [_nothing()] * spare
-        expected += [np.zeros(1, dtype=np.int64)] * spare
+        wanted += [_nothing()] * (event.tables - len(both))
+        expected = Products(shares=shares, rows=self.rows, pairs=both, size=event.tables)
         noisy = self._tables.scored(plan.SCORES, self._numbers[plan.SCORES], wanted, expected)
-        for (one, other), score, product in zip(both, noisy, products, strict=False):
-            by_chance = _CHANCE * float(np.sqrt(product).sum())
+        roots = [float(np.sqrt(own).sum()) for own in shares]
+        for (one, other), score in zip(both, noisy, strict=False):
+            by_chance = _CHANCE * math.sqrt(self.rows) * roots[one] * roots[other]
             self.scores[one, other] = self.scores[other, one] = score - by_chance
+
+    def _apart(self, pair: tuple[int, int]) -> int:
+        """Return how far apart two columns stand; the patterns of missing cells stand beside what they are about."""
+        one, other = pair
+        if self.nodes[one].patterns is None:
+            return other - one
+        return 0 if self.nodes[other].leaves.whole.nullable else len(self.nodes)
 
     def _count_pairs(self) -> None:
         """Release the pairs that clearly depend on one another; every node is in one at least."""
@@ -316,11 +325,13 @@ class NoisyTables:
 
     def _chosen(self, places: int) -> list[tuple[int, int]]:
         """Return the pairs to count, the strongest first."""
-        both = sorted(combinations(range(len(self.nodes)), 2), key=lambda pair: -self.scores[pair])
+        both = list(combinations(range(len(self.nodes)), 2))
         event = self._events.get(plan.SCORES)
         if event is None:
             return both[:places]
-        clear = [pair for pair in both if self.scores[pair] > _DEPENDENT * event.scale][:places]
+        both = sorted((pair for pair in both if self.scores[pair] > -math.inf), key=lambda pair: -self.scores[pair])
+        chance = min(_FALSE, _FALSE_A_NODE * len(self.nodes) / len(both))
+        clear = [pair for pair in both if self.scores[pair] > -ndtri(chance) * event.scale][:places]
         chosen = clear or both[: min(places, len(self.nodes))]
         for place in range(len(self.nodes)):
             if len(chosen) < places and not any(place in pair for pair in chosen):
@@ -328,14 +339,50 @@ class NoisyTables:
         return chosen
 
     def _spanning(self) -> list[tuple[int, int]]:
-        inside, edges = [0], []
-        while len(inside) < len(self.nodes):
-            outside = [place for place in range(len(self.nodes)) if place not in inside]
-            scores = self.scores[np.ix_(inside, outside)]
-            parent, child = np.unravel_index(int(np.argmax(scores)), scores.shape)
-            edges.append((inside[int(parent)], outside[int(child)]))
-            inside.append(outside[int(child)])
+        nearest, best = np.zeros(len(self.nodes), dtype=np.int64), self.scores[0].copy()
+        outside, edges = np.arange(len(self.nodes)) > 0, []
+        while outside.any():
+            left = np.flatnonzero(outside)
+            child = int(left[np.argmax(best[left])])
+            edges.append((int(nearest[child]), child))
+            outside[child] = False
+            closer = self.scores[child] > best
+            nearest[closer], best[closer] = child, self.scores[child][closer]
         return edges
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Products(Sequence[Ints]):
+    """The tables that independent columns would have: of a wide table so many that each is made when it is looked at.
+
+    Attributes:
+        shares: Of each node its groups.
+        rows: How many there are.
+        pairs: Of nodes; behind them stand tables of nothing.
+        size: How many tables with those.
+    """
+
+    shares: Sequence[Floats]
+    rows: float
+    pairs: Sequence[tuple[int, int]]
+    size: int
+
+    def __len__(self) -> int:
+        """Return how many tables."""
+        return self.size
+
+    @overload
+    def __getitem__(self, at: int) -> Ints: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Ints]: ...
+    def __getitem__(self, at: int | slice) -> Ints | list[Ints]:
+        """Return a table, or some."""
+        if isinstance(at, slice):
+            return [self[place] for place in range(self.size)[at]]
+        if range(self.size)[at] >= len(self.pairs):
+            return np.zeros(1, dtype=np.int64)
+        one, other = self.pairs[at]
+        return np.rint(self.rows * np.outer(self.shares[one], self.shares[other])).astype(np.int64)
 
 
 def _times(cells: Sequence[int], places: int) -> list[int]:

@@ -62,7 +62,13 @@ NARROW = 40
 """A column of so many values is counted as it is."""
 MOST_PATTERNS = 16
 """Columns whose missing cells are counted together; of more, none are."""
-_PAIRS_A_COLUMN = 8
+_PAIRS_A_COLUMN, _FEWEST_A_COLUMN = 8, 2
+_SEEN_SCORE = 0.2
+"""Noise of a score, as a share of the units, up to which all pairs are scored; of more, those of near columns are.
+
+Columns that say all of one another score about 1, and stand out from a hundred thousand others."""
+_SEEN_CELL = 1 / 64
+"""Noise of a pair's cell, as a share of the units, up to which eight pairs a column are counted."""
 _CELLS_A_UNIT = 3.6
 """So many cells a unit are counted within the target, and no more."""
 _WIDE_GROUPS = 16
@@ -85,12 +91,14 @@ class Releases:
     pairs_within: bool
 
 
-def releases(schema: Schema, within: str) -> Releases:
+def releases(schema: Schema, within: str, *, scored: int | None = None, paired: int | None = None) -> Releases:
     """Return the releases of a schema's table.
 
     Args:
         schema: The public facts, as planned: some may still be to be learned.
         within: The column that is drawn last, or an empty text.
+        scored: How many pairs are scored at most; None: all.
+        paired: How many are counted at most; None: eight a column.
     """
     units = schema.public_units
     names = [name for name in counted_columns(schema) if name != within]
@@ -109,8 +117,8 @@ def releases(schema: Schema, within: str) -> Releases:
         REPEATED: len(numbers),
         COLUMNS: columns,
         BY_TARGET: nodes if beside else 0,
-        SCORES: pairs if nodes > 2 else 0,
-        PAIRS: pairs if pairs_within else min(pairs, _PAIRS_A_COLUMN * nodes),
+        SCORES: min(pairs, scored or pairs) if nodes > 2 else 0,
+        PAIRS: pairs if pairs_within else min(pairs, paired or _PAIRS_A_COLUMN * nodes),
         TREE: max(0, nodes - 1),
     }
     tables = {purpose: number * COPIES.get(purpose, 1) for purpose, number in tables.items() if number}
@@ -120,6 +128,28 @@ def releases(schema: Schema, within: str) -> Releases:
         shares[COLUMNS] = _COLUMNS_AS_THEY_ARE
     shares[PAIRS if PAIRS in tables else COLUMNS] += 1 - sum(shares.values())
     return Releases(tables=tables, shares=shares, pairs_within=pairs_within)
+
+
+def seen_pairs(schema: Schema, within: str, noise_multiplier: float) -> tuple[int, int]:
+    """Return how many pairs to score and to count: of a wide table no more than their noise lets say something.
+
+    The noise of a score grows with the root of how many there are. Where all of a wide table's were scored, the pairs
+    that looked strongest would be those with the largest noise.
+
+    Args:
+        schema: The public facts.
+        within: The column that is drawn last, or an empty text.
+        noise_multiplier: σ, of all releases together.
+    """
+    found = releases(schema, within)
+    nodes, most = found.tables.get(TREE, 0) // COPIES[TREE] + 1, found.tables.get(SCORES, 0)
+    seen = schema.public_units / noise_multiplier
+    scored = found.shares.get(SCORES, 0.0) * (_SEEN_SCORE * seen) ** 2
+    paired = found.shares.get(PAIRS, 0.0) * (_SEEN_CELL * seen) ** 2
+    return (
+        min(most, max(int(scored), _PAIRS_A_COLUMN * nodes)),
+        min(_PAIRS_A_COLUMN * nodes, max(int(paired), _FEWEST_A_COLUMN * nodes)),
+    )
 
 
 def _cells_within(schema: Schema, names: list[str], within: str) -> float:

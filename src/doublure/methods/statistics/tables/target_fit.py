@@ -8,8 +8,11 @@ value of the target never get it.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
+from scipy import sparse
 
 from doublure.methods.statistics.tables.leaves import Floats, Ints
 from doublure.methods.statistics.tables.nodes import Node
@@ -44,7 +47,11 @@ def fit_target(
     totals, precision = target_counts(tables)
     rate = totals / totals.sum()
     sizes = [node.size for node in nodes]
-    codes = torch.from_numpy(groups + (np.cumsum(sizes) - sizes))
+    marks = sparse.csr_array(
+        (np.ones(groups.size), (groups + (np.cumsum(sizes) - sizes)).ravel(), np.arange(len(groups) + 1) * len(nodes)),
+        shape=(len(groups), sum(sizes)),
+    )
+    marked = sparse.csr_array(marks.T)
     counts = torch.from_numpy(np.concatenate([table.counts for table in tables]))
     weight = torch.from_numpy(np.repeat([1 / table.variance for table in tables], sizes))[:, None]
     never = torch.from_numpy(np.concatenate([_never(*pair, rate) for pair in zip(nodes, tables, strict=True)]))
@@ -61,9 +68,8 @@ def fit_target(
 
     def loss() -> torch.Tensor:
         optimiser.zero_grad()
-        chances = torch.softmax(bias + before + (effects + never)[codes].sum(1), dim=1)
-        each = chances.repeat_interleave(codes.shape[1], 0)
-        found = torch.zeros_like(counts).index_add(0, codes.reshape(-1), each) * scale
+        chances = torch.softmax(bias + before + _times(effects + never, marks, marked), dim=1)
+        found = _times(chances, marked, marks) * scale
         missed = ((found - counts) ** 2 * weight).sum() + ((chances.sum(0) * scale - wanted) ** 2).sum() * precision
         rough = ((effects[1:] - effects[:-1]) ** 2 * neighbours).sum()
         total = missed + _RIDGE * (effects**2).sum() + _ROUGH * rough
@@ -72,6 +78,26 @@ def fit_target(
 
     optimiser.step(loss)  # type: ignore[no-untyped-call]
     return bias.detach().numpy(), (effects + never).detach().numpy()
+
+
+class _Times(torch.autograd.Function):
+    """A sparse matrix, of which the transpose is given too, times another."""
+
+    @staticmethod
+    def forward(ctx: Any, dense: torch.Tensor, matrix: Any, transposed: Any) -> torch.Tensor:
+        """Multiply."""
+        ctx.transposed = transposed
+        return torch.as_tensor(matrix @ dense.numpy())
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+        """Multiply by the transpose."""
+        return torch.as_tensor(ctx.transposed @ gradients[0].numpy()), None, None
+
+
+def _times(dense: torch.Tensor, matrix: Any, transposed: Any) -> torch.Tensor:
+    found: torch.Tensor = _Times.apply(dense, matrix, transposed)  # type: ignore[no-untyped-call]
+    return found
 
 
 def _never(node: Node, table: Noisy, rate: Floats) -> Floats:

@@ -4,7 +4,7 @@ A pair's noisy table is first made as sharp as its noise allows: what differs fr
 where noise cannot explain it (of two ordered columns as wavelets, which see a ridge that no cell shows), rows that are
 all but certain are made certain, and margins are the columns' own. Then iterative proportional fitting (Deming and
 Stephan 1940) finds the joint tables within components that agree with it, with the component's share of the parent's
-groups and with its share of the child's.
+groups and with its share of the child's. Each such table is a product of three factors, and only those are held.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _CUT = 2.2
 _SIGNAL = 0.6
 """From this share of signal in all differences on, all of them are kept, shrunk alike."""
 _SURE, _ALL_BUT_SURE = 0.8, 0.7
-_TINY = 1e-12
+_TINY, _NOTHING = 1e-12, 1e-18
 
 
 def joint_tables(
     parent: Node, child: Node, table: Noisy, shares: tuple[Floats, Floats], weights: Floats
-) -> tuple[Floats, Floats]:
-    """Return the joint table of an edge.
+) -> tuple[Floats, Floats, Floats]:
+    """Return the joint tables of an edge.
 
     Args:
         parent: The tree's parent.
@@ -39,8 +39,9 @@ def joint_tables(
         weights: ``(K,)`` the components'.
 
     Returns:
-        ``(K, parent's fine groups, child's groups)`` within each component, and ``(parent's fine groups, child's fine
-        groups)`` how often each fine group goes with each.
+        ``(parent's fine groups, child's groups)`` and ``(K, child's groups)``, whose product is in proportion to the
+        child's groups given parent and component; and ``(parent's fine groups, child's fine groups)`` how often each
+        fine group goes with each.
     """
     fine = parent.fine_counts(), child.fine_counts()
     up, down = parent.coarse_of_fine, child.coarse_of_fine
@@ -53,7 +54,10 @@ def joint_tables(
     np.add.at(grouped.T, down, likely.T)
     inner = likely / np.maximum(grouped[:, down], _TINY)
     inner = np.where(grouped[:, down] > 0, inner, spread[1][None])
-    return fitted(shares[0][:, up] * spread[0], shares[1], weights, grouped / grouped.sum()), inner
+    ties, _, leaning = fitted(shares[0][:, up] * spread[0], shares[1], weights, grouped / grouped.sum())
+    most = np.maximum(leaning.max(0), _NOTHING)
+    ties *= most
+    return ties / np.maximum(ties.max(1, keepdims=True), _NOTHING), leaning / most, inner
 
 
 def likely_table(
@@ -90,8 +94,10 @@ def likely_table(
 _FEW = 6
 
 
-def fitted(parent: Floats, child: Floats, weights: Floats, table: Floats, *, rounds: int = 25) -> Floats:
-    """Return joint tables ``(K, p, c)``, adding up to 1 together, by iterative proportional fitting.
+def fitted(
+    parent: Floats, child: Floats, weights: Floats, table: Floats, *, rounds: int = 25
+) -> tuple[Floats, Floats, Floats]:
+    """Return the factors of joint tables, adding up to 1 together, by iterative proportional fitting.
 
     Args:
         parent: ``(K, p)`` shares within each component.
@@ -99,19 +105,26 @@ def fitted(parent: Floats, child: Floats, weights: Floats, table: Floats, *, rou
         weights: ``(K,)``.
         table: ``(p, c)`` what all components together should give.
         rounds: How often.
+
+    Returns:
+        ``(p, c)``, ``(K, p)`` and ``(K, c)``: the joint table of a component is the product of all three.
     """
-    dependence = table / np.maximum(table.sum(1, keepdims=True) * table.sum(0), 1e-15)
+    ties = table / np.maximum(table.sum(1, keepdims=True) * table.sum(0), 1e-15)
     wanted_parent, wanted_child = parent * weights[:, None], child * weights[:, None]
-    joint = dependence[None] * wanted_parent[:, :, None] * child[:, None, :]
+    own, leaning = wanted_parent.copy(), child.copy()
     for _ in range(rounds):
-        joint *= (wanted_child / np.maximum(joint.sum(1), 1e-18))[:, None, :]
-        joint *= (wanted_parent / np.maximum(joint.sum(2), 1e-18))[:, :, None]
-        joint *= (table / np.maximum(joint.sum(0), 1e-18))[None]
-    found: Floats = joint
-    return found
+        leaning *= _towards(wanted_child, leaning * (own @ ties))
+        own *= _towards(wanted_parent, own * (leaning @ ties.T))
+        ties *= _towards(table, ties * (own.T @ leaning))
+    return ties, own, leaning
 
 
 # -- inside ----------------------------------------------------------------------------------------------------------
+
+
+def _towards(wanted: Floats, found: Floats) -> Floats:
+    """Return what brings sums to what is wanted; where there is nothing, nothing can be brought."""
+    return np.where(found > _NOTHING, wanted / np.maximum(found, _NOTHING), 1.0)
 
 
 def _within(counts: Floats, groups: Ints) -> Floats:

@@ -1,0 +1,117 @@
+"""What a fit of ``statistics`` on a table computes and holds, from public facts.
+
+Little of it is multiplication of matrices: noise is drawn cell by cell, rows are counted table by table, and columns
+are drawn one after the other. What each takes was measured on one core and is given in floating-point operations of
+the matrices that a plan measures the machine by, so that a slow machine is slow at all of it
+(``benchmarks/wide.py`` compares forecast and fit).
+"""
+
+from __future__ import annotations
+
+import math
+
+from doublure.methods.statistics.settings import TableStatisticsSettings
+from doublure.methods.statistics.tables import plan
+from doublure.methods.statistics.tables.plan import Releases, counted_columns
+from doublure.schema import Schema
+from doublure.schema.columns import Column, OrdinalColumn
+from doublure.training.settings import Work
+
+DRAWN, FEWEST_DRAWN, CELLS_DRAWN = 20_000, 8_000, 4_000_000
+"""Rows that a fit draws to correct shares and to teach the target: so many, fewer of a table of many columns."""
+
+_BYTES = 8
+_LEAST_GROUPS = 8
+_FINE, _FINE_OF_FEW, _FEW_ROWS = 40, 20, 10_000
+_PUBLIC_CELLS, _SINGLE_VALUES, _PATTERNS = 250, 500, 256
+_BEGIN, _DECLARED_VALUE, _READ_A_CELL = 1.5e10, 1.8e7, 1.3e4
+_NOISE_A_CELL = 4.2e5
+_COUNT_A_ROW, _PLACE_A_ROW = 600.0, 1.5e3
+_DRAW_A_ROW, _EVEN_A_CELL, _BESIDE, _MOST_EVEN = 4.7e4, 1.3e3, 64, 3_000_000
+_EDGE = 2.5e8
+_TAUGHT, _TAUGHT_A_CELL = 150, 220.0
+_PRODUCT, _NUMBER, _CELL, _STEP = 12.0, 2.0e3, 40.0, 2.0e7
+_FEWEST_STEPS, _STEPS_A_SIGNAL = 35.0, 30.0
+_MOST_COUNTED, _FILLED_UP = 1 / 3, 8
+
+
+def rows_drawn(nodes: int) -> int:
+    """Return how many rows a fit draws to look at: fewer of a wide table, whose groups are seen less precisely."""
+    return min(DRAWN, max(FEWEST_DRAWN, CELLS_DRAWN // max(1, nodes)))
+
+
+def work_of(schema: Schema, settings: TableStatisticsSettings, planned: Releases) -> Work:
+    """Return what counting and fitting compute and hold.
+
+    Args:
+        schema: The public facts.
+        settings: With all decided that a plan decides.
+        planned: The releases.
+    """
+    columns = [schema.columns[name] for name in counted_columns(schema) if name != settings.within]
+    rows, nodes = schema.public_units * schema.unit.max_records, len(columns) + (plan.PATTERNS in planned.tables)
+    values = max(2, len(getattr(schema.columns.get(settings.within or ""), "domain", ())))
+    classes, beside = values if planned.pairs_within else 1, plan.BY_TARGET in planned.tables
+    groups = [_joined(column, _groups(settings, planned)) for column in columns]
+    fine = [_joined(column, _FINE if rows > _FEW_ROWS else _FINE_OF_FEW) for column in columns]
+    width, mean, most_fine = sum(groups), sum(groups) / max(1, len(groups)), sum(fine) / max(1, len(fine))
+    sides = {
+        plan.PATTERNS: _PATTERNS, plan.CELLS: _PUBLIC_CELLS, plan.VALUES: _SINGLE_VALUES, plan.REPEATED: _SINGLE_VALUES,
+        plan.COLUMNS: _counted_often(groups), plan.BY_TARGET: mean * values, plan.SCORES: 1.0,
+        plan.PAIRS: _counted_often(groups) ** 2 * classes, plan.TREE: _counted_often(fine) ** 2,
+    }  # fmt: skip
+    cells = sum(tables * sides[purpose] for purpose, tables in planned.tables.items())
+    different = sum(tables // plan.COPIES.get(purpose, 1) for purpose, tables in planned.tables.items())
+    pairs = planned.tables.get(plan.PAIRS, 0) // plan.COPIES[plan.PAIRS]
+    formed = (pairs + nodes) * (mean + _FILLED_UP) ** 2 + beside * nodes * (mean + _FILLED_UP) * _FILLED_UP
+    if 2 * pairs * mean**2 > _MOST_COUNTED * width**2:
+        formed = width**2 / 2
+    step = settings.components * (_PRODUCT * formed + _NUMBER * width) + settings.starts * (_STEP + _CELL * formed)
+    drawn, components = rows_drawn(nodes), settings.components
+    flops = (
+        _BEGIN
+        + _DECLARED_VALUE * sum(len(getattr(column, "domain", ())) for column in schema.columns.values())
+        + _READ_A_CELL * rows * len(schema.columns)
+        + _NOISE_A_CELL * cells
+        + _COUNT_A_ROW * different * rows
+        + _PLACE_A_ROW * nodes * rows * len(planned.tables)
+        + classes * _steps(settings, planned, mean) * step
+        + _EDGE * nodes
+        + _DRAW_A_ROW * nodes * drawn / (1 if beside else 2)
+        + beside * nodes * _EVEN_A_CELL * min(_MOST_EVEN, drawn * min(_BESIDE, nodes / 2))
+        + beside * _TAUGHT * _TAUGHT_A_CELL * drawn * nodes * values
+    )
+    held = 4 * rows * len(schema.columns) + 4 * cells
+    fitted = nodes * (3 * components * mean + 2 * most_fine**2) + 12 * formed + 2 * pairs * mean * components
+    memory = held + fitted + 5 * drawn * nodes
+    return Work(flops=flops, steps=len(planned.tables), memory_bytes=int(_BYTES * memory))
+
+
+def _counted_often(sizes: list[int]) -> float:
+    """Return the size of a table's side as it is met in a release: large tables are counted more often than small."""
+    return sum(math.pow(size, 5 / 3) for size in sizes) / max(1.0, sum(math.pow(size, 2 / 3) for size in sizes))
+
+
+def _groups(settings: TableStatisticsSettings, planned: Releases) -> int:
+    """Return into how many groups a column is joined at most, as far as the noise is known."""
+    if settings.seen is None:
+        return settings.groups
+    tables = planned.tables[plan.COLUMNS] / plan.COPIES[plan.COLUMNS]
+    filled = settings.seen / (plan.SEEN * math.sqrt(tables / planned.shares[plan.COLUMNS]))
+    return int(min(settings.groups, max(_LEAST_GROUPS, filled)))
+
+
+def _steps(settings: TableStatisticsSettings, planned: Releases, mean: float) -> float:
+    """Return how many steps a fit takes: the more, the less noise there is in what it has to agree with."""
+    if settings.seen is None or plan.PAIRS not in planned.tables:
+        return settings.fit_steps / 3
+    tables = planned.tables[plan.PAIRS] / plan.COPIES[plan.PAIRS]
+    signal = settings.seen / (math.sqrt(tables / planned.shares[plan.PAIRS]) * mean**2)
+    return min(settings.fit_steps, _FEWEST_STEPS + _STEPS_A_SIGNAL * signal)
+
+
+def _joined(column: Column, groups: int) -> int:
+    """Return into about how many groups a column is joined for pairs."""
+    most = 4 * groups if column.discrete and not isinstance(column, OrdinalColumn) else groups + 2
+    values = len(getattr(column, "domain", ()))
+    return min(most, values + 1) if values else most

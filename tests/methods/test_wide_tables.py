@@ -1,0 +1,172 @@
+"""Wide tables: few of very many pairs, and what is held of each; compared with forming everything at once."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import doublure as db
+from doublure.methods.statistics.tables import pair_errors, plan, target_fit
+from doublure.methods.statistics.tables.pair_errors import AllPairs, ChosenPairs
+from doublure.methods.statistics.tables.tree_fit import fitted
+from doublure.networks import tree_tables
+
+SIZES = [3, 9, 2, 17, 8]
+PAIRS = [(0, 1), (1, 3), (2, 4), (4, 3)]
+
+
+def columns(count: int, kind: str = "{type: category, values: [a, b, c], missing: false}") -> str:
+    return "".join(f"  c{number}: {kind}\n" for number in range(count))
+
+
+def schema_of(count: int, units: int, **kind: str) -> db.Schema:
+    return db.Schema.parse(f"doublure: 1\nkind: table\nunits: {units}\ncolumns:\n{columns(count, **kind)}")
+
+
+def event(made: db.Plan, purpose: str) -> Any:
+    return next(access.event for access in made.touches if access.purpose == purpose)
+
+
+# -- which pairs -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("units", [500, 5_000, 50_000])
+@pytest.mark.parametrize("count", [5, 14, 60, 300])
+def test_as_many_pairs_are_scored_as_say_something(count, units):
+    """All of them, or as many as keep the noise at a fifth of the units, or eight a column."""
+    made = db.plan(schema_of(count, units), method="statistics", epsilon=1.0, delta=1e-6, accountant="rdp")
+    scores, every = event(made, plan.SCORES), count * (count - 1) // 2
+    assert min(8 * count, every) <= scores.tables <= every
+    if scores.tables > 8 * count:
+        assert scores.scale <= 0.2002 * units
+    if scores.tables < every:
+        assert scores.scale >= 0.197 * units  # no fewer than that
+    counted = event(made, plan.PAIRS).tables // plan.COPIES[plan.PAIRS]
+    assert min(2 * count, every) <= counted <= min(8 * count, every)
+    assert counted <= scores.tables
+
+
+def test_how_many_may_be_said():
+    made = db.plan(
+        schema_of(60, 5_000), method="statistics", epsilon=1.0, delta=1e-6, accountant="rdp", scored=77, paired=33
+    )
+    assert (event(made, plan.SCORES).tables, event(made, plan.PAIRS).tables) == (77, 33 * plan.COPIES[plan.PAIRS])
+
+
+def test_columns_are_kept_even_with_the_nearest_along_the_tree(monkeypatch):
+    monkeypatch.setattr(tree_tables, "_BESIDE", 2)
+    #        0 ─ 1 ─ 2 ─ 4,  0 ─ 3 ─ 5
+    found = [own.tolist() for own in tree_tables._beside([-1, 0, 1, 0, 2, 3])]
+    assert found == [[], [0], [0, 1], [0, 1], [1, 2], [0, 3]]
+
+
+# -- what is held of a pair --------------------------------------------------------------------------------------------
+
+
+def noisy_tables(seed: int) -> dict[tuple[int, int], Any]:
+    draw = np.random.default_rng(seed)
+    shapes = {pair: (SIZES[pair[0]], SIZES[pair[1]]) for pair in PAIRS}
+    return {pair: (draw.random(shape), draw.random(shape) + 0.1) for pair, shape in shapes.items()}
+
+
+def test_blocks_of_pairs_are_one_table_of_all_in_parts(monkeypatch):
+    """The same error, cells and slopes, whichever way they are computed."""
+    known, found = noisy_tables(1), []
+    for most, kind in ((0.0, AllPairs), (2.0, ChosenPairs)):
+        monkeypatch.setattr(pair_errors, "_MOST_COUNTED", most)
+        errors = pair_errors.pair_errors(SIZES, known)
+        assert isinstance(errors, kind)
+        probabilities = torch.rand(
+            6, sum(SIZES), generator=torch.Generator().manual_seed(2), dtype=torch.float32
+        ).requires_grad_()
+        squared = errors.squared(probabilities)
+        squared.backward()
+        found.append((float(squared.detach()), errors.cells, probabilities.grad.numpy()))
+    (one, cells, slope), (other, same_cells, same_slope) = found
+    assert one == pytest.approx(other, rel=1e-5)
+    assert cells == same_cells == sum(table.size for table, _ in known.values())
+    np.testing.assert_allclose(slope, same_slope, rtol=1e-4, atol=1e-5)
+    starts, rows = np.cumsum([0, *SIZES]), probabilities.detach().double().numpy()
+    by_hand = 0.0
+    for (left, right), (table, precision) in known.items():
+        product = rows[:, starts[left] : starts[left + 1]].T @ rows[:, starts[right] : starts[right + 1]] / len(rows)
+        by_hand += ((product - table) ** 2 * precision).sum()
+    assert one == pytest.approx(by_hand, rel=1e-5)
+
+
+def test_factors_of_joint_tables_have_the_margins_asked_for():
+    """And are what proportional fitting of whole tables gives, cell by cell."""
+    draw = np.random.default_rng(3)
+    parent, child = draw.dirichlet(np.ones(6), 5), draw.dirichlet(np.ones(4), 5)
+    weights = draw.dirichlet(np.ones(5))
+    table = np.einsum("k,kp,kc->pc", weights, parent, child) * draw.uniform(0.8, 1.25, (6, 4))
+    table[2] = 0.0
+    table /= table.sum()
+    ties, own, leaning = fitted(parent, child, weights, table)
+    found = ties[None] * own[:, :, None] * leaning[:, None]
+    joint = (table / np.maximum(table.sum(1, keepdims=True) * table.sum(0), 1e-15))[None]
+    joint = joint * (parent * weights[:, None])[:, :, None] * child[:, None, :]
+    for _ in range(25):
+        joint *= (child * weights[:, None] / np.maximum(joint.sum(1), 1e-18))[:, None, :]
+        joint *= (parent * weights[:, None] / np.maximum(joint.sum(2), 1e-18))[:, :, None]
+        joint *= (table / np.maximum(joint.sum(0), 1e-18))[None]
+    np.testing.assert_allclose(found, joint, atol=1e-12)
+    np.testing.assert_allclose(found.sum(0), table, atol=1e-12)
+
+
+def test_the_target_is_fitted_by_sparse_products_as_by_whole_ones():
+    """Value and slope of a product with a sparse matrix are those of the dense one."""
+    from scipy import sparse
+
+    draw = np.random.default_rng(4)
+    dense = (draw.random((30, 7)) < 0.3).astype(float)
+    matrix = sparse.csr_array(dense)
+    factor = torch.from_numpy(draw.random((7, 2))).requires_grad_()
+    found = target_fit._times(factor, matrix, sparse.csr_array(matrix.T))
+    found.square().sum().backward()
+    slope, factor.grad = factor.grad, None
+    by_hand = torch.from_numpy(dense) @ factor
+    by_hand.square().sum().backward()
+    torch.testing.assert_close(found, by_hand)
+    torch.testing.assert_close(slope, factor.grad)
+
+
+# -- from end to end ---------------------------------------------------------------------------------------------------
+
+
+def wide(rows: int, count: int) -> pd.DataFrame:
+    """Return columns of which every six follow from one number each."""
+    draw = np.random.default_rng(5)
+    hidden = draw.random((rows, -(-count // 6)))
+    noise = draw.random((rows, count)) < 0.15
+    codes = np.where(noise, draw.integers(0, 3, (rows, count)), (3 * hidden[:, np.arange(count) // 6]).astype(int))
+    return pd.DataFrame(np.array(["a", "b", "c"])[codes], columns=[f"c{number}" for number in range(count)])
+
+
+def test_a_wide_table_keeps_what_near_columns_say_of_one_another(tmp_path):
+    """Of 60 columns eight pairs a column are scored; columns of one number go together, others do not."""
+    torch.set_num_threads(1)
+    rows, count = 2_000, 60
+    real = wide(rows, count)
+    made = db.plan(
+        schema_of(count, rows), method="statistics", epsilon=8.0, delta=1e-6, accountant="rdp", components=32,
+        fit_steps=100, scored=8 * count,
+    )  # fmt: skip
+    book = db.Ledger.create(tmp_path / "ledger", dataset="wide", epsilon=10.0, delta=0.1)
+    found = db.fit(real, made, ledger=book, seed=1).sample(rows, seed=2)
+    same = {
+        near: [
+            np.mean([(table[f"c{one}"].astype(str) == table[f"c{two}"].astype(str)).mean() for one, two in pairs])
+            for table in (real, found)
+        ]
+        for near in (True, False)
+        for pairs in [[pair for pair in combinations(range(count), 2) if (pair[0] // 6 == pair[1] // 6) == near]]
+    }
+    assert same[True][1] == pytest.approx(same[True][0], abs=0.08)
+    assert same[True][0] > 0.75
+    assert same[False][1] == pytest.approx(same[False][0], abs=0.02)
