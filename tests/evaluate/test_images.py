@@ -17,6 +17,7 @@ from doublure.measures.images import classifiers as students
 from doublure.measures.images import feature_extractors as extractors
 from doublure.measures.images.distribution_metrics import frechet_distance
 from doublure.measures.images.evaluation import class_means, evaluate_images
+from doublure.measures.images.texture import figures_of
 from doublure.report import page_of
 from doublure.schema import Schema
 
@@ -115,6 +116,32 @@ def test_distances_stand_between_their_comparisons(evaluation):
         assert 0 < score.real < 0.1
     assert [entry.label for entry in evaluation.classes] == ["left", "right", "both"]
     assert evaluation.classes[0].share.value == pytest.approx(1 / 3)
+
+
+def test_a_pattern_woven_into_images_is_measured_and_said(schema, evaluation):
+    board, spread = evaluation.texture
+    assert (board.key, spread.key) == ("checkerboard", "block_spread")
+    for score in (board, spread):
+        assert score.value == pytest.approx(score.real, rel=0.1)  # both are bars and the same noise
+        assert score in evaluation.scores
+    field = 40 * (-1) ** np.add.outer(np.arange(8), np.arange(8))[..., None]
+    plain = made(120, 1)
+    woven = Images(images=np.clip(plain.images + field, 0, 255).astype(np.uint8), labels=plain.labels)
+    found = evaluate_images(schema, woven, made(150, 2), made(60, 3), students=())
+    assert found.texture[0].value > 1.5 * found.texture[0].real
+    assert any("regular pattern or speckle" in warning for warning in found.verdict.warnings)
+    assert not any("speckle" in warning for warning in evaluation.verdict.warnings)
+    page = page_of(ImageReport(images=found))
+    assert all(score.name in page for score in found.texture)
+
+
+def test_texture_is_a_share_of_what_there_can_be():
+    field = np.add.outer(np.arange(8), np.arange(8)) % 2 * 255
+    sets = [np.repeat(field[None, :, :, None], 700, axis=0), np.full((3, 8, 8, 1), 90), np.zeros((0, 8, 8, 1))]
+    found = [figures_of(Images(images=images.astype(np.uint8))) for images in sets]
+    assert found[0] == pytest.approx({"checkerboard": 1.0, "block_spread": 0.5}, rel=1e-5)
+    assert found[1] == {"checkerboard": 0.0, "block_spread": 0.0}
+    assert found[2] == {"checkerboard": None, "block_spread": None}
 
 
 def test_resemblance_is_measured_in_a_named_space(schema, evaluation):

@@ -17,6 +17,7 @@ from doublure import public
 from doublure.encode.choice import encoder_for
 from doublure.errors import InputError, RunFolderError, SchemaError, SettingError
 from doublure.guarantee import NO_SHARED_PEOPLE, SHARED_PEOPLE
+from doublure.measures.images.texture import figures_of
 from doublure.methods import registry as table
 from doublure.methods.latentgan import moments as latent_moments
 from doublure.methods.latentgan import training as latent_teaching
@@ -306,6 +307,34 @@ def test_how_sure_the_labeller_has_to_be_can_be_changed_after_the_fit(letters, t
     (tmp_path / "alone").mkdir()
     alone = fitted(letters, letters.plan(teacher="mixture", splits=0, labeller_share=0), tmp_path / "alone")
     assert "label_margin" in str(letters.refusal(SettingError, lambda: alone.sampling_with(label_margin=1)))
+
+
+def test_detail_can_be_changed_after_the_fit(letters, tmp_path):
+    """What the fit had stays in the plan, so that all networks are there; images differ by their detail alone."""
+    syn = fitted(letters, letters.plan(teacher="mixture", splits=0, detail=1.0, labeller_share=0), tmp_path)
+    usual, none, much = (
+        one.sample(80, seed=1) for one in (syn, syn.sampling_with(detail=0), syn.sampling_with(detail=4))
+    )
+    assert syn.plan.settings.strength == 1
+    assert syn.sampling_with(detail=0).plan.settings.strength == 0
+    assert none.labels.tolist() == usual.labels.tolist()
+    speckles = [figures_of(images)["block_spread"] for images in (none, usual, much)]
+    assert speckles[0] < speckles[1] < speckles[2]
+    again = syn.sampling_with(detail=0).sampling_with(detail=1)
+    assert np.array_equal(again.sample(80, seed=1).images, usual.images)
+    syn.sampling_with(detail=0).save(tmp_path / "none")
+    assert np.array_equal(db.load(tmp_path / "none").sample(80, seed=1).images, none.images)
+    (tmp_path / "alone").mkdir()
+    alone = fitted(letters, letters.plan(teacher="mixture", splits=0, detail=0), tmp_path / "alone")
+    assert "detail" in str(letters.refusal(SettingError, lambda: alone.sampling_with(detail=1)))
+
+
+def test_images_are_no_more_speckled_than_the_public_set(letters, tmp_path):
+    syn = fitted(letters, letters.plan(teacher="mixture", splits=0, detail=4.0, labeller_share=0), tmp_path)
+    public = float(syn.generator.detail.speckle) / 2  # networks draw from -1 to 1
+    assert public > 0
+    assert float(syn.generator.held) < 1
+    assert figures_of(syn.sample(400, seed=1))["block_spread"] == pytest.approx(public, rel=0.08)
 
 
 def test_a_table_whose_public_part_has_the_same_columns_but_no_condition(letters, tmp_path):

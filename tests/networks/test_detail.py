@@ -10,6 +10,7 @@ from torch import nn
 
 from doublure.networks.detail import Detail, Detailed
 from doublure.networks.sizes import detail_noise
+from doublure.networks.texture import block_spread
 
 
 def coloured(size, shape, seed=0):
@@ -99,3 +100,62 @@ def test_a_generator_keeps_its_own_noise_and_condition():
     torch.testing.assert_close(made(noise, condition), expected)
     assert Detailed(Own(), detail, noise_width=3, strength=9.0)(noise, condition).abs().max() <= 1
     assert made(noise[:0], condition[:0]).shape == (0, *shape)
+
+
+# -- held to what the public images have -------------------------------------------------------------------------------
+
+
+class Wavy(nn.Module):
+    """Images whose own speckle is given, whatever the noise."""
+
+    def __init__(self, shape, speckle):
+        super().__init__()
+        self.image = speckle * (-1) ** torch.arange(float(shape[2])).expand(shape)
+
+    def forward(self, noise, condition=None):
+        return self.image.expand(len(noise), *self.image.shape)
+
+
+def speckled(own, public, strength):
+    """Return a generator of images with a speckle of their own, whose detail is public images' of another."""
+    shape = (1, 12, 12)
+    images = public * torch.randn(400, *shape, generator=torch.Generator().manual_seed(0))
+    detail = learned(images)
+    return Detailed(Wavy(shape, own), detail, noise_width=2, strength=strength), images, 2 + detail.width
+
+
+def test_images_are_no_more_speckled_than_public_ones():
+    made, images, width = speckled(own=0.05, public=0.1, strength=4.0)
+    noise = torch.randn(400, width, generator=torch.Generator().manual_seed(1))
+    public = float(block_spread(images).mean())
+    assert float(made.detail.speckle) == pytest.approx(public, rel=1e-5)
+    assert float(block_spread(made(noise)).mean()) > 1.3 * public
+    made.hold(noise)
+    assert 0 < float(made.held) < 1
+    other = torch.randn(400, width, generator=torch.Generator().manual_seed(2))
+    assert float(block_spread(made(other)).mean()) == pytest.approx(public, rel=0.08)
+    other[:, 2] = torch.special.ndtri((torch.arange(400) + 0.5) / 400)
+    assert float(block_spread(made(other)).mean()) == pytest.approx(public, rel=0.02)
+
+
+def test_what_is_not_too_speckled_is_left_and_what_is_gets_no_detail():
+    made, _, width = speckled(own=0.01, public=0.1, strength=0.1)
+    noise = torch.randn(100, width, generator=torch.Generator().manual_seed(1))
+    made.hold(noise)
+    assert float(made.held) == 1
+    made, _, width = speckled(own=0.5, public=0.1, strength=1.0)
+    made.hold(noise)
+    assert float(made.held) < 1e-3
+    torch.testing.assert_close(made(noise), made.generator(noise), atol=1e-3, rtol=0)
+
+
+def test_weights_of_an_earlier_version_are_read_and_not_held():
+    made, _, width = speckled(own=0.05, public=0.1, strength=4.0)
+    noise = torch.randn(50, width, generator=torch.Generator().manual_seed(1))
+    before = made(noise)
+    old = {name: value for name, value in made.state_dict().items() if name not in ("held", "detail.speckle")}
+    other = speckled(own=0.05, public=0.3, strength=4.0)[0]
+    other.hold(noise)
+    other.load_state_dict(old)
+    other.hold(noise)
+    torch.testing.assert_close(other(noise), before)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import pytest
 import torch
 
-from doublure.networks.sizes import WARP_WIDTH, upsampling_work
+from doublure.networks.sizes import DEEP, LAST, WARP_WIDTH, shrinking, upsampling_work
+from doublure.networks.texture import block_spread, checkerboard
 from doublure.networks.upsampling import CheckerboardFilter, UpsamplingGenerator, warped
 
 WIDTH = 5 + WARP_WIDTH
 
 
-def generator(shape=(1, 8, 8), classes=3, channels=(6, 4), seed=0, warp=1.0):
+def generator(shape=(1, 8, 8), classes=3, channels=(6, 4), seed=0, warp=1.0, **more):
     return UpsamplingGenerator(
         shape, condition_width=classes, noise_width=WIDTH, warp=warp, hidden=12, channels=channels,
-        generator=torch.Generator().manual_seed(seed),
+        generator=torch.Generator().manual_seed(seed), **more,
     )  # fmt: skip
 
 
@@ -35,6 +36,46 @@ def test_any_size_and_depth(shape, channels):
         assert images.abs().max() <= 1
         assert images.std() > 0.01
     assert generator(shape, 3, channels)(noise(0), labels(0)).shape == (0, *shape)
+
+
+@pytest.mark.parametrize("shape", [(1, 48, 48), (3, 64, 64), (1, 112, 92), (3, 33, 70)])
+@pytest.mark.parametrize("doubling", ["transposed", "bilinear"])
+def test_a_large_image_is_drawn_as_features_see_it_and_enlarged(shape, doubling):
+    factor = shrinking(shape)
+    made = generator(shape, channels=(6, 5, 4), warp=0.0, enlargement=factor, doubling=doubling)
+    images, drawn = made(noise(6), labels(6)), made.body(torch.cat([noise(6)[:, :-WARP_WIDTH], labels(6)], dim=1))
+    assert images.shape == (6, *shape)
+    assert images.abs().max() <= 1
+    height, width = (side // factor for side in shape[1:])
+    seen = torch.nn.functional.avg_pool2d(images, factor)
+    shrunk, own = (one[..., 1 : height - 1, 1 : width - 1].flatten() for one in (seen.detach(), drawn.detach()))
+    assert float(torch.corrcoef(torch.stack([shrunk, own]))[0, 1]) > 0.9  # pixel for block: nothing is shifted
+
+
+def test_no_pattern_stands_inside_the_blocks_that_features_average():
+    """However hard it is drawn: weights that weave a chessboard leave none in what is enlarged."""
+    spreads, boards = [], []
+    for enlargement in (1, 2):
+        made = generator((1, 48, 48), 0, (32, 24, 16), warp=0.0, enlargement=enlargement)
+        with torch.no_grad():
+            made.body[-4].weight.mul_(4)
+        images = made(noise(40)).detach()
+        spreads.append(float(block_spread(images).mean()))
+        boards.append(float(checkerboard(images).mean()))
+    assert spreads[1] < spreads[0] / 1.5
+    assert boards[1] < boards[0] / 3
+
+
+def test_interpolated_doublings_leave_no_grid():
+    """What maps have by parity of row and column: transposed convolutions draw it, and these do not."""
+    found = {}
+    for doubling in ("transposed", "bilinear"):
+        made = generator((1, 32, 32), 0, (32, 24, 16), warp=0.0, doubling=doubling)
+        maps = torch.nn.Sequential(*made.body[:9])(noise(60)[:, :-WARP_WIDTH]).detach()[..., 4:-4, 4:-4]
+        maps = maps - torch.nn.functional.avg_pool2d(maps, 3, 1, 1, count_include_pad=False)
+        parity = [maps[..., row::2, column::2].mean(dim=(2, 3)) for row in (0, 1) for column in (0, 1)]
+        found[doubling] = float(torch.stack(parity).std(dim=0).mean() / maps.std())
+    assert found["bilinear"] < found["transposed"] / 3
 
 
 def test_an_image_depends_on_its_own_noise_and_label():
@@ -170,10 +211,12 @@ def test_an_image_is_warped_by_its_own_numbers():
         torch.testing.assert_close(warped(images[[row]], drawn[[row]], 1.0)[0], together[row], atol=1e-6, rtol=1e-5)
 
 
-@pytest.mark.parametrize("shape", [(1, 8, 8), (3, 32, 32)])
-def test_a_plan_knows_how_much_it_computes(shape):
+@pytest.mark.parametrize("shape", [(1, 8, 8), (3, 32, 32), (1, 48, 70)])
+@pytest.mark.parametrize(("doubling", "kernel"), [("transposed", DEEP), ("bilinear", LAST)])
+def test_a_plan_knows_how_much_it_computes(shape, doubling, kernel):
     """One multiplication for each weight at each place that it is used in."""
-    made = generator(shape, 3, channels=(6, 4))
+    factor = shrinking(shape)
+    made = generator(shape, 3, channels=(6, 4), enlargement=factor, doubling=doubling)
     products = 0
 
     def count(layer, inputs, found):
@@ -185,4 +228,4 @@ def test_a_plan_knows_how_much_it_computes(shape):
         if hasattr(layer, "weight"):
             layer.register_forward_hook(count)
     made(torch.randn(1, WIDTH), torch.eye(3)[:1])
-    assert upsampling_work(shape, WIDTH - WARP_WIDTH + 3, 12, (6, 4))[0] == products
+    assert upsampling_work(shape, WIDTH - WARP_WIDTH + 3, 12, (6, 4), factor, kernel)[0] == products

@@ -26,7 +26,7 @@ _AS_PERCENT = frozenset(
 )
 _POINTS = frozenset({"overall", "closeness", "usefulness", "coherence"})
 _WHOLE = frozenset({"k_marginal"})
-_FINE = frozenset({"wasserstein", "pixel_mean", "pixel_spread"})
+_FINE = frozenset({"wasserstein", "pixel_mean", "pixel_spread", "checkerboard", "block_spread"})
 
 
 class Score(Result):

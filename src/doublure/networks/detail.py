@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,10 +18,12 @@ from torch.nn import functional
 
 from doublure.networks.cosines import cosines
 from doublure.networks.sizes import detail_noise
+from doublure.networks.texture import block_spread
 
 _RIDGE = 1e-8
 _FLOOR = 0.02
 _WIDENED = 3
+_HALVINGS = 12
 
 
 class Detail(nn.Module):
@@ -35,11 +38,14 @@ class Detail(nn.Module):
     Attributes:
         width: Z, one and a number for each of an image's.
         factors: ``(H, W, C, C)`` of each coefficient's covariance, lower triangular.
+        speckle: The mean spread inside 2 x 2 blocks (:func:`doublure.networks.texture.block_spread`) of the images that
+            it was learned from; 0 where an earlier version learned it and kept none.
     """
 
     down: Tensor
     across: Tensor
     factors: Tensor
+    speckle: Tensor
 
     def __init__(self, shape: tuple[int, int, int]) -> None:
         super().__init__()
@@ -49,6 +55,7 @@ class Detail(nn.Module):
         for name, side in zip(("down", "across"), sides, strict=True):
             self.register_buffer(name, cosines(side).float(), persistent=False)
         self.register_buffer("factors", torch.zeros(*sides, channels, channels))
+        self.register_buffer("speckle", torch.zeros(()))
 
     def learn(self, pairs: Iterable[tuple[Tensor, Tensor]]) -> None:
         """Take the covariance of what is left out, where images are as busy as one another.
@@ -56,13 +63,15 @@ class Detail(nn.Module):
         Args:
             pairs: Images ``(N, C, H, W)`` and what a generator makes of them, a part at a time; at least one.
         """
-        total, count = torch.zeros(self.factors.shape, dtype=torch.float64), 0
+        total, count, speckle = torch.zeros(self.factors.shape, dtype=torch.float64), 0, 0.0
         for images, made in pairs:
             found = (self.down @ ((images - made) / _busy(made)) @ self.across.T).double().cpu()
             total += torch.einsum("nchw,ndhw->hwcd", found, found)
             count += len(images)
+            speckle += float(block_spread(images).sum())
         ridge = _RIDGE * torch.eye(self._shape[0], dtype=torch.float64)
         self.factors.copy_(torch.linalg.cholesky(total / max(1, count) + ridge))
+        self.speckle.fill_(speckle / max(1, count))
 
     def forward(self, noise: Tensor, images: Tensor) -> Tensor:
         """Return the detail of images that have none."""
@@ -70,6 +79,10 @@ class Detail(nn.Module):
         own = noise[:, 1:].reshape(len(noise), *self._shape)
         coefficients = torch.einsum("hwcd,ndhw->nchw", self.factors, own)
         return loudness[:, None, None, None] * _busy(images) * (self.down.T @ coefficients @ self.across)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        state_dict.setdefault(f"{prefix}speckle", torch.zeros(()))
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
 
 class Detailed(nn.Module):
@@ -80,7 +93,13 @@ class Detailed(nn.Module):
         detail: What is added.
         noise_width: Z, of the generator's own.
         strength: What the detail is multiplied by.
+
+    Attributes:
+        held: What the strength is multiplied by, so that images are no more speckled than public ones
+            (:meth:`hold`); 1 where they were not held.
     """
+
+    held: Tensor
 
     def __init__(self, generator: nn.Module, detail: Detail, *, noise_width: int, strength: float) -> None:
         super().__init__()
@@ -88,12 +107,50 @@ class Detailed(nn.Module):
         self.detail = detail
         self._width = noise_width
         self._strength = strength
+        self.register_buffer("held", torch.ones(()))
 
     def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
         """Return images ``(B, C, H, W)`` in [-1, 1]: noise holds the generator's numbers, then the detail's."""
         images: Tensor = self.generator(noise[:, : self._width], condition)
-        detailed: Tensor = images + self._strength * self.detail(noise[:, self._width :], images)
+        return self._with(self._strength * self.held, noise, images)
+
+    @torch.no_grad()
+    def hold(self, noise: Tensor, condition: Tensor | None = None) -> None:
+        """Hold the detail back until images are no more speckled, in the mean, than the public ones were.
+
+        It looks at generated images alone, which are post-processing of what was released. Nothing is held where the
+        public images' speckle is not known, and images that are speckled without detail get none.
+
+        Args:
+            noise: ``(B, Z)`` of some hundred images.
+            condition: Their labels.
+        """
+        if not self.detail.speckle:
+            return
+        noise = noise.clone()
+        # How strong each image's is, as evenly as can be: few images then say what many have.
+        even = (torch.arange(len(noise), device=noise.device) + 0.5) / len(noise)
+        noise[:, self._width] = torch.special.ndtri(even)
+        plain: Tensor = self.generator(noise[:, : self._width], condition)
+
+        def speckle(held: float) -> float:
+            return float(block_spread(self._with(self._strength * held, noise, plain)).mean())
+
+        low, high = 0.0, 1.0
+        if speckle(high) <= self.detail.speckle:
+            low = high
+        for _ in range(_HALVINGS if low < high else 0):
+            middle = (low + high) / 2
+            low, high = (middle, high) if speckle(middle) <= self.detail.speckle else (low, middle)
+        self.held.fill_(low)
+
+    def _with(self, strength: Tensor | float, noise: Tensor, images: Tensor) -> Tensor:
+        detailed: Tensor = images + strength * self.detail(noise[:, self._width :], images)
         return detailed.clamp(-1, 1)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        state_dict.setdefault(f"{prefix}held", torch.ones(()))
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
 
 def _busy(images: Tensor) -> Tensor:

@@ -72,15 +72,38 @@ def generator_work(shape: tuple[int, int, int], inputs: int, channels: Sequence[
     return products, kept
 
 
-def upsampling_work(shape: tuple[int, int, int], inputs: int, hidden: int, channels: Sequence[int]) -> tuple[int, int]:
-    """Return an upsampling generator's multiplications for one image, and the numbers kept of it."""
-    places = math.prod(math.ceil(side / 2 ** (len(channels) - 1)) for side in shape[1:])
+def upsampling_start(shape: tuple[int, int, int], doublings: int, enlargement: int = 1) -> tuple[int, int]:
+    """Return the sides of an upsampling generator's smallest map: doubled and enlarged, it covers the image."""
+    height, width = (math.ceil(side / (2**doublings * enlargement)) for side in shape[1:])
+    return height, width
+
+
+def upsampling_work(
+    shape: tuple[int, int, int],
+    inputs: int,
+    hidden: int,
+    channels: Sequence[int],
+    enlargement: int = 1,
+    kernel: int = DEEP,
+) -> tuple[int, int]:
+    """Return an upsampling generator's multiplications for one image, and the numbers kept of it.
+
+    Args:
+        shape: ``(C, H, W)``.
+        inputs: Numbers of noise, and of labels.
+        hidden: Units of the first layer.
+        channels: Of the small map and of each map after a doubling.
+        enlargement: Of the last map, by a fixed interpolation, which counts for nothing.
+        kernel: Of the convolutions that double: ``DEEP`` of transposed ones, ``LAST`` of those behind an interpolation.
+    """
+    places = math.prod(upsampling_start(shape, len(channels) - 1, enlargement))
     products, kept = hidden * (inputs + channels[0] * places), hidden + channels[0] * places
     for before, after in pairwise(channels):
-        products += places * before * after * DEEP**2
+        # A transposed convolution multiplies at each place that it comes from, any other at each that it makes.
+        products += places * before * after * (kernel**2 if kernel == DEEP else 4 * kernel**2)
         places *= 4
         kept += after * places
-    return products + places * channels[-1] * shape[0] * LAST**2, kept + places * shape[0]
+    return products + places * channels[-1] * shape[0] * LAST**2, kept + math.prod(shape) + places * shape[0]
 
 
 def perceptron_weights(inputs: int, width: int, depth: int, outputs: int) -> int:

@@ -2,6 +2,9 @@
 
 What it draws is turned, stretched, slanted and shifted at random. It learns through this, and need not find out by
 itself that a thing can lie askew.
+
+Of an image that its features see averaged down, it draws what they see, and a fixed bicubic interpolation makes the
+rest: nothing would keep learned weights from weaving any pattern into pixels whose mean alone is seen.
 """
 
 from __future__ import annotations
@@ -9,13 +12,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from doublure.networks.initial_weights import initialise
-from doublure.networks.sizes import DEEP, LAST, WARP_WIDTH
+from doublure.networks.sizes import DEEP, LAST, WARP_WIDTH, upsampling_start
+
+Doubling: TypeAlias = Literal["transposed", "bilinear"]
+"""How a map is doubled: by a transposed convolution; or interpolated, then convolved, which weaves no grid."""
 
 _SLOPE = 0.2
 _TURN, _SIZE, _STRETCH, _SLANT, _SHIFT = math.radians(12), 0.12, 0.08, 0.15, 0.08
@@ -51,6 +58,8 @@ class UpsamplingGenerator(nn.Module):
         hidden: Units of the first layer.
         channels: Of the small map and of each map after a doubling.
         generator: Public randomness for the initial weights.
+        enlargement: By which whole factor what the layers draw is enlarged.
+        doubling: How maps are doubled.
 
     Attributes:
         spread: What the noise of the image itself is multiplied by, 1 while it learns: above it, rarer images come more
@@ -67,6 +76,8 @@ class UpsamplingGenerator(nn.Module):
         hidden: int,
         channels: Sequence[int],
         generator: torch.Generator,
+        enlargement: int = 1,
+        doubling: Doubling = "transposed",
     ) -> None:
         super().__init__()
         self.noise_width = noise_width
@@ -74,7 +85,8 @@ class UpsamplingGenerator(nn.Module):
         self.warp = warp
         self.spread = 1.0
         self._sides = shape[1:]
-        start = (channels[0], *(math.ceil(side / 2 ** (len(channels) - 1)) for side in shape[1:]))
+        self._enlargement = enlargement
+        start = (channels[0], *upsampling_start(shape, len(channels) - 1, enlargement))
         layers: list[nn.Module] = [
             nn.Linear(noise_width - WARP_WIDTH + condition_width, hidden),
             nn.LeakyReLU(_SLOPE),
@@ -83,7 +95,7 @@ class UpsamplingGenerator(nn.Module):
             nn.Unflatten(1, start),
         ]
         for inputs, outputs in pairwise(channels):
-            layers += [nn.ConvTranspose2d(inputs, outputs, DEEP, stride=2, padding=1), nn.LeakyReLU(_SLOPE)]
+            layers += [*_doubled(inputs, outputs, doubling), nn.LeakyReLU(_SLOPE)]
         layers += [
             nn.Conv2d(channels[-1], shape[0], LAST, padding=LAST // 2),
             nn.Tanh(),
@@ -98,8 +110,16 @@ class UpsamplingGenerator(nn.Module):
         """Return images ``(B, C, H, W)`` in [-1, 1] from noise ``(B, Z)`` and labels ``(B, K)``."""
         own, turns = noise[:, :-WARP_WIDTH] * self.spread, noise[:, -WARP_WIDTH:]
         images: Tensor = self.body(own if condition is None else torch.cat([own, condition], dim=1))
+        if self._enlargement > 1:
+            images = functional.interpolate(images, scale_factor=self._enlargement, mode="bicubic").clamp(-1, 1)
         images = images[:, :, : self._sides[0], : self._sides[1]]
         return warped(images, turns, self.warp) if self.warp and len(images) else images
+
+
+def _doubled(inputs: int, outputs: int, doubling: Doubling) -> list[nn.Module]:
+    if doubling == "transposed":
+        return [nn.ConvTranspose2d(inputs, outputs, DEEP, stride=2, padding=1)]
+    return [nn.Upsample(scale_factor=2, mode="bilinear"), nn.Conv2d(inputs, outputs, LAST, padding=LAST // 2)]
 
 
 def warped(images: Tensor, turns: Tensor, strength: float) -> Tensor:

@@ -89,7 +89,7 @@ def image_context(report: Evaluated) -> dict[str, Any]:
     """Return what the template of images names."""
     found: ImageEvaluation = report.measured
     cells = _cells([entry.accuracy for entry in found.students])
-    shown = (*(entry.accuracy for entry in found.students[:1]), *found.pixels)
+    shown = (*(entry.accuracy for entry in found.students[:1]), *found.pixels, *found.texture)
     return _context_of(report, found, shown, "images", ("class means and noise", "class means")) | {
         "students": [(entry.name, cell) for entry, cell in zip(found.students, cells, strict=True)],
         "students_skipped": found.students_skipped,

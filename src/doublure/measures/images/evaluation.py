@@ -33,6 +33,7 @@ from doublure.measures.images.classifiers import (
 )
 from doublure.measures.images.distribution_metrics import resemblance
 from doublure.measures.images.feature_extractors import CLASSIFIER_OF_REAL, Extractor, codes_of, pixels
+from doublure.measures.images.texture import texture
 from doublure.measures.scores import Score, distance_score, interval, rate_score
 from doublure.results import Verdict, percent, versions
 from doublure.schema.images import ImageSchema
@@ -45,6 +46,7 @@ _FEWEST_IMAGES = 20
 _BESIDE = 20
 _LOST = 0.01
 _SLIGHT = 0.005
+_MUCH_MORE = 1.25
 _ROLES: tuple[Literal["value"], Literal["baseline"], Literal["real"]] = ("value", "baseline", "real")
 
 
@@ -70,6 +72,7 @@ class ImageEvaluation(Evaluation):
         students: Train on synthetic, test on real; empty where ``students_skipped`` says why.
         classes: The classes; empty without labels.
         pixels: Distances of the mean image and of the spread, in shares of full intensity; the mean over classes.
+        texture: How images change from pixel to pixel: a checkerboard, and the spread inside blocks of 2 x 2.
         resemblance: How they look in the features that were asked for, else to a classifier trained on real
             images; empty where none was trained.
         taught: How many images the classifiers were trained and tested on.
@@ -82,6 +85,7 @@ class ImageEvaluation(Evaluation):
     students_skipped: str | None
     classes: tuple[ClassShare, ...]
     pixels: tuple[Score, ...]
+    texture: tuple[Score, ...] = ()
     resemblance: tuple[Score, ...] = ()
     taught: Mapping[Literal["synthetic", "real", "test"], int]
     artificial_sheet: bytes = Field(default=b"", exclude=True, repr=False)
@@ -91,7 +95,7 @@ class ImageEvaluation(Evaluation):
     @property
     def scores(self) -> tuple[Score, ...]:
         """The headline figures: classifiers first, then distances."""
-        return (*(entry.accuracy for entry in self.students), *self.pixels)
+        return (*(entry.accuracy for entry in self.students), *self.pixels, *self.texture)
 
     @property
     def verdict(self) -> Verdict:
@@ -164,6 +168,7 @@ def evaluate_images(
         students_skipped=skipped,
         classes=() if schema.label is None else _balance(sets),
         pixels=_pixels(sets),
+        texture=texture({"value": synthetic, "baseline": baseline, "real": test}),
         resemblance=_resemblance(sets, lessons, extractor, seed, labelled=skipped is None),
         taught={} if skipped else {name: len(rows) for name, rows in taught.items()},
         notes=_notes(both.kept_aside),
@@ -355,6 +360,12 @@ def _verdict(found: ImageEvaluation) -> Verdict:
         f"{percent(mean.real, 2)}), its spread by {percent(spread.value, 2)} (other real images: "
         f"{percent(spread.real, 2)})."
     )
+    warnings += [
+        f"Synthetic images have more than {_MUCH_MORE:g} times the {score.name.lower()} of real ones "
+        f"({percent(score.value, 1)}, real {percent(score.real, 1)}): look for a regular pattern or speckle."
+        for score in found.texture
+        if (score.value or 0.0) > _MUCH_MORE * (score.real or 0.0)
+    ]
     lost = [entry.label for entry in found.classes if not entry.share.value and (entry.share.real or 0) >= _LOST]
     if lost:
         named = ", ".join(printable(label) for label in lost)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
@@ -251,8 +252,10 @@ class ImageLatentSettings(LatentSettings, CheckingSettings):
     Attributes:
         labeller_share: What a private labeller takes, in 1/σ², that checks what is made: 0 leaves it out, else at
             least 0.01. None: 0.5 where there is a label. The paper's labelling classifier, inside the budget.
-        detail: How large the public generator's detail is that images get (:mod:`doublure.networks.detail`); 0 leaves
-            it out. None: 1.2 where the public generator has any.
+        detail: How large the public generator's detail is that images get at most (:mod:`doublure.networks.detail`),
+            held back until they are no more speckled than the public ones; 0 leaves it out. None: 1.2 where the public
+            generator has any.
+        sampled_detail: The same when images are sampled, where it was changed after the fit; None: ``detail``.
     """
 
     data: ClassVar[str] = "images"
@@ -260,14 +263,32 @@ class ImageLatentSettings(LatentSettings, CheckingSettings):
 
     labeller_share: float | None = Field(default=None, ge=0, le=0.98)
     detail: float | None = Field(default=None, ge=0, le=4)
+    sampled_detail: float | None = Field(default=None, ge=0, le=4)
     label_margin: float = Field(default=4.0, ge=0, le=100)
 
     _none_or_some = field_validator("labeller_share")(none_or_some)
 
     @property
     def sampling_only_fields(self) -> frozenset[str]:
-        """How sure the labeller has to be, where there is one."""
-        return frozenset({"label_margin"} if self.labeller_share else ())
+        """How sure the labeller has to be, where there is one; how much detail images get, if the fit gave any."""
+        found = ("label_margin",) if self.labeller_share else ()
+        return frozenset((*found, "detail") if self.detail else found)
+
+    def sampling_with(self, changed: Mapping[str, Any]) -> Self:
+        """Return the settings with some that only sampling asks changed.
+
+        The fit's own ``detail`` says which networks there are, and stays; ``sampled_detail`` takes the new one.
+        """
+        found = super().sampling_with(changed)
+        if "detail" not in changed:
+            return found
+        return found.model_copy(update={"detail": self.detail, "sampled_detail": found.detail})
+
+    @property
+    def strength(self) -> float:
+        """What detail is multiplied by when images are sampled, before it is held back."""
+        own = self.detail if self.sampled_detail is None else self.sampled_detail
+        return own or 0.0
 
     @property
     def later_share(self) -> float:

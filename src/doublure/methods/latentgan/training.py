@@ -34,6 +34,7 @@ _WORK = "latents"
 _ORDER = "places by content, each content once"  # of latents that are kept half-way
 _KEPT_EVERY = 30.0  # seconds
 _LONG_AVERAGE = 0.99
+_HELD_BY = 500  # generated images that say how speckled they are
 
 
 def taught(job: Job, settings: LatentSettings) -> nn.Module:
@@ -44,7 +45,7 @@ def taught(job: Job, settings: LatentSettings) -> nn.Module:
     latent = _TEACHERS[settings.teacher](stage, settings, job.accesses[: settings.latent_accesses])
     whole: nn.Module = ThroughPublic(latent, generator, width=settings.latent)
     if detail is not None and isinstance(settings, ImageLatentSettings):
-        whole = _detailed(whole, detail, settings)
+        whole = _held(job, _detailed(whole, detail, settings), settings)
     if isinstance(settings, ImageLatentSettings) and settings.labeller_share:
         whole = _labelled(job, settings, whole)
     job.workspace.forget(_WORK)
@@ -70,9 +71,20 @@ def untrained(encoder: Encoder, settings: LatentSettings, seed: int) -> nn.Modul
     return checked(settings, whole, Labeller(shape, classes=encoder.condition_width), settings.image_noise)
 
 
-def _detailed(generator: nn.Module, detail: Detail, settings: ImageLatentSettings) -> nn.Module:
+def _detailed(generator: nn.Module, detail: Detail, settings: ImageLatentSettings) -> Detailed:
     """Return a generator whose images get detail."""
-    return Detailed(generator, detail, noise_width=settings.noise_width, strength=settings.detail or 0.0)
+    return Detailed(generator, detail, noise_width=settings.noise_width, strength=settings.strength)
+
+
+def _held(job: Job, generator: Detailed, settings: ImageLatentSettings) -> Detailed:
+    """Return a generator whose images are no more speckled than the public ones."""
+    import torch
+
+    noise = torch.randn(_HELD_BY, settings.image_noise, generator=torch.Generator().manual_seed(job.seed + 3))
+    classes = job.encoder.condition_width
+    labels = torch.eye(classes)[torch.arange(_HELD_BY) % classes].to(job.device) if classes else None
+    generator.hold(noise.to(job.device), labels)
+    return generator
 
 
 def public_networks(encoder: Encoder, settings: LatentSettings, device: str = "cpu") -> PublicNetworks:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 from pydantic import Field, model_validator
 
 from doublure.encode.choice import EncodingChoice
-from doublure.networks.sizes import WARP_WIDTH
+from doublure.networks.sizes import WARP_WIDTH, shrinking
 from doublure.private.noise import SourceName
 from doublure.training.image_gan_settings import Channels
 from doublure.training.settings import LearningRate, MethodSettings
@@ -23,6 +23,8 @@ _OF_COPULA = {
     "table_share", "own_table_share", "gap_share", "calm_share", "constant_share", "radius", "memory", "grouped",
     "level_groups", "own_tables", "exact_tables", "calm", "cut_noise",
 }  # fmt: skip
+_ENLARGED_CHANNELS = (64, 32)
+"""A larger small map and one doubling: faces then stand straighter (docs/images.md)."""
 _Share: TypeAlias = Annotated[float, Field(ge=0.001, le=0.9)]
 _Bandwidth: TypeAlias = Annotated[float, Field(ge=1e-3, le=1e3)]
 
@@ -104,7 +106,11 @@ class ImageStatisticsSettings(StatisticsSettings):
         warp: How strongly images are turned, stretched and shifted at random, while the generator learns and when it is
             sampled; 1 is up to 12 degrees and an eighth of the size, 0 nothing.
         hidden: Units of the generator's first layer.
-        channels: Of its small map, and of each map after a doubling.
+        channels: Of its small map, and of each map after a doubling; where images are enlarged, 64 and 32 unless said.
+        enlargement: By which whole factor a fixed bicubic interpolation enlarges what the generator draws. None: by as
+            much as features see images averaged down; a plan of an earlier version has none, and is not enlarged.
+        doubling: How maps are doubled: by ``transposed`` convolutions, or ``bilinear`` interpolation and a convolution,
+            which leaves no grid. None: ``bilinear`` where images are enlarged (and ``transposed`` in earlier plans).
         noise_source: ``os-keyed``, or ``chacha20`` for a cryptographic stream.
     """
 
@@ -123,6 +129,8 @@ class ImageStatisticsSettings(StatisticsSettings):
     warp: float = Field(default=1.0, ge=0, le=4)
     hidden: int = Field(default=256, ge=1, le=65_536)
     channels: tuple[Channels, ...] = Field(default=(64, 32, 16), min_length=1, max_length=6)
+    enlargement: int | None = Field(default=None, ge=1, le=32)
+    doubling: Literal["transposed", "bilinear"] | None = None
     noise_source: Literal["os-keyed", "chacha20"] = "os-keyed"
 
     @property
@@ -158,6 +166,19 @@ class ImageStatisticsSettings(StatisticsSettings):
     def image_noise(self) -> int:
         """Z, all numbers of noise that one image is made of."""
         return self.latent + WARP_WIDTH
+
+    def enlarged_for(self, shape: tuple[int, int, int]) -> Self:
+        """Return the settings with what the generator draws itself decided from the public size of images.
+
+        Args:
+            shape: ``(C, H, W)``.
+        """
+        enlargement = shrinking(shape) if self.enlargement is None else self.enlargement
+        update: dict[str, Any] = {"enlargement": enlargement, "doubling": self.doubling or "transposed"}
+        if enlargement > 1:
+            update["doubling"] = self.doubling or "bilinear"
+            update["channels"] = self.channels if "channels" in self.model_fields_set else _ENLARGED_CHANNELS
+        return self.model_copy(update=update)
 
     @property
     def noise_width(self) -> int:

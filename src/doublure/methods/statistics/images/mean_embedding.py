@@ -119,6 +119,8 @@ def generator_for(encoder: Encoder, settings: ImageStatisticsSettings, seed: int
         hidden=settings.hidden,
         channels=settings.channels,
         generator=torch.Generator().manual_seed(seed),
+        enlargement=settings.enlargement or 1,
+        doubling=settings.doubling or "transposed",
     )
 
 

@@ -12,6 +12,8 @@ from doublure.access import Access
 from doublure.methods.statistics.of_kind import StatisticsOfKind
 from doublure.methods.statistics.settings import ImageStatisticsSettings
 from doublure.networks.sizes import (
+    DEEP,
+    LAST,
     fourier_work,
     paths,
     pixels,
@@ -41,9 +43,10 @@ class ImageStatistics(StatisticsOfKind[S]):
     """``statistics`` on images; see the module."""
 
     def resolve_defaults(self, schema: Schema, settings: S) -> S:
-        """Nothing is left to decide; a label that nothing would make is refused."""
+        """Decide what the generator draws itself; a label that nothing would make is refused."""
         require_condition(schema)
-        return settings
+        height, width, colours = ImageSchema.of(schema).shape
+        return settings.enlarged_for((colours, height, width))
 
     def accesses(self, schema: Schema, settings: S, noise_multiplier: float) -> tuple[Access, ...]:
         """One access: the sums of features."""
@@ -106,4 +109,7 @@ def drawing_work(schema: Schema, settings: ImageStatisticsSettings) -> tuple[int
     """Return the generator's multiplications for one image, and the numbers kept of it."""
     height, width, colours = ImageSchema.of(schema).shape
     inputs = settings.latent + max(1, classes_of(schema))
-    return upsampling_work((colours, height, width), inputs, settings.hidden, settings.channels)
+    kernel = LAST if settings.doubling == "bilinear" else DEEP
+    return upsampling_work(
+        (colours, height, width), inputs, settings.hidden, settings.channels, settings.enlargement or 1, kernel
+    )
