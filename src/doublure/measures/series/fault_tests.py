@@ -82,7 +82,7 @@ def _missing(name: str, seen: Sequence[Floats]) -> dict[str, Evidence]:
         f"missing_{name}": Evidence(
             clause=f"have a step without {printable(name)}",
             meaning="Steps were lost.",
-            shown=[np.isnan(each).any(1) for each in seen],
+            shown=[np.asarray(np.isnan(each).any(axis=1)) for each in seen],
         )
     }
 
