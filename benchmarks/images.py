@@ -1,7 +1,7 @@
 """Synthetic images as training sets: classifiers trained on them, tested on real ones; and the expected privacy loss.
 
     python benchmarks/images.py run --data mnist --method guided --epsilon 1 --seeds 0 1 2
-    python benchmarks/images.py run --data mnist --method peer:dp-merf --epsilon 1 --seeds 0 1 2
+    python benchmarks/images.py run --data mnist --method peer:dp-merf --epsilon 1 --seeds 0 1 2    # or peer:pate-gan
     python benchmarks/images.py run --data mnist --method noisecritic --students cnn logistic --expected-loss student
     python benchmarks/images.py run --data mnist --method bayesgan --epsilon 2 --sizes 100 300 1000 3000 10000
     python benchmarks/images.py run --data mnist --method guided --epsilon 1 --seeds 0 1 2 --tuning
@@ -36,7 +36,7 @@ import platform
 import resource
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,7 @@ from doublure.measures.images.feature_extractors import NAMES
 from doublure.schema import Schema
 from fits import kept
 from lines import Lines, draw
-from peers import dp_merf
+from peers import dp_merf, pate_gan
 from real_images import train_and_test
 from results import FIGURES, Case, finished, mean_and_range, measure, spread
 from tuning import tune
@@ -62,7 +62,7 @@ from tuning import tune
 SCHEMA = Path(__file__).resolve().parents[1] / "examples" / "schemas" / "mnist.schema.yaml"
 DELTA = 1e-5
 TAUGHT, TUNED_ON = 10_000, 5_000
-PEER = "peer:dp-merf"
+PEERS = {"peer:dp-merf": dp_merf, "peer:pate-gan": pate_gan}
 DATA = ("mnist", "fashion-mnist", "cifar10", "olivetti", "svhn", "celeba")
 UNLIKE_MNIST = ("cifar10", "olivetti", "svhn", "celeba")
 _TITLES = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST"}
@@ -113,7 +113,7 @@ def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     found: dict[str, Any] = {"students": {}}
     if options.method == "real":
         drawn, lesson = Images(images=images), labels
-    elif options.method == PEER:
+    elif options.method in PEERS:
         drawn, lesson, cost = peers(options, images, labels, seed)
         found |= cost
     else:
@@ -140,7 +140,7 @@ def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
         ends = slice(TAUGHT), slice(TAUGHT, TAUGHT + TUNED_ON)
         own = [(drawn.take(part), lesson[part]) for part in ends]
         found["tuning"] = json.loads(tune(*own, validation, seed=seed, done=print).model_dump_json())
-    if options.expected_loss and options.method not in ("real", PEER):
+    if options.expected_loss and options.method not in ("real", *PEERS):
         found["expected_loss"] = losses(options, synthesizer, Images(images=images), seed)
     return found
 
@@ -164,13 +164,13 @@ def fitted(
 
 def peers(
     options: argparse.Namespace, images: np.ndarray[Any, Any], labels: np.ndarray[Any, Any], seed: int
-) -> tuple[Images, np.ndarray[Any, Any], dict[str, int]]:
+) -> tuple[Images, np.ndarray[Any, Any], dict[str, Any]]:
     """Return a peer's images and labels, and what it took, sampling included."""
     start = time.perf_counter(), time.process_time()
     own = {"data": options.data, "epsilon": options.epsilon, "delta": DELTA, "size": options.samples, "seed": seed}
-    made, classes = dp_merf.artificial(images, labels, **own)
+    made, classes, facts = PEERS[options.method].artificial(images, labels, **own)
     wall, cpu = time.perf_counter() - start[0], time.process_time() - start[1]
-    return Images(images=made), classes, {"fit_seconds": round(wall), "fit_cpu_seconds": round(cpu)}
+    return Images(images=made), classes, {"fit_seconds": round(wall), "fit_cpu_seconds": round(cpu), **facts}
 
 
 def losses(
@@ -269,8 +269,8 @@ def curves() -> None:
     draw(panes, _LOOKS, title=title, over="labelled images that it learned from", path=FIGURES / "label-curves.svg")
 
 
-def main() -> None:
-    """Read the command line."""
+def arguments(line: Sequence[str] | None = None) -> argparse.Namespace:
+    """Read the command line, or what stands for it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("verb", choices=["run", "table", "curves"])
     parser.add_argument("--data", choices=sorted(DATA), default="mnist")
@@ -289,7 +289,12 @@ def main() -> None:
     parser.add_argument("--tuning", action="store_true", help="train a sweep of classifiers, and compare their losses")
     parser.add_argument("--tune", action="store_true", help="test on training images that were kept aside")
     parser.add_argument("--threads", type=int, default=2)
-    options = parser.parse_args()
+    return parser.parse_args(line)
+
+
+def main() -> None:
+    """Do what the command line says."""
+    options = arguments()
     torch.set_num_threads(options.threads)
     if options.verb == "table":
         table()

@@ -41,7 +41,7 @@ def test_a_row_has_a_figure_or_a_reason(paper, cells):
 
 @pytest.mark.parametrize("letter", sorted(COMMANDS))
 def test_a_command_is_one_that_there_is(letter):
-    shown = re.findall(r"`(python benchmarks/\w+\.py .+?)`", COMMANDS[letter])
+    shown = re.findall(r"`(python benchmarks/[\w/]+\.py .+?)`", COMMANDS[letter])
     assert shown or re.search(r"\b[A-Z] with\b", COMMANDS[letter])
     for command in shown:
         _, file, verb, *words = command.split()

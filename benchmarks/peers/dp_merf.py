@@ -68,8 +68,8 @@ def features(images: Tensor, frequencies: Tensor) -> Tensor:
 
 def artificial(
     images: Bytes, labels: Labels, *, data: str, epsilon: float, delta: float, size: int, seed: int
-) -> tuple[Bytes, Labels]:
-    """Return ``size`` synthetic images ``(N, 28, 28, 1)`` and their labels."""
+) -> tuple[Bytes, Labels, dict[str, float]]:
+    """Return ``size`` synthetic images ``(N, 28, 28, 1)``, their labels, and σ."""
     source = torch.Generator().manual_seed(seed)
     frequencies = torch.randn(SIDE * SIDE, FEATURES // 2, generator=source) / math.sqrt(SCALE[data])
     total = torch.zeros(FEATURES, CLASSES, dtype=torch.float64)
@@ -86,7 +86,7 @@ def artificial(
             noise = torch.randn(len(own), NOISE, generator=source)
             made.append(generator(noise, functional.one_hot(own, CLASSES).float()))
     grey = (torch.cat(made) * 255).round().to(torch.uint8).numpy().reshape(-1, SIDE, SIDE, 1)
-    return grey, asked.numpy().astype(np.int64)
+    return grey, asked.numpy().astype(np.int64), {"sigma": sigma}
 
 
 def taught(wanted: Tensor, frequencies: Tensor, units: int, source: torch.Generator) -> Generator:

@@ -46,6 +46,7 @@ PEERS = {
     "aim-dpmm": ("dpmm", "aim"),
     "opendp-mst": ("opendp", "mst"),
     "opendp-aim": ("opendp", "aim"),
+    "pate-gan": ("pate_gan", "pate-gan"),
 }
 BASELINES = ("real", "independent")
 SINGLE = {
@@ -88,6 +89,8 @@ def interpreter(environment: str, folder: Path | None) -> str:
     named = os.environ.get(f"DOUBLURE_PEER_{environment.upper()}")
     if named:
         return named
+    if environment == "pate_gan":  # written here, of what this package needs
+        return sys.executable
     if folder is None:
         raise SystemExit(f"say where {environment} is: --env-folder FOLDER, or DOUBLURE_PEER_{environment.upper()}")
     return str(folder / environment / "bin" / "python")
@@ -150,6 +153,9 @@ def one_cell(
         rows, found = own_rows(task, peer.removeprefix("ours:"), epsilon or 0.0, seed, arguments.limit)
     else:
         rows, found = peer_rows(task, peer, epsilon or 0.0, seed, arguments)
+    yes = 0.5 if rows is None else float(rows[task.target].astype(str).isin(task.positive).mean())
+    if rows is not None and not 1 < yes * len(rows) < len(rows) - 1:
+        return found | {"failed": "collapsed: its rows have one class", **tasks.distances(task, rows)}
     if rows is not None:  # other real rows say how near rows can be that were not learned from
         found |= tasks.scores(task, rows, seed) | tasks.distances(task, task.test if peer == "real" else rows)
     return found
@@ -235,7 +241,7 @@ def _spread(rows: list[dict[str, Any]], name: str, digits: int) -> str:
 
 def environments(arguments: argparse.Namespace) -> None:
     """Make one virtual environment a peer from its pinned requirements."""
-    for name in sorted({environment for environment, _ in PEERS.values()}):
+    for name in sorted({environment for environment, _ in PEERS.values()} - {"pate_gan"}):
         place = arguments.out / name
         if not place.exists():
             venv.create(place, with_pip=True)

@@ -16,9 +16,10 @@ from PIL import Image
 from doublure.data.images import Images
 from doublure.errors import SettingError
 from doublure.evaluate import inspect
+from doublure.measures.fault_tests import Evidence, holm, p_beyond
 from doublure.measures.images import alterations, classifiers, fault_tests
 from doublure.measures.images.alterations import ALTERATIONS, alterations_of, altered
-from doublure.measures.images.fault_tests import Inspected, holm, p_beyond
+from doublure.measures.images.fault_tests import Inspected
 from doublure.report import page_of
 from doublure.results import p_value, percent
 from doublure.schema import Schema
@@ -230,7 +231,7 @@ def test_what_goes_beyond_the_usual_is_found_among_rough_runs(schema):
 def shown(*shares, fewer=False):
     """Return a sign that such shares of 2,000 images show, the inspected run's first."""
     masks = [np.arange(2_000) < 2_000 * share for share in shares]
-    return fault_tests._Evidence(clause="", meaning="", shown=masks, fewer=fewer)
+    return Evidence(clause="", meaning="", shown=masks, fewer=fewer)
 
 
 @pytest.mark.parametrize(
@@ -290,10 +291,10 @@ def test_a_difference_has_to_be_both_surprising_and_unusual(monkeypatch):
 
 def test_who_taught_says_nothing_of_what_is_usual_where_two_others_do():
     masks = shown(0.3, 0.01, 0.2, 0.21, 0.19).shown
-    sign = fault_tests._Evidence(clause="", meaning="", shown=masks, learned=True)
+    sign = Evidence(clause="", meaning="", shown=masks, learned=True)
     assert sign.usual == pytest.approx(0.28, abs=0.01)
     assert shown(0.3, 0.01, 0.2, 0.21, 0.19).usual > 0.6
-    two = fault_tests._Evidence(clause="", meaning="", shown=masks[:3], learned=True)
+    two = Evidence(clause="", meaning="", shown=masks[:3], learned=True)
     assert two.usual == shown(0.3, 0.01, 0.2).usual == 1
 
 

@@ -20,19 +20,19 @@ def register(app: typer.Typer) -> None:
 
 
 def inspect(
-    run: Annotated[Path, typer.Argument(help="A run folder of images.")],
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
     against: Annotated[
         list[Path] | None,
         typer.Option(help="A run folder that is known to be right; several say what is usual."),
     ] = None,
-    images: Annotated[int, typer.Option(help="How many images of each run are tested.")] = 2_000,
+    images: Annotated[int, typer.Option(help="How many records of each run are tested.")] = 2_000,
     seed: Annotated[int, typer.Option(help="Fixes the samples.")] = 0,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Where to write the page.")] = None,
     threads: Threads = None,
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
-    """Look for signs of a broken pipeline in synthetic images alone. No real record is read."""
+    """Look for signs of a broken pipeline in synthetic records alone. No real record is read."""
     from doublure import evaluate as measures
     from doublure.report import check_places
     from doublure.run.loading import load

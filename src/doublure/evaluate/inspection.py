@@ -1,63 +1,64 @@
-"""Inspect what a private pipeline made, from synthetic images alone (Triastcyn & Faltings 2022, tasks T1-T6, §3.1).
+"""Inspect what a private pipeline made, from synthetic records alone (Triastcyn & Faltings 2022, tasks T1-T6, §3.1).
 
-Nobody may look at the private images, so that a bug in what was done to them before the fit stays unseen: a share of
-them turned, negatives among positives, a table of labels shifted by one, a class that was lost. What the fit learned
-shows it. No real record is read here: an inspection is post-processing, and whoever may see samples may see it.
+Nobody may look at the private records, so that a bug in what was done to them before the fit stays unseen: a share of
+the images turned, a table of labels shifted by one, a class that was lost, grams for kilograms, two columns exchanged,
+a clock an hour late. What the fit learned shows it. No real record is read here: an inspection is post-processing, and
+whoever may see samples may see it.
 
-Each fault test is of a share of the images, held against the same share of other runs that are known to be right: older
+Each fault test is of a share of the records, held against the same share of other runs known to be right: older
 ones, or from other sites. Runs on the same data differ too, by the noise of their fits. So a difference counts once it
 is beyond a margin of five points, at p < 0.001 after Holm's correction for all tests. Of several right runs the
 one that looks most wrong is the measure, and the difference has to be beyond where 99 in 100 right runs would lie, too
 (a normal prediction interval). By a single one whose images do not show what their labels say, nothing is tested.
-Without any, nothing is tested either, and a share is pointed at once it surely passes one in ten.
+Without any, nothing is tested either, and a share of images is pointed at once it surely passes one in ten; of rows and
+series, of which any share may be right, nothing is said then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
 from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
-from doublure.errors import SettingError, printable
+from doublure.errors import DataError, SettingError, printable
 from doublure.evaluate.evaluation import about
-from doublure.measures.images.fault_tests import (
-    LABEL,
-    LEVEL,
-    MARGIN,
-    ROUGH,
-    USUAL,
-    FaultTest,
-    Inspected,
-    roughness,
-    run_fault_tests,
-)
+from doublure.measures.fault_tests import LEVEL, MARGIN, USUAL, Evidence, FaultTest, judged
+from doublure.measures.images.fault_tests import LABEL, ROUGH, Inspected, flops_of, roughness, run_fault_tests
 from doublure.measures.images.feature_extractors import codes_of
 from doublure.measures.images.slices import Slice, slices
+from doublure.measures.series.fault_tests import signs_of_series
+from doublure.measures.tables.coding import Coder
+from doublure.measures.tables.fault_tests import signs_of_rows
+from doublure.planning.machine import seconds_of
 from doublure.report.files import Saved
 from doublure.results import About, Document, Verdict, p_value, percent, versions
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema.images import ImageSchema
+from doublure.schema.kinds import KINDS, ByKind
 from doublure.support.progress import Progress, Silent
+from doublure.training.settings import Work
 
 LOOKED_AT = 2_000
-"""How many images of each run are looked at; the students learn from twice as many others."""
+"""How many records of each run are looked at; who looks learns from twice as many others."""
 
 _A_ROW = 16
 
 
 class Inspection(Document, Saved):
-    """What was found in synthetic images alone; no real record was read.
+    """What was found in synthetic records alone; no real record was read.
 
     Attributes:
-        about: Whose images these are.
-        against: Whose images they were held against; the first run's trained the classifiers.
+        about: Whose records these are.
+        against: Whose records they were held against; from the first run's the classifiers learned.
+        records: What they are called: images, rows, series.
         images: How many were looked at.
         suspicions: The fault tests: every way in which they can be wrong.
-        slices: The classes; empty without labels.
-        sheet: A contact sheet of the inspected images (PNG), for the page alone.
+        slices: The classes of images; empty without labels.
+        sheet: A contact sheet of the inspected images (PNG), for the page alone; empty of other records.
         reference_sheets: The same of each run held against.
     """
 
@@ -66,6 +67,7 @@ class Inspection(Document, Saved):
     version: Literal[2] = 2
     about: About
     against: tuple[About, ...] = ()
+    records: str = "images"
     images: int
     seed: int
     suspicions: tuple[FaultTest, ...]
@@ -91,9 +93,9 @@ class Inspection(Document, Saved):
             )
             remedy = "Nothing was tested. Look at both sheets, or give several correct reference runs (--against)."
             return Verdict(headline=headline, lines=(remedy,), warnings=tuple(self._warnings()))
-        standing = [_sentence(entry) for entry in self.found]
+        standing = [_sentence(entry, self.records) for entry in self.found]
         surely = "surely " if any(entry.open for entry in self.suspicions) else ""
-        nothing = f"Nothing {surely}stands out in {self.images:,} synthetic images."
+        nothing = f"Nothing {surely}stands out in {self.images:,} synthetic {self.records}."
         if not self.against:
             nothing = f"Nothing was tested, and nothing stands out among these {self.images:,} images themselves."
         return Verdict(
@@ -132,33 +134,72 @@ def inspect(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Inspection:
-    """Look for signs of a broken pipeline in the images that a synthesizer makes.
+    """Look for signs of a broken pipeline in the records that a synthesizer makes.
+
+    The first stage that is told to ``progress`` says what the inspection will cost.
 
     Args:
         syn: The synthesizer to be inspected.
-        against: One or several of the same kind of images that are known to be right; five say best what is usual.
+        against: One or several of the same kind of records that are known to be right; five say best what is usual.
             Those who look learn from the first.
-        images: How many images of each are looked at; twice as many others are learned from.
+        images: How many records of each are looked at; twice as many others are learned from.
         seed: Fixes the samples and the classifiers' randomness.
         progress: Receives progress events.
 
     Raises:
-        SettingError: The synthesizer makes no images, or one of the others is none, or makes images of another shape or
-            classes.
+        SettingError: One of the others makes other records; or there is none, and the records are no images.
     """
     right = tuple(against) if isinstance(against, Sequence) else () if against is None else (against,)
-    schema = _schema_of(syn, right)
+    look = INSPECTIONS[syn.schema.kind]
     if images < 1:
         raise SettingError("must be at least 1", field="images", remedy="leave it out")
-    listener = progress or Silent()
-    listener.stage("draw synthetic images")
-    first, *others = right or (syn,)
-    drawn = first.sample(3 * images, seed=seed)
-    training, rest = drawn.take(slice(2 * images)), drawn.take(slice(2 * images, None))
-    inspected, of_right = rest, []
-    if right:
-        inspected = syn.sample(images, seed=seed + 1)
-        of_right = [rest, *(other.sample(images, seed=seed + 2 + place) for place, other in enumerate(others))]
+    return look(_Asked(syn=syn, right=right, size=images, seed=seed, listener=progress or Silent()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """What is asked for."""
+
+    syn: Synthesizer
+    right: tuple[Synthesizer, ...]
+    size: int
+    seed: int
+    listener: Progress
+
+    def drawn(self, flops: float = 0.0, steps: int = 0) -> tuple[Any, Any, list[Any]]:
+        """Say what it costs, and draw records: to learn from, of the inspected run, and of each right one.
+
+        Args:
+            flops: What networks will compute.
+            steps: In so many steps.
+        """
+        runs, size, seed = len(self.right), self.size, self.seed
+        seconds = seconds_of(Work(flops=flops, steps=steps, memory_bytes=0))
+        how = (
+            f"then train networks for {steps:,} steps: some {seconds:.0f} s of a core" if steps else "train no network"
+        )
+        records = KINDS[self.syn.schema.kind].records
+        self.listener.stage(f"draw {size * (runs + 3 if runs else 3):,} synthetic {records}, {how}")
+        first, *others = self.right or (self.syn,)
+        both = first.sample(3 * size, seed=seed)
+        training, rest = _split(both, 2 * size)
+        if not runs:
+            return training, rest, []
+        of_right = [rest, *(other.sample(size, seed=seed + 2 + place) for place, other in enumerate(others))]
+        return training, self.syn.sample(size, seed=seed + 1), of_right
+
+
+def _split(records: Any, at: int) -> tuple[Any, Any]:
+    if hasattr(records, "take") and not hasattr(records, "iloc"):
+        return records.take(slice(at)), records.take(slice(at, None))
+    return records.iloc[:at].reset_index(drop=True), records.iloc[at:].reset_index(drop=True)
+
+
+def _images(asked: _Asked) -> Inspection:
+    syn, right, seed = asked.syn, asked.right, asked.seed
+    schema = _schema_of(syn, right)
+    classes = 0 if schema.label is None else len(schema.label.domain)
+    training, inspected, of_right = asked.drawn(*flops_of(schema.shape, classes, asked.size, len(right)))
     sets = Inspected(
         training=(training, codes_of(schema, training)),
         inspected=(inspected, codes_of(schema, inspected)),
@@ -168,15 +209,77 @@ def inspect(
     return Inspection(
         about=about(syn),
         against=tuple(about(each) for each in right),
-        images=images,
+        images=asked.size,
         seed=seed,
-        suspicions=run_fault_tests(sets, seed, listener),
+        suspicions=run_fault_tests(sets, seed, asked.listener),
         slices=slices(sets),
         notes=_notes(len(right), len(training), labelled=schema.label is not None),
         versions=versions(),
         sheet=_sheet(inspected, schema, syn),
         reference_sheets=tuple(_sheet(each, schema, of) for each, of in zip(of_right, right, strict=True)),
     )
+
+
+# -- rows and series -------------------------------------------------------------------------------------------------
+
+
+def _rows(asked: _Asked) -> Inspection:
+    coder = Coder(schema=asked.syn.schema)
+
+    def signs(training: Any, *seen: Any) -> dict[str, Evidence]:
+        read = [coder.read(frame, "the synthetic rows") for frame in (training, *seen)]
+        return signs_of_rows(coder, read[0], read[1:], asked.seed)
+
+    return _others(asked, signs)
+
+
+def _series(asked: _Asked) -> Inspection:
+    return _others(asked, lambda training, *seen: signs_of_series(training, seen))
+
+
+def _others(asked: _Asked, signs: Callable[..., dict[str, Evidence]]) -> Inspection:
+    """Inspect records that say nothing alone."""
+    records, right = KINDS[asked.syn.schema.kind].records, asked.right
+    if not right:
+        remedy = "name one run or several that are known to be right (--against)"
+        raise SettingError(f"is missing: {records} alone do not say what is wrong", field="against", remedy=remedy)
+    _refuse_unlike(asked)
+    training, inspected, of_right = asked.drawn()
+    asked.listener.stage("look for signs")
+    try:
+        found = signs(training, inspected, *of_right)
+    except DataError:
+        raise _unlike(records) from None
+    return Inspection(
+        about=about(asked.syn),
+        against=tuple(about(each) for each in right),
+        records=records,
+        images=asked.size,
+        seed=asked.seed,
+        suspicions=judged(found, tested=True),
+        slices=(),
+        notes=_notes_of_others(len(right), len(training), records),
+        versions=versions(),
+    )
+
+
+def _refuse_unlike(asked: _Asked) -> None:
+    """Refuse runs whose records have other parts; bounds and shares may be bought, and differ from fit to fit."""
+
+    def parts(syn: Synthesizer) -> object:
+        schema = syn.schema
+        columns = {name: (column.type, getattr(column, "domain", None)) for name, column in schema.columns.items()}
+        return schema.kind, columns
+
+    if any(parts(other) != parts(asked.syn) for other in asked.right):
+        raise _unlike(KINDS[asked.syn.schema.kind].records)
+
+
+def _unlike(records: str) -> SettingError:
+    return SettingError(f"makes other {records} than the inspected run", field="against", remedy="name runs like it")
+
+
+INSPECTIONS: ByKind[Callable[[_Asked], Inspection]] = ByKind("inspection", table=_rows, images=_images, series=_series)
 
 
 def _schema_of(syn: Synthesizer, right: Sequence[Synthesizer]) -> ImageSchema:
@@ -198,14 +301,30 @@ def _classes(schema: ImageSchema) -> Sequence[object] | None:
     return None if schema.label is None else schema.label.domain
 
 
+def _notes_of_others(right: int, taught: int, records: str) -> tuple[str, ...]:
+    usual = (
+        "Two runs on the same data differ too, and one does not say how much. Name five."
+        if right == 1
+        else f"It also has to lie where fewer than {100 - 100 * USUAL:.0f} in 100 correct runs would, if they were "
+        "normally distributed."
+    )
+    return (
+        f"What is usual was learned from {taught:,} {records} of the first reference run.",
+        f"A difference counts beyond {100 * MARGIN:.0f} points of the worst reference run, at p below {LEVEL:g} "
+        f"corrected for all fault tests. {usual}",
+        f"What changes no share is not seen: {records} that were all copied equally often, or a fault that the method "
+        "does not learn.",
+    )
+
+
 def _sheet(images: Images, schema: ImageSchema, syn: Synthesizer) -> bytes:
     order = _classes(schema) or ()
     title = f"Synthetic images made by {syn.plan.method}"
     return png(contact_sheet(rows_of(examples(images, schema, _A_ROW), order), title))
 
 
-def _sentence(entry: FaultTest) -> str:
-    said = f"{percent(entry.share)} of the images {entry.clause}"
+def _sentence(entry: FaultTest, records: str) -> str:
+    said = f"{percent(entry.share)} of the {records} {entry.clause}"
     if entry.p is None:
         return f"{said}."
     several = len(entry.references) > 1

@@ -11,7 +11,7 @@ gradients would be one more, unpaid, look at the data.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -49,6 +49,9 @@ class Lot(Protocol):
     def zero(self) -> Tensor:
         """The sum over no unit, (P,) of zeros."""
 
+    def sums(self, sizes: Sequence[int]) -> Tensor:
+        """Return the plain sums over runs of its units, (runs, P); not finite where a gradient is not."""
+
     def __iter__(self) -> Iterator[Part]: ...
 
 
@@ -60,12 +63,12 @@ class ClippedSum:
         total: (P,).
         sensitivity: How far the sum moves in L2 when one unit is added or removed: C, or 2 C n if clipped together.
         norms: The units' norms before clipping, (G,) float64; NaN or infinite for a unit that was left out because its
-            gradient is not finite. For gradient distances and tests; never leaves ``private/``.
+            gradient is not finite. None where the sum was clipped as a whole. For tests; never leaves ``private/``.
     """
 
     total: Tensor
     sensitivity: float
-    norms: Tensor
+    norms: Tensor | None = None
 
 
 def clip_factors(norms: Tensor, max_grad_norm: float) -> Tensor:
@@ -144,26 +147,48 @@ def batch_clip_distance(without: Lot, alone: Lot, *, max_grad_norm: float, per_b
         max_grad_norm: C.
         per_batch: n, as in :func:`clipped_sum`.
     """
-    before, largest = _plain_sum(without)[0], per_batch * max_grad_norm
-    after = before + _plain_sum(alone)[0]
+    before, largest = _plain_sum(without), per_batch * max_grad_norm
+    after = before + _plain_sum(alone)
     return float((_shortened(after, largest).double() - _shortened(before, largest).double()).norm())
+
+
+def batch_clip_distances(before: Tensor, more: Tensor, *, max_grad_norm: float, per_batch: float) -> Tensor:
+    """Return :func:`batch_clip_distance` of several lots at once, (K,) float64, NaN where a sum is not finite. Private.
+
+    Args:
+        before: The lots' sums, (K, P).
+        more: The sums of what is put to each, (K, P).
+        max_grad_norm: C.
+        per_batch: n, as in :func:`clipped_sum`.
+    """
+    largest = per_batch * max_grad_norm
+    was, now = (_norms(rows) for rows in (before, before + more))
+    kept, left = (clip_factors(norms, largest)[:, None].to(more.dtype) for norms in (was, now))
+    # b (before + more) − a before, from its small parts: where nothing is clipped it is ``more`` to the last digit.
+    moved = _norms(left * more + (left - kept) * before)
+    return torch.where(was.isfinite() & now.isfinite(), moved, torch.nan)
+
+
+def _norms(rows: Tensor) -> Tensor:
+    """Return the norms of rows, (K,) float64; not finite where a number is not."""
+    norms: Tensor = torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64)
+    return norms
 
 
 def _clipped_per_batch(lot: Lot, largest: float) -> ClippedSum:
     _require_bound(largest)
-    total, norms = _plain_sum(lot)
-    return ClippedSum(total=_shortened(total, largest), sensitivity=2 * largest, norms=norms)
+    (total,) = lot.sums([lot.units])
+    if not total.isfinite().all():
+        total = _plain_sum(lot)
+    return ClippedSum(total=_shortened(total, largest), sensitivity=2 * largest)
 
 
-def _plain_sum(lot: Lot) -> tuple[Tensor, Tensor]:
-    """Return the sum of a lot's gradients without those that are not finite, and all norms."""
+def _plain_sum(lot: Lot) -> Tensor:
+    """Return the sum of a lot's gradients without those that are not finite."""
     total = lot.zero
-    norms = torch.zeros(lot.units, dtype=torch.float64, device=total.device)
     for part in lot:
-        own = part.norms()
-        norms[part.units] = own
-        total = total + part.weighted_sum(clip_factors(own, torch.finfo(torch.float32).max))
-    return total, norms
+        total = total + part.weighted_sum(clip_factors(part.norms(), torch.finfo(torch.float32).max))
+    return total
 
 
 def _shortened(vector: Tensor, largest: float) -> Tensor:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 from doublure.attack.results import AttackResult, Claim
-from doublure.measures.images.fault_tests import FaultTest
+from doublure.measures.fault_tests import FaultTest
 from doublure.measures.images.slices import Slice
 from doublure.measures.scores import SideBySide
 from doublure.results import About, Verdict
@@ -138,6 +138,10 @@ class Inspected(Protocol):
     @property
     def verdict(self) -> Verdict:
         """The outcome in plain words."""
+
+    @property
+    def records(self) -> str:
+        """What they are called."""
 
     @property
     def images(self) -> int:

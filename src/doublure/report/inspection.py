@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from doublure.measures.images.fault_tests import FaultTest
+from doublure.measures.fault_tests import FaultTest
 from doublure.measures.images.slices import Slice
 from doublure.report import page
 from doublure.report.contents import Inspected
@@ -21,14 +21,15 @@ def inspection_context(found: Inspected) -> dict[str, Any]:
     claims = [("inspected", found.about), *(("reference", each) for each in found.against)]
     listed = _listed(found.suspicions)
     return {
-        "title": "Is something wrong with these images?",
+        "title": f"Is something wrong with these {found.records}?",
+        "records": found.records,
         "about": found.about,
         "against": len(found.against),
         "loud": None if all(claim.guarantee_kind in _PROTECTED for _, claim in claims) else _NO_GUARANTEE,
         "claims": claims,
         "verdict": found.verdict,
         "images": found.images,
-        "sheet": page.inline_png(found.sheet),
+        "sheet": page.inline_png(found.sheet) if found.sheet else "",
         "reference_sheets": [page.inline_png(sheet) for sheet in found.reference_sheets],
         "entries": [_entry(entry) for entry in found.suspicions],
         "listed": [entry.clause for entry in listed],

@@ -14,10 +14,18 @@ from torch import Tensor, nn
 
 from doublure.errors import SettingError
 from doublure.private.bayesian import BayesianAccountant, log_moment
-from doublure.private.clipping import Constant, Geometric, batch_clip_distance, clipped_norms, clipped_sum
+from doublure.private.clipping import (
+    Constant,
+    Geometric,
+    batch_clip_distance,
+    batch_clip_distances,
+    clipped_norms,
+    clipped_sum,
+)  # fmt: skip
 from doublure.private.critic_steps import CriticSteps
 from doublure.private.gradients import CriticLoss, RecordGradients, Records, per_record_reference
 from doublure.private.noise import OsKeyedNoise
+from doublure.private.queries import distances
 from doublure.private.queries.distances import Distances
 from doublure.private.queries.lot_gradients import unpaired
 from doublure.private.records import PrivateRecords
@@ -122,6 +130,59 @@ def test_clipped_together_it_is_how_far_the_mean_moves(bound: float) -> None:
     expected = 4.0 * float((clipped(each[:6]) - clipped(each[1:6])).norm())
     assert moved == pytest.approx(expected, rel=1e-4)
     assert moved <= 2 * 4.0 * bound
+
+
+@pytest.mark.parametrize("bound", [0.5, 3.0, 1e6])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_all_lots_at_once_move_as_one_after_the_other(bound: float, grouped: bool) -> None:
+    """One pass gives what a loop over the lots gives, clipped or not, of units with one record or with two."""
+    body, lots = people(12), [[0, 1, 2], [], [3, 4, 5, 3], [1]]
+    gradients = RecordGradients(Critic(), CriticLoss(kind="wgan"))
+
+    def lot(units: list[int]):
+        if not grouped:
+            return gradients.lot(Records(real=body[units]))
+        rows = [2 * unit + record for unit in units for record in (0, 1)]
+        return gradients.lot(Records(real=body[rows]), group=torch.arange(len(rows)) // 2, groups=len(units))
+
+    together, own = lot([unit for units in lots for unit in units]), {"max_grad_norm": bound, "per_batch": 4.0}
+    before, more = together.sums([len(units) for units in lots]), lot([5, 4, 0, 2]).sums([1, 1, 1, 1])
+    expected = [
+        batch_clip_distance(lot(units), lot([one]), **own) for units, one in zip(lots, (5, 4, 0, 2), strict=True)
+    ]
+    assert batch_clip_distances(before, more, **own).tolist() == pytest.approx(expected, rel=1e-4)
+    assert min(expected) > 0
+
+
+def test_a_lot_with_a_gradient_that_is_not_finite_is_looked_at_unit_by_unit(
+    fed: Fed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At a rate of 1 every lot but the unit's own has it, so that one pass says nothing of them."""
+    asked, slow = [], distances.batch_clip_distance
+    monkeypatch.setattr(
+        distances, "batch_clip_distance", lambda *lots, **named: asked.append(1) or slow(*lots, **named)
+    )
+    body = people(4)
+    changes = {"per_batch": True, "sample_rate": 1.0, "distances": replace(ASKED, count=11)}
+    step_of(body, **changes).gradient(Critic(), unpaired)
+    assert not asked
+    body[3] = NAN
+    step_of(body, **changes).gradient(Critic(), unpaired)
+    assert len(asked) == 11
+    found = fed.steps[1][0]
+    assert all(0 <= one <= 1 for one in found)
+    finite = people(4)[:3]
+    each = per_record_reference(Critic(), CriticLoss(kind="wgan"), Records(real=finite)).sum(0)
+    largest = 2.0 * 4.0
+    of_units = [0.0] + [
+        float((_short(each, largest) - _short(each - one, largest)).norm()) / (2 * largest)
+        for one in per_record_reference(Critic(), CriticLoss(kind="wgan"), Records(real=finite))
+    ]
+    assert all(min(abs(one - other) for other in of_units) < 1e-4 for one in found)
+
+
+def _short(vector: Tensor, largest: float) -> Tensor:
+    return vector * min(1.0, largest / float(vector.norm()))
 
 
 def test_one_unit_can_turn_a_sum_that_is_clipped_together_round() -> None:

@@ -264,6 +264,13 @@ def steps_of(images: int) -> int:
     return batches * max(EPOCHS, -(-LEAST_STEPS // batches))
 
 
+def cnn_flops(shape: tuple[int, int, int]) -> float:
+    """Return what the CNN computes for one image ``(H, W, C)``, forward."""
+    height, width, channels = shape
+    places = height * width
+    return 2.0 * (places * 9 * 32 * (channels + 16) + 64 * (height // 4) * (width // 4) * 128 + 128 * 64)
+
+
 def tensor_of(images: np.ndarray[Any, np.dtype[np.uint8]]) -> torch.Tensor:
     """Return ``(B, C, H, W)`` float32 in [-1, 1]."""
     import torch

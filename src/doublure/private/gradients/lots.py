@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from doublure.errors import SettingError
 from doublure.private.gradients.choice import GradientEngine, choose, full_convolutions
 from doublure.private.gradients.loss import CriticLoss, Records
+from doublure.private.gradients.reference import run_gradients
 from doublure.private.gradients.terms import Units
 from doublure.private.gradients.units import UnitGradients
 
@@ -31,9 +32,18 @@ class LotGradients:
     units: int
     zero: Tensor
     _batches: Callable[[], Iterator[UnitGradients]]
+    _runs: Callable[[Sequence[int]], Tensor]
 
     def __iter__(self) -> Iterator[UnitGradients]:
         return self._batches()
+
+    def sums(self, sizes: Sequence[int]) -> Tensor:
+        """Return the sums over runs of the lot's units, (runs, P); not finite where a unit's gradient is not.
+
+        Args:
+            sizes: How many units each run has, one run after the other; together all of them.
+        """
+        return self._runs(sizes)
 
 
 class RecordGradients:
@@ -77,9 +87,27 @@ class RecordGradients:
             raise SettingError(f"{chunk_size} is less than 1", field="chunk_size", remedy="leave it out")
         zero = self._parameters[0].detach().new_zeros(sum(p.numel() for p in self._parameters))
         if group is None:
-            return LotGradients(len(records), zero, lambda: self._single(records, chunk_size))
+            return LotGradients(
+                len(records), zero, lambda: self._single(records, chunk_size), lambda sizes: self._runs(records, sizes)
+            )
         count = _checked_groups(group, groups, len(records))
-        return LotGradients(count, zero, lambda: self._grouped(records, group, count, chunk_size))
+        return LotGradients(
+            count,
+            zero,
+            lambda: self._grouped(records, group, count, chunk_size),
+            lambda sizes: self._grouped_runs(records, group, count, sizes),
+        )
+
+    def _runs(self, records: Records, sizes: Sequence[int]) -> Tensor:
+        """Return the summed gradients of runs of records."""
+        with full_convolutions():
+            return run_gradients(self._critic, self._loss, records, sizes)
+
+    def _grouped_runs(self, records: Records, group: Tensor, count: int, sizes: Sequence[int]) -> Tensor:
+        """Return the summed gradients of runs of units."""
+        order = torch.argsort(group, stable=True)
+        each = torch.split(torch.bincount(group, minlength=count).cpu(), list(sizes))
+        return self._runs(records.take(order), [int(run.sum()) for run in each])
 
     def _single(self, records: Records, chunk_size: int | None) -> Iterator[UnitGradients]:
         """Yield the gradients of records that are their own units."""

@@ -25,6 +25,32 @@ def batch_gradient(critic: nn.Module, loss: CriticLoss, records: Records) -> Ten
     return _gradient(critic, loss, records, [p.detach().requires_grad_() for p in critic.parameters()])
 
 
+def run_gradients(critic: nn.Module, loss: CriticLoss, records: Records, sizes: Sequence[int]) -> Tensor:
+    """Return the summed gradients of runs of records, unclipped; not finite where one of its gradients is not.
+
+    One backward pass a run, which is cheaper than its records' own gradients where only their sum is asked for.
+
+    Args:
+        critic: Left as it is.
+        loss: The loss.
+        records: B records.
+        sizes: How many records each run has, one run after the other; together B.
+
+    Returns:
+        (runs, P), in the order of ``critic.parameters()``.
+    """
+    parameters = [p.detach().requires_grad_() for p in critic.parameters()]
+    rows = torch.zeros(len(sizes), sum(p.numel() for p in parameters), dtype=parameters[0].dtype)
+    rows = rows.to(parameters[0].device)
+    call, start = _with_parameters(critic, parameters), 0
+    for row, size in zip(rows, sizes, strict=True):
+        if size:
+            run = records if size == len(records) else records.take(slice(start, start + size))
+            row.copy_(_summed(call, loss, run, parameters))
+        start += size
+    return rows
+
+
 def per_record_reference(
     critic: nn.Module, loss: CriticLoss, records: Records, *, dtype: torch.dtype = torch.float64
 ) -> Tensor:
@@ -47,8 +73,12 @@ def per_record_reference(
 
 def _gradient(critic: nn.Module, loss: CriticLoss, records: Records, parameters: list[Tensor]) -> Tensor:
     """Return the gradient (P,) of the records' summed loss with respect to stand-ins for the critic's parameters."""
+    return _summed(_with_parameters(critic, parameters), loss, records, parameters)
+
+
+def _summed(call: Critic, loss: CriticLoss, records: Records, parameters: list[Tensor]) -> Tensor:
     with torch.enable_grad():
-        values = loss.per_record(_with_parameters(critic, parameters), records)
+        values = loss.per_record(call, records)
         found = torch.autograd.grad(values.sum(), parameters, allow_unused=True)
     pieces = zip(found, parameters, strict=True)
     return torch.cat([torch.zeros_like(p).flatten() if g is None else g.flatten() for g, p in pieces])

@@ -1,0 +1,134 @@
+"""What a broken pipeline does to time series, as signs that its synthetic series show or do not.
+
+=============================  =========================================================================================
+fault                          its sign, of a series
+=============================  =========================================================================================
+another unit, another scale    a channel's mean is above, or below, the median of a correct run's; or outside 98 in 100
+a constant feed                a channel moves less than in all but one in 100 of a correct run
+a shifted clock                it fits a correct run's mean course best when it is moved by so many steps
+two channels exchanged         their means are likelier the other way round
+steps that were lost           a channel has a step without a value
+series that were copied        all its values are those of another one
+=============================  =========================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+
+from doublure.data.series import Series
+from doublure.encode.columns import Floats
+from doublure.errors import printable
+from doublure.measures.fault_tests import Evidence, Mask
+from doublure.measures.tables.fault_tests import exchange_signs, number_signs
+
+_STILL = 0.01
+_LAGS = 24
+
+
+def signs_of_series(training: Series, seen: Sequence[Series]) -> dict[str, Evidence]:
+    """Return the signs, and which series show them.
+
+    Args:
+        training: Series of the first correct run.
+        seen: Others of the inspected run, then of each correct one.
+    """
+    found: dict[str, Evidence] = {}
+    for name in training.channels:
+        own, others = training.channel(name), [each.channel(name) for each in seen]
+        found |= number_signs(name, _means(own), [_means(each) for each in others], "has a mean")
+        found |= _still(name, own, others) | _missing(name, others) | _shifted(name, own, others)
+    for pair in combinations(training.channels, 2):
+        means = [tuple(_means(each.channel(name)) for name in pair) for each in (training, *seen)]
+        taught, *looked = [(first, second) for first, second in means]
+        found |= exchange_signs(pair, taught, looked)
+    return found | _copied(seen)
+
+
+def _means(values: Floats) -> Floats:
+    """Return ``(N,)`` each series' mean over its steps with a value, NaN without any."""
+    there = ~np.isnan(values)
+    counts = there.sum(1)
+    means: Floats = np.where(there, values, 0.0).sum(1) / np.maximum(counts, 1)
+    return np.where(counts > 0, means, np.nan)
+
+
+def _spreads(values: Floats) -> Floats:
+    """Return ``(N,)`` each series' standard deviation over its steps with a value."""
+    there = ~np.isnan(values)
+    off = np.where(there, values - _means(values)[:, None], 0.0)
+    spreads: Floats = np.sqrt((off**2).sum(1) / np.maximum(there.sum(1), 1))
+    return spreads
+
+
+def _still(name: str, training: Floats, seen: Sequence[Floats]) -> dict[str, Evidence]:
+    least = float(np.quantile(_spreads(training), _STILL))
+    shown: list[Mask] = [np.asarray(_spreads(each) <= least) for each in seen]
+    return {
+        f"constant_{name}": Evidence(
+            clause=f"have a {printable(name)} that hardly moves",
+            meaning="A constant feed: it moves less than in 99 in 100 series of a correct run.",
+            shown=shown,
+            learned=True,
+        )
+    }
+
+
+def _missing(name: str, seen: Sequence[Floats]) -> dict[str, Evidence]:
+    return {
+        f"missing_{name}": Evidence(
+            clause=f"have a step without {printable(name)}",
+            meaning="Steps were lost.",
+            shown=[np.asarray(np.isnan(each).any(axis=1)) for each in seen],
+        )
+    }
+
+
+def _shifted(name: str, training: Floats, seen: Sequence[Floats]) -> dict[str, Evidence]:
+    """Return for each shift but none the series that fit the mean course best after it, round the end."""
+    course = np.nanmean(training, axis=0) if len(training) and not np.isnan(training).all(0).any() else None
+    if course is None or len(course) < 3 or float(np.std(course)) == 0.0:
+        return {}
+    length = len(course)
+    step = max(1, round(length / _LAGS))
+    wanted = np.conj(np.fft.rfft(course - course.mean()))
+    best = [_best_lag(each, wanted, length) for each in seen]
+    found = {}
+    for shift in range(step, length, step):
+        if min(shift, length - shift) < step:  # what is left of the last piece
+            continue
+        steps = shift if shift <= length // 2 else shift - length
+        shown: list[Mask] = [(each >= shift - step / 2) & (each < shift + step / 2) for each in best]
+        found[f"shifted_{name}_{steps}"] = Evidence(
+            clause=f"have a {printable(name)} that fits best {abs(steps)} steps {'later' if steps > 0 else 'earlier'}",
+            meaning="A shifted clock: its course is that of a correct run at another time.",
+            shown=shown,
+        )
+    return found
+
+
+def _best_lag(values: Floats, wanted: np.ndarray[tuple[int], np.dtype[np.complex128]], length: int) -> Floats:
+    """Return ``(N,)`` by how many steps each series is later than the course, 0 to length - 1; of a flat one, 0."""
+    plain = np.where(np.isnan(values), _means(values)[:, None], values)
+    plain = np.nan_to_num(plain - plain.mean(axis=1, keepdims=True))
+    fits = np.fft.irfft(np.fft.rfft(plain, axis=1) * wanted, n=length, axis=1)
+    lags: Floats = np.where(plain.any(axis=1), fits.argmax(axis=1), 0).astype(np.float64)
+    return lags
+
+
+def _copied(seen: Sequence[Series]) -> dict[str, Evidence]:
+    shown = []
+    for each in seen:
+        flat = np.nan_to_num(each.values.reshape(len(each), -1), nan=np.inf)
+        _, place, counts = np.unique(flat, axis=0, return_inverse=True, return_counts=True)
+        shown.append(counts[place.ravel()] > 1)
+    return {
+        "alike": Evidence(
+            clause="are the same as another series of their run",
+            meaning="One series stands where many should: it was copied, or the fit collapsed.",
+            shown=shown,
+        )
+    }

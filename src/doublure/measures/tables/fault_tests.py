@@ -1,0 +1,253 @@
+"""What a broken pipeline does to tables, as signs that its synthetic rows show or do not.
+
+=============================  =========================================================================================
+fault                          its sign, of a row
+=============================  =========================================================================================
+another unit, another scale    a number is above, or below, the median of a correct run; or outside its 98 in 100
+a constant feed                a cell is the most frequent one of its own run
+a lost value or class          the value itself, of which there are fewer than half as many
+cells that were lost           a cell is missing
+two columns exchanged          their two cells are likelier the other way round
+a join gone wrong              it looks to a forest like a row whose cells were drawn from different rows
+labels that are wrong          a forest predicts another value of the target
+rows that were copied          all its cells are those of another row of its run
+=============================  =========================================================================================
+
+What is likely, where quantiles lie and what forests learn comes from rows of the first correct run. Rows that were all
+copied equally often leave no sign in any share, and are not found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from doublure.encode.columns import Floats
+from doublure.errors import printable
+from doublure.measures.fault_tests import Evidence, Mask
+from doublure.measures.tables.coding import Coded, Coder
+
+_PLACES = 10
+_TAIL = 0.01
+_LISTED = 20
+_FREQUENT = 0.02
+_TREES = 60
+_LEAF = 5
+
+
+def signs_of_rows(coder: Coder, training: Coded, seen: Sequence[Coded], seed: int) -> dict[str, Evidence]:
+    """Return the signs, and which rows show them.
+
+    Args:
+        coder: Of the schema.
+        training: Rows of the first correct run.
+        seen: Other rows of the inspected run, then of each correct one.
+        seed: Fixes the forests.
+    """
+    found: dict[str, Evidence] = {}
+    for name in coder.names:
+        found |= _column(coder, name, training, seen)
+    for pair in _exchangeable(coder):
+        found |= _exchanged(coder, pair, training, seen)
+    return found | _torn(training, seen, seed) | _mislabelled(coder, training, seen, seed) | _copied(seen)
+
+
+# -- one column --------------------------------------------------------------------------------------------------------
+
+
+def _column(coder: Coder, name: str, training: Coded, seen: Sequence[Coded]) -> dict[str, Evidence]:
+    place, shown = coder.names.index(name), printable(name)
+    cells = [each.codes[:, place] for each in seen]
+    found = {
+        f"constant_{name}": Evidence(
+            clause=f"have the most frequent {shown} of their run",
+            meaning="A constant feed: one value stands where many should.",
+            shown=[_most_frequent(each.numbers.get(name, own)) for each, own in zip(seen, cells, strict=True)],
+        ),
+        f"missing_{name}": Evidence(
+            clause=f"have no {shown}",
+            meaning="Cells were lost.",
+            shown=[own == coder.sizes[place] - 1 for own in cells],
+        ),
+    }
+    if name in training.numbers:
+        return found | number_signs(name, training.numbers[name], [each.numbers[name] for each in seen], "is")
+    values = coder.labels(name)[:-1]
+    shares = np.bincount(training.codes[:, place], minlength=len(values) + 1) / max(1, len(training))
+    often = [code for code in range(len(values)) if shares[code] >= _FREQUENT][:_LISTED]
+    return found | {
+        f"rare_{name}_{code}": Evidence(
+            clause=f"have {printable(values[code])} as {shown}",
+            meaning="A lost value: fewer than half as many as in any reference run.",
+            shown=[own == code for own in cells],
+            fewer=True,
+        )
+        for code in often
+    }
+
+
+def number_signs(name: str, training: Floats, seen: Sequence[Floats], verb: str) -> dict[str, Evidence]:
+    """Return the signs that a number has another unit or scale; of a number that is not there, none.
+
+    Args:
+        name: Of the column or channel.
+        training: ``(N,)`` of a correct run, NaN where missing.
+        seen: The same of each run.
+        verb: What the number does: is, or has a mean.
+    """
+    there, shown = training[~np.isnan(training)], printable(name)
+    if not len(there):
+        return {}
+    low, middle, high = np.quantile(there, (_TAIL, 0.5, 1 - _TAIL))
+    scale = "Another unit, another scale, or another source."
+    return {
+        f"outside_{name}": Evidence(
+            clause=f"are of those whose {shown} {verb} outside where 98 in 100 of a correct run lie",
+            meaning=scale,
+            shown=[(each < low) | (each > high) for each in seen],
+        ),
+        f"above_{name}": Evidence(
+            clause=f"are of those whose {shown} {verb} above the median of a correct run",
+            meaning=scale,
+            shown=[each > middle for each in seen],
+        ),
+        f"below_{name}": Evidence(
+            clause=f"are of those whose {shown} {verb} below the median of a correct run",
+            meaning=scale,
+            shown=[each < middle for each in seen],
+        ),
+    }
+
+
+def _most_frequent(values: np.ndarray[tuple[int], np.dtype[np.float64 | np.int32]]) -> Mask:
+    there, counts = np.unique(values, return_counts=True)
+    mask: Mask = values == there[counts.argmax()]
+    return mask
+
+
+# -- two columns -------------------------------------------------------------------------------------------------------
+
+
+def _exchangeable(coder: Coder) -> Iterator[tuple[str, str]]:
+    """Yield pairs of columns of which each could hold the other's cells."""
+    for one, other in combinations(coder.names, 2):
+        first, second = coder.columns[one], coder.columns[other]
+        if first.numeric != second.numeric or first.type != second.type:
+            continue
+        if first.numeric:
+            (low, high, _), (least, most, _) = coder.bounds(one), coder.bounds(other)
+            if min(high, most) > max(low, least):
+                yield one, other
+        elif coder.labels(one) == coder.labels(other):
+            yield one, other
+
+
+def _exchanged(coder: Coder, pair: tuple[str, str], training: Coded, seen: Sequence[Coded]) -> dict[str, Evidence]:
+    def cells(rows: Coded) -> tuple[Floats, Floats]:
+        places = (coder.names.index(name) for name in pair)
+        found = (rows.numbers.get(n, rows.codes[:, at].astype(float)) for n, at in zip(pair, places, strict=True))
+        first, second = found
+        return first, second
+
+    return exchange_signs(pair, cells(training), [cells(each) for each in seen])
+
+
+def exchange_signs(
+    pair: tuple[str, str], training: tuple[Floats, Floats], seen: Sequence[tuple[Floats, Floats]]
+) -> dict[str, Evidence]:
+    """Return the sign that two numbers changed places.
+
+    Args:
+        pair: Their names.
+        training: ``(N,)`` each, of a correct run.
+        seen: The same of each run.
+    """
+    both = np.concatenate(training)
+    both = both[~np.isnan(both)]
+    if not len(both):
+        return {}
+    edges = np.unique(np.quantile(both, np.linspace(0, 1, _PLACES + 1)[1:-1]))
+    size = len(edges) + 1
+
+    def places(values: tuple[Floats, Floats]) -> tuple[np.ndarray[tuple[int], np.dtype[np.intp]], ...]:
+        return tuple(np.searchsorted(edges, each, side="right").clip(0, size - 1) for each in values)
+
+    first, second = places(training)
+    counts = np.ones((size, size))
+    np.add.at(counts, (first, second), 1)
+    shown: list[Mask] = []
+    for each in seen:
+        one, other = places(each)
+        there = ~(np.isnan(each[0]) | np.isnan(each[1]))
+        shown.append((counts[other, one] > counts[one, other]) & there)
+    names = " and ".join(printable(name) for name in pair)
+    clause, meaning = (
+        f"are likelier with {names} exchanged",
+        "Two columns changed places, in a part of the rows or in all.",
+    )
+    return {f"exchanged_{pair[0]}_{pair[1]}": Evidence(clause=clause, meaning=meaning, shown=shown, learned=True)}
+
+
+# -- whole rows --------------------------------------------------------------------------------------------------------
+
+
+def _torn(training: Coded, seen: Sequence[Coded], seed: int) -> dict[str, Evidence]:
+    if len(training.names) < 2:
+        return {}
+    from sklearn.ensemble import RandomForestClassifier
+
+    rng = np.random.default_rng([seed, 11])
+    loose = np.stack([rng.permutation(column) for column in training.codes.T], axis=1)
+    taught = np.concatenate([training.codes, loose])
+    which = np.repeat([0, 1], len(training))
+    forest = RandomForestClassifier(_TREES, min_samples_leaf=_LEAF, random_state=seed, n_jobs=1).fit(taught, which)
+    return {
+        "torn": Evidence(
+            clause="look as if their cells were from different rows",
+            meaning="A join or a sort went wrong, so that columns do not belong together.",
+            shown=[forest.predict(each.codes) == 1 for each in seen],
+            learned=True,
+        )
+    }
+
+
+def _mislabelled(coder: Coder, training: Coded, seen: Sequence[Coded], seed: int) -> dict[str, Evidence]:
+    from sklearn.ensemble import RandomForestClassifier
+
+    found = {}
+    for name in coder.schema.with_role("target"):
+        if name not in coder.names or coder.columns[name].numeric or len(coder.names) < 2:
+            continue
+        place = coder.names.index(name)
+        classes = training.codes[:, place]
+        if len(np.unique(classes)) < 2:
+            continue
+        rest = [np.delete(each.codes, place, axis=1) for each in (training, *seen)]
+        forest = RandomForestClassifier(_TREES, min_samples_leaf=_LEAF, random_state=seed, n_jobs=1)
+        forest.fit(rest[0], classes)
+        found[f"label_{name}"] = Evidence(
+            clause=f"do not have the {printable(name)} that the rest of them suggests",
+            meaning="A forest predicts another value from the other columns.",
+            shown=[forest.predict(own) != each.codes[:, place] for own, each in zip(rest[1:], seen, strict=True)],
+            learned=True,
+        )
+    return found
+
+
+def _copied(seen: Sequence[Coded]) -> dict[str, Evidence]:
+    shown = []
+    for each in seen:
+        cells = [each.numbers.get(name, each.codes[:, at].astype(float)) for at, name in enumerate(each.names)]
+        _, place, counts = np.unique(
+            np.nan_to_num(np.stack(cells, 1), nan=np.inf), axis=0, return_inverse=True, return_counts=True
+        )
+        shown.append(counts[place.ravel()] > 1)
+    return {
+        "alike": Evidence(
+            clause="are the same as another row of their run",
+            meaning="One row stands where many should: it was copied, or the fit collapsed.",
+            shown=shown,
+        )
+    }
