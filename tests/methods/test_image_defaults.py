@@ -29,7 +29,7 @@ def chosen(names, epsilon=1.0, method="guided", given=(), **facts):
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0])
 def test_drawings_are_varied_and_photographs_hardly(epsilon):
-    assert chosen(VARIED, epsilon, word="drawings") == (1.0, 2.0, 1.5)
+    assert chosen(VARIED, epsilon, word="drawings") == (1.0, 2.0, 1.0)
     assert chosen(VARIED, epsilon, word="photographs") == (0.5, 0.5, 1.0)
     assert chosen(VARIED, epsilon, word=None) == (0.5, 0.5, 1.0)
 
@@ -45,6 +45,16 @@ def test_the_recipes_follow_where_labels_are_well_known():
     assert chosen(("fit_steps", *SHARPER_SIGHT), 1.0, word="photographs") == (4000, 4096, 0.0, 0.0)
     assert chosen(("fit_steps", *LONGER_LOOK), 0.2, word="photographs") == (2000, 0.5, 60, 500)
     assert chosen(("fit_steps",), 1.0, word="photographs", shape=(64, 48, 1)) == (2000,)
+
+
+@pytest.mark.parametrize("word", [None, "drawings", "photographs"])
+def test_few_pixels_are_seen_as_pixels(word):
+    names = (*VARIED, "fit_steps", "fine_detail")
+    assert chosen(names, 10.0, word=word, shape=(8, 15, 1)) == (0.3, 0.3, 1.0, 500, 0.5)
+    assert chosen(names, 0.2, word=word, shape=(8, 15, 3)) == (0.3, 0.3, 1.0, 500, 0.5)
+    assert chosen(("fit_steps",), 0.2, word=word, shape=(8, 16, 1)) == (2000,)
+    few = {"features": 64}  # that it takes to see them was not given
+    assert chosen(("features", "fine_detail"), 10.0, word=word, shape=(8, 8, 1), given=few.items()) == (64, 0.0)
 
 
 def test_what_counts_is_how_well_a_label_is_known_not_epsilon_alone():
