@@ -1,6 +1,6 @@
 """Synthetic images as training sets: classifiers trained on them, tested on real ones; and the expected privacy loss.
 
-    python benchmarks/images.py run --data mnist --method guided --epsilon 1 --seeds 0 1 2
+    python benchmarks/images.py run --data mnist --epsilon 1 --seeds 0 1 2            # --method auto, no --set
     python benchmarks/images.py run --data mnist --method peer:dp-merf --epsilon 1 --seeds 0 1 2    # or peer:pate-gan
     python benchmarks/images.py run --data mnist --method noisecritic --students cnn logistic --expected-loss student
     python benchmarks/images.py run --data mnist --method bayesgan --epsilon 2 --sizes 100 300 1000 3000 10000
@@ -63,8 +63,9 @@ SCHEMA = Path(__file__).resolve().parents[1] / "examples" / "schemas" / "mnist.s
 DELTA = 1e-5
 TAUGHT, TUNED_ON = 10_000, 5_000
 PEERS = {"peer:dp-merf": dp_merf, "peer:pate-gan": pate_gan}
-DATA = ("mnist", "fashion-mnist", "cifar10", "olivetti", "svhn", "celeba")
-UNLIKE_MNIST = ("cifar10", "olivetti", "svhn", "celeba")
+DATA = ("mnist", "fashion-mnist", "emnist-letters", "cifar10", "olivetti", "svhn", "celeba")
+UNLIKE_MNIST = ("emnist-letters", "cifar10", "olivetti", "svhn", "celeba")
+DRAWINGS = ("mnist", "emnist-letters")
 _TITLES = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST"}
 _LOOKS = {
     "real": ("real images", {"color": "grey"}),
@@ -75,11 +76,12 @@ UNPROTECTED = ("gan", "noisecritic", "real")
 
 
 def schema_of(data: str, images: np.ndarray[Any, Any], labels: np.ndarray[Any, Any]) -> Schema:
-    """Return what is public about a data set: its shape, its classes and how many images it has."""
+    """Return what is public about a data set: its shape, its classes, how many images it has, and of which kind."""
     plain = Schema.load(SCHEMA).to_plain() | {"units": len(images)}
     if data in UNLIKE_MNIST:
         label = {"values": sorted(set(labels.tolist())), "roles": ["target", "condition"]}
         plain |= {"images": {"shape": list(images.shape[1:])}, "label": label}
+    plain["images"]["pictures"] = "drawings" if data in DRAWINGS else "photographs"
     return Schema.parse(json.dumps(plain))
 
 
@@ -274,7 +276,7 @@ def arguments(line: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("verb", choices=["run", "table", "curves"])
     parser.add_argument("--data", choices=sorted(DATA), default="mnist")
-    parser.add_argument("--method", default="guided")
+    parser.add_argument("--method", default="auto")
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--samples", type=int, default=60_000)

@@ -6,6 +6,7 @@
     ├── InputError                 exit 2   the user can fix it
     │   ├── SchemaError                     the schema file
     │   ├── DataError                       the private (or public) data
+    │   │   └── FaultyRecords                   single records break a rule; an internal list can name them
     │   ├── SettingError                    a flag, a setting, an argument
     │   ├── RunFolderError                  a run or bundle on disk
     │   │   └── LostRun                     nobody can go on with it
@@ -21,8 +22,9 @@ Every message is one line that names the field and the remedy, and never a priva
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
 from pathlib import PurePath
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 _LONGEST_NAME = 80
 
@@ -90,6 +92,35 @@ class DataError(InputError):
     """The data does not fit the schema, or cannot be read."""
 
     code = "data"
+
+
+class Fault(NamedTuple):
+    """A record that breaks a rule. Private.
+
+    Attributes:
+        number: Its place in the data, from 1; None for what is no record, such as a folder.
+        name: Of its file; empty where it has none.
+        rule: What is wrong with it.
+    """
+
+    number: int | None
+    name: str
+    rule: str
+
+
+class FaultyRecords(DataError):
+    """Single records break a rule. The message counts them and names none; an internal list may.
+
+    Args:
+        message: What is wrong, without a private value.
+        field: The file that is wrong.
+        remedy: What to do about it.
+        faults: Which records. Private.
+    """
+
+    def __init__(self, message: str, *, field: object, remedy: str, faults: Iterable[Fault]) -> None:
+        super().__init__(message, field=field, remedy=remedy)
+        self.faults = tuple(faults)
 
 
 class SettingError(InputError):

@@ -105,7 +105,8 @@ def test_what_only_sampling_asks_can_be_changed_for_nothing(tmp_path, digits, bo
     drawn = wide.sample(50, seed=3).images
     assert not np.array_equal(drawn, usual)
     assert np.array_equal(syn.sample(50, seed=3).images, usual)
-    assert np.array_equal(wide.sampling_with(sampled_spread=1.5, sampled_warp=2).sample(50, seed=3).images, usual)
+    back = {name: getattr(plans["guided"].settings, name) for name in ("sampled_spread", "sampled_warp")}
+    assert np.array_equal(wide.sampling_with(**back).sample(50, seed=3).images, usual)
     assert wide.guarantee == syn.guarantee
     assert not np.array_equal(syn.sampling_with(label_margin=100).sample(50, seed=3).images, usual)
     wide.save(tmp_path / "wide")

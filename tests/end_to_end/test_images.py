@@ -177,13 +177,13 @@ def test_no_image_is_opened_before_the_ledger_has_the_charge(tmp_path, private, 
         Image.fromarray(pixels[:, :, 0]).save(place / f"{number}.png")
     from doublure.data.images import files
 
-    content, seen = files._content, []
+    content, seen = files.content_of, []
 
     def watched(path):
         seen.append(ledger.remaining.epsilon)
         return content(path)
 
-    monkeypatch.setattr(files, "_content", watched)
+    monkeypatch.setattr(files, "content_of", watched)
     db.fit(tmp_path / "set", plan(), ledger=ledger, seed=1)
     assert len(seen) == 120
     assert set(seen) == {3.0}

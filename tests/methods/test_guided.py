@@ -214,10 +214,10 @@ def test_every_kind_of_features_has_two():
 
 
 def test_estimates_grow_with_what_is_asked():
-    own, small = table.method("guided"), plan()
+    own, small = table.method("guided"), plan(labeller_steps=60)
     more = [
-        {"fit_steps": 6000}, {"features": 16_384}, {"second_order": 0.5}, {"labeller_steps": 6000},
-        {"features": 16_384, "fine_detail": 0.5},
+        {"fit_steps": 6000}, {"features": 32_768}, {"second_order": 0.5}, {"labeller_steps": 6000},
+        {"features": 32_768, "fine_detail": 0.75},
         {"view_images": 100_000}, {"batch": 4000},
     ]  # fmt: skip
     for changes in more:
@@ -226,7 +226,7 @@ def test_estimates_grow_with_what_is_asked():
     large = db.Schema.parse(TEXT.replace("60000", "6000000"))
     assert own.work(large, small.settings).memory_bytes > 50 * 60_000 * 28 * 28
     assert own.work(SCHEMA, plan(labeller_share=0).settings).flops < own.work(SCHEMA, small.settings).flops
-    critic = plan(critic_share=0.2).settings
+    critic = plan(critic_share=0.2, labeller_steps=60).settings
     longer = critic.model_copy(update={"critic_steps": 900})
     works = [own.work(SCHEMA, settings) for settings in (small.settings, critic, longer)]
     assert works[0].flops < works[1].flops < works[2].flops

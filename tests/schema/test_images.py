@@ -98,7 +98,9 @@ def test_the_json_schema_knows_every_kind():
     exported = Schema.json_schema()
     kinds = {option["$ref"].rpartition("/")[2] for option in exported["anyOf"]}
     assert kinds == {"TableSchema", "ImageSchema", "SeriesSchema"}
-    assert set(exported["$defs"]["Pictures"]["properties"]) == {"shape", "range", "on_mismatch", "crop"}
+    assert set(exported["$defs"]["Pictures"]["properties"]) == {
+        "shape", "range", "pictures", "on_mismatch", "crop"
+    }  # fmt: skip
     assert exported["$defs"]["ImageSchema"]["additionalProperties"] is False
 
 

@@ -241,7 +241,7 @@ def _container(schema: Schema, data: Any) -> Iterator[Finding]:
         yield from _misfit(source, schema)
     low, high = source.usual_range
     given, type_ = ImageSchema.of(schema).images.range, f"the data holds numbers of type {source.stored}"
-    if given == (0, 255) and high != given[1]:
+    if given == (0, 255) != (low, high):
         message = f"{type_}; mind that they go from 0 to 255, not {low} to {high}"
         yield Finding(kind="note", path="images.range", message=message)
     elif given == (0, 1) and source.stored.kind != "b":

@@ -123,7 +123,7 @@ def _doubled(inputs: int, outputs: int, doubling: Doubling) -> list[nn.Module]:
 
 
 def warped(images: Tensor, turns: Tensor, strength: float) -> Tensor:
-    """Return images ``(B, C, H, W)`` warped by standard normal numbers ``(B, 6)``; what comes in from outside is black.
+    """Return images ``(B, C, H, W)`` warped by standard normal numbers ``(B, 6)``; what comes in goes on as the border.
 
     Args:
         images: In [-1, 1].
@@ -136,5 +136,4 @@ def warped(images: Tensor, turns: Tensor, strength: float) -> Tensor:
     across = torch.stack([cosine * stretch, even[:, 3] * _SLANT - sine, even[:, 4] * _SHIFT], dim=1)
     down = torch.stack([sine, cosine, even[:, 5] * _SHIFT], dim=1)
     places = functional.affine_grid(torch.stack([across, down], dim=1), list(images.shape), align_corners=False)
-    # Outside counts as 0, and black is -1.
-    return functional.grid_sample(images + 1, places, align_corners=False) - 1
+    return functional.grid_sample(images, places, padding_mode="border", align_corners=False)

@@ -92,6 +92,7 @@ def plan(
         return Plan.of(with_prices(assemble(chosen, schema, own, budget, None, None)))
     learned = learned_facts(schema, budget.discovery_delta)
     own = chosen.decide_noise(schema, own, learned, epsilon=budget.epsilon, delta=budget.delta)
+    refuse_too_large(chosen, schema, own)
     return Plan.of(with_prices(_with_fallback(accountant, lambda name: _composed(chosen, schema, own, budget, name))))
 
 

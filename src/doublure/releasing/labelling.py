@@ -138,7 +138,7 @@ def read_back(folder: str | Path, schema: Schema | str | Path | None = None) -> 
     reader = Reader(known.images, known.shape)
     contents = (_unchanged(path / _PICTURES / name, sums[name]) for name in given)
     pixels = [reader.decode(content, place) for place, content in enumerate(contents, start=1)]
-    reader.faults.refuse(_PICTURES)
+    reader.faults.refuse(_PICTURES, list(given).__getitem__)
     return Labelled(
         images=Images(images=np.stack(pixels), labels=_labels(list(given.values()), known)),
         left=len(sums) - len(given),

@@ -51,6 +51,7 @@ from doublure.planning import Plan
 from doublure.planning.machine import refuse_too_large
 from doublure.run.folder import RunFolder
 from doublure.run.loading import synthesizer_of
+from doublure.run.refusals import listing
 from doublure.run.running import Run
 from doublure.support import seeding
 from doublure.support.devices import check_device, use_threads
@@ -75,7 +76,8 @@ def fit(
     """Fit a plan to private data.
 
     Args:
-        data: A table: CSV, Parquet, or a DataFrame. Images: NPZ, IDX, Parquet, a folder, or a mapping of arrays.
+        data: A table: CSV, Parquet, or a DataFrame. Images: NPZ, IDX, Parquet, a folder, a CSV file of names, or a
+            mapping of arrays.
         plan: From :func:`doublure.plan`.
         ledger: What the run is charged to, durably, before the data is opened.
         out: A new run folder; without one the synthesizer is kept in memory and cannot be resumed.
@@ -90,7 +92,7 @@ def fit(
 
     Raises:
         InputError: The data, the plan or the folder does not fit; the reservation is closed at zero and the folder
-            removed if no noise was drawn.
+            removed if no noise was drawn. Of single records that break a rule, a list beside ``out`` says which.
         BudgetRefused: The ledger's cap would be passed; the data was not opened.
         CeilingPassed: ε_μ came out above the plan's ceiling; the finished run is kept under its worst case.
         Interrupted: Stopped by a signal; the state is kept and the run can be resumed.
@@ -116,6 +118,7 @@ def fit(
             path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="doublure-"))) / "run"
         else:
             path = Path(out)
+        stack.enter_context(listing(None if out is None else path))
         if not resume:
             _refuse_unaffordable(book, plan)
         else:

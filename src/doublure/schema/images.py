@@ -35,8 +35,15 @@ class Pictures(Frozen):
     shape: Annotated[Shape | Undeclared, BeforeValidator(blank_is_undeclared)] = Field(
         default=UNDECLARED, description="height, width, and 1 (grey) or 3 (colour) channels"
     )
-    range: tuple[StrictFloat, StrictFloat] = Field(
-        default=(0, 255), description="the numbers that stand for black and for full intensity in arrays"
+    range: tuple[StrictFloat, StrictFloat] | None = Field(
+        default=None,
+        description="the numbers that stand for black and for full intensity in arrays; left out, 0 and 255, which "
+        "arrays of real numbers or 16 bits are not taken for unless it is said",
+    )
+    pictures: Literal["drawings", "photographs"] | None = Field(
+        default=None,
+        description="drawings: strokes on an even ground, which may stand askew or shifted; photographs: whatever "
+        "reaches the borders or stands upright. Left out, methods vary images as little as photographs",
     )
     on_mismatch: Literal["refuse", "resize"] = "refuse"
     crop: tuple[_Cut, _Cut] | None = Field(
@@ -45,9 +52,14 @@ class Pictures(Frozen):
 
     @model_validator(mode="after")
     def _range_fits(self) -> Pictures:
-        if not self.range[0] < self.range[1]:
+        if not self.ends[0] < self.ends[1]:
             raise ValueError("range is not in order; write [lower, upper] with lower < upper, such as [0, 255]")
         return self
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The numbers that stand for black and for full intensity."""
+        return (0, 255) if self.range is None else self.range
 
 
 class LabelColumn(CategoryColumn):
@@ -116,7 +128,8 @@ class ImageSchema(Schema):
     def to_plain(self) -> dict[str, Any]:
         """Return the schema as JSON and YAML can hold it."""
         data = super().to_plain()
-        data["images"]["range"] = [whole(end) for end in self.images.range]
+        if self.images.range is not None:
+            data["images"]["range"] = [whole(end) for end in self.images.range]
         if self.label is not None:
             written = self.label.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
             data[LABEL] = {"values": _listed(plain(self.label.values)), "roles": list(self.label.roles)} | written

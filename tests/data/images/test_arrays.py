@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from doublure.data.images import Images, open_images
-from doublure.errors import DataError
+from doublure.errors import DataError, FaultyRecords
 from doublure.schema import Schema
 
 
@@ -134,11 +134,77 @@ def test_other_layouts_give_the_same_images(tmp_path, colour, labels, form):
 
 def test_the_range_is_the_schemas(schema, labels):
     tenths = np.linspace(-0.5, 1.5, 12).reshape(12, 1, 1, 1) * np.ones((12, 6, 5, 1))
-    scaled = Schema.parse(schema.to_yaml().replace("range: [0, 255]", "range: [0, 1]"))
+    scaled = Schema.parse(
+        schema.to_yaml().replace("1]}", "1], range: [0, 1]}").replace("1], on", "1], range: [0, 1], on")
+    )
     found = open_images({"x": tenths, "y": labels}).load(scaled).content.images[:, 0, 0, 0]
     assert np.array_equal(found, np.rint(255 * np.clip(tenths[:, 0, 0, 0], 0, 1)).astype(np.uint8))
     tenths[4] = np.nan
     assert "1 holds numbers that are not finite (the first is number 5)" in refusal({"x": tenths, "y": labels}, scaled)
+
+
+RANGED = "doublure: 1\nkind: images\nunits: 12\nimages: {shape: [6, 5, 1]%s}\n"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "declared", "said"),
+    [
+        (np.float32, None, "images.range: is not declared"),
+        (np.float16, None, "such as [0, 1]"),
+        (bool, None, "such as [0, 1]"),
+        (np.uint16, None, "such as [0, 65535]"),
+        (">u2", None, "such as [0, 65535]"),
+        (bool, (0, 255), "holds numbers from 0 to 1"),
+        (np.int8, None, "holds numbers from -128 to 127"),
+        (np.uint8, (0, 65_535), "declare one that uint8 can hold"),
+        (np.uint8, (-1, 1), "holds numbers from 0 to 255"),
+        (np.uint8, (0, 16), None),
+        (np.int8, (0, 127), None),
+        (np.int64, None, None),
+        (np.uint16, (0, 255), None),
+        (np.float32, (0, 255), None),
+        (bool, (0, 1), None),
+    ],
+)
+@pytest.mark.parametrize("saved", [True, False])
+def test_numbers_that_cannot_be_what_the_schema_says_are_refused_by_their_type(
+    tmp_path, monkeypatch, dtype, declared, said, saved
+):
+    monkeypatch.setattr("doublure.data.images.pictures.Reader.convert", lambda *_: pytest.fail("an image was read"))
+    schema = Schema.parse(RANGED % ("" if declared is None else f", range: {[*declared]}"))
+    given = {"images": np.ones((12, 6, 5), dtype=dtype)}
+    np.savez(tmp_path / "a.npz", **given)
+    source = open_images(tmp_path / "a.npz" if saved else given)
+    if said is None:
+        source.check(schema)
+        return
+    with pytest.raises(DataError) as caught:
+        source.check(schema)
+    assert said in str(caught.value)
+    assert caught.value.field == "images.range"
+
+
+def test_an_undeclared_range_stays_so_when_a_schema_is_written():
+    schema = Schema.parse(RANGED % "")
+    assert schema.images.range is None
+    assert schema.images.ends == (0, 255)
+    assert "range" not in schema.to_yaml()
+    assert Schema.parse(schema.to_yaml()) == schema
+    assert "range: [0, 255]" in Schema.parse(RANGED % ", range: [0, 255]").to_yaml()
+
+
+def test_labels_that_do_not_fit_are_named_by_their_place(schema, pixels, labels):
+    given = labels.astype(object)
+    given[4], given[7], given[9] = "mouse", None, "mouse"
+    with pytest.raises(FaultyRecords) as caught:
+        open_images({"x": pixels, "y": given}).load(schema)
+    assert [fault.number for fault in caught.value.faults] == [5, 8, 10]
+    assert "mouse" not in str(caught.value)
+    given[7] = "cat"
+    with pytest.raises(FaultyRecords) as caught:
+        open_images({"x": pixels, "y": given}).load(schema)
+    assert [fault.number for fault in caught.value.faults] == [5, 10]
+    assert "mouse" not in str(caught.value)
 
 
 def test_another_size_is_refused_before_loading_or_resized(schema, resizing, labels):
@@ -379,6 +445,6 @@ def test_nothing_and_too_little(tmp_path, schema, pixels, labels):
     assert "no such file" in refusal(tmp_path / "none.npz", schema)
     (tmp_path / "empty.npz").write_bytes(b"")
     assert "is empty" in refusal(tmp_path / "empty.npz", schema)
-    (tmp_path / "a.csv").write_text("a,b\n")
-    assert "no set of images" in refusal(tmp_path / "a.csv", schema)
+    (tmp_path / "a.doc").write_text("a,b\n")
+    assert "no set of images" in refusal(tmp_path / "a.doc", schema)
     assert "fewer than 2" in refusal({"x": pixels[:1], "y": labels[:1]}, schema)

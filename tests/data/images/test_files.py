@@ -16,7 +16,7 @@ from PIL import Image
 
 from doublure.data.images import open_images
 from doublure.data.images.files import class_of, folder_name
-from doublure.errors import DataError
+from doublure.errors import DataError, FaultyRecords
 from doublure.schema import Schema
 
 
@@ -24,6 +24,11 @@ def encoded(picture, form="PNG", **options):
     buffer = io.BytesIO()
     picture.save(buffer, format=form, **options)
     return buffer.getvalue()
+
+
+def noisy(mode="L"):
+    shape = (6, 5, 3) if mode == "RGB" else (6, 5)
+    return Image.fromarray(np.random.default_rng(1).integers(0, 256, shape, dtype=np.uint8))
 
 
 @pytest.fixture
@@ -80,7 +85,7 @@ def test_a_folder_without_classes(tmp_path, schema, pictures, pixels):
 
 
 def test_folders_that_do_not_fit_are_refused_before_a_picture_is_opened(folder, schema, tmp_path, monkeypatch):
-    monkeypatch.setattr("doublure.data.images.files._content", lambda _: pytest.fail("a picture was opened"))
+    monkeypatch.setattr("doublure.data.images.files.content_of", lambda _: pytest.fail("a picture was opened"))
     unlabelled = Schema.parse(schema.to_yaml().partition("label")[0])
     assert "no label" in refusal(folder, unlabelled)
     (folder / "secret patient").mkdir()
@@ -89,7 +94,7 @@ def test_folders_that_do_not_fit_are_refused_before_a_picture_is_opened(folder, 
     assert "folders that are no class of the schema: 1" in said
     assert "secret" not in said
     (folder / "cat" / "list.txt").write_text("x")
-    assert "files or folders that are neither .png nor .jpg: 1" in refusal(folder, schema)
+    assert "files or folders that are no PNG, JPEG, WebP, BMP or TIFF by their endings: 1" in refusal(folder, schema)
     (folder / "loose.png").write_bytes(b"x")
     assert "beside the folders" in refusal(folder, schema)
     (tmp_path / "empty").mkdir()
@@ -148,6 +153,12 @@ MADE = {
     "nothing": lambda good: b"",
     "a bomb": lambda good: encoded(Image.new("1", (9000, 9000))),
     "a worse bomb": lambda good: encoded(Image.new("1", (20_000, 20_000))),
+    "a WebP cut off": lambda good: encoded(noisy("RGB"), "WEBP", lossless=True)[:-20],
+    "a BMP cut off": lambda good: encoded(noisy(), "BMP")[:-9],
+    "a TIFF cut off": lambda good: encoded(noisy(), "TIFF")[:-3],
+    "a packed TIFF cut off": lambda good: encoded(noisy(), "TIFF", compression="tiff_lzw")[:-20],
+    "a TIFF of real numbers": lambda good: encoded(Image.fromarray(np.ones((6, 5), dtype=np.float32)), "TIFF"),
+    "a TIFF of 32 bits": lambda good: encoded(Image.fromarray(np.full((6, 5), 9, dtype=np.int32)), "TIFF"),
 }
 CONVERTED = {
     "another size": lambda: encoded(Image.new("L", (10, 12), 200)),
@@ -157,6 +168,14 @@ CONVERTED = {
     "16 bits": lambda: encoded(Image.fromarray(np.full((6, 5), 200 * 257, dtype=np.uint16))),
     "one bit": lambda: encoded(Image.new("1", (5, 6), 1)),
     "CMYK": lambda: encoded(Image.new("RGB", (5, 6), (200, 200, 200)).convert("CMYK"), "JPEG", quality=100),
+    "a TIFF of 16 bits": lambda: encoded(Image.fromarray(np.full((6, 5), 200 * 257, dtype=np.uint16)), "TIFF"),
+    "a WebP, which has colours": lambda: encoded(Image.new("L", (5, 6), 200), "WEBP", lossless=True),
+    "a WebP that moves": lambda: encoded(
+        Image.new("L", (5, 6), 200), "WEBP", lossless=True, save_all=True, append_images=[Image.new("L", (5, 6), 9)]
+    ),
+    "a TIFF of two pages": lambda: encoded(
+        Image.new("L", (5, 6), 200), "TIFF", save_all=True, append_images=[Image.new("L", (5, 6), 9)]
+    ),
     "animated": lambda: encoded(Image.new("L", (5, 6), 200), save_all=True, append_images=[Image.new("L", (5, 6), 9)]),
 }
 
@@ -179,6 +198,71 @@ def test_what_does_not_fit_is_refused_or_converted_as_the_schema_says(folder, sc
     expected = 255 if name == "one bit" else 200
     assert np.abs(found.images[place].astype(int) - expected).max() <= 1
     assert len(found) == 13
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "options"),
+    [("a.bmp", "BMP", {}), ("a.TIF", "TIFF", {}), ("a.tiff", "TIFF", {"compression": "tiff_lzw"})],
+)
+def test_grey_pictures_of_other_forms_come_as_they_are(tmp_path, name, form, options):
+    (tmp_path / name).write_bytes(encoded(noisy(), form, **options))
+    (tmp_path / "b.png").write_bytes(encoded(noisy()))
+    found = open_images(tmp_path).load(Schema.parse(SMALL)).content.images
+    assert np.array_equal(found[0, :, :, 0], np.asarray(noisy()))
+    assert np.array_equal(found[0], found[1])
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "options"), [("a.webp", "WEBP", {"lossless": True}), ("a.bmp", "BMP", {}), ("a.tif", "TIFF", {})]
+)
+def test_coloured_pictures_of_other_forms_come_as_they_are(tmp_path, name, form, options):
+    (tmp_path / name).write_bytes(encoded(noisy("RGB"), form, **options))
+    (tmp_path / "b.png").write_bytes(encoded(noisy("RGB")))
+    found = open_images(tmp_path).load(Schema.parse(SMALL.replace("5, 1]", "5, 3]"))).content.images
+    assert np.array_equal(found[0], np.asarray(noisy("RGB")))
+    assert np.array_equal(found[0], found[1])
+
+
+def test_sixteen_bits_of_colour_in_a_tiff_are_not_halved_in_silence(tmp_path):
+    """Pillow writes none, and opens them as if they had eight."""
+    entries = [(256, 5), (257, 6), (258, 16), (259, 1), (262, 2), (273, 200), (277, 3), (278, 6), (279, 180)]
+    head = b"II*\0" + (8).to_bytes(4, "little") + len(entries).to_bytes(2, "little")
+    fields = {258: (3, 150)}  # three samples' bits stand at byte 150
+    for tag, value in entries:
+        count, held = fields.get(tag, (1, value))
+        head += tag.to_bytes(2, "little") + (3).to_bytes(2, "little") + count.to_bytes(4, "little")
+        head += held.to_bytes(4, "little")
+    content = (head + bytes(4)).ljust(150, b"\0") + (16).to_bytes(2, "little") * 3
+    content = content.ljust(200, b"\0") + (200 * 257).to_bytes(2, "little") * 90
+    (tmp_path / "a.tif").write_bytes(content)
+    (tmp_path / "b.png").write_bytes(encoded(Image.new("RGB", (5, 6), (200, 200, 200))))
+    text = SMALL.replace("5, 1]", "5, 3]RULE")
+    said = refusal(tmp_path, Schema.parse(text.replace("RULE", "")))
+    assert "1 has other colours than the schema's shape: grey, a palette, transparency or 16 bits" in said
+    found = open_images(tmp_path).load(Schema.parse(text.replace("RULE", ", on_mismatch: resize"))).content.images
+    assert np.abs(found[0].astype(int) - 200).max() <= 1
+
+
+def test_a_fault_is_named_where_nobody_else_looks(folder, schema, pictures):
+    (folder / "cat" / "name of somebody.png").write_bytes(pictures[0][:-30])
+    (folder / "dog" / "zz.png").write_bytes(CONVERTED["another size"]())
+    with pytest.raises(FaultyRecords) as caught:
+        open_images(folder).load(schema)
+    named = {fault.name: fault for fault in caught.value.faults}
+    assert set(named) == {"cat/name of somebody.png", "dog/zz.png"}
+    assert named["dog/zz.png"].rule == "have another size than the schema's shape"
+    order = sorted(str(file.relative_to(folder)) for file in folder.rglob("*.png"))
+    assert order[named["dog/zz.png"].number - 1] == "dog/zz.png"
+    assert "somebody" not in str(caught.value)
+    (folder / "a secret class").mkdir()
+    with pytest.raises(FaultyRecords) as caught:
+        open_images(folder).check(schema)
+    assert [fault.name for fault in caught.value.faults] == ["a secret class"]
+    (folder / "cat" / "list.txt").write_text("x")
+    with pytest.raises(FaultyRecords) as caught:
+        open_images(folder)
+    assert [fault.name for fault in caught.value.faults] == ["cat/list.txt"]
+    assert "list" not in str(caught.value)
 
 
 def test_every_fault_is_counted_and_none_is_lost(folder, schema, pictures):

@@ -1,4 +1,4 @@
-"""Images as pictures: a folder of PNG and JPEG files by class, or a Parquet file that holds their bytes."""
+"""Images as pictures: a folder of files by class, or a Parquet file that holds their bytes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from doublure.data.images.pictures import LARGEST_FILE, Reader
 from doublure.data.images.records import Pixels
 from doublure.data.images.sources import LABEL_NAMES, PIXEL_NAMES, ImageSource
 from doublure.data.splits import labels_among, named, only
-from doublure.errors import DataError
+from doublure.errors import DataError, Fault, FaultyRecords
 from doublure.schema.columns import label
 from doublure.schema.images import ImageSchema
 
-ENDINGS = (".png", ".jpg", ".jpeg")
+ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
+KINDS = "PNG, JPEG, WebP, BMP or TIFF"
 _IGNORED = frozenset({"thumbs.db", "desktop.ini"})
 _ROWS = 256
 _BYTES = "bytes"
@@ -47,12 +48,17 @@ class FolderSource(ImageSource):
             remedy = "move them into the folders of their classes"
             raise DataError("holds files beside the folders of its classes", field=name, remedy=remedy)
         self._files = [file for group in groups for file in group] if self._classes else loose
-        strange = sum(not file.is_file() or file.suffix.lower() not in ENDINGS for file in self._files)
+        self._path = path
+        strange = [file for file in self._files if not file.is_file() or file.suffix.lower() not in ENDINGS]
         if strange:
-            found = f"holds files or folders that are neither .png nor .jpg: {strange}"
-            raise DataError(found, field=name, remedy="move them elsewhere: each picture must be read, or none")
+            raise FaultyRecords(
+                f"holds files or folders that are no {KINDS} by their endings: {len(strange)}",
+                field=name,
+                remedy="move them elsewhere: each picture must be read, or none",
+                faults=[Fault(None, str(file.relative_to(path)), "is no picture by its ending") for file in strange],
+            )
         if not self._files:
-            remedy = "give a folder of .png and .jpg files, one folder a class"
+            remedy = f"give a folder of {KINDS} files, one folder a class"
             raise DataError("holds no pictures", field=name, remedy=remedy)
         self._sizes = [len(group) for group in groups]
         super().__init__(name, len(self._files), labelled=bool(self._classes))
@@ -65,16 +71,24 @@ class FolderSource(ImageSource):
                 raise DataError("has a folder a class, and the schema has no label", field=self.name, remedy=remedy)
             return
         known = [label(value) for value in schema.label.domain]
-        unknown = sum(class_of(folder.name, known) not in known for folder in self._classes)
+        unknown = [folder.name for folder in self._classes if class_of(folder.name, known) not in known]
         if known and unknown and schema.label.other is None and schema.misfit == "refuse":
-            remedy = "add them to label.values, name an other, or give the right folder"
-            raise DataError(f"has folders that are no class of the schema: {unknown}", field=self.name, remedy=remedy)
+            raise FaultyRecords(
+                f"has folders that are no class of the schema: {len(unknown)}",
+                field=self.name,
+                remedy="add them to label.values, name an other, or give the right folder",
+                faults=[Fault(None, folder, "is a folder that is no class of the schema") for folder in unknown],
+            )
 
     def blocks(self, reader: Reader) -> Iterator[Pixels]:
         """Yield the images, a block at a time."""
         for first in range(0, self.count, _ROWS):
             files = self._files[first : first + _ROWS]
-            yield np.stack([reader.decode(_content(file), first + row + 1) for row, file in enumerate(files)])
+            yield np.stack([reader.decode(content_of(file), first + row + 1) for row, file in enumerate(files)])
+
+    def file_of(self, row: int) -> str:
+        """Return the name of the file of the image at a place, from 0, below the folder. Private."""
+        return str(self._files[row].relative_to(self._path))
 
     def labels(self, known: Collection[str] = ()) -> Any:
         """Return the classes' folders' names, in the spelling of those that are known."""
@@ -86,7 +100,8 @@ def _hidden(path: Path) -> bool:
     return path.name.startswith(".") or path.name.lower() in _IGNORED
 
 
-def _content(path: Path) -> bytes | None:
+def content_of(path: Path) -> bytes | None:
+    """Return a file's bytes, one more than a picture may have at most; None if it cannot be read."""
     try:
         with path.open("rb") as file:
             return file.read(LARGEST_FILE + 1)
@@ -137,7 +152,7 @@ def class_of(folder: str, known: Collection[str] = ()) -> str:
 
 
 class ParquetSource(ImageSource):
-    """A Parquet file with a column of PNG or JPEG bytes, plain or as ``{bytes, path}``, and a column of labels."""
+    """A Parquet file with a column of pictures' bytes, plain or as ``{bytes, path}``, and a column of labels."""
 
     def __init__(self, path: Path) -> None:
         import pyarrow as pa
@@ -158,7 +173,7 @@ class ParquetSource(ImageSource):
         held = [str(field.name) for field in schema if picture_bytes(field.type)]
         found = _candidates(held, PIXEL_NAMES)
         if not found and len(held) != 1:
-            remedy = "name one column image; it must hold the bytes of PNG or JPEG files"
+            remedy = "name one column image; it must hold the bytes of picture files"
             raise DataError("holds no column of pictures, or several", field=self._path.name, remedy=remedy)
         return only(found or held, self._path.name)
 

@@ -1,4 +1,4 @@
-"""Opening a set of images by its form: NPZ, IDX, Parquet, .mat, a folder, or arrays. No image is read.
+"""Opening a set of images by its form: NPZ, IDX, Parquet, .mat, a folder, a table of names, or arrays. None is read.
 
 What holds the pixels is called ``images``, ``image``, ``img`` or ``x``; what holds the labels ``labels``, ``label``,
 ``class`` or ``y``. In an NPZ file or a mapping a split may follow, as in ``x_train`` and ``y_train``; of several splits
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from doublure.data.images import arrays, files, svhn_celeba
+from doublure.data.images import arrays, files, lists, svhn_celeba
 from doublure.data.images.records import Images
 from doublure.data.images.sources import ImageSource
 from doublure.data.splits import split_off
@@ -25,8 +25,8 @@ def open_images(source: Source) -> ImageSource:
     """Look at the container of a set of images; no image is read.
 
     Args:
-        source: A path to NPZ, IDX, Parquet, SVHN's ``.mat``, CelebA's folder or a folder of PNG and JPEG files, with
-            ``#split`` behind it where it holds several; a mapping of arrays; or :class:`Images`.
+        source: A path to NPZ, IDX, Parquet, SVHN's ``.mat``, CelebA's folder, a folder of pictures or a CSV file that
+            names pictures, with ``#split`` behind it where it holds several; a mapping of arrays; or :class:`Images`.
 
     Raises:
         DataError: There is nothing there, or nothing that is read.
@@ -61,7 +61,10 @@ def open_images(source: Source) -> ImageSource:
         return files.ParquetSource(path)
     if path.suffix.lower() == ".mat":
         return svhn_celeba.MatSource(path)
+    if lists.is_list(path):
+        return lists.ListSource(path)
     remedy = (
-        "give .npz, .parquet, .mat, an IDX file (…-idx3-ubyte, .gz or not), or a folder of .png and .jpg files by class"
+        "give .npz, .parquet, .mat, an IDX file (…-idx3-ubyte, .gz or not), a folder of pictures by class, "
+        "or a .csv of their names"
     )
     raise DataError("is no set of images by its ending", field=path.name, remedy=remedy)

@@ -10,24 +10,24 @@ is smaller than the schema's crop      refused                             refus
 has another size, once it is cropped   refused                             stretched to the schema's, antialiased
 is grey for colour, or the reverse     refused                             converted
 has a palette, transparency, 16 bits   refused                             converted; what is transparent turns white
+has numbers of 32 bits                 refused                             refused: nothing says which is black
 =====================================  ==================================  ===========================================
 
 A camera's orientation mark is always followed. No rule looks at more than one picture. A set with one picture that is
-refused is refused as a whole, with counts and the rule, never a file's name; with ``misfit: coerce``, that picture is
-left out.
+refused is refused as a whole, with counts and the rule (:mod:`doublure.data.images.faults`), never a file's name; with
+``misfit: coerce``, that picture is left out.
 """
 
 from __future__ import annotations
 
 import io
 import warnings
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from doublure.data.images.faults import COLOURS, DEEP, HUGE, MOVING, NOT_FINITE, SIZE, SMALL, UNREADABLE, Faults
 from doublure.data.images.records import Pixels
-from doublure.errors import DataError
 from doublure.schema.images import Pictures, Shape
 
 if TYPE_CHECKING:
@@ -37,56 +37,12 @@ LARGEST_PICTURE = 50_000_000
 """The most pixels that a picture may have before it is resized."""
 
 LARGEST_FILE = 200_000_000
-FORMATS = ("PNG", "JPEG")
+FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "TIFF")
+_WITH_FRAMES = ("PNG", "WEBP", "TIFF")  # a camera's JPEG may carry a preview as a second picture
 _MODES = {1: "L", 3: "RGB"}
 _PNG, _DEPTH = b"\x89PNG\r\n\x1a\n", 24  # where the bits of a sample stand
 _PNG_END = b"IEND\xaeB`\x82"
-
-UNREADABLE = "cannot be read as PNG or JPEG, or are cut off"
-HUGE = "have more than 50 million pixels"
-MOVING = "have several frames"
-SIZE = "have another size than the schema's shape"
-SMALL = "have less than the schema's crop"
-COLOURS = "have other colours than the schema's shape: grey, a palette, transparency or 16 bits"
-NOT_FINITE = "hold numbers that are not finite"
-_FIXED_BY_RESIZING = frozenset({MOVING, SIZE, COLOURS})
-
-
-class Faults:
-    """Which pictures broke which rule.
-
-    Attributes:
-        rows: Their places, from 0.
-    """
-
-    def __init__(self) -> None:
-        self._counts: Counter[str] = Counter()
-        self.rows: list[int] = []
-
-    def note(self, fault: str, number: int) -> None:
-        """Count a picture; ``number`` is its place, from 1."""
-        self._counts[fault] += 1
-        self.rows.append(number - 1)
-
-    def refuse(self, name: str) -> None:
-        """Refuse the set if any picture broke a rule.
-
-        Raises:
-            DataError: Saying how many broke which rule.
-        """
-        if not self._counts:
-            return
-        said = "; ".join(f"{count} {_of(count, fault)}" for fault, count in sorted(self._counts.items()))
-        fixed = set(self._counts) <= _FIXED_BY_RESIZING
-        remedy = "fix or remove them" + (", or declare on_mismatch: resize" if fixed else "")
-        raise DataError(f"of the images {said} (the first is number {min(self.rows) + 1})", field=name, remedy=remedy)
-
-
-def _of(count: int, fault: str) -> str:
-    """Return a fault of so many pictures."""
-    if count > 1:
-        return fault
-    return fault.replace("have ", "has ", 1).replace("hold ", "holds ", 1).replace("or are cut", "or is cut")
+_BITS_PER_SAMPLE, _BYTE = 258, 8  # a tag of TIFF
 
 
 class Reader:
@@ -101,7 +57,7 @@ class Reader:
         self.faults = Faults()
         self._resize = rule.on_mismatch == "resize"
         self._crop = rule.crop
-        self._range = rule.range
+        self._range = rule.ends
         self._height, self._width, self._channels = shape
         self.blank: Pixels = np.zeros(shape, dtype=np.uint8)
 
@@ -119,7 +75,7 @@ class Reader:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # what Pillow warns of is refused or repaired here
                 with Image.open(io.BytesIO(content), formats=FORMATS) as picture:
-                    return self._taken(picture, number, deep=_is_deep(content))
+                    return self._taken(picture, number, deep=_is_deep(content, picture))
         except Image.DecompressionBombError:
             return self._refused(HUGE, number)
         except Exception:  # a hostile file makes a decoder raise anything; its message could show what is in it
@@ -130,9 +86,10 @@ class Reader:
 
         if picture.width * picture.height > LARGEST_PICTURE:
             return self._refused(HUGE, number)
-        # A camera's JPEG may carry a preview as a second picture; only PNG has frames.
-        if getattr(picture, "is_animated", False) and picture.format == "PNG" and not self._resize:
+        if getattr(picture, "is_animated", False) and picture.format in _WITH_FRAMES and not self._resize:
             return self._refused(MOVING, number)
+        if picture.mode == "F" or (picture.mode == "I" and picture.format == "TIFF"):
+            return self._refused(DEEP, number)
         if deep or picture.mode != _MODES[self._channels] or "transparency" in picture.info:
             if not self._resize:
                 return self._refused(COLOURS, number)
@@ -198,8 +155,11 @@ class Reader:
         return self.blank
 
 
-def _is_deep(content: bytes) -> bool:
-    """Whether a PNG says in its header that it has 16 bits: of colours Pillow opens it as if it had eight."""
+def _is_deep(content: bytes, picture: Image.Image) -> bool:
+    """Whether a PNG or a TIFF says that it has more than 8 bits: of colours Pillow opens it as if it had eight."""
+    if picture.format == "TIFF":
+        bits = picture.tag_v2.get(_BITS_PER_SAMPLE, (1,))  # type: ignore[attr-defined]
+        return bool(max(bits if isinstance(bits, tuple) else (bits,)) > _BYTE)
     return content.startswith(_PNG) and content[_DEPTH : _DEPTH + 1] == b"\x10"
 
 

@@ -7,6 +7,7 @@ most ``max_records`` images of each unit.
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
 from typing import Any
@@ -14,18 +15,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from doublure.data.images.faults import LABEL_MISFIT
 from doublure.data.images.pictures import Reader
 from doublure.data.images.records import Images, ImageSet, Pixels
 from doublure.data.npz import LARGEST, damaged
 from doublure.data.tables import cells
-from doublure.errors import DataError
+from doublure.errors import DataError, Fault, FaultyRecords, printable
 from doublure.schema.columns import label
-from doublure.schema.images import LABEL, ImageSchema
+from doublure.schema.images import LABEL, ImageSchema, LabelColumn, Pictures
+from doublure.schema.scalars import Misfit, whole
 from doublure.schema.schema import Schema
 
 PIXEL_NAMES = ("images", "image", "img", "x")
 LABEL_NAMES = ("labels", "label", "class", "y")
 _BYTES = np.dtype(np.uint8)
+_RANGE = "images.range"
 
 
 class ImageSource(ABC):
@@ -81,6 +85,11 @@ class ImageSource(ABC):
             known: The texts of the schema's labels, for containers in which a label has more than one spelling.
         """
 
+    def file_of(self, row: int) -> str:
+        """Return the name of the file of the image at a place, from 0; empty where it has none. Private."""
+        del row
+        return ""
+
     def ids(self, name: str) -> Any:
         """Return the ids of the images' units, ``(N,)``.
 
@@ -98,7 +107,8 @@ class ImageSource(ABC):
         """Compare the container with the schema.
 
         Raises:
-            DataError: It has no labels, or images of another shape and the schema's rule is to refuse them.
+            DataError: It has no labels, or numbers that do not go with the schema's range, or images of another shape
+                and the schema's rule is to refuse them.
         """
         schema = image_schema(schema)
         if schema.label is not None and not self.labelled:
@@ -107,6 +117,7 @@ class ImageSource(ABC):
         if schema.label is not None and schema.label.attributes and not self.attributes:
             remedy = "take them out of the schema, or give CelebA's folder"
             raise DataError("are of CelebA's folder alone", field="label.attributes", remedy=remedy)
+        self._refuse_other_numbers(schema.images)
         crop = schema.images.crop
         shape = self.shape if self.shape is None or crop is None else (*crop, self.shape[2])  # smaller ones are refused
         if shape is not None and shape != schema.shape and schema.images.on_mismatch == "refuse":
@@ -116,6 +127,18 @@ class ImageSource(ABC):
         if self.count * int(np.prod(schema.shape)) > LARGEST:
             raise DataError("holds more than 32 GB of pixels", field=self.name, remedy="give a part of it")
         self.check_more(schema)
+
+    def _refuse_other_numbers(self, rule: Pictures) -> None:
+        """Refuse numbers that cannot be what the schema takes them for, by their type alone."""
+        usual, ends = self.usual_range, rule.ends
+        if rule.range is None and usual != ends:
+            found = f"is not declared, and {printable(self.name)} holds numbers of type {self.stored}"
+            raise DataError(found, field=_RANGE, remedy=f"declare what is black and what is white, such as {[*usual]}")
+        if self.stored.kind in "bui":
+            least, most = (0, 1) if self.stored.kind == "b" else _ends_of(self.stored)
+            if not least <= ends[0] < ends[1] <= most:
+                found = f"is {[*map(whole, ends)]}, and {printable(self.name)} holds numbers from {least} to {most}"
+                raise DataError(found, field=_RANGE, remedy=f"declare one that {self.stored} can hold")
 
     def load(self, schema: Schema, *, at_least: int = 2) -> ImageSet:
         """Read the images.
@@ -136,10 +159,7 @@ class ImageSource(ABC):
         labels = ids = None
         if schema.label is not None:
             given = self._column(self.labels([label(value) for value in schema.label.domain]), LABEL)
-            if schema.misfit == "refuse" and given.isna().any():
-                remedy = "give each image a label, or leave out those without"
-                raise DataError("some images have none", field=LABEL, remedy=remedy)
-            labels = cells.canonical(given, schema.label, LABEL, schema.misfit)
+            labels = self._labelled(given, schema.label, schema.misfit)
         if schema.unit.id is not None:
             given = self._column(self.ids(schema.unit.id), schema.unit.id)
             ids = cells.unit_ids(given, schema.unit.id, misfit=schema.misfit)
@@ -165,10 +185,28 @@ class ImageSource(ABC):
         if done != self.count:
             raise self.damaged()
         if schema.misfit == "refuse":
-            reader.faults.refuse(self.name)
+            reader.faults.refuse(self.name, self.file_of)
         kept = np.ones(len(pixels), dtype=np.bool_)
         kept[reader.faults.rows] = False
         return pixels, kept
+
+    def _labelled(self, given: pd.Series[Any], column: LabelColumn, misfit: Misfit) -> pd.Series[Any]:
+        """Return the labels of the schema's list.
+
+        Raises:
+            FaultyRecords: An image has none, or another.
+        """
+        try:
+            if misfit == "refuse" and given.isna().any():
+                remedy = "give each image a label, or leave out those without"
+                raise DataError("some images have none", field=LABEL, remedy=remedy)
+            return cells.canonical(given, column, LABEL, misfit)
+        except DataError as error:
+            wrong = np.flatnonzero(_misfits(given, column))
+            faults = [Fault(int(row) + 1, self.file_of(int(row)), LABEL_MISFIT) for row in wrong]
+            raise FaultyRecords(
+                error.message, field=LABEL, remedy=error.remedy or "fix either", faults=faults
+            ) from None
 
     def _column(self, raw: Any, name: str) -> pd.Series[Any]:
         column = cells.raw_column(np.asarray(raw))
@@ -179,6 +217,24 @@ class ImageSource(ABC):
     def damaged(self) -> DataError:
         """Return the refusal of a container that does not hold what its header says."""
         return damaged(self.name)
+
+
+def _ends_of(stored: np.dtype[Any]) -> tuple[int, int]:
+    held = np.iinfo(stored)
+    return int(held.min), int(held.max)
+
+
+def _misfits(given: pd.Series[Any], column: LabelColumn) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return which labels the schema does not take; each distinct one is tried by itself."""
+    codes, uniques = cells.distinct(cells.unwrapped(given))
+    wrong = np.ones(len(uniques) + 1, dtype=np.bool_)  # the last is for those that have none
+    for place, cell in enumerate(uniques):
+        one = pd.Series([cell], dtype=object)
+        with contextlib.suppress(DataError):
+            cells.canonical(one, column, LABEL)
+            wrong[place] = False
+    found: np.ndarray[Any, np.dtype[np.bool_]] = wrong[codes]
+    return found
 
 
 def other_length(name: str) -> DataError:

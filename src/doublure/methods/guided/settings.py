@@ -142,8 +142,9 @@ class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings, CheckingSetti
     """The settings of ``guided`` on images.
 
     Attributes:
-        sampled_warp: How strongly images are warped when they are sampled: more than the generator learned with, as the
-            labeller says what a warped image still shows, so that a classifier sees more than the generator could draw.
+        sampled_warp: How strongly images are warped when they are sampled: of drawings more than the generator learned
+            with, as the labeller says what a warped image still shows, so that a classifier sees more than the
+            generator could draw.
         sampled_spread: What the generator's noise is multiplied by when it is sampled: above 1, so that images come
             more often from the edges of what the generator can draw, where labels meet. The labeller says which.
         critic_channels: Output channels of the critic's convolutions.

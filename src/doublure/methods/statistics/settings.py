@@ -90,6 +90,9 @@ class TableStatisticsSettings(StatisticsSettings):
 class ImageStatisticsSettings(StatisticsSettings):
     """The settings of ``statistics`` on images.
 
+    Those that are not given are chosen by :mod:`doublure.methods.statistics.images.defaults` once the noise is known;
+    the values here are what is left where it chooses none.
+
     Attributes:
         features: D, numbers released for each label.
         bandwidths: Of the Gaussian kernels whose features these are; two images are at most some 2 apart.

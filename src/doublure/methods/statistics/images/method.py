@@ -6,9 +6,12 @@ few thousand numbers for each label, with the noise of one Gaussian mechanism.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from doublure.access import Access
+from doublure.errors import printable
+from doublure.methods.statistics.images.defaults import by_public_facts
 from doublure.methods.statistics.of_kind import StatisticsOfKind
 from doublure.methods.statistics.settings import ImageStatisticsSettings
 from doublure.networks.sizes import (
@@ -37,6 +40,7 @@ S = TypeVar("S", bound=ImageStatisticsSettings)
 
 _BYTES = 4
 _FEW_IMAGES = 1_000
+_NAMED = 5
 
 
 class ImageStatistics(StatisticsOfKind[S]):
@@ -47,6 +51,20 @@ class ImageStatistics(StatisticsOfKind[S]):
         require_condition(schema)
         height, width, colours = ImageSchema.of(schema).shape
         return settings.enlarged_for((colours, height, width))
+
+    def decide_noise(self, schema: Schema, settings: S, noise_multiplier: Callable[[], float]) -> S:
+        """Choose what nobody gave, by the kind of picture and by how well a label's mean will be known."""
+        return by_public_facts(schema, settings, noise_multiplier())
+
+    def explained(self, schema: Schema, settings: S) -> tuple[str, ...]:
+        """Say how strongly images are varied, where the schema does not say what they are."""
+        del settings
+        if ImageSchema.of(schema).images.pictures is not None:
+            return ()
+        return (
+            "Pictures: images.pictures is not declared, so that images are varied as little as photographs are; "
+            "of digits, letters or sketches declare pictures: drawings",
+        )
 
     def accesses(self, schema: Schema, settings: S, noise_multiplier: float) -> tuple[Access, ...]:
         """One access: the sums of features."""
@@ -82,11 +100,19 @@ class ImageStatistics(StatisticsOfKind[S]):
         )
 
     def warnings(self, schema: Schema, settings: S) -> tuple[str, ...]:
-        """Say when a label has too few images for their mean features to be seen through noise."""
+        """Say when a label has too few images for their mean features to be seen through noise, by name if shared."""
+        del settings
         each = schema.public_units // max(1, classes_of(schema))
         if each < _FEW_IMAGES:
             return (f"some {each} images a label are few for noisy mean features; expect shapes at best",)
-        return ()
+        if not (few := _few_by_shares(schema)):
+            return ()
+        named = ", ".join(f"{printable(name)} some {count}" for name, count in few[:_NAMED])
+        more = f" and {len(few) - _NAMED} more" if len(few) > _NAMED else ""
+        return (
+            f"by their shares labels have few images for noisy mean features: {named}{more}; expect shapes at best, or "
+            "join them with others",
+        )
 
     def build(self, encoder: Encoder, settings: S, seed: int) -> nn.Module:
         """Return an untrained generator."""
@@ -103,6 +129,16 @@ class ImageStatistics(StatisticsOfKind[S]):
 
         lesson = teaching(job, settings, NoisySums(job, job.accesses))
         return with_shares(lesson.average, job.encoder.condition_sizes.values(), lesson.shares)
+
+
+def _few_by_shares(schema: Schema) -> list[tuple[str, int]]:
+    """Return the labels of few images by declared shares, the fewest first."""
+    label = ImageSchema.of(schema).label
+    shares = None if label is None else label.shares
+    if not isinstance(shares, Mapping):
+        return []
+    counts = {name: round(share * schema.public_units) for name, share in shares.items()}
+    return sorted(((name, count) for name, count in counts.items() if count < _FEW_IMAGES), key=lambda one: one[1])
 
 
 def drawing_work(schema: Schema, settings: ImageStatisticsSettings) -> tuple[int, int]:

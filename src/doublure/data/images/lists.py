@@ -1,0 +1,121 @@
+"""Images as a table of file names and labels beside the files: a CSV file, whose folder holds the pictures.
+
+Names are taken from the table's folder on, or from the folder beside it that is called as the table is (``faces`` for
+``faces.csv``). Before the ledger is charged, the names are compared with what files there are; labels and ids are read
+with the pictures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path, PurePath
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from doublure.data.images.files import ENDINGS, KINDS, content_of
+from doublure.data.images.pictures import Reader
+from doublure.data.images.records import Pixels
+from doublure.data.images.sources import LABEL_NAMES, ImageSource
+from doublure.data.splits import labels_among, named, only
+from doublure.data.tables import csv_files
+from doublure.data.tables.opening import open_table
+from doublure.errors import DataError, Fault, FaultyRecords
+from doublure.schema.images import ImageSchema
+
+FILE_NAMES = ("file", "filename", "path", "image", "img", "x")
+_ROWS = 256
+
+
+def is_list(path: Path) -> bool:
+    """Whether a file is a table of names by its ending."""
+    kept = [suffix for suffix in map(str.lower, path.suffixes) if suffix not in csv_files.COMPRESSIONS]
+    return bool(kept) and kept[-1] in csv_files.SUFFIXES
+
+
+class ListSource(ImageSource):
+    """A CSV file with a column of file names, one of labels where there are any, and one of ids where there are any."""
+
+    def __init__(self, path: Path) -> None:
+        self._table = open_table(path)
+        self._columns = self._table.columns
+        candidates = named(self._columns, FILE_NAMES, None, before=False)
+        plain = candidates.get("") or [name for each in candidates.values() for name in each]
+        if not plain:
+            remedy = "name the column of file names file, filename, path or image"
+            raise DataError("has no column of file names", field=path.name, remedy=remedy)
+        self._names = [str(name) for name in self._column_of(only(plain, path.name))]
+        self._labels = self._labels_among_columns()
+        self._files = _found(path, self._names)
+        super().__init__(path.name, len(self._names), labelled=bool(self._labels))
+
+    def _labels_among_columns(self) -> Sequence[str]:
+        found = named(self._columns, LABEL_NAMES, None, before=False)
+        return found.get("") or [name for each in found.values() for name in each]
+
+    def check_more(self, schema: ImageSchema) -> None:
+        """Compare names with the schema."""
+        if schema.label is not None:
+            self._table.check_names([labels_among(self._labels, self.name)])
+        if schema.unit.id is not None:
+            self._table.check_names([schema.unit.id])
+
+    def blocks(self, reader: Reader) -> Iterator[Pixels]:
+        """Yield the images, a block at a time."""
+        for first in range(0, self.count, _ROWS):
+            files = self._files[first : first + _ROWS]
+            yield np.stack([reader.decode(content_of(file), first + row + 1) for row, file in enumerate(files)])
+
+    def file_of(self, row: int) -> str:
+        """Return the name of the file of the image at a place, from 0, as the table has it. Private."""
+        return self._names[row]
+
+    def labels(self, known: Collection[str] = ()) -> Any:
+        """Return the labels as they stand there; an empty cell is none."""
+        given = self._column_of(labels_among(self._labels, self.name))
+        given[given == ""] = None
+        return given
+
+    def ids(self, name: str) -> Any:
+        """Return the units' ids as they stand there."""
+        return self._column_of(name)
+
+    def _column_of(self, name: str) -> np.ndarray[Any, Any]:
+        parts = [chunk[name].astype(object) for chunk in self._table.chunks([name])]
+        column = pd.concat(parts) if parts else pd.Series(dtype=object)
+        return column.to_numpy(dtype=object, copy=True)
+
+
+def _found(table: Path, names: Sequence[str]) -> list[Path]:
+    """Return the files that a table names.
+
+    Raises:
+        FaultyRecords: One is not there, is no picture by its ending, lies elsewhere, or is named twice.
+    """
+    places = (table.parent, table.parent / table.name.partition(".")[0])
+    faults, files, seen = list[Fault](), list[Path](), set[Path]()
+    for number, name in enumerate(names, 1):
+        inside = PurePath(name)
+        if inside.is_absolute() or ".." in inside.parts:
+            faults.append(Fault(number, name, "leads out of the table's folder"))
+            continue
+        if inside.suffix.lower() not in ENDINGS:
+            faults.append(Fault(number, name, "is no picture by its ending"))
+            continue
+        file = next((place / inside for place in places if (place / inside).is_file()), None)
+        if file is None:
+            faults.append(Fault(number, name, "is not there"))
+        elif file in seen:
+            faults.append(Fault(number, name, "is named a second time"))
+        else:
+            seen.add(file)
+            files.append(file)
+    if faults:
+        raise FaultyRecords(
+            f"names files that are not there, are no {KINDS}, lie elsewhere or are named twice: {len(faults)}",
+            field=table.name,
+            remedy="name each picture once, from the table's own folder on",
+            faults=faults,
+        )
+    return files

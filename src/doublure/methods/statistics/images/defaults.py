@@ -1,0 +1,97 @@
+"""What settings of images follow from public facts, where nobody sets them.
+
+Two facts decide. The schema's word for its pictures (``images.pictures``) says how strongly they may be varied:
+drawings (digits, letters) may stand askew and still show what they show; photographs, and whatever the schema has no
+word for, as good as not. And how well a label's mean will be known: its images over the noise of all releases,
+:func:`precision`, from ε, δ, units and labels.
+
+=================  ==========================================================  ========================================
+                   drawings                                                    photographs, or no word
+=================  ==========================================================  ========================================
+always             ``warp=1 sampled_warp=2 sampled_spread=1``                  ``warp=0.5 sampled_warp=0.5
+                                                                               sampled_spread=1``
+1,000 and more                                                                 ``fit_steps=4000``
+4,000 and more     ``sampled_warp=3 sampled_spread=1.5``                       ``fit_steps=3000 sampled_spread=1.5``;
+                                                                               grey: ``features=16384
+                                                                               second_order=0.25 fine_detail=0.5
+                                                                               sampled_spread=2``
+4,000, a labeller  ``labeller_share=0.6 labeller_steps=150 view_width=1000``   the same
+=================  ==========================================================  ========================================
+
+Photographs above 32 pixels are learned in ``fit_steps=2000``. Images below 16 pixels, whatever they are, get
+``fine_detail=0.5 warp=0.3 sampled_warp=0.3 sampled_spread=1 fit_steps=500`` in place of all this but the labeller's:
+strokes reach their borders, and of so few pixels wavelets do not tell light on dark from dark on light.
+
+A setting that is given stays, and so do those that only go together with it. How these were chosen is in
+docs/results.md ("How the settings of guided were chosen").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from doublure.methods.statistics.settings import ImageStatisticsSettings
+from doublure.networks.sizes import LARGEST_SIDE
+from doublure.schema import Schema
+from doublure.schema.images import ImageSchema
+from doublure.training.image_gan_settings import classes_of
+
+S = TypeVar("S", bound=ImageStatisticsSettings)
+
+KNOWN = 1_000
+WELL_KNOWN = 4_000
+"""Of :func:`precision`. MNIST has 350 at ε = 0.2, 1,600 at ε = 1 and 11,000 at ε = 10 (δ = 1e-5)."""
+
+SMALL = 16
+"""Pixels of the longer side; below it wavelets see too little."""
+
+_OF_SMALL: Mapping[str, Any] = {
+    "fine_detail": 0.5, "warp": 0.3, "sampled_warp": 0.3, "sampled_spread": 1.0, "fit_steps": 500,
+}  # fmt: skip
+_LONGER_LOOK: Mapping[str, Any] = {"labeller_share": 0.6, "labeller_steps": 150, "view_width": 1000}
+_SHARPER_SIGHT: Mapping[str, Any] = {"features": 16_384, "second_order": 0.25, "fine_detail": 0.5}
+_TOGETHER = (frozenset({*_LONGER_LOOK, "view_images"}), frozenset(_SHARPER_SIGHT))
+"""Settings that are chosen for one another: where one is given, the others keep their usual values."""
+
+
+def precision(schema: Schema, noise_multiplier: float) -> float:
+    """Return how many images a label has, on average, for each standard deviation of the noise."""
+    return schema.public_units / max(1, classes_of(schema)) / noise_multiplier
+
+
+def by_public_facts(schema: Schema, settings: S, noise_multiplier: float) -> S:
+    """Return the settings with those chosen that nobody gave; see the module's table.
+
+    Args:
+        schema: The public facts.
+        settings: As given, of ``statistics`` or of a method that begins with its releases.
+        noise_multiplier: σ of all releases together.
+    """
+    rule, known = ImageSchema.of(schema).images, precision(schema, noise_multiplier)
+    if max(ImageSchema.of(schema).shape[:2]) < SMALL:
+        chosen = dict(_OF_SMALL)
+    else:
+        chosen = _of_drawings(known) if rule.pictures == "drawings" else _of_photographs(schema, known)
+    if known >= WELL_KNOWN:
+        chosen |= _LONGER_LOOK
+    given = settings.model_fields_set
+    kept = given.union(*(names for names in _TOGETHER if names & given))
+    update = {name: value for name, value in chosen.items() if name in type(settings).model_fields.keys() - kept}
+    return settings.read({**dict(settings), **update})
+
+
+def _of_drawings(known: float) -> dict[str, Any]:
+    varied = {"sampled_warp": 3.0, "sampled_spread": 1.5} if known >= WELL_KNOWN else {}
+    return {"warp": 1.0, "sampled_warp": 2.0, "sampled_spread": 1.0} | varied
+
+
+def _of_photographs(schema: Schema, known: float) -> dict[str, Any]:
+    height, width, colours = ImageSchema.of(schema).shape
+    chosen: dict[str, Any] = {"warp": 0.5, "sampled_warp": 0.5, "sampled_spread": 1.0}
+    if known >= WELL_KNOWN:
+        chosen |= {"fit_steps": 3_000, "sampled_spread": 1.5}
+        chosen |= {**_SHARPER_SIGHT, "sampled_spread": 2.0} if colours == 1 else {}
+    elif known >= KNOWN:
+        chosen |= {"fit_steps": 4_000}
+    return chosen | ({"fit_steps": 2_000} if max(height, width) > LARGEST_SIDE else {})

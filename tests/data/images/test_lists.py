@@ -1,0 +1,107 @@
+"""A CSV file of names and labels beside a flat folder of pictures."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from doublure.data.images import open_images
+from doublure.errors import DataError, FaultyRecords
+from doublure.schema import Schema
+
+
+@pytest.fixture
+def rows(pixels, labels, tmp_path):
+    (tmp_path / "faces").mkdir()
+    for number, each in enumerate(pixels):
+        Image.fromarray(each[:, :, 0]).save(tmp_path / "faces" / f"{number:02d}.png")
+    return [f"{number:02d}.png" for number in reversed(range(12))], labels[::-1]
+
+
+def written(path, names, labels, head="file,label", separator=","):
+    lines = [head, *(f"{name}{separator}{label}" for name, label in zip(names, labels, strict=True))]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("place", ["beside", "inside", "relative"])
+def test_names_are_taken_from_the_tables_folder_or_its_namesake(tmp_path, schema, pixels, labels, rows, place):
+    names, given = rows
+    table = tmp_path / ("faces/list.csv" if place == "inside" else "faces.csv")
+    if place == "relative":
+        names = [f"faces/{name}" for name in names]
+    written(table, names, given)
+    found = open_images(table).load(schema)
+    assert np.array_equal(found.content.images, pixels[::-1])
+    assert found.frame["label"].tolist() == labels[::-1].tolist()
+
+
+@pytest.mark.parametrize("head", ["path;class", "image;y", "filename;labels"])
+def test_columns_have_several_names_and_tables_several_forms(tmp_path, schema, rows, labels, head):
+    names, given = rows
+    table = written(tmp_path / "faces.csv", names, given, head, ";")
+    assert open_images(table).load(schema).frame["label"].tolist() == labels[::-1].tolist()
+    packed = tmp_path / "faces.csv.gz"
+    packed.write_bytes(gzip.compress(table.read_bytes()))
+    assert open_images(packed).load(schema).frame["label"].tolist() == labels[::-1].tolist()
+
+
+def test_one_person_may_have_several_pictures(tmp_path, rows, pixels):
+    names, _ = rows
+    table = written(tmp_path / "faces.csv", names, ["a", "b", "a", "a"] * 3, "file,who")
+    text = (
+        "doublure: 1\nkind: images\nunit: {name: person, id: who, max_records: 2}\nunits: 2\nimages: {shape: [6, 5, 1]}"
+    )
+    found = open_images(table).load(Schema.parse(text))
+    assert found.n_units == 2
+    assert np.array_equal(found.content.images, pixels[::-1][[0, 1, 2, 5]])
+    with pytest.raises(DataError, match=r"is not a column of the data"):
+        open_images(table).check(Schema.parse(text.replace("who", "whom")))
+
+
+def test_a_table_without_labels_or_names_is_refused(tmp_path, schema, rows):
+    names, given = rows
+    with pytest.raises(DataError, match=r"has no labels"):
+        open_images(written(tmp_path / "faces.csv", names, given, "file,other")).check(schema)
+    with pytest.raises(DataError, match=r"has no column of file names"):
+        open_images(written(tmp_path / "faces.csv", names, given, "other,label"))
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("nobody.png", "is not there"),
+        ("../outside.png", "leads out of the table's folder"),
+        ("/etc/passwd", "leads out of the table's folder"),
+        ("00.txt", "is no picture by its ending"),
+        ("00.png", "is named a second time"),
+        ("", "is no picture by its ending"),
+    ],
+)
+def test_names_that_lead_nowhere_are_refused_before_a_picture_is_opened(tmp_path, rows, monkeypatch, name, rule):
+    monkeypatch.setattr("doublure.data.images.lists.content_of", lambda _: pytest.fail("a picture was opened"))
+    names, given = rows
+    (tmp_path.parent / "outside.png").write_bytes(b"x")
+    table = written(tmp_path / "faces.csv", [*names, name], [*given, "cat"])
+    with pytest.raises(FaultyRecords) as caught:
+        open_images(table)
+    assert [(fault.number, fault.name, fault.rule) for fault in caught.value.faults] == [(13, name, rule)]
+    assert not name or name not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_pictures_and_labels_that_do_not_fit_are_named_as_the_table_has_them(tmp_path, schema, rows):
+    names, given = rows
+    (tmp_path / "faces" / "03.png").write_bytes(b"no picture")
+    table = written(tmp_path / "faces.csv", names, given)
+    with pytest.raises(FaultyRecords) as caught:
+        open_images(table).load(schema)
+    assert [(fault.number, fault.name) for fault in caught.value.faults] == [(9, "03.png")]
+    Image.new("L", (5, 6)).save(tmp_path / "faces" / "03.png")
+    table = written(tmp_path / "faces.csv", names, ["", "mouse", *given[2:]])
+    with pytest.raises(FaultyRecords) as caught:
+        open_images(table).load(schema)
+    assert [(fault.number, fault.name) for fault in caught.value.faults] == [(1, "11.png"), (2, "10.png")]
