@@ -125,12 +125,16 @@ def moments_of(tables: NoisyTables, own: int) -> Moments:
         add((parent, child), grouped, np.outer(np.bincount(up), np.bincount(down)) * noisy.variance)
     for place, noisy in enumerate(tables.by_target):
         add((place, len(nodes)), noisy.counts, np.full(noisy.counts.shape, noisy.variance))
+    alike = np.zeros(starts[-1])  # of the target there is none
+    for node, start in zip(nodes, starts, strict=False):
+        alike[start : start + node.size] = node.neighbours
     return Moments(
         sizes=sizes,
         single=torch.from_numpy(np.concatenate([counts for counts, _ in known]) / rows).float(),
         single_precision=torch.from_numpy(rows**2 / np.concatenate([variance for _, variance in known])).float(),
         double=torch.from_numpy(double).float(),
         double_precision=torch.from_numpy(precision).float(),
+        alike=torch.from_numpy(alike[:-1]).float(),
     )
 
 
@@ -161,7 +165,10 @@ def finished(job: Job, fit: Fit) -> TreeGenerator:
         if edge is not None:
             above = tables.edges[edge][0]
             parent = turn[above]
-            joint, inner = joint_tables(nodes[above], node, tables.fine[edge], (shares[above], shares[place]), weights)
+            joint, inner = joint_tables(
+                nodes[above], node, tables.fine[edge], (shares[above], shares[place]), weights,
+                only_sure=tables.pairs_within,
+            )  # fmt: skip
         leaves = node.leaves
         missing = leaves.whole.nullable and node.patterns is None
         drawn.append(
@@ -188,10 +195,11 @@ def finished(job: Job, fit: Fit) -> TreeGenerator:
     generator = TreeGenerator(encoder.width, encoder.condition_width)
     generator.take(tuple(drawn), weights, bits, about, None)
     rng = np.random.default_rng(job.seed)
-    wanted = [nodes[place].believed / max(nodes[place].believed.sum(), _FEWEST_ROWS) for place in order]
-    factors = raked(generator, wanted, _DRAWN, rng)
-    drawn = [replace(node, rake=factor) for node, factor in zip(drawn, factors, strict=True)]
-    generator.take(tuple(drawn), weights, bits, about, None)
+    if not tables.pairs_within:  # else the mixture, fitted to all pairs within the target, knows columns better
+        wanted = [nodes[place].believed / max(nodes[place].believed.sum(), _FEWEST_ROWS) for place in order]
+        factors = raked(generator, wanted, _DRAWN, rng)
+        drawn = [replace(node, rake=factor) for node, factor in zip(drawn, factors, strict=True)]
+        generator.take(tuple(drawn), weights, bits, about, None)
     if tables.target is not None:
         generator.take(tuple(drawn), weights, bits, about, _last_column(tables, generator, order, by_component, rng))
     return generator
