@@ -1,8 +1,10 @@
 """Joint tables of the tree's pairs within each component of a mixture: post-processing of noisy tables.
 
 A pair's noisy table is first made as sharp as its noise allows: what differs from the mixture's own expectation is kept
-where noise cannot explain it (of two ordered columns as wavelets, which see a ridge that no cell shows), rows that are
-all but certain are made certain, and margins are the columns' own. Then iterative proportional fitting (Deming and
+where noise cannot explain it (of two ordered columns as wavelets, which see a ridge that no cell shows), cells of a
+row beside its one clear cell are emptied where next to nothing was counted and the mixture says there is some, and
+margins are the columns' own. Where pairs were counted within the target, the mixture knows the rest better: only that
+emptying is done, and margins are the mixture's. Then iterative proportional fitting (Deming and
 Stephan 1940) finds the joint tables within components that agree with it, with the component's share of the parent's
 groups and with its share of the child's.
 """
@@ -79,9 +81,10 @@ def believed_table(table: Noisy, base: Floats, *, ordered: bool) -> Floats:
     if kept > _SIGNAL:
         return believed_counts(counts, base, variance=noise**2)
     if ordered and min(counts.shape) > _FEW:
-        return np.maximum(base + _waves_kept(apart, noise), 0.0)
-    shrunk = apart * np.maximum(0, 1 - (_CUT * noise) ** 2 / np.maximum(apart**2, _TINY))
-    found: Floats = np.maximum(base + shrunk, 0.0)
+        kept_apart = _waves_kept(apart, noise)
+    else:
+        kept_apart = apart * np.maximum(0, 1 - (_CUT * noise) ** 2 / np.maximum(apart**2, _TINY))
+    found: Floats = np.maximum(base + kept_apart, 0.0)
     return found
 
 
