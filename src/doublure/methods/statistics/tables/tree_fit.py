@@ -2,7 +2,8 @@
 
 A pair's noisy table is first made as sharp as its noise allows: what differs from the mixture's own expectation is kept
 where noise cannot explain it (of two ordered columns as wavelets, which see a ridge that no cell shows), cells of a
-row beside its one clear cell are emptied where next to nothing was counted and the mixture says there is some, and
+row beside its one clear cell are emptied where next to nothing was counted and the mixture says there is some or
+little, and
 margins are the columns' own. Where pairs were counted within the target, the mixture knows the rest better: only that
 emptying is done, and margins are the mixture's. Then iterative proportional fitting (Deming and
 Stephan 1940) finds the joint tables within components that agree with it, with the component's share of the parent's
@@ -29,6 +30,8 @@ _THERE, _NOT_NOISE = 4.0, 3.0
 """Deviations from which on a cell is clearly there, and is kept beside others that are."""
 _AS_NOTHING, _LESS_THAN_SAID = 1.0, 3.0
 """Deviations within which nothing was seen, and by which that is less than the mixture says."""
+_ALL_BUT_SURE = 0.8
+"""From this share of a row on, one cell is taken to be all of it, if the others may be noise: little is lost."""
 _TINY = 1e-12
 
 
@@ -59,7 +62,7 @@ def joint_tables(
         found, fine = base, (base.sum(1), base.sum(0))
     else:
         found = believed_table(table, base, ordered=parent.ordered and child.ordered)
-    likely = with_certainties(found, base, table, fine, (up, down))
+    likely = with_certainties(found, base, table, fine, (up, down), enough=math.inf if only_sure else _ALL_BUT_SURE)
     grouped = np.zeros((len(up), child.size))
     np.add.at(grouped.T, down, likely.T)
     inner = likely / np.maximum(grouped[:, down], _TINY)
@@ -89,7 +92,13 @@ def believed_table(table: Noisy, base: Floats, *, ordered: bool) -> Floats:
 
 
 def with_certainties(
-    believed: Floats, base: Floats, table: Noisy, margins: tuple[Floats, Floats], groups: tuple[Ints, Ints]
+    believed: Floats,
+    base: Floats,
+    table: Noisy,
+    margins: tuple[Floats, Floats],
+    groups: tuple[Ints, Ints],
+    *,
+    enough: float = math.inf,
 ) -> Floats:
     """Return a table in which what is certain by what was counted is certain, with given margins.
 
@@ -99,12 +108,13 @@ def with_certainties(
         table: What was counted.
         margins: ``(f,)`` and ``(f',)``.
         groups: The coarse group of each.
+        enough: The share of a row from which on one cell is taken to be all of it, if the others may be noise.
     """
     found, noise = believed.copy(), math.sqrt(table.variance)
     for own, said, seen, of in ((found, base, table.counts, groups[0]), (found.T, base.T, table.counts.T, groups[1])):
         if own.shape[1] > 1:
-            _make_sure(own, said, seen, noise)
-            _make_groups_sure(own, said, seen, noise, of)
+            _make_sure(own, said, seen, noise, enough)
+            _make_groups_sure(own, said, seen, noise, of, enough)
     found += 1e-9
     for _ in range(30):
         found *= (margins[0] / np.maximum(found.sum(1), _TINY))[:, None]
@@ -147,7 +157,7 @@ def _within(counts: Floats, groups: Ints) -> Floats:
     return shared
 
 
-def _make_sure(found: Floats, said: Floats, seen: Floats, noise: float) -> None:
+def _make_sure(found: Floats, said: Floats, seen: Floats, noise: float, enough: float) -> None:
     """Leave nothing beside one cell of a row where next to nothing was counted, and the mixture says there is some.
 
     Each row is judged by itself, then all whose one cell is clearly there together, whose noise is less beside them.
@@ -159,22 +169,26 @@ def _make_sure(found: Floats, said: Floats, seen: Floats, noise: float) -> None:
     clear = seen[at, top] > _THERE * noise
     alone = clear & _nothing_there(beside, expected, noise * math.sqrt(others))
     together = clear.sum() * others
+    most = found[at, top]
+    alone |= (most > 6 * noise) & (most > enough * found.sum(1)) & (beside < 2 * noise * math.sqrt(others))
     if clear.any() and _nothing_there(beside[clear].sum(), expected[clear].sum(), noise * math.sqrt(together)):
-        alone = clear
+        alone |= clear
     for row in np.flatnonzero(alone):
         off = seen[row] < _NOT_NOISE * noise
         off[top[row]] = False
         found[row, off] = 0.0
 
 
-def _make_groups_sure(found: Floats, said: Floats, seen: Floats, noise: float, groups: Ints) -> None:
+def _make_groups_sure(found: Floats, said: Floats, seen: Floats, noise: float, groups: Ints, enough: float) -> None:
     """The same for all rows of a coarse group together, where they have one cell in common."""
     for group in range(int(groups.max()) + 1):
         rows = np.flatnonzero(groups == group)
         have, expected, saw = found[rows].sum(0), said[rows].sum(0), seen[rows].sum(0)
         unsure, top = noise * math.sqrt(len(rows)), int(have.argmax())
         beside, more = saw.sum() - saw[top], expected.sum() - expected[top]
-        if saw[top] > _THERE * unsure and _nothing_there(beside, more, unsure * math.sqrt(len(saw) - 1)):
+        beside_noise = unsure * math.sqrt(len(saw) - 1)
+        sure = have[top] > (enough - 0.1) * have.sum() and beside < min(2 * beside_noise, 0.15 * saw.sum())
+        if saw[top] > _THERE * unsure and (sure or _nothing_there(beside, more, beside_noise)):
             off = np.flatnonzero(saw < _NOT_NOISE * unsure)
             found[np.ix_(rows, off[off != top])] = 0.0
 
