@@ -62,7 +62,7 @@ def joint_tables(
         found, fine = base, (base.sum(1), base.sum(0))
     else:
         found = believed_table(table, base, ordered=parent.ordered and child.ordered)
-    likely = with_certainties(found, base, table, fine, (up, down), enough=math.inf if only_sure else _ALL_BUT_SURE)
+    likely = with_certainties(found, base, table, fine, (up, down), enough=2.0 if only_sure else _ALL_BUT_SURE)
     grouped = np.zeros((len(up), child.size))
     np.add.at(grouped.T, down, likely.T)
     inner = likely / np.maximum(grouped[:, down], _TINY)
@@ -98,7 +98,7 @@ def with_certainties(
     margins: tuple[Floats, Floats],
     groups: tuple[Ints, Ints],
     *,
-    enough: float = math.inf,
+    enough: float = 2.0,
 ) -> Floats:
     """Return a table in which what is certain by what was counted is certain, with given margins.
 
