@@ -20,8 +20,9 @@ from doublure.encode.table_values import TableValues
 from doublure.errors import InputError, RunFolderError, SettingError
 from doublure.methods.statistics.method import METHOD
 from doublure.methods.statistics.settings import TableStatisticsSettings
-from doublure.methods.statistics.tables.noisy_tables import NoisyTables
+from doublure.methods.statistics.tables.noisy_tables import Noisy, NoisyTables
 from doublure.methods.statistics.tables.plan import releases
+from doublure.methods.statistics.tables.tree_fit import with_certainties
 from doublure.planning import Plan
 from doublure.private.accounting import DiscreteGaussianEvent, epsilon_of
 from doublure.private.mechanism import Mechanism
@@ -536,6 +537,22 @@ def ruled(rows=6000, seed=5):
         {"age": age, "code": np.where(works, code, -1), "group": np.where(works, code // 4, -1),
          "income": np.where(works, income, -1)} | noise
     )  # fmt: skip
+
+
+def test_only_what_noise_cannot_explain_is_called_certain():
+    """A rule empties the cells beside it; a tenth of the rows beside a frequent value stay, whatever the noise."""
+    noise, rows = 30.0, np.array([3000.0, 2000.0, 1000.0, 800.0])
+    groups = np.arange(4), np.arange(3)
+    for beside, emptied in ((0.0, True), (0.1, False)):
+        truth = np.stack([rows * (1 - beside), rows * beside / 2, rows * beside / 2], axis=1)
+        said = np.stack([rows * 0.85, rows * 0.075, rows * 0.075], axis=1)
+        left = []
+        for seed in range(40):
+            noisy = truth + noise * np.random.default_rng(seed).standard_normal(truth.shape)
+            table = Noisy(counts=noisy, variance=noise**2)
+            found = with_certainties(said, said, table, (truth.sum(1), truth.sum(0)), groups)
+            left.append((found[-1, 1:] < 1).all())
+        assert np.mean(left) > 0.75 if emptied else np.mean(left) < 0.1
 
 
 def test_three_planted_rules_are_found(tmp_path):

@@ -127,11 +127,15 @@ def moments_of(tables: NoisyTables, own: int) -> Moments:
         add((parent, child), grouped, np.outer(np.bincount(up), np.bincount(down)) * noisy.variance)
     for place, noisy in enumerate(tables.by_target):
         add((place, len(nodes)), noisy.counts, np.full(noisy.counts.shape, noisy.variance))
+    alike = np.zeros(sum(sizes))  # of the target there is none
+    for node, start in zip(nodes, np.cumsum(sizes) - sizes, strict=False):
+        alike[start : start + node.size] = node.neighbours
     return Moments(
         sizes=sizes,
         single=torch.from_numpy(np.concatenate([counts for counts, _ in known]) / rows).float(),
         single_precision=torch.from_numpy(rows**2 / np.concatenate([variance for _, variance in known])).float(),
         pairs=pair_errors(sizes, doubles),
+        alike=torch.from_numpy(alike[:-1]).float(),
     )
 
 
@@ -163,7 +167,9 @@ def finished(job: Job, fit: Fit) -> TreeGenerator:
             above = tables.edges[edge][0]
             parent = turn[above]
             both = shares[above], shares[place]
-            ties, leaning, inner = joint_tables(nodes[above], node, tables.fine[edge], both, weights)
+            ties, leaning, inner = joint_tables(
+                nodes[above], node, tables.fine[edge], both, weights, only_sure=tables.pairs_within
+            )
         leaves = node.leaves
         missing = leaves.whole.nullable and node.patterns is None
         drawn.append(
@@ -190,9 +196,10 @@ def finished(job: Job, fit: Fit) -> TreeGenerator:
         bits, about = together.bits, np.array([of_part[part] for part in together.parts])
     tree = Tree(nodes=tuple(drawn), weights=weights, bits=bits, about=about)
     rng = np.random.default_rng(job.seed)
-    wanted = [nodes[place].believed / max(nodes[place].believed.sum(), _FEWEST_ROWS) for place in order]
-    factors = raked(tree, wanted, rows_drawn(len(nodes)), rng)
-    tree = replace(tree, nodes=tuple(replace(node, rake=own) for node, own in zip(drawn, factors, strict=True)))
+    if not tables.pairs_within:  # else the mixture, fitted to all pairs within the target, knows columns better
+        wanted = [nodes[place].believed / max(nodes[place].believed.sum(), _FEWEST_ROWS) for place in order]
+        factors = raked(tree, wanted, rows_drawn(len(nodes)), rng)
+        tree = replace(tree, nodes=tuple(replace(node, rake=own) for node, own in zip(drawn, factors, strict=True)))
     generator = TreeGenerator(encoder.width, list(encoder.condition_sizes.values()))
     generator.take(tree)
     if tables.target is not None:

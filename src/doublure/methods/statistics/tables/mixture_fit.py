@@ -39,12 +39,14 @@ class Moments:
         single: ``(W,)`` shares of each group, positive, adding up to 1 a column.
         single_precision: ``(W,)`` one over their noise's variance.
         pairs: The shares of each pair of groups that was counted.
+        alike: ``(W - 1,)`` 1 where a group and the next one are neighbours of an ordered column; None: nowhere.
     """
 
     sizes: Sequence[int]
     single: Tensor
     single_precision: Tensor
     pairs: PairErrors
+    alike: Tensor | None = None
 
     @cached_property
     def cells(self) -> int:
@@ -101,7 +103,8 @@ def fit_mixture(
         moments: The noisy tables.
         components: K.
         steps: Steps at most.
-        prior: How strongly each component is held to the columns' own shares.
+        prior: How strongly each component is held to the columns' own shares, and as strongly to departing alike from
+            them in groups that are neighbours.
         generator: Public randomness for the start.
         at: Called with each step's number.
     """
@@ -117,7 +120,11 @@ def fit_mixture(
         misfit = float(pairs.detach())
         if misfit < _ENOUGH and _singles_fit(single.detach()):
             return Fitted(probabilities=probabilities.detach(), steps=step, misfit=misfit)
-        loss = pairs + single.sum() / moments.cells + prior * (logits - base).square().mean()
+        apart = logits - base
+        rough = apart.square().mean()
+        if moments.alike is not None:
+            rough = rough + (apart.diff(dim=1).square() * moments.alike).mean()
+        loss = pairs + single.sum() / moments.cells + prior * rough
         if step % _LOOKED == 0:
             if float(loss.detach()) > before * _WORTH:
                 return Fitted(probabilities=probabilities.detach(), steps=step, misfit=misfit)

@@ -108,6 +108,12 @@ class Node:
         """Whether neighbouring groups are alike."""
         return self.leaves.whole.ordered
 
+    @property
+    def neighbours(self) -> Ints:
+        """``(m,)`` 1 for each group of pairs whose next one is its neighbour."""
+        last = self.size - 1 - self.leaves.whole.nullable
+        return (np.arange(self.size) < last).astype(np.int64) * int(self.ordered)
+
     def axis(self, groups: Ints) -> AnyAxis:
         """Return the axis on which each leaf counts in its group."""
         if self.patterns is None:

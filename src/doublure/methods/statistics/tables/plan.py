@@ -51,8 +51,8 @@ SHARES_WITHIN = {
     REPEATED: 0.01,
     COLUMNS: 0.13,
     SCORES: 0.03,
-    PAIRS: 0.63,
-    TREE: 0.1,
+    PAIRS: 0.68,
+    TREE: 0.05,
 }
 """The same where cells are so few that all pairs are counted, each within the target."""
 

@@ -55,7 +55,7 @@ def fit_target(
     counts = torch.from_numpy(np.concatenate([table.counts for table in tables]))
     weight = torch.from_numpy(np.repeat([1 / table.variance for table in tables], sizes))[:, None]
     never = torch.from_numpy(np.concatenate([_never(*pair, rate) for pair in zip(nodes, tables, strict=True)]))
-    alike = np.concatenate([_alike(node) for node in nodes])[:-1]
+    alike = np.concatenate([node.neighbours for node in nodes])[:-1]
     neighbours = torch.from_numpy(alike.astype(np.float64))[:, None]
     before = torch.from_numpy(known)
     scale, wanted = rows / len(groups), torch.from_numpy(totals)
@@ -105,9 +105,3 @@ def _never(node: Node, table: Noisy, rate: Floats) -> Floats:
     noise = np.sqrt(table.variance)
     expected = node.believed[:, None] * rate
     return np.where((table.counts < noise) & (expected > _SURE * noise), _NEVER, 0.0)
-
-
-def _alike(node: Node) -> Ints:
-    """Return 1 for each group whose next one is its neighbour."""
-    last = node.size - 1 - node.leaves.whole.nullable
-    return (np.arange(node.size) < last).astype(np.int64) * int(node.ordered)

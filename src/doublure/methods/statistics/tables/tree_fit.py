@@ -1,8 +1,11 @@
 """Joint tables of the tree's pairs within each component of a mixture: post-processing of noisy tables.
 
 A pair's noisy table is first made as sharp as its noise allows: what differs from the mixture's own expectation is kept
-where noise cannot explain it (of two ordered columns as wavelets, which see a ridge that no cell shows), rows that are
-all but certain are made certain, and margins are the columns' own. Then iterative proportional fitting (Deming and
+where noise cannot explain it (of two ordered columns as wavelets, which see a ridge that no cell shows), cells of a
+row beside its one clear cell are emptied where next to nothing was counted and the mixture says there is some or
+little, and
+margins are the columns' own. Where pairs were counted within the target, the mixture knows the rest better: only that
+emptying is done, and margins are the mixture's. Then iterative proportional fitting (Deming and
 Stephan 1940) finds the joint tables within components that agree with it, with the component's share of the parent's
 groups and with its share of the child's. Each such table is a product of three factors, and only those are held.
 """
@@ -10,6 +13,7 @@ groups and with its share of the child's. Each such table is a product of three 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -22,12 +26,17 @@ _CUT = 2.2
 """Deviations of noise that a difference loses (the garrote: Gao 1998)."""
 _SIGNAL = 0.6
 """From this share of signal in all differences on, all of them are kept, shrunk alike."""
-_SURE, _ALL_BUT_SURE = 0.8, 0.7
+_THERE, _NOT_NOISE = 4.0, 3.0
+"""Deviations from which on a cell is clearly there, and is kept beside others that are."""
+_AS_NOTHING, _LESS_THAN_SAID = 1.0, 3.0
+"""Deviations within which nothing was seen, and by which that is less than the mixture says."""
+_ALL_BUT_SURE = 0.8
+"""From this share of a row on, one cell is taken to be all of it, if the others may be noise: little is lost."""
 _TINY, _NOTHING = 1e-12, 1e-18
 
 
 def joint_tables(
-    parent: Node, child: Node, table: Noisy, shares: tuple[Floats, Floats], weights: Floats
+    parent: Node, child: Node, table: Noisy, shares: tuple[Floats, Floats], weights: Floats, *, only_sure: bool = False
 ) -> tuple[Floats, Floats, Floats]:
     """Return the joint tables of an edge.
 
@@ -37,6 +46,7 @@ def joint_tables(
         table: Their noisy table in fine groups.
         shares: ``(K, m)`` each: the groups of both within each component.
         weights: ``(K,)`` the components'.
+        only_sure: Whether the table only says what never goes with what, because the mixture knows the rest better.
 
     Returns:
         ``(parent's fine groups, child's groups)`` and ``(K, child's groups)``, whose product is in proportion to the
@@ -49,7 +59,11 @@ def joint_tables(
     rows = sum(fine[0])
     expected = rows * (shares[0] * weights[:, None]).T @ shares[1]
     base = expected[np.ix_(up, down)] * spread[0][:, None] * spread[1][None]
-    likely = likely_table(table, base, fine, (up, down), ordered=parent.ordered and child.ordered)
+    if only_sure:
+        found, fine = base, (base.sum(1), base.sum(0))
+    else:
+        found = believed_table(table, base, ordered=parent.ordered and child.ordered)
+    likely = with_certainties(found, base, table, fine, (up, down), enough=2.0 if only_sure else _ALL_BUT_SURE)
     grouped = np.zeros((len(up), child.size))
     np.add.at(grouped.T, down, likely.T)
     inner = likely / np.maximum(grouped[:, down], _TINY)
@@ -60,30 +74,51 @@ def joint_tables(
     return ties / np.maximum(ties.max(1, keepdims=True), _NOTHING), leaning / most, inner
 
 
-def likely_table(
-    table: Noisy, base: Floats, margins: tuple[Floats, Floats], groups: tuple[Ints, Ints], *, ordered: bool
-) -> Floats:
-    """Return a noisy table as far from what the mixture says as its noise lets one believe, with given margins.
+def believed_table(table: Noisy, base: Floats, *, ordered: bool) -> Floats:
+    """Return a noisy table as far from what the mixture says as its noise lets one believe.
 
     Args:
         table: ``(f, f')``.
         base: What the mixture says.
-        margins: ``(f,)`` and ``(f',)``.
-        groups: The coarse group of each.
         ordered: Whether neighbours on both axes are alike.
     """
     counts, noise = table.counts, math.sqrt(table.variance)
     apart = counts - base
     kept = max(0.0, 1 - apart.size * noise**2 / max(float((apart**2).sum()), _TINY))
     if kept > _SIGNAL:
-        found = believed_counts(counts, base, variance=noise**2)
-    elif ordered and min(counts.shape) > _FEW:
-        found = np.maximum(base + _waves_kept(apart, noise), 0.0)
+        return believed_counts(counts, base, variance=noise**2)
+    if ordered and min(counts.shape) > _FEW:
+        kept_apart = _waves_kept(apart, noise)
     else:
-        found = np.maximum(base + apart * np.maximum(0, 1 - (_CUT * noise) ** 2 / np.maximum(apart**2, _TINY)), 0.0)
-    for own, seen, of in ((found, counts, groups[0]), (found.T, counts.T, groups[1])):
-        _make_sure(own, seen, noise)
-        _make_groups_sure(own, seen, noise, of)
+        kept_apart = apart * np.maximum(0, 1 - (_CUT * noise) ** 2 / np.maximum(apart**2, _TINY))
+    found: Floats = np.maximum(base + kept_apart, 0.0)
+    return found
+
+
+def with_certainties(
+    believed: Floats,
+    base: Floats,
+    table: Noisy,
+    margins: tuple[Floats, Floats],
+    groups: tuple[Ints, Ints],
+    *,
+    enough: float = 2.0,
+) -> Floats:
+    """Return a table in which what is certain by what was counted is certain, with given margins.
+
+    Args:
+        believed: ``(f, f')``.
+        base: What the mixture says.
+        table: What was counted.
+        margins: ``(f,)`` and ``(f',)``.
+        groups: The coarse group of each.
+        enough: The share of a row from which on one cell is taken to be all of it, if the others may be noise.
+    """
+    found, noise = believed.copy(), math.sqrt(table.variance)
+    for own, said, seen, of in ((found, base, table.counts, groups[0]), (found.T, base.T, table.counts.T, groups[1])):
+        if own.shape[1] > 1:
+            _make_sure(own, said, seen, noise, enough)
+            _make_groups_sure(own, said, seen, noise, of, enough)
     found += 1e-9
     for _ in range(30):
         found *= (margins[0] / np.maximum(found.sum(1), _TINY))[:, None]
@@ -135,29 +170,45 @@ def _within(counts: Floats, groups: Ints) -> Floats:
     return shared
 
 
-def _make_sure(found: Floats, seen: Floats, noise: float) -> None:
-    """Leave nothing that is not believable beside one cell that has all but all of a row."""
+def _make_sure(found: Floats, said: Floats, seen: Floats, noise: float, enough: float) -> None:
+    """Leave nothing beside one cell of a row where next to nothing was counted, and the mixture says there is some.
+
+    Each row is judged by itself, then all whose one cell is clearly there together, whose noise is less beside them.
+    """
     at = np.arange(len(found))
     top = found.argmax(1)
-    most, beside = found[at, top], seen.sum(1) - seen[at, top]
-    sure = (most > _SURE * found.sum(1)) & (most > 6 * noise) & (seen.max(1) <= seen[at, top] + 1e-9)
-    sure &= beside < 2 * noise * math.sqrt(max(1, seen.shape[1] - 1))
-    for row in np.flatnonzero(sure):
-        found[row, seen[row] < 3 * noise] = 0.0
+    others = found.shape[1] - 1
+    beside, expected = seen.sum(1) - seen[at, top], said.sum(1) - said[at, top]
+    clear = seen[at, top] > _THERE * noise
+    alone = clear & _nothing_there(beside, expected, noise * math.sqrt(others))
+    together = clear.sum() * others
+    most = found[at, top]
+    alone |= (most > 6 * noise) & (most > enough * found.sum(1)) & (beside < 2 * noise * math.sqrt(others))
+    if clear.any() and _nothing_there(beside[clear].sum(), expected[clear].sum(), noise * math.sqrt(together)):
+        alone |= clear
+    for row in np.flatnonzero(alone):
+        off = seen[row] < _NOT_NOISE * noise
+        off[top[row]] = False
+        found[row, off] = 0.0
 
 
-def _make_groups_sure(found: Floats, seen: Floats, noise: float, groups: Ints) -> None:
-    """The same for all rows of a coarse group together, whose noise is less beside their size."""
+def _make_groups_sure(found: Floats, said: Floats, seen: Floats, noise: float, groups: Ints, enough: float) -> None:
+    """The same for all rows of a coarse group together, where they have one cell in common."""
     for group in range(int(groups.max()) + 1):
         rows = np.flatnonzero(groups == group)
-        have, saw = found[rows].sum(0), seen[rows].sum(0)
-        unsure = noise * math.sqrt(len(rows))
-        top = int(have.argmax())
-        beside = saw.sum() - saw[top]
-        mostly = have[top] > _ALL_BUT_SURE * have.sum() and saw[top] > max(4 * unsure, 0.85 * saw.sum())
-        if mostly and beside < 2 * unsure * math.sqrt(max(1, len(saw) - 1)):
-            off = np.flatnonzero(saw < 3 * unsure)
+        have, expected, saw = found[rows].sum(0), said[rows].sum(0), seen[rows].sum(0)
+        unsure, top = noise * math.sqrt(len(rows)), int(have.argmax())
+        beside, more = saw.sum() - saw[top], expected.sum() - expected[top]
+        beside_noise = unsure * math.sqrt(len(saw) - 1)
+        sure = have[top] > (enough - 0.1) * have.sum() and beside < min(2 * beside_noise, 0.15 * saw.sum())
+        if saw[top] > _THERE * unsure and (sure or _nothing_there(beside, more, beside_noise)):
+            off = np.flatnonzero(saw < _NOT_NOISE * unsure)
             found[np.ix_(rows, off[off != top])] = 0.0
+
+
+def _nothing_there(seen: Any, expected: Any, noise: float) -> Any:
+    """Say whether what was seen fits nothing well, and what was expected badly."""
+    return (seen < _AS_NOTHING * noise) & (expected - seen > _LESS_THAN_SAID * noise)
 
 
 def _waves_kept(apart: Floats, noise: float) -> Floats:
