@@ -8,8 +8,8 @@ so |count - expected| by one at most, and no other cell's. A unit with at most m
 at most (the triangle inequality), and t scores by m √t in L2: as much as t tables. (A score that divides by the
 expected counts, as χ², or takes logarithms, as mutual information, has no such bound.)
 
-The absolute value is taken of counts of *all* records: a score is no sum over records. Chunks of a file are counted
-first; where records lie with several owners, their counts have to be added up before.
+The absolute value is taken of counts of *all* records: a score is no sum over records. The counts of partitions are
+added up before (:class:`doublure.private.partitions.PutTogether`).
 
 ==========================================  =======================================================
 edge case                                   what happens
@@ -23,19 +23,15 @@ a unit with more records than planned       refused before anything is counted
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from doublure.errors import SettingError
 from doublure.private.queries.axes import IntArray, Table
-from doublure.private.queries.counts import Counts
+from doublure.private.queries.counts import Countable, Counts
 from doublure.private.queries.query import Answer, Sensitivity
-
-if TYPE_CHECKING:
-    from doublure.private.records import PrivateRecords
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,7 +53,7 @@ class Dependence:
         """M for each score."""
         return Sensitivity.of_cells(len(self.tables), self.max_records)
 
-    def refuse_unfit(self, records: PrivateRecords) -> None:
+    def refuse_unfit(self, records: Countable) -> None:
         """Refuse tables that could not be counted, units with too many records, and expectations that are not whole."""
         self._counts.refuse_unfit(records)
         shapes = [tuple(axis.size for axis in table) for table in self.tables]
@@ -65,12 +61,20 @@ class Dependence:
         if not whole or [each.shape for each in self.expected] != shapes:
             raise SettingError("must be whole, of the shapes of the tables", field="expected", remedy="round them")
 
-    def answer(self, records: PrivateRecords, *, sample_rate: float) -> Answer:
-        """Return one score a table, int64."""
-        counted = self._counts.split(self._counts.answer(records, sample_rate=sample_rate).total)
+    def sums(self) -> Iterator[Counts]:
+        """Yield what is counted."""
+        yield self._counts
+
+    def together(self, totals: Iterator[IntArray]) -> Answer:
+        """Return one score a table, int64, from the counts of all records."""
+        counted = self._counts.split(next(totals))
         scores = [int(np.abs(own - each).sum()) for own, each in zip(counted, self.expected, strict=True)]
         moved = Sensitivity.of_cells(len(counted), self.max_records)
         return Answer(total=np.array(scores, dtype=np.int64), sensitivity=moved)
+
+    def answer(self, records: Countable, *, sample_rate: float) -> Answer:
+        """Return one score a table, int64, of records in one place."""
+        return self.together(each.answer(records, sample_rate=sample_rate).total for each in self.sums())
 
     @property
     def _counts(self) -> Counts:
