@@ -1,7 +1,7 @@
 """Where private records are: one query is asked of each partition, and the answers are added up.
 
-A partition is some of the records: a stretch of a file, what a worker or an owner holds. Its answer follows from its own
-records alone, so that it can be computed anywhere, and again after a failure. Noise, comparison with the price,
+A partition is some of the records: a stretch of a file, what a worker or an owner holds. Its answer follows from its
+own records alone, so that it can be computed anywhere, and again after a failure. Noise, comparison with the price,
 authorisation and the ledger stay with whoever asks, once (:mod:`doublure.private.mechanism`).
 
 Guarantee: none of its own. The sum has the sensitivity that each answer states, because a unit has at most m records in

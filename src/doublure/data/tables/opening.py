@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ import pandas as pd
 
 from doublure.data.records import Loaded
 from doublure.data.tables import cells, csv_files
+from doublure.data.tables.arrow_cells import Raw, as_series, canonical
 from doublure.data.tables.rules import checked
 from doublure.errors import DataError
 from doublure.schema.scalars import Misfit
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from doublure.schema.columns import Column
 
 CHUNK_ROWS = 200_000
+_BUFFER = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -56,9 +58,19 @@ class TableSource:
         self.name = name
         self.columns = columns
 
-    def chunks(self, columns: list[str]) -> Iterator[pd.DataFrame]:
-        """Yield the raw records, at most ``CHUNK_ROWS`` at a time."""
+    def raw(self, columns: Sequence[str], plain: Collection[str] = ()) -> Iterator[Mapping[str, Raw]]:
+        """Yield the raw columns, of some records at a time.
+
+        Args:
+            columns: Which.
+            plain: Those of which few cells are equal.
+        """
         raise DataError("cannot be read", field=self.name, remedy="give a CSV or Parquet file, or a DataFrame")
+
+    def chunks(self, columns: list[str]) -> Iterator[pd.DataFrame]:
+        """Yield the raw records as frames."""
+        for raw in self.raw(columns):
+            yield pd.DataFrame({name: as_series(raw[name], name) for name in columns})
 
     def check(self, schema: Schema) -> None:
         """Compare the header with the schema.
@@ -121,25 +133,60 @@ class TableSource:
         """
         frames: list[pd.DataFrame] = []
         labels: dict[str, list[pd.Series[Any]]] = {name: [] for name in keys}
-        for raw in self.chunks(list(dict.fromkeys([*columns, *keys]))):
-            named = {name: cells.unit_ids(raw[name], name, tokens, misfit) for name, tokens in keys.items()}
-            kept = np.ones(len(raw), dtype=np.bool_)
-            for ids in named.values():
-                kept &= ids.notna().to_numpy()
-            frames.append(cells.kept_of(_canonical(raw, columns, misfit), kept))
+        for frame, named in self.canonical_chunks(columns, keys, misfit):
+            frames.append(frame)
             for name, ids in named.items():
-                labels[name].append(cells.kept_of(ids, kept))
-        frame = cells.concatenate(frames or [_canonical(_no_rows(columns), columns, misfit)], list(columns))
+                labels[name].append(ids)
+        frame = cells.concatenate(frames or [no_records(columns, misfit)], list(columns))
         none: list[pd.Series[Any]] = [pd.Series(dtype=object)]
         return frame, {name: pd.concat(parts or none, ignore_index=True) for name, parts in labels.items()}
 
+    def canonical_chunks(
+        self,
+        columns: Mapping[str, Column],
+        keys: Mapping[str, Collection[str]],
+        misfit: Misfit = "refuse",
+        rows: int | None = None,
+    ) -> Iterator[tuple[pd.DataFrame, dict[str, pd.Series[Any]]]]:
+        """Yield what :meth:`read` returns some records at a time, at most ``rows`` if that is given.
 
-def _canonical(raw: pd.DataFrame, columns: Mapping[str, Column], misfit: Misfit) -> pd.DataFrame:
-    return pd.DataFrame({name: cells.canonical(raw[name], column, name, misfit) for name, column in columns.items()})
+        Raises:
+            DataError: As :meth:`read`.
+        """
+        plain = [name for name, column in columns.items() if column.numeric or hasattr(column, "timezone")]
+        for whole in self.raw(list(dict.fromkeys([*columns, *keys])), plain):
+            for raw in _slices(whole, rows):
+                named = {
+                    name: cells.unit_ids(as_series(raw[name], name), name, tokens, misfit)
+                    for name, tokens in keys.items()
+                }
+                frame = pd.DataFrame(
+                    {name: canonical(raw[name], column, name, misfit) for name, column in columns.items()}
+                )
+                kept = np.ones(len(frame), dtype=np.bool_)
+                for ids in named.values():
+                    kept &= ids.notna().to_numpy()
+                yield cells.kept_of(frame, kept), {name: cells.kept_of(ids, kept) for name, ids in named.items()}
 
 
-def _no_rows(wanted: Iterable[str]) -> pd.DataFrame:
-    return pd.DataFrame({name: pd.Series(dtype=object) for name in wanted})
+def _slices(raw: Mapping[str, Raw], rows: int | None) -> Iterator[Mapping[str, Raw]]:
+    count = len(next(iter(raw.values()), ())) if not isinstance(raw, pd.DataFrame) else len(raw)
+    if rows is None or count <= rows:
+        yield raw
+        return
+    for first in range(0, count, rows):
+        yield {
+            name: column.iloc[first : first + rows].reset_index(drop=True)
+            if isinstance(column, pd.Series)
+            else column.slice(first, rows)
+            for name, column in raw.items()
+        }
+
+
+def no_records(columns: Mapping[str, Column], misfit: Misfit) -> pd.DataFrame:
+    """Return canonical columns of no record."""
+    empty = pd.Series(dtype=object)
+    return pd.DataFrame({name: cells.canonical(empty, column, name, misfit) for name, column in columns.items()})
 
 
 def _bounded(frame: pd.DataFrame, ids: pd.Series[Any], max_records: int) -> Table:
@@ -155,6 +202,10 @@ class _FrameSource(TableSource):
     def __init__(self, frame: pd.DataFrame) -> None:
         super().__init__("DataFrame", [str(name).strip() for name in frame.columns])
         self._frame = frame.set_axis(self.columns, axis=1)
+
+    def raw(self, columns: Sequence[str], plain: Collection[str] = ()) -> Iterator[Mapping[str, Raw]]:
+        for frame in self.chunks(list(columns)):
+            yield {name: frame[name] for name in columns}
 
     def chunks(self, columns: list[str]) -> Iterator[pd.DataFrame]:
         yield self._frame[columns]
@@ -174,17 +225,19 @@ class _ParquetSource(TableSource):
         super().__init__(path.name, [name.strip() for name in names])
         self._stored = dict(zip(self.columns, names, strict=True))
 
-    def chunks(self, columns: list[str]) -> Iterator[pd.DataFrame]:
+    def raw(self, columns: Sequence[str], plain: Collection[str] = ()) -> Iterator[Mapping[str, Raw]]:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         stored = [self._stored[name] for name in columns]
         try:
-            with pq.ParquetFile(self._path) as file:
+            # Without buffers for whole row groups, which may be as large as the file.
+            with pq.ParquetFile(self._path, pre_buffer=False, buffer_size=_BUFFER) as file:
                 for batch in file.iter_batches(batch_size=CHUNK_ROWS, columns=stored):
-                    read = [batch.column(batch.schema.get_field_index(name)) for name in stored]
-                    cells_of = [column.to_pandas(integer_object_nulls=True, date_as_object=False) for column in read]
-                    yield pd.DataFrame(dict(zip(columns, cells_of, strict=True)))
+                    yield {
+                        name: batch.column(batch.schema.get_field_index(own))
+                        for name, own in zip(columns, stored, strict=True)
+                    }
         except (pa.ArrowException, OSError, ValueError):
             raise self._unreadable() from None
 
@@ -199,8 +252,10 @@ class _CsvSource(TableSource):
         names, self._delimiter, self._header_lines = csv_files.read_header(path)
         super().__init__(path.name, names)
 
-    def chunks(self, columns: list[str]) -> Iterator[pd.DataFrame]:
-        return csv_files.read_chunks(self._path, self.columns, columns, self._delimiter, self._header_lines, CHUNK_ROWS)
+    def raw(self, columns: Sequence[str], plain: Collection[str] = ()) -> Iterator[Mapping[str, Raw]]:
+        return csv_files.read_batches(
+            self._path, self.columns, list(columns), self._delimiter, self._header_lines, CHUNK_ROWS, plain
+        )
 
 
 def open_table(source: str | os.PathLike[str] | pd.DataFrame) -> TableSource:
