@@ -30,6 +30,8 @@ from doublure.private.executed import DEFECT
 from doublure.private.queries.query import Answer, Query
 
 R = TypeVar("R")
+P = TypeVar("P", covariant=True)
+"""Who can be asked what all of one kind can answer can be asked what those of a wider kind can."""
 
 
 @runtime_checkable
@@ -43,7 +45,7 @@ class PutTogether(Protocol):
         """Return the answer from their exact totals, each taken before the next is asked for."""
 
 
-class Partitions(ABC, Generic[R]):
+class Partitions(ABC, Generic[P]):
     """Private records that lie in several places.
 
     Whoever adds a place (workers of a cluster, clients of a federation) says how a query reaches it: by
@@ -51,7 +53,7 @@ class Partitions(ABC, Generic[R]):
     """
 
     @abstractmethod
-    def refuse_unfit(self, query: Query[R]) -> None:
+    def refuse_unfit(self, query: Query[P]) -> None:
         """Refuse a query that does not fit the records of some partition.
 
         Raises:
@@ -59,10 +61,10 @@ class Partitions(ABC, Generic[R]):
         """
 
     @abstractmethod
-    def answers(self, query: Query[R], *, sample_rate: float) -> Iterator[Answer]:
+    def answers(self, query: Query[P], *, sample_rate: float) -> Iterator[Answer]:
         """Yield one answer a partition, at least one. Private."""
 
-    def ask(self, query: Query[R], *, sample_rate: float) -> Answer:
+    def ask(self, query: Query[P], *, sample_rate: float) -> Answer:
         """Return what all records add up to. Private: for the mechanism alone.
 
         Args:
@@ -86,22 +88,22 @@ class Partitions(ABC, Generic[R]):
         return f"{type(self).__name__}(private)"
 
 
-class Whole(Partitions[R]):
+class Whole(Partitions[P]):
     """All records in one place."""
 
-    def __init__(self, records: R) -> None:
+    def __init__(self, records: P) -> None:
         self._records = records
 
-    def refuse_unfit(self, query: Query[R]) -> None:
+    def refuse_unfit(self, query: Query[P]) -> None:
         """Refuse what does not fit the records."""
         query.refuse_unfit(self._records)
 
-    def answers(self, query: Query[R], *, sample_rate: float) -> Iterator[Answer]:
+    def answers(self, query: Query[P], *, sample_rate: float) -> Iterator[Answer]:
         """Yield the only answer."""
         yield query.answer(self._records, sample_rate=sample_rate)
 
 
-class InTurn(Partitions[R]):
+class InTurn(Partitions[P]):
     """Partitions of this machine, one after the other, so that no two have to be held at once.
 
     Args:
@@ -109,16 +111,16 @@ class InTurn(Partitions[R]):
         check: Called before each; may raise to stop.
     """
 
-    def __init__(self, parts: Callable[[], Iterable[R]], check: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, parts: Callable[[], Iterable[P]], check: Callable[[], None] = lambda: None) -> None:
         self._parts = parts
         self._check = check
 
-    def refuse_unfit(self, query: Query[R]) -> None:
+    def refuse_unfit(self, query: Query[P]) -> None:
         """Refuse what does not fit one of them."""
         for part in self._parts():
             query.refuse_unfit(part)
 
-    def answers(self, query: Query[R], *, sample_rate: float) -> Iterator[Answer]:
+    def answers(self, query: Query[P], *, sample_rate: float) -> Iterator[Answer]:
         """Yield one answer a partition."""
         for part in self._parts():
             self._check()

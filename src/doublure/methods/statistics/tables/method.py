@@ -76,7 +76,12 @@ class TableStatistics(StatisticsOfKind[S]):
         # the tree a joint table of each edge for each component.
         fitted = settings.components * (3 * width + max(groups) * _FINE * len(groups)) + 9 * width**2
         steps = len(releases(schema, settings.within or "").tables)
-        return Work(flops=flops, steps=steps, memory_bytes=_BYTES * (held * 3 + fitted))
+        return Work(
+            flops=flops,
+            steps=steps,
+            memory_bytes=_BYTES * (held * 3 + fitted),
+            records_bytes=_BYTES * held * 3,
+        )
 
     def build(self, encoder: Encoder, settings: S, seed: int) -> nn.Module:
         """Return a generator without tables."""
