@@ -75,6 +75,14 @@ def test_in_whatever_order_and_company(query):
         assert total(QUERIES[query], InTurn(lambda order=order: order)).tolist() == expected
 
 
+def test_scores_are_counted_some_at_once(tmp_path, monkeypatch):
+    expected = total(QUERIES["scores"], held()).tolist()
+    for cells in (1, 13, 10**9):
+        monkeypatch.setattr("doublure.private.queries.dependence._CELLS_AT_ONCE", cells)
+        assert len([*QUERIES["scores"].sums()]) == {1: 4, 13: 2, 10**9: 1}[cells]
+        assert total(QUERIES["scores"], on_disk(tmp_path).partitions()).tolist() == expected
+
+
 def test_no_record_at_all(tmp_path):
     assert total(QUERIES["counts"], on_disk(tmp_path, ROWS[:0]).partitions()).tolist() == [0] * 29
     assert total(QUERIES["scores"], on_disk(tmp_path, ROWS[:0]).partitions()).tolist() == [

@@ -394,6 +394,7 @@ class RunFolder:
         """Remove all private work that is kept."""
         for path in self._works:
             path.unlink(missing_ok=True)
+        self.forget_codes()
 
     @property
     def codes(self) -> Path:
@@ -407,7 +408,6 @@ class RunFolder:
     def forget_state(self) -> None:
         """Remove all that a training has kept to go on from."""
         self.forget_all()
-        self.forget_codes()
         for name in (_CHECKPOINT, _ESTIMATE):
             (self.internal / name).unlink(missing_ok=True)
 

@@ -9,7 +9,8 @@ at most (the triangle inequality), and t scores by m √t in L2: as much as t ta
 expected counts, as χ², or takes logarithms, as mutual information, has no such bound.)
 
 The absolute value is taken of counts of *all* records: a score is no sum over records. The counts of partitions are
-added up before (:class:`doublure.private.partitions.PutTogether`).
+added up before (:class:`doublure.private.partitions.PutTogether`). Of very many pairs some millions of cells are held
+at once, and the records are gone through again for the next ones.
 
 ==========================================  =======================================================
 edge case                                   what happens
@@ -23,6 +24,7 @@ a unit with more records than planned       refused before anything is counted
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -32,6 +34,8 @@ from doublure.errors import SettingError
 from doublure.private.queries.axes import IntArray, Table
 from doublure.private.queries.counts import Countable, Counts
 from doublure.private.queries.query import Answer, Sensitivity
+
+_CELLS_AT_ONCE = 2**22
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -62,19 +66,30 @@ class Dependence:
             raise SettingError("must be whole, of the shapes of the tables", field="expected", remedy="round them")
 
     def sums(self) -> Iterator[Counts]:
-        """Yield what is counted."""
-        yield self._counts
+        """Yield what is counted, as many tables at once as may be held."""
+        return (counts for counts, _ in self._some_at_once())
 
     def together(self, totals: Iterator[IntArray]) -> Answer:
-        """Return one score a table, int64, from the counts of all records."""
-        counted = self._counts.split(next(totals))
-        scores = [int(np.abs(own - each).sum()) for own, each in zip(counted, self.expected, strict=True)]
-        moved = Sensitivity.of_cells(len(counted), self.max_records)
+        """Return one score a table, int64, from the counts of all records, of as many tables at once as counted."""
+        scores: list[int] = []
+        for (counts, expected), total in zip(self._some_at_once(), totals, strict=True):
+            scores += [int(np.abs(own - each).sum()) for own, each in zip(counts.split(total), expected, strict=True)]
+        moved = Sensitivity.of_cells(len(scores), self.max_records)
         return Answer(total=np.array(scores, dtype=np.int64), sensitivity=moved)
 
     def answer(self, records: Countable, *, sample_rate: float) -> Answer:
         """Return one score a table, int64, of records in one place."""
         return self.together(each.answer(records, sample_rate=sample_rate).total for each in self.sums())
+
+    def _some_at_once(self) -> Iterator[tuple[Counts, Sequence[IntArray]]]:
+        """Yield the tables in order, as many at once as may be held, and what is expected of them."""
+        ends = np.cumsum([math.prod(axis.size for axis in table) for table in self.tables])
+        first = 0
+        while first < len(self.tables):
+            held = int(ends[first - 1]) if first else 0
+            last = max(first + 1, int(np.searchsorted(ends, held + _CELLS_AT_ONCE, side="right")))
+            yield Counts(tables=self.tables[first:last], max_records=self.max_records), self.expected[first:last]
+            first = last
 
     @property
     def _counts(self) -> Counts:
