@@ -47,6 +47,7 @@ columns:
 REGIONS = [f"r{number:02}" for number in range(26)]
 JOBS = [f"j{number:02}" for number in range(40)]
 _PART = 1_000_000
+SAMPLED = 500_000
 
 
 def write_records(folder: Path, records: int) -> Path:
@@ -95,6 +96,7 @@ def fit(data: str, units: int, memory: str) -> None:
     import torch
 
     import doublure as db
+    from doublure.releasing.writing import write_sample
 
     torch.set_num_threads(1)
     schema = db.Schema.parse(SCHEMA.format(units=units, regions=", ".join(REGIONS), jobs=", ".join(JOBS)))
@@ -115,15 +117,22 @@ def fit(data: str, units: int, memory: str) -> None:
         ledger = db.Ledger.create(Path(folder) / "ledger", dataset="scale", epsilon=10.0, delta=0.1)
         start, before = time.perf_counter(), time.process_time()
         options: dict[str, Any] = {} if memory == "all" else {"memory": memory}
-        db.fit(data, plan, ledger=ledger, out=Path(folder) / "run", seed=0, progress=Told(), **options)
-        wall, ends = time.perf_counter() - start, [*(at for _, at in stages[1:]), time.process_time()]
+        syn = db.fit(data, plan, ledger=ledger, out=Path(folder) / "run", seed=0, progress=Told(), **options)
+        wall, cpu = time.perf_counter() - start, time.process_time() - before
+        ends = [*(at for _, at in stages[1:]), time.process_time()]
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000
+        drawn = time.process_time()
+        write_sample(syn, Path(folder) / "sample", SAMPLED, seed=0)
+        sampled = time.process_time() - drawn
     spent: dict[str, float] = {}
     for (name, at), end in zip(stages, ends, strict=True):
         spent[name] = round(spent.get(name, 0.0) + end - at, 2)
     row = {
-        "records": units, "columns": 15, "memory": memory, "cpu_seconds": round(time.process_time() - before, 1),
-        "seconds": round(wall, 1), "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000,
-        "load": round(os.getloadavg()[0], 1), "cpu_by_stage": spent,
+        "records": units, "columns": 15, "memory": memory, "cpu_seconds": round(cpu, 1),
+        "seconds": round(wall, 1), "peak_mb": peak,
+        "load": round(os.getloadavg()[0], 1), "cpu_by_stage": spent, "sampled": SAMPLED,
+        "sample_cpu_seconds": round(sampled, 1),
+        "sample_peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000,
     }  # fmt: skip
     print(json.dumps(row))
 
@@ -131,7 +140,7 @@ def fit(data: str, units: int, memory: str) -> None:
 def model() -> None:
     """Print a line through the measured rows, and its error on each of them."""
     rows = [json.loads(line) for line in MEASURED.read_text().splitlines()]
-    own = [row for row in rows if row.get("what", "fit") == "fit" and row["memory"] != "all"]
+    own = [row for row in rows if row["memory"] != "all"]
     records, cpu = np.array([[row["records"], row["cpu_seconds"]] for row in own]).T
     weights = 1 / cpu  # relative errors count alike
     (each, fixed), *_ = np.linalg.lstsq(np.stack([records, np.ones(len(own))], 1) * weights[:, None], cpu * weights)
