@@ -56,6 +56,11 @@ ID = "columns:\n  who: {type: id}"
 SEVERAL = DECLARED.replace("columns:", f"unit: {{name: person, id: who, max_records: 2}}\n{ID}")
 BOTH = LEARNED.replace("columns:", f"unit: {{name: person, id: who, max_records: 2}}\n{ID}")
 SCHEMAS = {"declared": DECLARED, "learned": LEARNED, "several records": SEVERAL, "learned of several": BOTH}
+RULED = {
+    way: text.replace("kind: table", "kind: table\nmisfit: coerce")
+    + 'constraints:\n  - implies: {when: {job: cook}, then: {out: "no"}}\n'
+    for way, text in {"ruled": DECLARED, "ruled of several": SEVERAL}.items()
+}
 ORDERED = DECLARED.replace(
     "  out:", "  till: {type: date, bounds: [2000-01-01, 2031-01-01], missing: false}\n  out:"
 ) + ("constraints:\n  - at_most: [seen, till]\n")
@@ -162,9 +167,18 @@ def check_partitions_change_nothing(patch, folder, schema, data=None, rows=500):
     assert [path.name for path in (folder / "parted" / "run" / "internal").iterdir()] == ["checkpoint.safetensors"]
 
 
-@pytest.mark.parametrize("schema", [*SCHEMAS, "ordered"])
+@pytest.mark.parametrize("schema", [*SCHEMAS, *RULED, "ordered"])
 def test_partitions_change_nothing(monkeypatch, tmp_path, schema):
-    check_partitions_change_nothing(monkeypatch, tmp_path, {**SCHEMAS, "ordered": ORDERED}[schema])
+    check_partitions_change_nothing(monkeypatch, tmp_path, {**SCHEMAS, **RULED, "ordered": ORDERED}[schema])
+
+
+@pytest.mark.parametrize("schema", RULED)
+def test_records_that_break_a_rule_are_refused_before_anything_is_learned(tmp_path, schema):
+    ledger = Ledger.create(tmp_path / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
+    refusing = RULED[schema].replace("misfit: coerce", "misfit: refuse")
+    with pytest.raises(DataError, match="break the rule"):
+        db.fit(people(), plan_of(refusing), ledger=ledger, memory="2GB", seed=0)
+    assert ledger.spent.epsilon == 0
 
 
 def in_parts(folder, ending):

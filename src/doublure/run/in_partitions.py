@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from doublure.data.tables.on_disk import TableOnDisk, TablePart, refuse_too_few
+from doublure.data.tables.rules import checked
 from doublure.data.tables.source import no_records
 from doublure.encode.table_values import TableValues
 from doublure.private.codes import Codes, narrowest
@@ -102,7 +103,7 @@ class RecordsInPartitions:
         read = 0
         for frame, _ in self._source.canonical_chunks(columns, {}, misfit, RECORDS_AT_ONCE):
             read += len(frame)
-            yield encoder.compact(frame).numpy()
+            yield encoder.compact(checked(frame, self._schema)).numpy()
         refuse_too_few(read, self._source, self._at_least)
 
     @staticmethod

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from doublure.data.tables.rules import checked
 from doublure.data.tables.source import TableSource, no_records
 from doublure.data.tables.unit_bounds import UnitBounds
 from doublure.errors import DataError
@@ -51,12 +52,16 @@ class TablePart:
 
     def cells(self, column: str, fact: str) -> pd.Series[Any]:
         """Return a column's cells. Private."""
+        if self._table.changed:
+            return self.content[column]
         return self._table.column(column, self._block, self._used)
 
     @property
     def content(self) -> pd.DataFrame:
         """What the encoder reads. Private."""
-        return pd.DataFrame({name: self._table.column(name, self._block, self._used) for name in self._table.columns})
+        table = self._table
+        frame = pd.DataFrame({name: table.column(name, self._block, self._used) for name in table.columns})
+        return checked(frame, table.schema) if table.changed else frame
 
     def __repr__(self) -> str:
         return "TablePart(private)"
@@ -66,7 +71,9 @@ class TableOnDisk:
     """The private rows of a table, on disk.
 
     Attributes:
+        schema: Under which they were read.
         columns: Their names.
+        changed: Whether a record may become another by a declared rule, which is done when it is read from here.
         records: How many rows are used. Private.
         n_units: How many units there are. Private.
         most_records: How many records the unit with the most has. Private.
@@ -82,8 +89,10 @@ class TableOnDisk:
             rows: How many records are held at a time.
 
         Raises:
-            DataError: A cell does not fit its column.
+            DataError: A cell or a record does not fit.
         """
+        self.schema = schema
+        self.changed = schema.misfit == "coerce" and bool(schema.constraints)
         self._wanted = {name: column for name, column in schema.columns.items() if column.type != "id"}
         self._misfit = schema.misfit
         self.columns = list(self._wanted)
@@ -100,6 +109,8 @@ class TableOnDisk:
         for frame, ids in source.canonical_chunks(self._wanted, tokens, self._misfit, rows):
             if bounds is not None and id_column is not None:
                 bounds.add(ids[id_column])
+            if not self.changed:
+                checked(frame, schema)  # which refuses here, before anything is learned
             self._add(frame, read)
             read += len(frame)
         self._used = self._first = None
