@@ -16,8 +16,10 @@ import pyarrow as pa
 import pytest
 import torch
 from planting import plant
+from typer.testing import CliRunner
 
 import doublure as db
+from doublure.cli.main import app
 from doublure.data.tables.on_disk import TableOnDisk
 from doublure.errors import DataError, Interrupted, SettingError
 from doublure.ledger import Ledger
@@ -339,7 +341,10 @@ def test_a_run_that_ends_for_good_leaves_no_codes(monkeypatch, tmp_path):
 KILLED = """
 import os, signal, sys
 import pandas as pd
+from typer.testing import CliRunner
+
 import doublure as db
+from doublure.cli.main import app
 from doublure.private.partitions import InTurn
 from doublure.run import in_partitions
 in_partitions.RECORDS_AT_ONCE = 37
@@ -433,3 +438,16 @@ def test_few_records_are_in_hand_at_a_time(monkeypatch, tmp_path):
     ledger = Ledger.create(tmp_path / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
     db.fit(people(5000), plan_of(LEARNED), ledger=ledger, memory="2GB", seed=0)
     assert max(most) == 37
+
+
+def test_the_command_reads_a_folder_in_partitions(tmp_path, monkeypatch):
+    read, begun = [], RecordsInPartitions.read
+    monkeypatch.setattr(RecordsInPartitions, "read", lambda records: read.append(1) or begun(records))
+    plan_of(SEVERAL).save(tmp_path / "plan.json")
+    Ledger.create(tmp_path / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
+    data, run = in_parts(tmp_path / "parts", ".parquet")(people()), tmp_path / "run"
+    given = ["--plan", tmp_path / "plan.json", "--ledger", tmp_path / "ledger", "-o", run, "--memory", "2GB"]
+    made = CliRunner().invoke(app, ["fit", str(data), *map(str, given)])
+    assert made.exit_code == 0, made.output
+    assert read == [1]
+    assert len(db.load(run).sample(7)) == 7

@@ -64,7 +64,7 @@ class UnitBounds:
         self._folder = folder
         self._part_records = part_records
         self._file = NumberFile(folder)
-        self._keys = [secrets.token_hex(8) for _ in range(2)]
+        self._keys = [_key() for _ in range(2)]
         self._counts = np.zeros(2**_BITS, dtype=np.int64)
         self._records = 0
 
@@ -130,6 +130,11 @@ class UnitBounds:
     @staticmethod
     def _read(file: NumberFile, start: int, count: int) -> npt.NDArray[np.uint64]:
         return file.get(start * _ROW_BYTES, count * _WIDTH, np.uint64).reshape(-1, _WIDTH)
+
+
+def _key() -> str:
+    """Return a fresh key of SipHash: 16 characters of 7 bits, so that both together have 224."""
+    return "".join(chr(byte & 127) for byte in secrets.token_bytes(16))
 
 
 def _bucket(rows: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
