@@ -29,8 +29,12 @@ _LIBRARIES = (
 _SMALL_DISK = 1_000_000_000
 
 
-def examine() -> dict[str, Any]:
-    """Return versions, threads, devices, the entropy source, and the problems found."""
+def examine(folder: Path | None = None) -> dict[str, Any]:
+    """Return versions, threads, devices, the entropy source, and the problems found.
+
+    Args:
+        folder: Where runs are looked for that were cut off and left encoded records; None: nowhere.
+    """
     problems: list[str] = []
     return {
         "doublure": __version__,
@@ -44,8 +48,16 @@ def examine() -> dict[str, Any]:
         "private_statistics": _opendp(problems),
         "ledger": _locking(problems),
         "disk_free_bytes": _disk(problems),
+        "left_behind": [] if folder is None else [str(path) for path in left_behind(folder)],
         "problems": problems,
     }
+
+
+def left_behind(folder: Path) -> list[Path]:
+    """Return the encoded records that runs in a folder, or in folders in it, have left: they go on, or go."""
+    return sorted(
+        {*folder.glob("internal/codes"), *folder.glob("*/internal/codes"), *folder.glob("*/*/internal/codes")}
+    )
 
 
 def describe(found: dict[str, Any]) -> str:
@@ -58,6 +70,8 @@ def describe(found: dict[str, Any]) -> str:
     lines.append(f"  {'statistics':<14} {found['private_statistics']}")
     lines.append(f"  {'ledger':<14} {found['ledger']}")
     lines.append(f"  {'free disk':<14} {found['disk_free_bytes'] / 1e9:.1f} GB")
+    remedy = "holds the records of a run that was cut off: go on with fit --resume, or remove it"
+    lines += [f"Left behind: {path} {remedy}" for path in found["left_behind"]]
     lines += [f"Would not work: {problem}" for problem in found["problems"]]
     if not found["problems"]:
         lines.append("Everything works.")

@@ -114,7 +114,7 @@ def test_bad_data(doublure, world, small, tmp_path, name):
 def test_data_that_is_not_there(doublure, world, tmp_path, where):
     said = doublure(*world.fit(tmp_path / where))
     assert said.code == 2
-    assert ("is a folder" if where == "." else "there is no such file") in said.line
+    assert ("has files of several forms" if where == "." else "there is no such file") in said.line
     check_nothing_happened(world)
 
 

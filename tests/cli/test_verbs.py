@@ -201,6 +201,17 @@ def test_datasets(doublure):
     )
 
 
+def test_doctor_names_records_that_were_left_behind(doublure, tmp_path):
+    assert doublure("doctor", str(tmp_path), "--json").result["result"]["left_behind"] == []
+    for run in ("run", "more/run"):
+        (tmp_path / run / "internal").mkdir(parents=True)
+        (tmp_path / run / "internal" / "codes").write_bytes(b"x")
+    found = doublure("doctor", str(tmp_path))
+    assert [line for line in found.out.splitlines() if "Left behind" in line and "--resume" in line]
+    left = doublure("doctor", str(tmp_path), "--json").result["result"]["left_behind"]
+    assert left == [str(tmp_path / run / "internal" / "codes") for run in ("more/run", "run")]
+
+
 def test_doctor(doublure):
     found = doublure("doctor", "--json").result["result"]
     assert found["doublure"] == db.__version__

@@ -193,7 +193,7 @@ def test_a_record_that_does_not_fit_memory_is_refused(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize("name", ["none.csv", "folder.csv"])
 def test_files_that_are_not_there(tmp_path: Path, name: str) -> None:
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(DataError, match="is a folder" if name == "folder.csv" else "no such file"):
+    with pytest.raises(DataError, match="holds no file" if name == "folder.csv" else "no such file"):
         open_table(tmp_path / name)
 
 

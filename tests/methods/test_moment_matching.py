@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from doublure.methods.statistics.tables.mixture_fit import Moments, fit_mixture
+from doublure.methods.statistics.tables.pair_errors import AllPairs
 
 SIZES = [3, 2, 4, 2]
 STARTS = [0, 3, 5, 9, 11]
@@ -41,8 +42,7 @@ def moments(probabilities, deviation=1e-4, noise=0.0, seed=3):
         sizes=SIZES,
         single=probabilities.mean(0),
         single_precision=torch.full((wide,), deviation**-2),
-        double=double * off_diagonal(),
-        double_precision=off_diagonal() / deviation**2,
+        pairs=AllPairs(double=double * off_diagonal(), precision=off_diagonal() / deviation**2),
     )
 
 
@@ -113,11 +113,11 @@ def test_less_noise_is_followed_more_closely():
 def test_a_pair_that_was_not_counted_says_nothing():
     known = truth()
     wanted = moments(known)
-    wanted.double_precision[:3, 3:5] = wanted.double_precision[3:5, :3] = 0
-    wanted.double[:3, 3:5] = wanted.double[3:5, :3] = 40.0
+    wanted.pairs.precision[:3, 3:5] = wanted.pairs.precision[3:5, :3] = 0
+    wanted.pairs.double[:3, 3:5] = wanted.pairs.double[3:5, :3] = 40.0
     found = fitted(wanted)
     table = found.probabilities.t() @ found.probabilities / 64
-    error = (table - moments(known).double).abs() * (wanted.double_precision > 0)
+    error = (table - moments(known).pairs.double).abs() * (wanted.pairs.precision > 0)
     assert error.max() < 0.003
 
 
@@ -155,7 +155,7 @@ def test_each_step_is_told_and_may_end_the_fit():
 def test_few_components_and_no_pairs_at_all(components):
     single = Moments(
         sizes=[3], single=torch.tensor([0.7, 0.3, 0.0]), single_precision=torch.full((3,), 1e6),
-        double=torch.zeros(3, 3), double_precision=torch.zeros(3, 3),
+        pairs=AllPairs(double=torch.zeros(3, 3), precision=torch.zeros(3, 3)),
     )  # fmt: skip
     found = fitted(single, components=components)
     assert found.steps < 600
@@ -165,7 +165,7 @@ def test_few_components_and_no_pairs_at_all(components):
 def test_hopeless_tables_leave_finite_probabilities():
     """A class of no rows: shares far outside [0, 1], of next to no weight."""
     wild = moments(truth())
-    wild.double.mul_(1e6).sub_(3e5)
-    wild.double_precision.mul_(1e-12)
+    wild.pairs.double.mul_(1e6).sub_(3e5)
+    wild.pairs.precision.mul_(1e-12)
     found = fitted(wild, steps=40)
     assert torch.isfinite(found.probabilities).all()

@@ -184,7 +184,7 @@ def test_all_follows_from_released_tables(lab):
 
 COUNTED = "Counts(tables=[(node.axis(node.own),)], max_records=1)"
 EXACT = f"{COUNTED}.answer(self._tables._job.records, sample_rate=1.0).total.astype(np.float64)"
-RELEASED = "counts.split(job.mechanism.release(counts, access, job.records))"
+RELEASED = "counts.split(job.mechanism.release(counts, access, job.everyone))"
 BARE = "counts.split(counts.answer(job.records, sample_rate=1.0).total)"
 
 

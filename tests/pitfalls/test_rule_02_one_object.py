@@ -17,7 +17,7 @@ from scipy import stats
 from torch import nn
 
 import doublure
-from doublure.data.tables import opening as data_tables
+from doublure.data.tables import source as data_tables
 from doublure.errors import InputError, NotAsPriced
 from doublure.ledger import Ledger
 from doublure.methods.dpgan.method import Dpgan
@@ -44,7 +44,8 @@ PARTS = {
     "executed": {"Executed", "as_priced", "steps_of"},
     "queries.query": {"Sensitivity"},
     "queries.axes": {"AnyAxis", "Axis", "IntArray", "Intervals", "Patterns", "Table"},
-    "queries.counts": {"Axis", "Counts", "Table"},
+    "queries.counts": {"Axis", "Countable", "Counts", "Table"},
+    "queries.facts": {"Cells"},
     "queries.dependence": {"Dependence"},
     "queries.sums": {"BoundedSums", "Factors"},
     "queries.trees": {"CountTrees"},
@@ -55,7 +56,9 @@ PARTS = {
     "bayesian": {"BayesianAccountant", "log_moment", "percentiles"},
     "gradients": {"CriticLoss", "Records"},
     "clipping": {"Constant", "Geometric", "Schedule"},
-    "records": {"PrivateRecords"},
+    "records": {"PrivateRecords", "RecordsElsewhere"},
+    "partitions": {"InTurn", "Partitions"},
+    "codes": {"Codes", "narrowest"},
     "noise": {"source", "secret_draws", "Draws", "SourceName", "NoiseSource"},
     "facts": {"learn"},
     "whole_noise": set(),
@@ -139,7 +142,14 @@ def test_what_reads_noisy_counts_is_given_no_others():
 def opening_calls(text):
     """Return which methods of private records a module calls that hand out what is in them."""
     calls = (node.func for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call))
-    return {call.attr for call in calls if isinstance(call, ast.Attribute)} & {"lot", "expanded", "chunks", "answer"}
+    return {call.attr for call in calls if isinstance(call, ast.Attribute)} & {
+        "lot",
+        "expanded",
+        "chunks",
+        "answer",
+        "answers",
+        "ask",
+    }
 
 
 def test_no_method_opens_records_by_itself():

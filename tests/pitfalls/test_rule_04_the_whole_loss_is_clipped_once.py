@@ -13,7 +13,7 @@ from replay_noise import ReplayNoise
 from torch import nn
 from torch.func import functional_call
 
-from doublure.data.tables import opening as tables
+from doublure.data.tables import source as tables
 from doublure.encode.table import Block
 from doublure.methods.dpgan.settings import DpganSettings
 from doublure.private.clipping import Constant

@@ -198,7 +198,7 @@ def test_releases_are_events_are_draws(lab, counting_plan):
 
 
 WHOLE = "whole_noise.gaussian(total, scale=event.scale)"
-RELEASED = "job.mechanism.release(counts, access, job.records)"
+RELEASED = "job.mechanism.release(counts, access, job.everyone)"
 TWICE = (KeptTables, "released", (RELEASED, f"({RELEASED}, {RELEASED})[1]"))
 
 

@@ -214,7 +214,7 @@ def test_no_exact_count_is_written(lab, monkeypatch, counting_plan, tmp_path):
     check_no_exact_count_is_written(lab, monkeypatch, counting_plan, tmp_path)
 
 
-RELEASED = "counts.split(job.mechanism.release(counts, access, job.records))"
+RELEASED = "counts.split(job.mechanism.release(counts, access, job.everyone))"
 TAKEN = f"counted = {RELEASED}"
 BARE = "counts.split(counts.answer(job.records, sample_rate=1.0).total)"
 

@@ -19,7 +19,7 @@ from doublure.private.records import PrivateRecords
 from doublure.run import fitting, running
 
 ASKED = "self._authorise(access, 0 if access.path is not None else self._before[access] + taken + 1)"
-ANSWER = "query.answer(records, sample_rate=getattr(event, 'sample_rate', 1.0))"
+ANSWER = "places.ask(query, sample_rate=getattr(event, 'sample_rate', 1.0))"
 COUNTED_FIRST = [(f"answer = {ANSWER}", "pass"), (ASKED, f"answer = {ANSWER}\n{ASKED}")]
 
 

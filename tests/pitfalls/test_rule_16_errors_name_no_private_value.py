@@ -203,7 +203,7 @@ def test_a_reader_that_shows_a_row_is_caught(lab, tmp_path, mutant):
 
     own = "raise _not_utf8(path) if 'UTF8' in str(error) else _ragged(path) from None"
     words = "raise DataError(str(error), field=path.name, remedy='mend it') from None"
-    lab.plant(csv_files, "read_chunks", (own, words if "words" in mutant else "raise"))
+    lab.plant(csv_files, "read_batches", (own, words if "words" in mutant else "raise"))
     with lab.caught():
         check_files_tell_nothing(tmp_path)
 

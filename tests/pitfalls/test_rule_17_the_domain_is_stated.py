@@ -151,7 +151,7 @@ def test_a_table_in_which_records_meet_is_caught(lab, mutant):
     if mutant == "cells of any type joined":
         lab.plant(cells, "distinct", ("len(some := set(map(type, cells)) - _NOTHING) < 2 and some <= _ALIKE", "True"))
     else:
-        from doublure.data.tables import opening as tables
+        from doublure.data.tables import source as tables
 
         lab.plant(
             tables, "_bounded", ("pd.Series(codes).groupby(codes).cumcount()", "pd.Series(np.arange(len(codes))) // 4")

@@ -261,7 +261,7 @@ BOUND = (mechanism, "_refuse_dearer", ("not stated.l2 <= priced.l2 * (1 + _ROUND
 NOTED = (executed, "_covers", ("ran.records == priced.records", "True"))
 SHARES = ("(settings.single_share, 1 - settings.single_share)", "(1.0, 1.0)")
 FLOORED = "np.minimum(np.floor(means * LEVELS), LEVELS - 1)"
-RELEASED = "counts.split(job.mechanism.release(counts, access, job.records))"
+RELEASED = "counts.split(job.mechanism.release(counts, access, job.everyone))"
 BARE = "counts.split(counts.answer(job.records, sample_rate=1.0).total)"
 COUNTING_MUTANTS = {
     "a scale read off the data": [

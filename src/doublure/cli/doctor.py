@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
 from doublure.cli.options import Config, Json
@@ -13,12 +16,16 @@ def register(app: typer.Typer) -> None:
     app.command("doctor")(doctor)
 
 
-def doctor(as_json: Json = False, config: Config = None) -> Outcome:
-    """Say what this machine can do and what would fail.
+def doctor(
+    folder: Annotated[Path, typer.Argument(help="Where to look for runs that were cut off.")] = Path(),
+    as_json: Json = False,
+    config: Config = None,
+) -> Outcome:
+    """Say what this machine can do, what would fail, and what runs have left behind.
 
-    Versions, threads, devices, the entropy source, file locking, free disk.
+    Versions, threads, devices, the entropy source, file locking, free disk; encoded records of runs that were cut off.
     """
     from doublure.doctor import describe, examine
 
-    found = examine()
+    found = examine(folder)
     return Outcome(data=found, text=describe(found))

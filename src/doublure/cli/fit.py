@@ -21,7 +21,9 @@ def register(app: typer.Typer) -> None:
 
 
 def fit(
-    data: Annotated[Path, typer.Argument(help="The private data: a table, or images; see docs/images.md.")],
+    data: Annotated[
+        Path, typer.Argument(help="The private data: a file, folder or pattern; see docs/scale.md, docs/images.md.")
+    ],
     ledger: Annotated[Path, typer.Option(help="The ledger that pays.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="The run folder to make.")],
     plan: Annotated[Path | None, typer.Option(help="A plan; or give schema, method, epsilon and delta.")] = None,
@@ -34,6 +36,9 @@ def fit(
     seed: Seed = None,
     device: Device = "cpu",
     threads: Threads = None,
+    memory: Annotated[
+        str | None, typer.Option(help="What the process may hold, such as 2GB; a table is then read in parts.")
+    ] = None,
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
@@ -53,6 +58,7 @@ def fit(
             seed=seed,
             device=device,
             threads=threads,
+            memory=memory,
             progress=progress,
         )
     left = book.remaining

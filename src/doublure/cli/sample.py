@@ -23,28 +23,43 @@ def sample(
     rows: Annotated[int, typer.Option("-n", "--rows", min=1, help="How many rows, at least 1.")],
     out: Annotated[
         Path,
-        typer.Option("-o", "--out", help="A .parquet or .csv file; images: .npz, .png or a folder; series: .npz too."),
+        typer.Option(
+            "-o",
+            "--out",
+            help="A .parquet or .csv file, or a folder of Parquet parts; images: .npz, .png or a folder; series: .npz.",
+        ),
     ],
     given: Given = None,
     shares: Shares = None,
     sampling: Sampling = None,
     seed: Seed = None,
+    processes: Annotated[
+        int, typer.Option(min=1, help="How many draw the parts of a folder; the rows are the same.")
+    ] = 1,
     spreadsheet_safe: Annotated[bool, typer.Option("--spreadsheet-safe", help="Defuse formulas in text.")] = False,
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
     """Make synthetic records; it costs nothing."""
-    from doublure.releasing.writing import write_sample
+    from doublure.releasing.writing import Others, write_sample
     from doublure.run.loading import load
     from doublure.schema.kinds import KINDS
     from doublure.support.files import check_output
 
     check_output(out)
-    syn = load(run).sampling_with(**settings(sampling))
+    own = settings(sampling)
+    syn = load(run).sampling_with(**own)
     asked = _asked(given, shares)
     with TerminalProgress() as progress:
         count = write_sample(
-            syn, out, rows, given=asked, seed=seed, spreadsheet_safe=spreadsheet_safe, progress=progress
+            syn,
+            out,
+            rows,
+            given=asked,
+            seed=seed,
+            spreadsheet_safe=spreadsheet_safe,
+            progress=progress,
+            others=Others(run=run, settings=own, processes=processes),
         )
     result = {"path": str(out), "rows": count, "watermark": syn.guarantee.watermark, "notes": list(syn.notes)}
     records = KINDS[syn.schema.kind].records

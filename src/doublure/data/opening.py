@@ -11,6 +11,8 @@ from doublure.data.images import Images, open_images
 from doublure.data.images.arrays import is_idx
 from doublure.data.records import Loaded
 from doublure.data.series import Series, open_series
+from doublure.data.tables.arrow_streams import PROTOCOL
+from doublure.data.tables.many_files import holds_tables
 from doublure.data.tables.opening import open_table
 from doublure.schema.kinds import ByKind
 
@@ -54,10 +56,12 @@ def kind_of(source: Given) -> str:
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
         ending = path.name.partition("#")[0].lower()
+        if path.is_dir() and holds_tables(path):
+            return "images" if any(map(_holds_pictures, path.rglob("*.parquet"))) else "table"
         if path.is_dir() or ending.endswith((".npz", ".mat")) or is_idx(path):
             return "images"
         return "images" if ending.endswith((".parquet", ".pq")) and _holds_pictures(path) else "table"
-    return "table" if hasattr(source, "columns") else "images"
+    return "table" if hasattr(source, "columns") or hasattr(source, PROTOCOL) else "images"
 
 
 def _holds_pictures(path: Path) -> bool:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
 
 
@@ -35,6 +36,11 @@ class Loaded:
         @property
         def frame(self) -> pd.DataFrame:
             """The columns beside what a record is made of: all of a table's, an image's label, a series' attributes."""
+
+    @property
+    def most_records(self) -> int:
+        """How many records the unit with the most has. Private."""
+        return int(np.bincount(self.unit, minlength=1).max())
 
     def cells(self, column: str, fact: str) -> pd.Series[Any]:
         """Return what the statistic for a fact of a column looks at: one cell a record, whatever is asked of them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import time
 from pathlib import Path
 
@@ -13,6 +14,15 @@ from doublure.schema import Schema
 from doublure.training.settings import MethodSettings, Work
 
 LIBRARIES_BYTES = 700_000_000
+PARTITION_BYTES = 400_000_000
+"""What is held of records that are read in partitions: batches as they are read, encoded and counted."""
+_AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]*)?)\s*((?:[kmgt]i?)?b?)", re.IGNORECASE | re.ASCII)
+_UNITS = {
+    prefix + more + end: float(base**power)
+    for power, prefix in enumerate(["", "K", "M", "G", "T"])
+    for more, base in (("", 1000), ("I", 1024))
+    for end in ("", "B")
+}
 _MANY_VALUES = 1_000
 _SECONDS_A_FIT = 1.0
 _SECONDS_A_STEP = 0.008
@@ -38,15 +48,36 @@ def memory_bytes() -> int | None:
         return whole
 
 
-def refuse_too_large(chosen: Method, schema: Schema, settings: MethodSettings) -> None:
-    """Refuse a run that this machine could not hold: it would be killed after its budget was charged.
+def refuse_too_large(chosen: Method, schema: Schema, settings: MethodSettings, memory: int | None = None) -> bool:
+    """Refuse a run that this machine, or the memory that it is given, could not hold.
+
+    It would be killed after its budget was charged.
+
+    Args:
+        chosen: The method.
+        schema: The public facts.
+        settings: With defaults resolved.
+        memory: What the run may hold, in bytes; None: what there is.
+
+    Returns:
+        Whether records are to be read in partitions: of a method that can, where memory is given or does not hold them.
 
     Raises:
         SettingError: Naming the column that makes the networks wide, or the lot, and what to do.
     """
-    needed, there = needed_bytes(chosen, schema, settings), memory_bytes()
+    work = chosen.work(schema, settings)
+    needed, there = needed_bytes(chosen, schema, settings), memory_bytes() if memory is None else memory
+    parted = bool(work.records_bytes) and there is not None and (memory is not None or needed > there)
+    if parted:
+        needed += PARTITION_BYTES - work.records_bytes
     if there is None or needed <= there:
-        return
+        return parted
+    if memory is not None:
+        raise SettingError(
+            f"a run with {chosen.name} would need about {needed / 1e9:.3g} GB, and may have {memory / 1e9:.3g} GB",
+            field="memory",
+            remedy="give more" if parted else "give more, or plan with statistics, which reads tables in parts",
+        )
     sizes = {name: len(getattr(column, "domain", ())) for name, column in getattr(schema, "columns", {}).items()}
     widest = max(sizes, key=lambda name: sizes[name], default=None)
     message = f"a run would need about {needed / 1e9:.3g} GB, and this machine has {there / 1e9:.3g} GB"
@@ -58,6 +89,28 @@ def refuse_too_large(chosen: Method, schema: Schema, settings: MethodSettings) -
         field=f"columns.{printable(widest)}",
         remedy="group rare values under other, choose a smaller lot_size, or plan on a larger machine",
     )
+
+
+def bytes_of(memory: int | str | None) -> int | None:
+    """Return an amount of memory in bytes.
+
+    Args:
+        memory: Such as ``2GB``, ``500 MB`` or ``1.5GiB``; or bytes.
+
+    Raises:
+        SettingError: It is none.
+
+    Example:
+        >>> bytes_of("2GB"), bytes_of("1GiB")
+        (2000000000, 1073741824)
+    """
+    if memory is None:
+        return None
+    found = _AMOUNT.fullmatch(str(memory).strip())
+    size = round(float(found[1]) * _UNITS[found[2].upper()]) if found else 0
+    if size <= 0 or isinstance(memory, bool):
+        raise SettingError("is no amount of memory", field="memory", remedy="give one such as 2GB")
+    return size
 
 
 def seconds_of(work: Work) -> float:

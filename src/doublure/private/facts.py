@@ -9,14 +9,15 @@ from doublure.private.queries.facts import query_of
 
 if TYPE_CHECKING:
     from doublure.access import Access
-    from doublure.data.records import Loaded
     from doublure.private.mechanism import Mechanism
+    from doublure.private.partitions import Partitions
+    from doublure.private.queries.facts import Cells
     from doublure.schema import Question, Schema
 
 
 def learn(
     question: Question,
-    table: Loaded,
+    table: Cells | Partitions[Cells],
     schema: Schema,
     *,
     mechanism: Mechanism,
@@ -27,7 +28,7 @@ def learn(
 
     Args:
         question: Which fact.
-        table: The private records.
+        table: The private records, in one place or in partitions.
         schema: The public facts.
         mechanism: Of the run.
         access: What pays for the answer.

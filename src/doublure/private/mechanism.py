@@ -38,6 +38,7 @@ from doublure.private import whole_noise
 from doublure.private.accounting import ApproximateEvent, DiscreteGaussianEvent, Event, GaussianEvent, PureEvent
 from doublure.private.executed import DEFECT, Executed, steps_of
 from doublure.private.noise import NoiseSource, product_upwards, require_std
+from doublure.private.partitions import Partitions, everywhere
 from doublure.private.queries.query import Answer, Query, Sensitivity
 
 R = TypeVar("R")
@@ -115,13 +116,13 @@ class Mechanism:
             return event.scale
         raise TypeError(f"{access.purpose}: has no Gaussian noise")
 
-    def release(self, query: Query[R], access: Access, records: R) -> Any:
+    def release(self, query: Query[R], access: Access, records: R | Partitions[R]) -> Any:
         """Return a query's answer with noise, as the access has priced it.
 
         Args:
             query: What is asked.
             access: One of the plan's.
-            records: All of them.
+            records: All of them, in one place or in partitions.
 
         Returns:
             What the answer's total is: a flat array, or counts by name.
@@ -133,13 +134,14 @@ class Mechanism:
         event, taken = access.event, self.taken(access)
         if taken >= steps_of(access):
             raise SettingError("all noisy steps of the plan have been taken", field="steps", remedy="make a new plan")
-        query.refuse_unfit(records)
+        places = everywhere(records)
+        places.refuse_unfit(query)
         stated = query.sensitivity
         _refuse_dearer(stated, access)
         self._authorise(access, 0 if access.path is not None else self._before[access] + taken + 1)
         self._taken[access] = taken + 1
         try:
-            answer = query.answer(records, sample_rate=getattr(event, "sample_rate", 1.0))
+            answer = places.ask(query, sample_rate=getattr(event, "sample_rate", 1.0))
         except (Interrupted, KeyboardInterrupt):  # stopped by its owner, and nothing was drawn yet
             self._taken[access] = taken
             raise

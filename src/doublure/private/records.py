@@ -317,3 +317,13 @@ class PrivateRecords:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("private records are never serialised")
+
+
+class RecordsElsewhere(PrivateRecords):
+    """Stands where records lie in partitions, of which queries are asked: there is none to be had here."""
+
+    def __init__(self) -> None:
+        pass
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise TypeError("records lie in partitions")

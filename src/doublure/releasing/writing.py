@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, SupportsIndex
 
@@ -12,11 +12,28 @@ from doublure.data.images.sheets import examples, png
 from doublure.data.series import writing as series
 from doublure.data.tables import writing as tables
 from doublure.errors import SettingError
+from doublure.releasing.parts import write_parts
 from doublure.run.synthesizer import Synthesizer, counted
 from doublure.schema.images import ImageSchema
 from doublure.schema.kinds import ByKind
 from doublure.schema.series import SeriesSchema
+from doublure.support import seeding
 from doublure.support.progress import Progress, Silent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Others:
+    """Other processes that draw parts.
+
+    Attributes:
+        run: Where they load the synthesizer from.
+        settings: Of sampling.
+        processes: How many.
+    """
+
+    run: Path | None = None
+    settings: Mapping[str, object] = field(default_factory=dict)
+    processes: int = 1
 
 
 def write_sample(
@@ -28,18 +45,20 @@ def write_sample(
     seed: SupportsIndex | None = None,
     spreadsheet_safe: bool = False,
     progress: Progress | None = None,
+    others: Others | None = None,
 ) -> int:
     """Draw ``n`` synthetic records and write them; the path's ending chooses the form.
 
     Args:
         syn: A fitted synthesizer.
-        path: ``.csv`` or ``.parquet`` for a table; ``.npz``, ``.png`` (a contact sheet) or a folder for images;
-            ``.npz``, ``.csv`` or ``.parquet`` for series.
+        path: ``.csv`` or ``.parquet`` for a table, or a folder of parts, which has no ending; ``.npz``, ``.png`` (a
+            contact sheet) or a folder for images; ``.npz``, ``.csv`` or ``.parquet`` for series.
         n: How many.
         given: Column -> value that every record must have.
         seed: Makes the records repeatable.
         spreadsheet_safe: Defuse text that a spreadsheet would run as a formula, in CSV and Parquet.
         progress: Receives progress events.
+        others: Which other processes draw, where a table is written in parts.
 
     Returns:
         How many records were written.
@@ -48,7 +67,24 @@ def write_sample(
         SettingError: The ending is not of the data's kind, or a setting is out of its range.
     """
     size = counted(n)
+    helped = others or Others()
     writer = WRITERS[syn.schema.kind]
+    if writer.in_parts and not path.suffix:
+        return write_parts(
+            syn,
+            path,
+            size,
+            given=given,
+            seed=seeding.chosen(seed),
+            spreadsheet_safe=spreadsheet_safe,
+            run=helped.run,
+            settings=helped.settings,
+            processes=helped.processes,
+            progress=progress,
+        )
+    if helped.processes > 1:
+        remedy = "write a table to a folder, whose name has no ending"
+        raise SettingError("draw the parts of a folder", field="processes", remedy=remedy)
     writer.check(path, size, spreadsheet_safe)
     chunks = _told(syn.sample_chunks(size, given=given, seed=seed), size, f"draw {path.name}", progress)
     return writer.write(chunks, path, syn.schema, size, spreadsheet_safe, syn.guarantee.about)
@@ -76,6 +112,7 @@ class Writer:
         check: Refuses a path, a number of records, or text to be defused, that it cannot write.
         write: Chunks, the path, the schema, the number, whether text is defused, and what is said of them to how many
             were written.
+        in_parts: Whether a folder of parts can be written, too.
         described: What the dictionary says beside columns, of a schema.
         sheet: What a card's page shows of the first records that are drawn: a PNG; None for nothing.
     """
@@ -83,6 +120,7 @@ class Writer:
     forms: tuple[str, ...]
     check: Callable[[Path, int, bool], None]
     write: Callable[[Iterable[Any], Path, Any, int, bool, dict[str, str]], int]
+    in_parts: bool = False
     described: Callable[[Any], dict[str, Any]] = lambda schema: {}
     sheet: Callable[[Synthesizer, Any], bytes] | None = None
 
@@ -124,6 +162,7 @@ WRITERS = ByKind(
     "writer",
     table=Writer(
         forms=("csv", "parquet"),
+        in_parts=True,
         check=lambda path, n, safe: tables.check_ending(path),
         write=lambda rows, path, schema, n, safe, about: tables.write_table(
             rows, path, schema, spreadsheet_safe=safe, metadata=about

@@ -71,6 +71,11 @@ class Wanted:
 
     groups: tuple[tuple[Given, float], ...]
 
+    @property
+    def by_rejection(self) -> bool:
+        """Whether records of one group are drawn until enough fit, so that no chunk follows from its number alone."""
+        return len(self.groups) == 1 and not self.groups[0][0].sure
+
     def counts(self, done: int, size: int) -> list[int]:
         """Return how many records of each group stand among the next ``size`` after the first ``done``."""
         ends = np.cumsum([share for _, share in self.groups])

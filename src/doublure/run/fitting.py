@@ -48,7 +48,7 @@ from doublure.ledger import Budget, Ledger
 from doublure.ledger.request import charge
 from doublure.methods import registry as methods
 from doublure.planning import Plan
-from doublure.planning.machine import refuse_too_large
+from doublure.planning.machine import bytes_of, refuse_too_large
 from doublure.run.folder import RunFolder
 from doublure.run.loading import synthesizer_of
 from doublure.run.refusals import listing
@@ -71,13 +71,14 @@ def fit(
     seed: int | None = None,
     device: str = "cpu",
     threads: int | None = None,
+    memory: int | str | None = None,
     progress: Progress | None = None,
 ) -> Synthesizer:
     """Fit a plan to private data.
 
     Args:
-        data: A table: CSV, Parquet, or a DataFrame. Images: NPZ, IDX, Parquet, a folder, a CSV file of names, or a
-            mapping of arrays.
+        data: A table: CSV, Parquet, a folder or pattern of such files, a DataFrame, or any stream of Arrow. Images:
+            NPZ, IDX, Parquet, a folder, a CSV file of names, or a mapping of arrays.
         plan: From :func:`doublure.plan`.
         ledger: What the run is charged to, durably, before the data is opened.
         out: A new run folder; without one the synthesizer is kept in memory and cannot be resumed.
@@ -85,6 +86,8 @@ def fit(
         seed: Public: initial weights and the generator's noise. Privacy noise is never seeded.
         device: Where to compute, such as ``cpu`` or ``cuda``.
         threads: CPU threads for torch.
+        memory: What the process may hold, such as ``2GB``, or bytes; None: what there is. A table that it does not
+            hold is read in partitions, by a method that can; see docs/scale.md.
         progress: Receives progress events.
 
     Returns:
@@ -104,7 +107,7 @@ def fit(
         remedy = "give a Ledger or its path; Ledger.create makes one"
         raise SettingError("is needed: it pays before the data is opened", field="ledger", remedy=remedy)
     _refuse_forged(plan)
-    refuse_too_large(methods.method(plan.method), plan.schema, plan.settings)
+    parted = refuse_too_large(methods.method(plan.method), plan.schema, plan.settings, bytes_of(memory))
     methods.method(plan.method).ready(plan.schema, plan.settings)
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     public_seed = seeding.chosen(seed)
@@ -135,7 +138,7 @@ def fit(
             # Whoever tries to go on with it now is refused, and holds it no longer than that takes.
             stack.enter_context(folder.held(wait=True))
             run = Run.begun(folder, plan, book, public_seed)
-        return _under_the_ceiling(run.finish(source, device, listener, keeps=out is not None), out)
+        return _under_the_ceiling(run.finish(source, device, listener, keeps=out is not None, parted=parted), out)
 
 
 def _under_the_ceiling(syn: Synthesizer, out: str | Path | None) -> Synthesizer:
@@ -178,6 +181,7 @@ def _finished(folder: RunFolder, ledger: Ledger) -> Synthesizer | None:
     for record in ledger.entries:
         if record.kind == "close" and record.body["id"] == reservation and record.body["status"] == "done":
             folder.sweep()
+            folder.forget_codes()
             folder.update_run(status="done", generator_sha256=record.body["artefact_sha256"])
             return synthesizer_of(folder)
     return None

@@ -61,6 +61,7 @@ _FILES = (
 _CHECKPOINT = "checkpoint.safetensors"
 _ESTIMATE = "estimate.json"
 _WORK = "work-{name}.safetensors"
+_CODES = "codes"
 
 
 class RunFolder:
@@ -393,6 +394,16 @@ class RunFolder:
         """Remove all private work that is kept."""
         for path in self._works:
             path.unlink(missing_ok=True)
+        self.forget_codes()
+
+    @property
+    def codes(self) -> Path:
+        """Where the codes of records that do not fit in memory stay until the run is closed."""
+        return self.internal / _CODES
+
+    def forget_codes(self) -> None:
+        """Remove the codes of all records."""
+        self.codes.unlink(missing_ok=True)
 
     def forget_state(self) -> None:
         """Remove all that a training has kept to go on from."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from doublure.advisories import REMEDY
 from doublure.data.opening import Source
 from doublure.data.records import Loaded
+from doublure.data.tables.source import TableSource
 from doublure.encode.choice import encoder_for
 from doublure.errors import (
     InputError,
@@ -28,10 +29,13 @@ from doublure.methods import registry as methods
 from doublure.planning import Plan
 from doublure.planning.budget import DELTA_WITHOUT_PRIVACY, learned_facts
 from doublure.private import facts
+from doublure.private.codes import Codes
 from doublure.private.executed import Executed
 from doublure.private.mechanism import Mechanism
 from doublure.private.noise import source
+from doublure.private.records import PrivateRecords, RecordsElsewhere
 from doublure.run.folder import RunFolder
+from doublure.run.in_partitions import RecordsInPartitions
 from doublure.run.loading import synthesizer_of
 from doublure.schema import ResolvedSchema
 from doublure.support.progress import Progress
@@ -47,6 +51,8 @@ if TYPE_CHECKING:
     from doublure.access import Access
     from doublure.guarantee import Guarantee
     from doublure.private.bayesian import BayesianAccountant
+    from doublure.private.partitions import Partitions
+    from doublure.private.queries.facts import Cells
     from doublure.run.synthesizer import Synthesizer
     from doublure.training.noisy_tables import NoisyTable
 
@@ -162,7 +168,9 @@ class Run:
 
     # -- the way through -----------------------------------------------------------------------------------------
 
-    def finish(self, source: Source, device: str, progress: Progress, *, keeps: bool) -> Synthesizer:
+    def finish(
+        self, source: Source, device: str, progress: Progress, *, keeps: bool, parted: bool = False
+    ) -> Synthesizer:
         """Load, learn, train, save; close the reservation whatever happens.
 
         Args:
@@ -170,15 +178,16 @@ class Run:
             device: Where to compute.
             progress: Receives progress events.
             keeps: Whether the folder stays, so that the run can be resumed.
+            parted: Whether records are read in partitions, and not held.
         """
         with self._stop.listening():
             try:
                 self._refuse_what_is_lost()
                 progress.stage("read the records")
                 with self._stop.at_once():
-                    table = source.load(self._plan.schema, at_least=_fewest(self._plan))
+                    table = self._read(source, parted=parted)
                 schema = self._resolve(table, progress)
-                generator = self._train(table, schema, device, progress)
+                generator = self._train(table, schema, device, progress, keeps=keeps)
                 progress.stage("save")
                 return self._save(schema, generator, keeps=keeps)
             except (Interrupted, KeyboardInterrupt):
@@ -223,7 +232,18 @@ class Run:
         if reservation.authorised:
             folder.log({"resumed_at": reservation.authorised, "from_state_of": kept or 0})
 
-    def _resolve(self, table: Loaded, progress: Progress) -> ResolvedSchema:
+    def _read(self, source: Source, *, parted: bool) -> Loaded | RecordsInPartitions:
+        """Return the records: held, or on disk; as an interrupted run has kept them, if it has."""
+        plan, kept = self._plan, Codes.opened(self._folder.codes)
+        if not parted and kept is None:
+            return source.load(plan.schema, at_least=_fewest(plan))
+        if not isinstance(source, TableSource):
+            raise TypeError("only tables are read in partitions")
+        records = RecordsInPartitions(source, plan.schema, self._folder.internal, kept=kept, at_least=_fewest(plan))
+        records.read()
+        return records
+
+    def _resolve(self, table: Loaded | RecordsInPartitions, progress: Progress) -> ResolvedSchema:
         kept = self._folder.schema
         if kept is not None:
             return kept
@@ -233,8 +253,9 @@ class Run:
         self._stop.check()
         progress.stage("learn what was bought", len(self._plan.learned))
         for number, (access, question) in enumerate(zip(_facts(self._plan), schema.questions, strict=True)):
+            asked: Cells | Partitions[Cells] = table.facts() if isinstance(table, RecordsInPartitions) else table
             learned[question.path] = facts.learn(
-                question, table, schema, mechanism=self._mechanism, access=access, learned=learned
+                question, asked, schema, mechanism=self._mechanism, access=access, learned=learned
             )
             progress.at(number + 1)
         resolved = schema.resolve(learned)
@@ -242,17 +263,33 @@ class Run:
         self._folder.save_schema(resolved)
         return resolved
 
-    def _train(self, table: Loaded, schema: ResolvedSchema, device: str, progress: Progress) -> Any:
+    def _train(
+        self,
+        table: Loaded | RecordsInPartitions,
+        schema: ResolvedSchema,
+        device: str,
+        progress: Progress,
+        *,
+        keeps: bool = False,
+    ) -> Any:
         plan = self._plan
         progress.stage("encode")
         encoder = encoder_for(schema, plan.settings.encoding)
+        records: PrivateRecords = RecordsElsewhere()
+        partitions = None
         with self._stop.at_once():
-            records = encoded_records(encoder, encoder.compact(table.content), table.unit, table.n_units, device)
-            fingerprint = records.fingerprint if table.repeatable else ""
+            if isinstance(table, RecordsInPartitions):
+                codes = table.encoded(encoder, self._folder.codes if keeps else None)
+                partitions = codes.partitions(self._stop.check)
+                fingerprint = codes.fingerprint
+            else:
+                records = encoded_records(encoder, encoder.compact(table.content), table.unit, table.n_units, device)
+                fingerprint = records.fingerprint if table.repeatable else ""
         self._folder.refuse_other_records(fingerprint)
         job = Job(
             encoder=encoder,
             records=records,
+            partitions=partitions,
             settings=plan.settings,
             accesses=plan.training,
             mechanism=self._mechanism,
@@ -291,6 +328,7 @@ class Run:
         self._folder.save_tables(self._tables)
         sha256 = self._folder.save_generator(generator, schema, plan, claim)
         self._folder.save_guarantee(claim)
+        self._folder.forget_codes()
         self._reservation.close("done", steps=self._reservation.authorised, artefact_sha256=sha256, claimed=claim.kind)
         self._folder.update_run(status="done", generator_sha256=sha256)
         syn, tables = synthesizer_of(self._folder), self._tables

@@ -131,11 +131,13 @@ class Synthesizer:
         given: Mapping[str, object] | None = None,
         seed: SupportsIndex | None = None,
         chunk_rows: int | None = None,
+        first: int = 0,
     ) -> Iterator[Any]:
         """Yield ``n`` records a chunk at a time, at bounded memory; at least one chunk, which may be empty.
 
         The records depend on ``seed`` and ``chunk_rows`` (50,000 rows of a table, 500 images or 5,000 series, if
-        not given).
+        not given). Chunks can be drawn apart: where nothing is found by rejection, those from the ``first`` on are the
+        same as if all before them had been drawn.
 
         Raises:
             SettingError: As :meth:`sample`; all but the rarity is found out before the first chunk is asked for.
@@ -145,7 +147,17 @@ class Synthesizer:
         if chunk_rows < 1:
             raise SettingError("must be at least 1", field="chunk_rows", remedy="leave it out")
         wanted = asking.read(given or {}, self.schema, self._encoder)
-        return self._chunks(counted(n), wanted, seeding.chosen(seed), chunk_rows)
+        if first and wanted.by_rejection:
+            raise SettingError("must be 0 where records are found by rejection", field="first", remedy="leave it out")
+        return self._chunks(counted(n), wanted, seeding.chosen(seed), chunk_rows, first)
+
+    def by_rejection(self, given: Mapping[str, object]) -> bool:
+        """Whether records that have what is asked for are found by drawing others too.
+
+        Raises:
+            SettingError: As :meth:`sample`.
+        """
+        return asking.read(given, self.schema, self._encoder).by_rejection
 
     def sampling_with(self, **settings: object) -> Synthesizer:
         """Return the same synthesizer, with settings changed that only sampling asks; that is free, as sampling is.
@@ -242,14 +254,14 @@ class Synthesizer:
 
         return encoder_for(self.schema, self.plan.settings.encoding)
 
-    def _chunks(self, n: int, wanted: asking.Wanted, entropy: int, chunk_rows: int) -> Iterator[Any]:
+    def _chunks(self, n: int, wanted: asking.Wanted, entropy: int, chunk_rows: int, first: int) -> Iterator[Any]:
         """Yield records group by group where there is one group, else mixed in every chunk."""
         drawings = [self._drawing(given) for given, _ in wanted.groups]
         if len(drawings) == 1:
-            for frame, done in self._of_group(n, drawings[0], (entropy,), chunk_rows):
+            for frame, done in self._of_group(n, drawings[0], (entropy,), chunk_rows, first):
                 yield self._numbered(frame, done)
             return
-        done = number = 0
+        done, number = min(n, first * chunk_rows), first
         while done < n or number == 0:
             size = min(chunk_rows, n - done)
             parts = [
@@ -262,12 +274,12 @@ class Synthesizer:
             done, number = done + size, number + 1
 
     def _of_group(
-        self, n: int, drawing: Drawing, entropy: tuple[int, ...], chunk_rows: int
+        self, n: int, drawing: Drawing, entropy: tuple[int, ...], chunk_rows: int, first: int = 0
     ) -> Iterator[tuple[Any, int]]:
         """Yield ``n`` records that fit, a chunk at a time, each with how many came before; at least one chunk."""
         given = drawing.given
         drawing.refuse_too_rare(n)
-        done = number = drawn = found = 0
+        done, number, drawn, found = min(n, first * chunk_rows), first, 0, 0
         while done < n or number == 0:
             size = n - done
             if drawn and not given.sure:  # as many as are likely to be needed, by those that fitted so far

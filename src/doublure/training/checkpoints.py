@@ -172,7 +172,7 @@ class KeptTables:
         counts = Counts(tables=wanted, max_records=job.encoder.schema.unit.max_records)
 
         def draw() -> list[torch.Tensor]:
-            counted = counts.split(job.mechanism.release(counts, access, job.records))
+            counted = counts.split(job.mechanism.release(counts, access, job.everyone))
             return [torch.from_numpy(table) for table in counted]
 
         names = [f"{name}_{place}" for place in range(len(wanted))]
@@ -197,7 +197,7 @@ class KeptTables:
         query = Dependence(tables=wanted, expected=expected, max_records=most)
 
         def draw() -> list[torch.Tensor]:
-            return [torch.from_numpy(job.mechanism.release(query, access, job.records))]
+            return [torch.from_numpy(job.mechanism.release(query, access, job.everyone))]
 
         (scores,) = self._kept.drawn(number, [name], draw, doing="tables were counted")
         job.progress.at(number)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
     from doublure.private.bayesian import BayesianAccountant
     from doublure.private.mechanism import Mechanism
+    from doublure.private.partitions import Partitions
+    from doublure.private.queries.counts import Countable
     from doublure.private.records import PrivateRecords
     from doublure.training.noisy_tables import NoisyTable
 
@@ -73,6 +75,8 @@ class Job:
     Attributes:
         encoder: Records <-> tensors.
         records: The private records, for the mechanism's hands only.
+        partitions: Where they lie, of a method whose every query can be asked of partitions
+            (:attr:`doublure.training.settings.Work.records_bytes`); None: they are held.
         settings: The method's settings, with defaults resolved.
         accesses: What the plan has priced, in order: σ, q and T come from here and from nowhere else.
         mechanism: What answers queries, and pays for them by these accesses.
@@ -114,6 +118,7 @@ class Job:
     device: str = "cpu"
     log: Callable[[dict[str, Any]], None] = lambda _: None
     delta_mu: float | None = None
+    partitions: Partitions[Countable] | None = None
     measured: Callable[[BayesianAccountant], None] = lambda _: None
     hand_out: Callable[[tuple[NoisyTable, ...]], None] = lambda _: None
 
@@ -121,6 +126,11 @@ class Job:
     def private(self) -> bool:
         """Whether all that is touched is protected."""
         return bool(self.accesses) and all(access.event is not None for access in self.accesses)
+
+    @property
+    def everyone(self) -> Countable | Partitions[Countable]:
+        """All records, wherever they are: what a query that counts is asked of."""
+        return self.records if self.partitions is None else self.partitions
 
     def stage(self, name: str, *, after: int) -> Job:
         """Return the job as one of several stages sees it: with its own noisy steps, and a state of its own.

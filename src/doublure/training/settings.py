@@ -160,6 +160,8 @@ class Work:
         flops: Floating-point operations of all steps.
         steps: Noisy steps.
         memory_bytes: Peak memory beyond the libraries.
+        records_bytes: How much of that are records that can as well be asked in partitions, and need not be held; 0 of
+            a method that holds them.
         free_steps: Steps of networks that learn from what was released before; they cost time and no budget.
     """
 
@@ -167,3 +169,4 @@ class Work:
     steps: int
     memory_bytes: int
     free_steps: int = 0
+    records_bytes: int = 0

@@ -60,8 +60,8 @@ Rows = TypeVar("Rows", pd.DataFrame, "pd.Series[Any]")
 _TRUE = {"true", "t", "yes", "y", "1", "1.0"}
 _FALSE = {"false", "f", "no", "n", "0", "0.0"}
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|[+-]?inf(?:inity)?", re.IGNORECASE | re.ASCII)
-_NOT_A_NUMBER = {"NaN", "nan", "NA", "<NA>"}
-_NOT_A_TIME = {"NaT", *_NOT_A_NUMBER}
+NOT_A_NUMBER = {"NaN", "nan", "NA", "<NA>"}
+NOT_A_TIME = {"NaT", *NOT_A_NUMBER}
 ISO = re.compile(
     r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2})?)(?:[.,]\d+)?)?\s*(?:(Z|z)|([+-])(\d{2}):?(\d{2})?)?", re.ASCII
 )
@@ -93,6 +93,15 @@ def canonical(raw: pd.Series[Any], column: Column, name: str, misfit: Misfit = "
         raise DataError("has cells with NUL bytes", field=name, remedy="export the data again as UTF-8 text") from None
     except _UNREADABLE:  # the message of the original would show a cell
         raise _no_such_type(column, name) from None
+    return admitted(values, column, name, misfit)
+
+
+def admitted(values: pd.Series[Any], column: Column, name: str, misfit: Misfit) -> pd.Series[Any]:
+    """Return canonical cells.
+
+    Raises:
+        DataError: One is missing where none may be.
+    """
     if misfit == "refuse" and column.missing is False and values.isna().any():
         raise DataError("has missing cells, and the schema says missing: false", field=name, remedy="fix either")
     return values
@@ -241,10 +250,19 @@ def _numbers(raw: pd.Series[Any], column: Column, name: str, misfit: Misfit) -> 
         array = raw.to_numpy(dtype=np.float64, na_value=np.nan)
     elif _is_listed(raw) or misfit == "coerce":
         codes, uniques = distinct(raw)
-        tokens = {*column.missing_tokens, *_NOT_A_NUMBER}
+        tokens = {*column.missing_tokens, *NOT_A_NUMBER}
         array = np.array([*_each(uniques, partial(_number, tokens=tokens), np.nan, misfit), np.nan])[codes]
     else:
         raise TypeError
+    return fitting_numbers(array, column, name, misfit)
+
+
+def fitting_numbers(array: Floats, column: Column, name: str, misfit: Misfit) -> Floats:
+    """Return numbers in canonical form, NaN for missing, from what stands in the cells.
+
+    Raises:
+        DataError: A number is infinite, or not whole, where it has to be.
+    """
     codes_for_missing = [float(token) for token in column.missing_tokens if _is_number(token)]
     if codes_for_missing:
         array = np.where(np.isin(array, codes_for_missing), np.nan, array)
@@ -302,10 +320,16 @@ def _moments(raw: pd.Series[Any], column: DateColumn | DatetimeColumn, misfit: M
         array = raw.to_numpy().astype("datetime64[s]")
     elif _is_listed(raw) or misfit == "coerce":
         codes, uniques = distinct(raw)
-        tokens = {*column.missing_tokens, *_NOT_A_TIME}
+        tokens = {*column.missing_tokens, *NOT_A_TIME}
         array = np.append(_moment_of_each(uniques, zone, tokens, misfit), _NO_TIME)[codes]
     else:
         raise TypeError
+    return fitting_moments(array, column, misfit)
+
+
+def fitting_moments(array: Moments, column: DateColumn | DatetimeColumn, misfit: Misfit) -> Moments:
+    """Return moments in canonical form, NaT for missing, from those that a column's clock shows."""
+    zone = None if isinstance(column, DateColumn) else column.timezone or "UTC"
     named = [token for token in column.missing_tokens if ISO.fullmatch(token)]
     if named:
         array = np.where(np.isin(array, _moment_of_each(named, zone, (), "refuse")), _NO_TIME, array)

@@ -9,14 +9,15 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
-
-import pandas as pd
+from typing import IO, TYPE_CHECKING, Any
 
 from doublure.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SUFFIXES = {".csv", ".tsv", ".txt"}
 COMPRESSIONS = {".gz", ".bz2", ".xz", ".zip", ".zst"}
@@ -84,10 +85,25 @@ def _end_of_record(start: bytes) -> tuple[bytes, int] | None:
     return None
 
 
-def read_chunks(
-    path: Path, names: list[str], wanted: list[str], delimiter: str, header_lines: int, chunk_rows: int
-) -> Iterator[pd.DataFrame]:
-    """Yield records as frames of categoricals of text, at most ``chunk_rows`` a frame.
+def read_batches(
+    path: Path,
+    names: list[str],
+    wanted: list[str],
+    delimiter: str,
+    header_lines: int,
+    chunk_rows: int,
+    plain: Collection[str] = (),
+) -> Iterator[dict[str, pa.Array]]:
+    """Yield columns of text, at most ``chunk_rows`` of each: each distinct text once, or as it stands.
+
+    Args:
+        path: The file.
+        names: Its header.
+        wanted: Which columns to read.
+        delimiter: Between fields.
+        header_lines: How many lines the header takes.
+        chunk_rows: The most records at once.
+        plain: Of which columns text is not compared, such as numbers, of which few are equal.
 
     Raises:
         DataError: A line has another number of fields than the header, or the file is damaged.
@@ -99,6 +115,7 @@ def read_chunks(
     first = dict(zip(reversed(names), reversed(numbers), strict=True))
     places = [first[name] for name in wanted]
     text = pa.dictionary(pa.int32(), pa.string())
+    types = dict.fromkeys(numbers, text) | {first[name]: pa.string() for name in plain}
     try:
         with (
             _opened(path) as file,
@@ -109,13 +126,13 @@ def read_chunks(
                 ),
                 parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
                 convert_options=arrow_csv.ConvertOptions(
-                    column_types=dict.fromkeys(numbers, text), include_columns=places, strings_can_be_null=False
+                    column_types=types, include_columns=places, strings_can_be_null=False
                 ),
             ) as reader,
         ):
             for batch in reader:
                 for start in range(0, len(batch), chunk_rows):
-                    yield batch.slice(start, chunk_rows).to_pandas().set_axis(wanted, axis=1)
+                    yield dict(zip(wanted, batch.slice(start, chunk_rows).columns, strict=True))
     except pa.ArrowInvalid as error:
         if "Empty CSV" in str(error) or "Could not skip" in str(error):  # nothing after the header
             return

@@ -1,160 +1,38 @@
-"""LOAD: a table from CSV, Parquet or a DataFrame, read under a schema.
+"""LOAD: a table from CSV, Parquet, a folder or pattern of either, a DataFrame, or a stream of Arrow.
 
 Two passes that never mix: :func:`open_table` looks at the container and the header only (before anything is
-reserved), :meth:`TableSource.load` reads the records. What comes out is canonical: numbers as ``float64``, days and
-moments as ``datetime64[s]``, discrete values as categoricals of labels, missing cells as NaN/NaT, and at most
-``max_records`` records of each unit. No rule here looks at more than one record, except the bounding by unit: what does
-not fit is refused, or with ``misfit: coerce`` counts as what :mod:`doublure.data.tables.cells` says, whatever else
-there is.
+reserved); a source (:mod:`doublure.data.tables.source`) reads the records afterwards, under a schema.
 """
 
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from doublure.data.records import Loaded
-from doublure.data.tables import cells, csv_files
-from doublure.data.tables.rules import checked
+from doublure.data.tables import csv_files
+from doublure.data.tables.arrow_cells import Raw
+from doublure.data.tables.arrow_streams import PROTOCOL, StreamSource
+from doublure.data.tables.many_files import files_of, open_files
+from doublure.data.tables.source import Table as Table
+from doublure.data.tables.source import TableSource as TableSource
 from doublure.errors import DataError
-from doublure.schema.scalars import Misfit
-
-if TYPE_CHECKING:
-    from doublure.schema import Schema
-    from doublure.schema.columns import Column
 
 CHUNK_ROWS = 200_000
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Table(Loaded):
-    """The private rows of a table.
-
-    Attributes:
-        frame: One row a record, canonical columns (ids left out).
-    """
-
-    frame: pd.DataFrame
-
-    @property
-    def content(self) -> pd.DataFrame:
-        """What the encoder reads: the frame."""
-        return self.frame
-
-
-class TableSource:
-    """A table whose container and header have been checked and whose records have not been read."""
-
-    def __init__(self, name: str, columns: list[str]) -> None:
-        self.name = name
-        self.columns = columns
-
-    def chunks(self, columns: list[str]) -> Iterator[pd.DataFrame]:
-        """Yield the raw records, at most ``CHUNK_ROWS`` at a time."""
-        raise DataError("cannot be read", field=self.name, remedy="give a CSV or Parquet file, or a DataFrame")
-
-    def check(self, schema: Schema) -> None:
-        """Compare the header with the schema.
-
-        Raises:
-            DataError: A column of the schema is not there, or stands twice.
-        """
-        self.check_names(schema.columns)
-
-    def check_names(self, names: Iterable[str]) -> None:
-        """Look for columns in the header.
-
-        Raises:
-            DataError: One is not there, or stands twice.
-        """
-        counts = Counter(self.columns)
-        for name in names:
-            count = counts[name]
-            if count == 0:
-                raise DataError("is not a column of the data", field=name, remedy="fix the schema or the header")
-            if count > 1:
-                raise DataError("stands more than once in the header", field=name, remedy="rename one of the columns")
-
-    def load(self, schema: Schema, *, at_least: int = 2) -> Table:
-        """Read the records.
-
-        Args:
-            schema: Which columns to read and how.
-            at_least: Fewer records than this are refused.
-
-        Raises:
-            DataError: A cell or a record does not fit, and the schema has no public rule for it; there are too few.
-        """
-        self.check(schema)
-        id_column = schema.unit.id
-        wanted = {name: column for name, column in schema.columns.items() if column.type != "id"}
-        tokens = {} if id_column is None else {id_column: schema.columns[id_column].missing_tokens}
-        frame, ids = self.read(wanted, tokens, schema.misfit)
-        frame = checked(frame, schema)
-        if len(frame) < at_least:
-            raise DataError(
-                f"has fewer than {at_least} records", field=self.name, remedy="give the table that the schema describes"
-            )
-        if id_column is None:
-            return Table(frame=frame, unit=np.arange(len(frame), dtype=np.int64), n_units=len(frame))
-        return _bounded(frame, ids[id_column], schema.unit.max_records)
-
-    def read(
-        self, columns: Mapping[str, Column], keys: Mapping[str, Collection[str]], misfit: Misfit = "refuse"
-    ) -> tuple[pd.DataFrame, dict[str, pd.Series[Any]]]:
-        """Read columns in canonical form, and the labels of columns that name a unit or a source.
-
-        Args:
-            columns: Name -> what is public of it.
-            keys: Name of a column of labels -> the texts that mean missing in it.
-            misfit: What becomes of a cell that does not fit; with ``coerce``, a record that misses a label is left out.
-
-        Raises:
-            DataError: A cell does not fit its column, or a label is missing.
-        """
-        frames: list[pd.DataFrame] = []
-        labels: dict[str, list[pd.Series[Any]]] = {name: [] for name in keys}
-        for raw in self.chunks(list(dict.fromkeys([*columns, *keys]))):
-            named = {name: cells.unit_ids(raw[name], name, tokens, misfit) for name, tokens in keys.items()}
-            kept = np.ones(len(raw), dtype=np.bool_)
-            for ids in named.values():
-                kept &= ids.notna().to_numpy()
-            frames.append(cells.kept_of(_canonical(raw, columns, misfit), kept))
-            for name, ids in named.items():
-                labels[name].append(cells.kept_of(ids, kept))
-        frame = cells.concatenate(frames or [_canonical(_no_rows(columns), columns, misfit)], list(columns))
-        none: list[pd.Series[Any]] = [pd.Series(dtype=object)]
-        return frame, {name: pd.concat(parts or none, ignore_index=True) for name, parts in labels.items()}
-
-
-def _canonical(raw: pd.DataFrame, columns: Mapping[str, Column], misfit: Misfit) -> pd.DataFrame:
-    return pd.DataFrame({name: cells.canonical(raw[name], column, name, misfit) for name, column in columns.items()})
-
-
-def _no_rows(wanted: Iterable[str]) -> pd.DataFrame:
-    return pd.DataFrame({name: pd.Series(dtype=object) for name in wanted})
-
-
-def _bounded(frame: pd.DataFrame, ids: pd.Series[Any], max_records: int) -> Table:
-    """Keep the first ``max_records`` records of each unit, in file order."""
-    codes, names = pd.factorize(ids)
-    keep = (pd.Series(codes).groupby(codes).cumcount() < max_records).to_numpy()
-    return Table(
-        frame=frame[keep].reset_index(drop=True), unit=codes[keep].astype(np.int64, copy=False), n_units=len(names)
-    )
+_BUFFER = 1_000_000
 
 
 class _FrameSource(TableSource):
     def __init__(self, frame: pd.DataFrame) -> None:
         super().__init__("DataFrame", [str(name).strip() for name in frame.columns])
         self._frame = frame.set_axis(self.columns, axis=1)
+
+    def raw(self, columns: Sequence[str], plain: Collection[str] = ()) -> Iterator[Mapping[str, Raw]]:
+        for frame in self.chunks(list(columns)):
+            yield {name: frame[name] for name in columns}
 
     def chunks(self, columns: list[str]) -> Iterator[pd.DataFrame]:
         yield self._frame[columns]
@@ -174,17 +52,19 @@ class _ParquetSource(TableSource):
         super().__init__(path.name, [name.strip() for name in names])
         self._stored = dict(zip(self.columns, names, strict=True))
 
-    def chunks(self, columns: list[str]) -> Iterator[pd.DataFrame]:
+    def raw(self, columns: Sequence[str], plain: Collection[str] = ()) -> Iterator[Mapping[str, Raw]]:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         stored = [self._stored[name] for name in columns]
         try:
-            with pq.ParquetFile(self._path) as file:
+            # Without buffers for whole row groups, which may be as large as the file.
+            with pq.ParquetFile(self._path, pre_buffer=False, buffer_size=_BUFFER) as file:
                 for batch in file.iter_batches(batch_size=CHUNK_ROWS, columns=stored):
-                    read = [batch.column(batch.schema.get_field_index(name)) for name in stored]
-                    cells_of = [column.to_pandas(integer_object_nulls=True, date_as_object=False) for column in read]
-                    yield pd.DataFrame(dict(zip(columns, cells_of, strict=True)))
+                    yield {
+                        name: batch.column(batch.schema.get_field_index(own))
+                        for name, own in zip(columns, stored, strict=True)
+                    }
         except (pa.ArrowException, OSError, ValueError):
             raise self._unreadable() from None
 
@@ -199,26 +79,36 @@ class _CsvSource(TableSource):
         names, self._delimiter, self._header_lines = csv_files.read_header(path)
         super().__init__(path.name, names)
 
-    def chunks(self, columns: list[str]) -> Iterator[pd.DataFrame]:
-        return csv_files.read_chunks(self._path, self.columns, columns, self._delimiter, self._header_lines, CHUNK_ROWS)
+    def raw(self, columns: Sequence[str], plain: Collection[str] = ()) -> Iterator[Mapping[str, Raw]]:
+        return csv_files.read_batches(
+            self._path, self.columns, list(columns), self._delimiter, self._header_lines, CHUNK_ROWS, plain
+        )
 
 
-def open_table(source: str | os.PathLike[str] | pd.DataFrame) -> TableSource:
+def open_table(source: str | os.PathLike[str] | pd.DataFrame | Any) -> TableSource:
     """Look at a table's container and header; no record is read.
 
     Args:
-        source: A path to CSV (plain or compressed) or Parquet, or a DataFrame.
+        source: A path to CSV (plain or compressed) or Parquet, a folder or a pattern of such files, a DataFrame, or
+            any object with ``__arrow_c_stream__``.
 
     Raises:
         DataError: The file is missing, empty, or of a kind that is not read.
     """
     if isinstance(source, pd.DataFrame):
         return _FrameSource(source)
+    if hasattr(source, PROTOCOL):
+        return StreamSource(source)
     if not isinstance(source, (str, os.PathLike)):
-        raise DataError("is neither a path nor a DataFrame", field="data", remedy="give a file or a pandas DataFrame")
+        remedy = "give a file, a DataFrame, or any stream of Arrow"
+        raise DataError("is neither a path nor a DataFrame", field="data", remedy=remedy)
     path = Path(source)
-    if path.is_dir():
-        raise DataError("is a folder", field=path, remedy="give the path of a CSV or Parquet file")
+    if (files := files_of(path)) is not None:
+        return open_files(path, files, _open_file)
+    return _open_file(path)
+
+
+def _open_file(path: Path) -> TableSource:
     if not path.is_file():
         raise DataError("there is no such file", field=path, remedy="give the path of a CSV or Parquet file")
     if path.stat().st_size == 0:

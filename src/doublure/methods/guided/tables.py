@@ -37,7 +37,7 @@ class TableGuided(TableStatistics[TableGuidedSettings]):
 
     def work(self, schema: Schema, settings: TableGuidedSettings) -> Work:
         """Return what counting, fitting and refining compute and hold."""
-        work = super().work(schema, settings)
+        work = replace(super().work(schema, settings), records_bytes=0)
         if not settings.critic_share:
             return work
         critic = settings.adversarial(1 + len(schema.columns)).work(schema)

@@ -15,9 +15,9 @@ no table, an axis of no part or odd cells   refused before anything is counted
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -27,10 +27,22 @@ from doublure.private.queries.axes import IntArray, places
 from doublure.private.queries.axes import Table as Table
 from doublure.private.queries.query import Answer, Sensitivity, require_everyone, require_records
 
-if TYPE_CHECKING:
-    from doublure.private.records import PrivateRecords
-
 _CHUNK_ROWS, _CHUNK_CELLS = 2**16, 2**23
+
+
+class Countable(Protocol):
+    """Compact records that can be counted: in memory (:class:`doublure.private.records.PrivateRecords`) or on disk."""
+
+    @property
+    def parts(self) -> int:
+        """How many parts a compact record has: public."""
+
+    @property
+    def most_records(self) -> int:
+        """How many records the unit with the most has, those of other partitions included. Private."""
+
+    def chunks(self, rows: int) -> Iterator[Any]:
+        """Yield ``(≤ rows, P)``, of which ``chunk[:, part]`` is taken; of no records one that is empty. Private."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,7 +62,7 @@ class Counts:
         """M in one cell of each table."""
         return Sensitivity.of_cells(len(self.tables), self.max_records)
 
-    def refuse_unfit(self, records: PrivateRecords) -> None:
+    def refuse_unfit(self, records: Countable) -> None:
         """Refuse tables that could not be counted, and units with too many records."""
         require_records(records.most_records, self.max_records)
         if not self.tables:
@@ -61,7 +73,7 @@ class Counts:
             for axis in table:
                 axis.refuse_unfit(records.parts)
 
-    def answer(self, records: PrivateRecords, *, sample_rate: float) -> Answer:
+    def answer(self, records: Countable, *, sample_rate: float) -> Answer:
         """Return the counts of all tables, one behind the other, int64."""
         require_everyone(sample_rate)
         different = {id(table): table for table in self.tables}  # one that is asked for twice is counted once

@@ -8,9 +8,9 @@ so |count - expected| by one at most, and no other cell's. A unit with at most m
 at most (the triangle inequality), and t scores by m √t in L2: as much as t tables. (A score that divides by the
 expected counts, as χ², or takes logarithms, as mutual information, has no such bound.)
 
-The absolute value is taken of counts of *all* records: a score is no sum over records. Chunks of a file are counted
-first; where records lie with several owners, their counts have to be added up before. Of very many pairs some millions
-of cells are held at once, and the records are gone through again for the next ones.
+The absolute value is taken of counts of *all* records: a score is no sum over records. The counts of partitions are
+added up before (:class:`doublure.private.partitions.PutTogether`). Of very many pairs some millions of cells are held
+at once, and the records are gone through again for the next ones.
 
 ==========================================  =======================================================
 edge case                                   what happens
@@ -27,18 +27,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from doublure.errors import SettingError
 from doublure.private.queries.axes import IntArray, Table
-from doublure.private.queries.counts import Counts
+from doublure.private.queries.counts import Countable, Counts
 from doublure.private.queries.query import Answer, Sensitivity
-
-if TYPE_CHECKING:
-    from doublure.private.records import PrivateRecords
-
 
 _CELLS_AT_ONCE = 2**22
 
@@ -62,7 +57,7 @@ class Dependence:
         """M for each score."""
         return Sensitivity.of_cells(len(self.tables), self.max_records)
 
-    def refuse_unfit(self, records: PrivateRecords) -> None:
+    def refuse_unfit(self, records: Countable) -> None:
         """Refuse tables that could not be counted, units with too many records, and expectations that are not whole."""
         self._counts.refuse_unfit(records)
         shapes = [tuple(axis.size for axis in table) for table in self.tables]
@@ -70,21 +65,28 @@ class Dependence:
         if not whole or [each.shape for each in self.expected] != shapes:
             raise SettingError("must be whole, of the shapes of the tables", field="expected", remedy="round them")
 
-    def answer(self, records: PrivateRecords, *, sample_rate: float) -> Answer:
-        """Return one score a table, int64."""
+    def sums(self) -> Iterator[Counts]:
+        """Yield what is counted, as many tables at once as may be held."""
+        return (counts for counts, _ in self._some_at_once())
+
+    def together(self, totals: Iterator[IntArray]) -> Answer:
+        """Return one score a table, int64, from the counts of all records, of as many tables at once as counted."""
         scores: list[int] = []
-        for counts, expected in self._some_at_once():
-            counted = counts.split(counts.answer(records, sample_rate=sample_rate).total)
-            scores += [int(np.abs(own - each).sum()) for own, each in zip(counted, expected, strict=True)]
+        for (counts, expected), total in zip(self._some_at_once(), totals, strict=True):
+            scores += [int(np.abs(own - each).sum()) for own, each in zip(counts.split(total), expected, strict=True)]
         moved = Sensitivity.of_cells(len(scores), self.max_records)
         return Answer(total=np.array(scores, dtype=np.int64), sensitivity=moved)
 
+    def answer(self, records: Countable, *, sample_rate: float) -> Answer:
+        """Return one score a table, int64, of records in one place."""
+        return self.together(each.answer(records, sample_rate=sample_rate).total for each in self.sums())
+
     def _some_at_once(self) -> Iterator[tuple[Counts, Sequence[IntArray]]]:
-        """Return the tables in order, as many at once as may be held."""
+        """Yield the tables in order, as many at once as may be held, and what is expected of them."""
         ends = np.cumsum([math.prod(axis.size for axis in table) for table in self.tables])
         first = 0
         while first < len(self.tables):
-            held = ends[first - 1] if first else 0
+            held = int(ends[first - 1]) if first else 0
             last = max(first + 1, int(np.searchsorted(ends, held + _CELLS_AT_ONCE, side="right")))
             yield Counts(tables=self.tables[first:last], max_records=self.max_records), self.expected[first:last]
             first = last

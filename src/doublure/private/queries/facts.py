@@ -21,14 +21,13 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from doublure import noisy_counts
-from doublure.data.records import Loaded
 from doublure.noisy_counts import Grid
 from doublure.private.queries.query import Answer, Sensitivity, require_everyone, require_records
 from doublure.schema import Question, Schema
@@ -38,6 +37,21 @@ from doublure.schema.scalars import EXACT
 IntArray = npt.NDArray[np.int64]
 
 _CALENDAR_YEARS = range(1850, 2151)
+
+
+class Cells(Protocol):
+    """Records as facts look at them: :class:`doublure.data.records.Loaded`, or a part of a table on disk."""
+
+    @property
+    def n_units(self) -> int:
+        """How many units begin here: a unit is counted with its first record. Private."""
+
+    @property
+    def most_records(self) -> int:
+        """How many records the unit with the most has, those of other partitions included. Private."""
+
+    def cells(self, column: str, fact: str) -> pd.Series[Any]:
+        """Return the cells that a fact of a column looks at. Private."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,17 +73,17 @@ class Fact(ABC):
         """All that a unit adds may fall in one cell."""
         return Sensitivity(l1=float(self.moved), l2=float(self.moved))
 
-    def refuse_unfit(self, records: Loaded) -> None:
+    def refuse_unfit(self, records: Cells) -> None:
         """Refuse units with more records than was planned."""
-        require_records(int(np.bincount(records.unit, minlength=1).max()), self.max_records)
+        require_records(records.most_records, self.max_records)
 
-    def answer(self, records: Loaded, *, sample_rate: float) -> Answer:
+    def answer(self, records: Cells, *, sample_rate: float) -> Answer:
         """Return the counts."""
         require_everyone(sample_rate)
         return Answer(total=self.counted(records), sensitivity=self.sensitivity)
 
     @abstractmethod
-    def counted(self, records: Loaded) -> Any:
+    def counted(self, records: Cells) -> Any:
         """Return the exact counts. Private."""
 
     @abstractmethod
@@ -80,7 +94,7 @@ class Fact(ABC):
 class Units(Fact):
     """How many units there are."""
 
-    def counted(self, records: Loaded) -> IntArray:
+    def counted(self, records: Cells) -> IntArray:
         """Return one count."""
         return np.array([records.n_units])
 
@@ -101,7 +115,7 @@ class _Cells(Fact):
     column: Column
     name: str
 
-    def cells(self, records: Loaded) -> pd.Series[Any]:
+    def cells(self, records: Cells) -> pd.Series[Any]:
         """Return the column's cells. Private."""
         return records.cells(self.name, self.question.fact)
 
@@ -109,7 +123,7 @@ class _Cells(Fact):
 class Missing(_Cells):
     """How many cells of a column are missing."""
 
-    def counted(self, records: Loaded) -> IntArray:
+    def counted(self, records: Cells) -> IntArray:
         """Return one count."""
         return np.array([int(self.cells(records).isna().sum())])
 
@@ -121,9 +135,9 @@ class Missing(_Cells):
 class Categories(_Cells):
     """How many cells each text has."""
 
-    def counted(self, records: Loaded) -> dict[str, int]:
+    def counted(self, records: Cells) -> dict[str, int]:
         """Return a count by text; which texts there are is private too."""
-        return dict(Counter(self.cells(records).dropna().astype(str).tolist()))
+        return {name: count for name, count in counted_labels(self.cells(records)) if count}
 
     def read(self, noisy: Mapping[str, int]) -> tuple[str, ...]:
         """Return the texts, the most frequent first, equals by name; where none was seen, what others are called."""
@@ -147,7 +161,7 @@ class Bounds(_Cells):
             magnitude=self.question.magnitude,
         )
 
-    def counted(self, records: Loaded) -> IntArray:
+    def counted(self, records: Cells) -> IntArray:
         """Return a count for each cell of the grid."""
         cells = self.cells(records).dropna()
         if isinstance(self.column, (DateColumn, DatetimeColumn)):
@@ -179,12 +193,15 @@ class Shares(_Cells):
 
     domain: tuple[Any, ...]
 
-    def counted(self, records: Loaded) -> IntArray:
+    def counted(self, records: Cells) -> IntArray:
         """Return a count for each value; what is not among them goes to the column's ``other``, if it has one."""
         places = {label(value): code for code, value in enumerate(self.domain)}
         fallback = places.get(label(getattr(self.column, "other", None)), -1)
-        codes = np.array([places.get(label(cell), fallback) for cell in self.cells(records).dropna()], dtype=np.int64)
-        return np.bincount(codes[codes >= 0], minlength=len(self.domain))
+        counts = np.zeros(len(self.domain), dtype=np.int64)
+        for name, count in counted_labels(self.cells(records)):
+            if (place := places.get(name, fallback)) >= 0:
+                counts[place] += count
+        return counts
 
     def read(self, noisy: IntArray) -> dict[str, float]:
         """Return a share for each value."""
@@ -199,6 +216,18 @@ def counted_on(values: npt.NDArray[np.float64], grid: Grid) -> IntArray:
     right = np.searchsorted(points, clamped)  # points[right - 1] < value <= points[right]
     cell = 2 * right - (points[right] != clamped)
     return np.bincount(cell, minlength=grid.cells)
+
+
+def counted_labels(cells: pd.Series[Any]) -> list[tuple[str, int]]:
+    """Return how many cells each label has, in the order of the labels; missing cells are left out."""
+    if isinstance(cells.dtype, pd.CategoricalDtype):
+        codes = cells.cat.codes.to_numpy()
+        found = np.bincount(codes[codes >= 0], minlength=len(cells.cat.categories)).tolist()
+        counts = Counter[str]()
+        for value, count in zip(cells.cat.categories, found, strict=True):
+            counts[label(value)] += count
+        return sorted(counts.items())
+    return sorted(Counter(label(cell) for cell in cells.dropna()).items())
 
 
 def query_of(question: Question, schema: Schema, learned: Mapping[str, Any]) -> Fact:

@@ -81,10 +81,15 @@ def work_of(schema: Schema, settings: TableStatisticsSettings, planned: Releases
         + beside * nodes * _EVEN_A_CELL * min(_MOST_EVEN, drawn * min(_BESIDE, nodes / 2))
         + beside * _TAUGHT * _TAUGHT_A_CELL * drawn * nodes * values
     )
-    held = 4 * rows * len(schema.columns) + 4 * cells
+    records = 4 * rows * len(schema.columns)
     fitted = nodes * (3 * components * mean + 2 * most_fine**2) + 12 * formed + 2 * pairs * mean * components
-    memory = held + fitted + 5 * drawn * nodes
-    return Work(flops=flops, steps=len(planned.tables), memory_bytes=int(_BYTES * memory))
+    memory = records + 4 * cells + fitted + 5 * drawn * nodes
+    return Work(
+        flops=flops,
+        steps=len(planned.tables),
+        memory_bytes=int(_BYTES * memory),
+        records_bytes=int(_BYTES * records),
+    )
 
 
 def _counted_often(sizes: list[int]) -> float:

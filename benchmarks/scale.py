@@ -1,0 +1,180 @@
+"""How a fit that reads its records in partitions grows with them: processor seconds and peak memory, a line a size.
+
+Made-up records (15 columns: numbers, categories, dates, moments) are written as Parquet in parts, once a size; each fit
+is a process of its own. ``--model`` fits a line to the measured rows, and says how far it is off where it was measured.
+
+    python benchmarks/scale.py --records 1_000_000 --folder /var/tmp/scale
+    python benchmarks/scale.py --model
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+MEASURED = Path(__file__).parent / "measured" / "scale.jsonl"
+SCHEMA = """
+doublure: 1
+kind: table
+units: {units}
+columns:
+  age: {{type: integer, bounds: [0, 110], missing: true}}
+  hours: {{type: integer, bounds: [0, 99], missing: false}}
+  income: {{type: real, bounds: [0, 1000000], precision: 2, missing: true}}
+  debt: {{type: real, bounds: [-100000, 1000000], precision: 2, missing: false}}
+  score: {{type: real, bounds: [0, 1], precision: 4, missing: false}}
+  visits: {{type: integer, bounds: [0, 10000], missing: false}}
+  born: {{type: date, bounds: [1900-01-01, 2025-01-01], missing: false}}
+  seen: {{type: datetime, bounds: [2020-01-01, 2025-01-01], missing: false}}
+  sex: {{type: category, values: [f, m], missing: false}}
+  region: {{type: category, values: [{regions}], missing: false}}
+  job: {{type: category, values: [{jobs}], other: other, missing: true}}
+  school: {{type: ordinal, values: [none, primary, secondary, tertiary], missing: false}}
+  married: {{type: boolean, missing: false}}
+  smokes: {{type: boolean, missing: true}}
+  owns: {{type: category, values: ["no", "yes"], missing: false}}
+"""
+REGIONS = [f"r{number:02}" for number in range(26)]
+JOBS = [f"j{number:02}" for number in range(40)]
+_PART = 1_000_000
+SAMPLED = 500_000
+
+
+def write_records(folder: Path, records: int) -> Path:
+    """Write made-up records, a million a part, and return their folder."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    out = folder / str(records)
+    if out.exists():
+        return out
+    made = Path(tempfile.mkdtemp(dir=folder))
+    for number, start in enumerate(range(0, records, _PART)):
+        size = min(_PART, records - start)
+        draw = np.random.default_rng([0, number])
+        age = draw.integers(0, 100, size)
+        income = np.round(draw.lognormal(9 + age / 100, 1, size), 2)
+        school = np.minimum(draw.poisson(age / 40, size), 3)
+
+        def names(values: list[str], codes: Any) -> Any:
+            return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), values)
+
+        def some(values: Any, size: int = size, draw: Any = draw) -> Any:
+            return pa.array(values, mask=draw.random(size) < 0.05)
+
+        born = (np.datetime64("2024-06-01") - age * 365 - draw.integers(0, 365, size)).astype("datetime64[D]")
+        seen = np.datetime64("2020-01-01T00:00:00", "s") + draw.integers(0, 5 * 365 * 86_400 - 1, size)
+        table = pa.table(
+            {
+                "age": some(age), "hours": np.minimum(draw.poisson(38, size), 99),
+                "income": some(np.minimum(income, 1e6)), "debt": np.round(draw.normal(0, 20_000, size), 2),
+                "score": np.round(draw.beta(2, 5, size), 4), "visits": np.minimum(draw.geometric(0.05, size), 10_000),
+                "born": born, "seen": seen, "sex": names(["f", "m"], draw.integers(0, 2, size)),
+                "region": names(REGIONS, draw.integers(0, 26, size)), "job": names(JOBS, draw.integers(0, 40, size)),
+                "school": names(["none", "primary", "secondary", "tertiary"], school),
+                "married": age > draw.integers(0, 90, size), "smokes": some(draw.random(size) < 0.2),
+                "owns": names(["no", "yes"], (income > draw.lognormal(9, 1, size)).astype(int)),
+            }
+        )  # fmt: skip
+        pq.write_table(table, made / f"part-{number:05}.parquet")
+    made.rename(out)
+    return out
+
+
+def fit(data: str, units: int, memory: str) -> None:
+    """Fit, and print what it took of this process: the way of a child."""
+    import torch
+
+    import doublure as db
+    from doublure.releasing.writing import write_sample
+
+    torch.set_num_threads(1)
+    schema = db.Schema.parse(SCHEMA.format(units=units, regions=", ".join(REGIONS), jobs=", ".join(JOBS)))
+    plan = db.plan(schema, method="statistics", epsilon=1.0, delta=1e-9)
+    stages: list[tuple[str, float]] = []
+
+    class Told:
+        """Notes when each stage began."""
+
+        def stage(self, name: str, total: int | None = None) -> None:
+            """Note it."""
+            stages.append((name, time.process_time()))
+
+        def at(self, done: int) -> None:
+            """Say nothing."""
+
+    with tempfile.TemporaryDirectory(dir=Path(data).parent) as folder:
+        ledger = db.Ledger.create(Path(folder) / "ledger", dataset="scale", epsilon=10.0, delta=0.1)
+        start, before = time.perf_counter(), time.process_time()
+        options: dict[str, Any] = {} if memory == "all" else {"memory": memory}
+        syn = db.fit(data, plan, ledger=ledger, out=Path(folder) / "run", seed=0, progress=Told(), **options)
+        wall, cpu = time.perf_counter() - start, time.process_time() - before
+        ends = [*(at for _, at in stages[1:]), time.process_time()]
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000
+        drawn = time.process_time()
+        write_sample(syn, Path(folder) / "sample", SAMPLED, seed=0)
+        sampled = time.process_time() - drawn
+    spent: dict[str, float] = {}
+    for (name, at), end in zip(stages, ends, strict=True):
+        spent[name] = round(spent.get(name, 0.0) + end - at, 2)
+    row = {
+        "records": units, "columns": 15, "memory": memory, "cpu_seconds": round(cpu, 1),
+        "seconds": round(wall, 1), "peak_mb": peak,
+        "load": round(os.getloadavg()[0], 1), "cpu_by_stage": spent, "sampled": SAMPLED,
+        "sample_cpu_seconds": round(sampled, 1),
+        "sample_peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000,
+    }  # fmt: skip
+    print(json.dumps(row))
+
+
+def model() -> None:
+    """Print a line through the measured rows, and its error on each of them."""
+    rows = [json.loads(line) for line in MEASURED.read_text().splitlines()]
+    own = [row for row in rows if row["memory"] != "all"]
+    records, cpu = np.array([[row["records"], row["cpu_seconds"]] for row in own]).T
+    weights = 1 / cpu  # relative errors count alike
+    (each, fixed), *_ = np.linalg.lstsq(np.stack([records, np.ones(len(own))], 1) * weights[:, None], cpu * weights)
+    print(f"{fixed:.1f} s + {each * 1e6:.2f} s a million records, of one core")
+    for row, seconds in zip(own, each * records + fixed, strict=True):
+        print(
+            f"{row['records']:>12,}: measured {row['cpu_seconds']:.1f} s, model {seconds / row['cpu_seconds'] - 1:+.0%}"
+        )
+    for size in (10**8, 10**9, 10**10):
+        print(f"{size:>14,}: {(each * size + fixed) / 60:.0f} minutes of one core")
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--records", type=int, nargs="*", default=[])
+    parser.add_argument("--memory", default="2GB", help="'all' holds the records")
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--model", action="store_true")
+    given = parser.parse_args()
+    if given.child:
+        fit(given.child, given.records[0], given.memory)
+        return
+    for records in given.records:
+        data = write_records(given.folder, records)
+        ask = [sys.executable, __file__, "--child", str(data), "--records", str(records), "--memory", given.memory]
+        line = subprocess.run(ask, check=True, capture_output=True, text=True).stdout.splitlines()[-1]
+        print(line, flush=True)
+        with MEASURED.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+    if given.model:
+        model()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""A table that comes as a stream of Arrow: pyarrow tables and readers, Polars, DuckDB relations, ADBC, Spark 4.
+
+Whoever gives an object with ``__arrow_c_stream__`` need not know this package, nor this package them (the Arrow
+PyCapsule protocol). The stream is asked for its header first, and for records only once they are paid for. Many streams
+can be read once only; so is each here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from doublure.data.tables.arrow_cells import Raw
+from doublure.data.tables.source import TableSource
+from doublure.errors import DataError
+
+PROTOCOL = "__arrow_c_stream__"
+_READ = "has been read already, and can be read once only"
+
+
+class StreamSource(TableSource):
+    """A stream whose header has been looked at."""
+
+    def __init__(self, given: Any) -> None:
+        import pyarrow as pa
+
+        name = type(given).__name__
+        try:
+            self._reader: pa.RecordBatchReader | None = pa.RecordBatchReader.from_stream(given)
+            stored = self._reader.schema.names
+        except Exception:  # a foreign library's own; its message may show a cell
+            raise DataError("gives no stream of Arrow", field=name, remedy="give it anew, unread") from None
+        super().__init__(name, [str(each).strip() for each in stored])
+
+    def raw(self, columns: Sequence[str], plain: Collection[str] = ()) -> Iterator[Mapping[str, Raw]]:
+        """Yield the raw columns batch by batch, once.
+
+        Raises:
+            DataError: The stream breaks, or has been read.
+        """
+        reader, self._reader = self._reader, None
+        if reader is None:
+            raise DataError(_READ, field=self.name, remedy="give it anew")
+        places = {name: self.columns.index(name) for name in columns}
+        while True:
+            try:
+                batch = reader.read_next_batch()
+            except StopIteration:
+                return
+            except Exception:  # likewise
+                raise DataError("broke off while it was read", field=self.name, remedy="give it anew") from None
+            yield {name: batch.column(place) for name, place in places.items()}

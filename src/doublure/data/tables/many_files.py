@@ -1,0 +1,85 @@
+"""A table in many files: a folder or a pattern of Parquet or CSV, read one after the other in the order of names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
+from pathlib import Path
+
+from doublure.data.tables.arrow_cells import Raw
+from doublure.data.tables.csv_files import COMPRESSIONS, SUFFIXES
+from doublure.data.tables.source import TableSource
+from doublure.errors import DataError
+
+PATTERN = frozenset("*?[")
+_REMEDY = "give files of one form with one header: Parquet, or CSV"
+
+
+class FilesSource(TableSource):
+    """Files whose headers have been checked and whose records have not been read.
+
+    Args:
+        name: What was given.
+        files: Of each the source, at least one.
+    """
+
+    def __init__(self, name: str, files: Sequence[TableSource]) -> None:
+        super().__init__(name, files[0].columns)
+        self._files = files
+
+    def check_names(self, names: Iterable[str]) -> None:
+        """Look for columns in every header."""
+        wanted = list(names)
+        for file in self._files:
+            TableSource.check_names(file, wanted)
+
+    def raw(self, columns: Sequence[str], plain: Collection[str] = ()) -> Iterator[Mapping[str, Raw]]:
+        """Yield the raw columns file by file."""
+        for file in self._files:
+            yield from file.raw(columns, plain)
+
+
+def files_of(given: Path) -> list[Path] | None:
+    """Return the files of a folder or a pattern, by name; None where it is neither.
+
+    Of a folder its files and those of folders in it, hidden ones and those that begin with ``_`` left out, as engines
+    write them beside their parts.
+
+    Raises:
+        DataError: There is none, or they are of two forms.
+    """
+    if given.is_dir():
+        inside = (path for path in given.rglob("*") if path.is_file())
+        found = [path for path in inside if not any(part[0] in "._" for part in path.relative_to(given).parts)]
+    elif PATTERN & set(str(given)) and not given.exists():
+        plain = list(takewhile(lambda part: not PATTERN & set(part), given.parts))
+        pattern = "/".join(given.parts[len(plain) :])
+        found = [path for path in Path(*plain).glob(pattern) if path.is_file()]
+    else:
+        return None
+    if not found:
+        raise DataError("holds no file", field=given, remedy="give a folder or a pattern of Parquet or CSV files")
+    if len({_form(path) for path in found}) > 1:
+        raise DataError("has files of several forms", field=given, remedy=_REMEDY)
+    return sorted(found)
+
+
+def open_files(given: Path, found: Sequence[Path], open_file: Callable[[Path], TableSource]) -> TableSource:
+    """Look at the header of each file; no record is read.
+
+    Raises:
+        DataError: One cannot be opened.
+    """
+    return FilesSource(given.name, [open_file(path) for path in found])
+
+
+def holds_tables(folder: Path) -> bool:
+    """Whether a folder looks like a table in parts, from the names of its files alone."""
+    forms = {_form(path) for path in folder.rglob("*") if path.is_file() and path.name[0] not in "._"}
+    return len(forms) == 1 and forms <= {"parquet", *SUFFIXES}
+
+
+def _form(path: Path) -> str:
+    endings = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in COMPRESSIONS]
+    last = endings[-1] if endings else ""
+    return "parquet" if last in {".parquet", ".pq"} else last

@@ -1,0 +1,149 @@
+"""Where private records are: one query is asked of each partition, and the answers are added up.
+
+A partition is some of the records: a stretch of a file, what a worker or an owner holds. Its answer follows from its
+own records alone, so that it can be computed anywhere, and again after a failure. Noise, comparison with the price,
+authorisation and the ledger stay with whoever asks, once (:mod:`doublure.private.mechanism`).
+
+Guarantee: none of its own. The sum has the sensitivity that each answer states, because a unit has at most m records in
+*all* partitions together: units are bounded before records are parted, and every partition is told how many records the
+unit with the most has anywhere. A border between partitions may therefore cut a unit in two.
+
+==============================================  ===================================================================
+edge case                                       what happens
+==============================================  ===================================================================
+no record at all                                there is one partition, and it is empty
+answers that state different sensitivities,     nothing is given out, and the run ends
+rates or units
+a query that is no sum over records             its parts are asked one after the other, and put together once
+==============================================  ===================================================================
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+
+from doublure.errors import NotAsPriced
+from doublure.private.executed import DEFECT
+from doublure.private.queries.query import Answer, Query
+
+R = TypeVar("R")
+P = TypeVar("P", covariant=True)
+"""Who can be asked what all of one kind can answer can be asked what those of a wider kind can."""
+
+
+@runtime_checkable
+class PutTogether(Protocol):
+    """A query whose answer is no sum over records, but follows from sums."""
+
+    def sums(self) -> Iterable[Query[Any]]:
+        """Return queries that are sums, in the order in which they are asked."""
+
+    def together(self, totals: Iterator[Any]) -> Answer:
+        """Return the answer from their exact totals, each taken before the next is asked for."""
+
+
+class Partitions(ABC, Generic[P]):
+    """Private records that lie in several places.
+
+    Whoever adds a place (workers of a cluster, clients of a federation) says how a query reaches it: by
+    :meth:`answers`, which may come in any order and from anywhere, and :meth:`refuse_unfit`.
+    """
+
+    @abstractmethod
+    def refuse_unfit(self, query: Query[P]) -> None:
+        """Refuse a query that does not fit the records of some partition.
+
+        Raises:
+            SettingError: Naming what does not fit.
+        """
+
+    @abstractmethod
+    def answers(self, query: Query[P], *, sample_rate: float) -> Iterator[Answer]:
+        """Yield one answer a partition, at least one. Private."""
+
+    def ask(self, query: Query[P], *, sample_rate: float) -> Answer:
+        """Return what all records add up to. Private: for the mechanism alone.
+
+        Args:
+            query: What is asked.
+            sample_rate: Of the lot, from the plan.
+
+        Raises:
+            NotAsPriced: The answers do not belong together.
+        """
+        if isinstance(query, PutTogether):
+            return query.together(self.ask(each, sample_rate=sample_rate).total for each in query.sums())
+        answers = self.answers(query, sample_rate=sample_rate)
+        found = next(answers)
+        for answer in answers:
+            if _stated(answer) != _stated(found):
+                raise NotAsPriced("is answered otherwise by partitions", field=type(query).__name__, remedy=DEFECT)
+            found = replace(found, total=added(found.total, answer.total))
+        return found
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(private)"
+
+
+class Whole(Partitions[P]):
+    """All records in one place."""
+
+    def __init__(self, records: P) -> None:
+        self._records = records
+
+    def refuse_unfit(self, query: Query[P]) -> None:
+        """Refuse what does not fit the records."""
+        query.refuse_unfit(self._records)
+
+    def answers(self, query: Query[P], *, sample_rate: float) -> Iterator[Answer]:
+        """Yield the only answer."""
+        yield query.answer(self._records, sample_rate=sample_rate)
+
+
+class InTurn(Partitions[P]):
+    """Partitions of this machine, one after the other, so that no two have to be held at once.
+
+    Args:
+        parts: Yields all partitions anew each time, at least one.
+        check: Called before each; may raise to stop.
+    """
+
+    def __init__(self, parts: Callable[[], Iterable[P]], check: Callable[[], None] = lambda: None) -> None:
+        self._parts = parts
+        self._check = check
+
+    def refuse_unfit(self, query: Query[P]) -> None:
+        """Refuse what does not fit one of them."""
+        for part in self._parts():
+            query.refuse_unfit(part)
+
+    def answers(self, query: Query[P], *, sample_rate: float) -> Iterator[Answer]:
+        """Yield one answer a partition."""
+        for part in self._parts():
+            self._check()
+            yield query.answer(part, sample_rate=sample_rate)
+
+
+def everywhere(records: R | Partitions[R]) -> Partitions[R]:
+    """Return records as partitions: those that are in one place are the only one."""
+    return records if isinstance(records, Partitions) else Whole(records)
+
+
+def added(one: Any, other: Any) -> Any:
+    """Return the sum of two totals: arrays of one shape, or counts by name.
+
+    Raises:
+        NotAsPriced: They have different shapes.
+    """
+    if isinstance(one, Mapping):
+        return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
+    if one.shape != other.shape or one.dtype != other.dtype:
+        raise NotAsPriced("is answered in different shapes by partitions", field="query", remedy=DEFECT)
+    return one + other
+
+
+def _stated(answer: Answer) -> tuple[Any, ...]:
+    return answer.sensitivity, answer.sample_rate, answer.sampling, answer.unit

@@ -1,0 +1,115 @@
+"""A run whose records are larger than memory: read once, spilled, and asked in partitions.
+
+=====================================  ==============================================================================
+the schema                             what is spilled
+=====================================  ==============================================================================
+says everything, a record is a unit    codes, as records are read
+is to be learned, or has ids           canonical cells first, of which facts are learned and units bounded; then codes
+=====================================  ==============================================================================
+
+Codes stay beside the checkpoint where the run can be resumed, until it is closed; a resumed run goes on with them and
+reads the data no more. Cells never stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from doublure.data.tables.on_disk import TableOnDisk, TablePart, refuse_too_few
+from doublure.data.tables.rules import checked
+from doublure.data.tables.source import no_records
+from doublure.encode.table_values import TableValues
+from doublure.private.codes import Codes, narrowest
+from doublure.private.partitions import InTurn
+
+if TYPE_CHECKING:
+    from doublure.data.tables.source import TableSource
+    from doublure.encode.encoder import Encoder
+    from doublure.schema import Schema
+
+RECORDS_AT_ONCE = 2**16
+
+
+class RecordsInPartitions:
+    """A table's records, wherever they are at the time.
+
+    Args:
+        source: Its header checked.
+        schema: The public facts.
+        folder: The run's internal one, where there is room.
+        kept: What an interrupted run has kept.
+        at_least: Fewer records than this are refused.
+    """
+
+    def __init__(
+        self, source: TableSource, schema: Schema, folder: Path, *, kept: Codes | None = None, at_least: int = 2
+    ) -> None:
+        self._source = source
+        self._schema = schema
+        self._folder = folder
+        self._kept = kept
+        self._at_least = at_least
+        self._table: TableOnDisk | None = None
+
+    def read(self) -> None:
+        """Read the records, where facts are to be learned of them or units to be bounded.
+
+        Raises:
+            DataError: A cell does not fit its column, or there are too few records.
+        """
+        if self._kept is None and (self._schema.questions or self._schema.unit.id is not None):
+            self._table = TableOnDisk(self._source, self._schema, self._folder, rows=RECORDS_AT_ONCE)
+            refuse_too_few(self._table.read, self._source, self._at_least)
+
+    def facts(self) -> InTurn[TablePart]:
+        """Return the records as facts look at them."""
+        if self._table is None:
+            raise TypeError("nothing is to be learned")
+        return InTurn(self._table.parts)
+
+    def encoded(self, encoder: Encoder, path: Path | None) -> Codes:
+        """Return the records as queries count them.
+
+        Args:
+            encoder: Of the resolved schema.
+            path: Where they stay until the run is closed; None: nowhere.
+
+        Raises:
+            DataError: A cell does not fit its column, or there are too few records.
+        """
+        if self._kept is not None:
+            return self._kept
+        if not isinstance(encoder, TableValues):
+            raise TypeError("only whole numbers are spilled")
+        types = [narrowest(whole.first, whole.last + whole.nullable) for whole in encoder.wholes]
+        table = self._table
+        if table is None:
+            records, most = self._as_they_are_read(encoder), lambda: 1
+        else:
+            records, most = self._of_cells(table, encoder), lambda: table.most_records
+        codes = Codes.written(records, types, most_records=most, folder=self._folder, path=path)
+        if table is not None:
+            table.close()
+        return codes
+
+    def _as_they_are_read(self, encoder: TableValues) -> Iterator[npt.NDArray[np.float64]]:
+        columns, misfit = {n: c for n, c in self._schema.columns.items() if c.type != "id"}, self._schema.misfit
+        yield encoder.compact(no_records(columns, misfit)).numpy()
+        read = 0
+        for frame, _ in self._source.canonical_chunks(columns, {}, misfit, RECORDS_AT_ONCE):
+            read += len(frame)
+            yield encoder.compact(checked(frame, self._schema)).numpy()
+        refuse_too_few(read, self._source, self._at_least)
+
+    @staticmethod
+    def _of_cells(table: TableOnDisk, encoder: TableValues) -> Iterator[npt.NDArray[np.float64]]:
+        for part in table.parts():
+            yield encoder.compact(part.content).numpy()
+
+    def __repr__(self) -> str:
+        return "RecordsInPartitions(private)"

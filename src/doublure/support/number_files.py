@@ -1,0 +1,117 @@
+"""Files of numbers that are larger than memory: written once, read in stretches, and nameless unless they are to stay.
+
+A file without a name is gone when its process ends, however it ends. Stretches are read by position and copied (no
+pages stay mapped), so that what a process holds is what it has in hand.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from doublure.support.files import Unwritable
+
+
+class NumberFile:
+    """Numbers on disk, in the order in which they are added.
+
+    Args:
+        folder: Where there is room for it.
+        path: Its name, if it is to stay, readable by its owner alone; None: it has none.
+
+    Attributes:
+        size: In bytes.
+    """
+
+    def __init__(self, folder: Path, path: Path | None = None) -> None:
+        self._folder = path or folder
+        self.size = 0
+        try:
+            if path is None:
+                with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+                    self._descriptor = os.dup(file.fileno())
+            else:
+                self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        except OSError as error:
+            raise Unwritable(self._folder, error) from None
+
+    @classmethod
+    def opened(cls, path: Path) -> NumberFile:
+        """Return a file that has stayed.
+
+        Raises:
+            OSError: There is none.
+        """
+        found = object.__new__(cls)
+        found._folder = path
+        found._descriptor = os.open(path, os.O_RDONLY)
+        found.size = os.fstat(found._descriptor).st_size
+        return found
+
+    def add(self, numbers: npt.NDArray[Any] | bytes) -> int:
+        """Write numbers behind those that are there, and return where they begin.
+
+        Raises:
+            Unwritable: The disk is full.
+        """
+        start = self.size
+        self.put(start, numbers)
+        return start
+
+    def put(self, start: int, numbers: npt.NDArray[Any] | bytes) -> None:
+        """Write numbers at a place.
+
+        Raises:
+            Unwritable: The disk is full.
+        """
+        content = memoryview(numbers if isinstance(numbers, bytes) else _bytes_of(np.ascontiguousarray(numbers)))
+        place = start
+        try:
+            while content.nbytes:
+                written = os.pwrite(self._descriptor, content, place)
+                place, content = place + written, content[written:]
+        except OSError as error:
+            raise Unwritable(self._folder, error) from None
+        self.size = max(self.size, place)
+
+    def get(self, start: int, count: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        """Return ``(count,)`` numbers from a place on.
+
+        Raises:
+            EOFError: There are fewer.
+        """
+        found = np.empty(count, dtype=dtype)
+        content, place = memoryview(_bytes_of(found)), start
+        while content.nbytes:
+            read = os.preadv(self._descriptor, [content], place)
+            if not read:
+                raise EOFError
+            place, content = place + read, content[read:]
+        return found
+
+    def sync(self) -> None:
+        """Return once everything is on the disk."""
+        try:
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise Unwritable(self._folder, error) from None
+
+    def close(self) -> None:
+        """Let go of it; a file without a name is gone then."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __del__(self) -> None:
+        if hasattr(self, "_descriptor"):
+            self.close()
+
+
+def _bytes_of(numbers: npt.NDArray[Any]) -> Any:
+    """Return an array's own bytes; those of moments have no buffer by themselves."""
+    return numbers.reshape(-1).view(np.uint8).data

@@ -1,0 +1,453 @@
+"""Fits that read their records in partitions: equal bit for bit to those that hold them, given the same noise."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import torch
+from planting import plant
+from typer.testing import CliRunner
+
+import doublure as db
+from doublure.cli.main import app
+from doublure.data.tables.on_disk import TableOnDisk
+from doublure.errors import DataError, Interrupted, SettingError
+from doublure.ledger import Ledger
+from doublure.planning.machine import bytes_of
+from doublure.private import whole_noise
+from doublure.private.codes import Codes
+from doublure.private.noise import Drawn
+from doublure.private.partitions import InTurn
+from doublure.run import in_partitions
+from doublure.run.in_partitions import RecordsInPartitions
+from doublure.support.number_files import NumberFile
+
+DECLARED = """
+doublure: 1
+kind: table
+units: 300
+columns:
+  age: {type: integer, bounds: [0, 100], missing: true}
+  pay: {type: real, bounds: [0, 100000], precision: 2, missing: false}
+  job: {type: category, values: [cook, nurse], other: Other, missing: false}
+  seen: {type: date, bounds: [2000-01-01, 2030-01-01], missing: true}
+  out: {type: category, values: ["no", "yes"], missing: false}
+"""
+LEARNED = """
+doublure: 1
+kind: table
+units: {learn: 1.0, magnitude: 300}
+columns:
+  age: {type: integer, bounds: {learn: 1.0}, missing: {learn: 1.0}}
+  pay: {type: real, bounds: {learn: 1.0}, missing: false}
+  job: {type: category, values: {learn: 1.0}, other: Other, missing: false}
+  seen: {type: date, bounds: {learn: 1.0}, missing: {learn: 1.0}}
+  out: {type: category, values: ["no", "yes"], missing: false, roles: [condition], shares: {learn: 1.0}}
+"""
+ID = "columns:\n  who: {type: id}"
+SEVERAL = DECLARED.replace("columns:", f"unit: {{name: person, id: who, max_records: 2}}\n{ID}")
+BOTH = LEARNED.replace("columns:", f"unit: {{name: person, id: who, max_records: 2}}\n{ID}")
+SCHEMAS = {"declared": DECLARED, "learned": LEARNED, "several records": SEVERAL, "learned of several": BOTH}
+RULED = {
+    way: text.replace("kind: table", "kind: table\nmisfit: coerce")
+    + 'constraints:\n  - implies: {when: {job: cook}, then: {out: "no"}}\n'
+    for way, text in {"ruled": DECLARED, "ruled of several": SEVERAL}.items()
+}
+ORDERED = DECLARED.replace(
+    "  out:", "  till: {type: date, bounds: [2000-01-01, 2031-01-01], missing: false}\n  out:"
+) + ("constraints:\n  - at_most: [seen, till]\n")
+
+
+def people(rows=500):
+    """Return a table in which units have one to many records, some far apart."""
+    draw = np.random.default_rng(5)
+    days = np.array("2001-01-01", "datetime64[D]") + draw.integers(0, 9000, rows)
+    return pd.DataFrame(
+        {
+            "who": [f"p{key}" for key in draw.integers(0, max(1, rows // 2), rows)],
+            "age": np.where(draw.random(rows) < 0.1, np.nan, draw.integers(18, 90, rows)),
+            "pay": np.round(draw.lognormal(8, 1, rows), 2),
+            "job": draw.choice(["cook", "nurse", "clown", "of Kiruna"], rows, p=[0.5, 0.3, 0.19, 0.01]),
+            "seen": [str(day) if draw.random() < 0.9 else "" for day in days],
+            "till": [str(day + 30) for day in days],
+            "out": draw.choice(["no", "yes"], rows),
+        }
+    ).astype({"who": object, "job": object, "seen": object, "till": object, "out": object})
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Many partitions of few records, so that each border of them is met."""
+    torch.set_num_threads(1)
+    monkeypatch.setattr("doublure.run.in_partitions.RECORDS_AT_ONCE", 37)
+    monkeypatch.setattr("doublure.private.codes.PARTITION_RECORDS", 100)
+    monkeypatch.setattr("doublure.data.tables.unit_bounds.PART_RECORDS", 64)
+
+
+@functools.cache
+def plan_of(schema):
+    return db.plan(
+        db.Schema.parse(schema),
+        method="statistics",
+        epsilon=20.0,
+        delta=1e-4,
+        accountant="rdp",
+        components=4,
+        fit_steps=5,
+    )
+
+
+def replayed(patch):
+    """Hand the noise in: the same for every fit, whatever is counted."""
+    draws = np.random.default_rng(7)
+
+    def noisy(counts, spread):
+        exact = whole_noise.whole(counts)
+        return exact + np.rint(draws.normal(0, spread, exact.shape)).astype(np.int64)
+
+    def thresholded(counts, *, epsilon, delta, moved):
+        found = {name: int(count + round(draws.normal(0, 1))) for name, count in sorted(counts.items())}
+        real = released(counts, epsilon=epsilon, delta=delta, moved=moved)
+        return real._replace(counts={name: count for name, count in found.items() if count > 20})
+
+    gaussian, laplace, released = whole_noise.gaussian, whole_noise.laplace, whole_noise.thresholded
+    patch.setattr(
+        whole_noise,
+        "gaussian",
+        lambda counts, *, scale: Drawn(noisy(counts, scale), gaussian(counts, scale=scale).scale),
+    )
+    patch.setattr(
+        whole_noise,
+        "laplace",
+        lambda counts, *, epsilon, moved: Drawn(
+            noisy(counts, moved / epsilon), laplace(counts, epsilon=epsilon, moved=moved).scale
+        ),
+    )
+    patch.setattr(whole_noise, "thresholded", thresholded)
+
+
+def fitted(patch, data, schema, folder, **arguments):
+    folder.mkdir(parents=True, exist_ok=True)
+    ledger = Ledger.create(folder / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
+    with patch.context() as inner:
+        replayed(inner)
+        return db.fit(data, plan_of(schema), ledger=ledger, out=folder / "run", seed=1, **arguments)
+
+
+def check_equal(one, other):
+    assert one.schema.to_yaml() == other.schema.to_yaml()
+    assert one.guarantee == other.guarantee
+    assert [table.counts.tolist() for table in one.tables] == [table.counts.tolist() for table in other.tables]
+    mine, theirs = one.generator.state_dict(), other.generator.state_dict()
+    assert mine.keys() == theirs.keys()
+    assert all(torch.equal(mine[name], theirs[name]) for name in mine)
+    pd.testing.assert_frame_equal(one.sample(50, seed=3), other.sample(50, seed=3))
+
+
+HELD = {}
+
+
+def check_partitions_change_nothing(patch, folder, schema, data=None, rows=500):
+    frame = people(rows)
+    if (schema, rows) not in HELD:
+        held = fitted(patch, frame, schema, folder / "held")
+        HELD[schema, rows] = held, json.loads((folder / "held" / "run" / "executed.json").read_text())
+    held, executed = HELD[schema, rows]
+    parted = fitted(patch, frame if data is None else data(frame), schema, folder / "parted", memory="2GB")
+    check_equal(held, parted)
+    assert executed == json.loads((folder / "parted" / "run" / "executed.json").read_text())
+    assert [path.name for path in (folder / "parted" / "run" / "internal").iterdir()] == ["checkpoint.safetensors"]
+
+
+@pytest.mark.parametrize("schema", [*SCHEMAS, *RULED, "ordered"])
+def test_partitions_change_nothing(monkeypatch, tmp_path, schema):
+    check_partitions_change_nothing(monkeypatch, tmp_path, {**SCHEMAS, **RULED, "ordered": ORDERED}[schema])
+
+
+@pytest.mark.parametrize("schema", RULED)
+def test_records_that_break_a_rule_are_refused_before_anything_is_learned(tmp_path, schema):
+    ledger = Ledger.create(tmp_path / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
+    refusing = RULED[schema].replace("misfit: coerce", "misfit: refuse")
+    with pytest.raises(DataError, match="break the rule"):
+        db.fit(people(), plan_of(refusing), ledger=ledger, memory="2GB", seed=0)
+    assert ledger.spent.epsilon == 0
+
+
+def in_parts(folder, ending):
+    def written(frame):
+        folder.mkdir()
+        for number, rows in enumerate(np.array_split(np.arange(len(frame)), 4)):
+            own, path = frame.iloc[rows], folder / f"part-{number}{ending}"
+            own.to_parquet(path, index=False) if ending == ".parquet" else own.to_csv(path, index=False)
+        return folder
+
+    return written
+
+
+def reader(frame):
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    return pa.RecordBatchReader.from_batches(table.schema, iter(table.to_batches(max_chunksize=90)))
+
+
+@pytest.mark.parametrize("way", ["parquet", "csv", "pattern", "stream"])
+def test_nor_does_the_container(monkeypatch, tmp_path, way):
+    made = {
+        "parquet": in_parts(tmp_path / "parts", ".parquet"),
+        "csv": in_parts(tmp_path / "parts", ".csv.gz"),
+        "pattern": lambda frame: str(in_parts(tmp_path / "parts", ".csv")(frame) / "part-?.csv"),
+        "stream": reader,
+    }
+    check_partitions_change_nothing(monkeypatch, tmp_path, BOTH, made[way])
+
+
+MUTANTS = {
+    "a record that is lost": (RecordsInPartitions, "_of_cells", ("part.content", "part.content[1:]")),
+    "a partition twice": (InTurn, "answers", ("self._parts()", "[*self._parts(), *list(self._parts())[:1]]")),
+    "units not bounded": (TableOnDisk, "column", ("cells if used is None else cells[used]", "cells")),
+    "units counted in each part": (
+        TableOnDisk, "parts", ("np.count_nonzero(self._first[stretch])", "np.count_nonzero(self._used[stretch])"),
+    ),
+    "labels by their part": (
+        TableOnDisk, "_add", ("known.setdefault(text, len(known))", "known.setdefault(text, len(known)) and 1"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_partitions_that_change_something_are_caught(monkeypatch, tmp_path, mutant):
+    plant(monkeypatch, *MUTANTS[mutant])
+    with pytest.raises((AssertionError, SettingError)):
+        check_partitions_change_nothing(monkeypatch, tmp_path, BOTH)
+
+
+def test_a_table_without_records(monkeypatch, tmp_path):
+    for schema in (DECLARED, BOTH):
+        coerced = schema.replace("kind: table", "kind: table\nmisfit: coerce")
+        check_partitions_change_nothing(monkeypatch, tmp_path / str(len(schema)), coerced, rows=0)
+        ledger = Ledger.create(tmp_path / f"ledger {len(schema)}", dataset="nobody", epsilon=1000.0, delta=0.5)
+        with pytest.raises(DataError, match="fewer than 2"):
+            db.fit(people()[:1], plan_of(schema), ledger=ledger, memory="2GB", seed=0)
+        assert [record.body["status"] for record in ledger.entries if record.kind == "close"] == ["no-noise-drawn"]
+
+
+# -- rule 11: charged before it is read --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_the_charge_is_on_disk_before_the_first_batch_is_read(tmp_path, schema):
+    ledger, charged = Ledger.create(tmp_path / "ledger", dataset="people", epsilon=1000.0, delta=0.5), []
+    table = pa.Table.from_pandas(people(), preserve_index=False)
+
+    def batches():
+        for batch in table.to_batches(max_chunksize=100):
+            charged.append([record.kind for record in Ledger.open(tmp_path / "ledger").entries])
+            yield batch
+
+    given = pa.RecordBatchReader.from_batches(table.schema, batches())
+    db.fit(given, plan_of(SCHEMAS[schema]), ledger=ledger, memory="2GB", seed=0)
+    assert charged == [["open", "reserve"]] * 5  # and no noise was drawn before all was read
+
+
+def test_a_cell_that_does_not_fit_costs_nothing_and_is_not_named(tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
+    frame = people()
+    frame["pay"] = frame["pay"].astype(str)
+    frame.loc[400, "pay"] = "Kiruna"
+    with pytest.raises(DataError, match="no real") as refused:
+        db.fit(frame, plan_of(DECLARED), ledger=ledger, out=tmp_path / "run", memory="2GB", seed=0)
+    assert "Kiruna" not in str(refused.value)
+    assert ledger.spent.epsilon == 0
+    assert not (tmp_path / "run").exists()
+
+
+# -- what stays, and until when ----------------------------------------------------------------------------------------
+
+
+def stopped(patch, folder, at=3, schema=SEVERAL):
+    """Stop a fit by Ctrl-C in its n-th release, before its noise is drawn, and return its ledger."""
+    folder.mkdir(exist_ok=True)
+    ledger = Ledger.create(folder / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
+    asked, ask = [], InTurn.ask
+
+    def interrupted(places, query, **named):
+        asked.append(query)
+        if len(asked) == at:
+            raise KeyboardInterrupt
+        return ask(places, query, **named)
+
+    with patch.context() as inner:
+        inner.setattr(InTurn, "ask", interrupted)
+        with pytest.raises(Interrupted, match="--resume"):
+            db.fit(people(), plan_of(schema), ledger=ledger, out=folder / "run", memory="2GB", seed=1)
+    return ledger
+
+
+def test_a_stopped_run_goes_on_with_its_codes_and_reads_no_data(monkeypatch, tmp_path):
+    ledger = stopped(monkeypatch, tmp_path)
+    codes = tmp_path / "run" / "internal" / "codes"
+    assert codes.stat().st_mode & 0o777 == 0o600
+    kept = Codes.opened(codes)
+    assert kept is not None
+    table = pa.Table.from_pandas(people(), preserve_index=False)
+
+    def unread():
+        raise AssertionError("it is read again")
+        yield
+
+    given = pa.RecordBatchReader.from_batches(table.schema, unread())
+    for memory in ("2GB",):
+        syn = db.fit(given, plan_of(SEVERAL), ledger=ledger, out=tmp_path / "run", resume=True, memory=memory)
+    assert len(syn.sample(5)) == 5
+    assert not codes.exists()
+
+
+def test_codes_that_are_damaged_are_read_again(monkeypatch, tmp_path):
+    ledger = stopped(monkeypatch, tmp_path)
+    codes = tmp_path / "run" / "internal" / "codes"
+    codes.write_bytes(codes.read_bytes()[:-3])
+    again = db.fit(people(), plan_of(SEVERAL), ledger=ledger, out=tmp_path / "run", resume=True, memory="2GB")
+    assert len(again.sample(5)) == 5
+    assert not codes.exists()
+
+
+def test_other_records_are_refused_where_codes_are_gone(monkeypatch, tmp_path):
+    ledger = stopped(monkeypatch, tmp_path)
+    (tmp_path / "run" / "internal" / "codes").unlink()
+    with pytest.raises(db.errors.RunFolderError, match="other records"):
+        db.fit(people()[::-1], plan_of(SEVERAL), ledger=ledger, out=tmp_path / "run", resume=True, memory="2GB")
+
+
+def test_a_run_that_ends_for_good_leaves_no_codes(monkeypatch, tmp_path):
+    ledger = stopped(monkeypatch, tmp_path)
+    with monkeypatch.context() as inner:
+        inner.setattr("doublure.private.mechanism.Mechanism._noised", lambda *given: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            db.fit(people(), plan_of(SEVERAL), ledger=ledger, out=tmp_path / "run", resume=True, memory="2GB")
+    with pytest.raises(db.errors.LostRun):
+        db.fit(people(), plan_of(SEVERAL), ledger=ledger, out=tmp_path / "run", resume=True, memory="2GB")
+    assert not (tmp_path / "run" / "internal" / "codes").exists()
+
+
+KILLED = """
+import os, signal, sys
+import pandas as pd
+from typer.testing import CliRunner
+
+import doublure as db
+from doublure.cli.main import app
+from doublure.private.partitions import InTurn
+from doublure.run import in_partitions
+in_partitions.RECORDS_AT_ONCE = 37
+ask = InTurn.ask
+def killed(places, query, **named):
+    ask(places, query, **named)
+    print(*[os.path.realpath(f"/proc/self/fd/{each}") for each in os.listdir("/proc/self/fd")], sep="\\n", flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+InTurn.ask = killed
+folder = sys.argv[1]
+db.fit(pd.read_parquet(f"{folder}/people.parquet"), db.Plan.load(f"{folder}/plan.json"),
+       ledger=f"{folder}/ledger", out=f"{folder}/run", memory="2GB", seed=1)
+"""
+
+
+def test_cells_have_no_name_so_that_nothing_is_left_of_them_after_a_kill(tmp_path):
+    people().to_parquet(tmp_path / "people.parquet")
+    plan_of(BOTH).save(tmp_path / "plan.json")
+    Ledger.create(tmp_path / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(KILLED), str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == -signal.SIGKILL
+    spilled = [line for line in done.stdout.splitlines() if "internal" in line]
+    assert spilled  # it was there
+    assert all("deleted" in line for line in spilled)
+    assert [*(tmp_path / "run" / "internal").iterdir()] == []
+
+
+def test_a_full_disk_is_named_and_costs_nothing(monkeypatch, tmp_path):
+    def full(*given):
+        raise OSError(28, "No space left on device")
+
+    ledger = Ledger.create(tmp_path / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(db.errors.InputError, match="free some space"):
+        db.fit(people(), plan_of(SEVERAL), ledger=ledger, out=tmp_path / "run", memory="2GB", seed=1)
+    assert ledger.spent.epsilon == 0
+
+
+# -- how much is held --------------------------------------------------------------------------------------------------
+
+
+def test_memory_is_an_amount():
+    assert [bytes_of(each) for each in ("2GB", "1.5 GiB", "500mb", 7, "100", None)] == [
+        2 * 10**9, 3 * 2**29, 500 * 10**6, 7, 100, None,
+    ]  # fmt: skip
+    for wrong in ("", "two", "-1GB", "0", "1PB", True, -5):
+        with pytest.raises(SettingError, match="no amount"):
+            bytes_of(wrong)
+
+
+def test_too_little_memory_is_refused_before_anything_is_charged(tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
+    with pytest.raises(SettingError, match="would need about") as refused:
+        db.fit(people(), plan_of(DECLARED), ledger=ledger, memory="100MB")
+    assert refused.value.field == "memory"
+    other = db.plan(db.Schema.parse(DECLARED), method="dpgan", epsilon=2.0, delta=1e-4, steps=4)
+    with pytest.raises(SettingError, match="plan with statistics"):
+        db.fit(people(), other, ledger=ledger, memory="100MB")
+    assert [record.kind for record in ledger.entries] == ["open"]
+
+
+def test_a_method_that_holds_its_records_fits_in_memory_that_is_enough(tmp_path, monkeypatch):
+    ledger = Ledger.create(tmp_path / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
+    monkeypatch.setattr(in_partitions, "RecordsInPartitions", None)
+    other = db.plan(db.Schema.parse(DECLARED), method="dpgan", epsilon=2.0, delta=1e-4, steps=4, accountant="rdp")
+    assert len(db.fit(people(), other, ledger=ledger, memory="4GB", seed=0).sample(2)) == 2
+
+
+def test_what_does_not_fit_in_the_machine_is_read_in_partitions(monkeypatch):
+    from doublure.methods import registry
+    from doublure.planning import machine
+
+    plan = plan_of(DECLARED.replace("units: 300", "units: 2_000_000_000"))
+    chosen = registry.method("statistics")
+    monkeypatch.setattr(machine, "memory_bytes", lambda: 4 * 10**9)
+    assert machine.refuse_too_large(chosen, plan.schema, plan.settings)
+    assert not machine.refuse_too_large(chosen, plan_of(DECLARED).schema, plan.settings)
+    monkeypatch.setattr(machine, "memory_bytes", lambda: 10**9)
+    with pytest.raises(SettingError, match="this machine has"):
+        machine.refuse_too_large(chosen, plan.schema, plan.settings)
+
+
+def test_few_records_are_in_hand_at_a_time(monkeypatch, tmp_path):
+    most, get, add = [], NumberFile.get, NumberFile.add
+    monkeypatch.setattr(
+        NumberFile, "get", lambda file, start, count, kind: most.append(count) or get(file, start, count, kind)
+    )
+    monkeypatch.setattr(NumberFile, "add", lambda file, numbers: most.append(len(numbers)) or add(file, numbers))
+    ledger = Ledger.create(tmp_path / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
+    db.fit(people(5000), plan_of(LEARNED), ledger=ledger, memory="2GB", seed=0)
+    assert max(most) == 37
+
+
+def test_the_command_reads_a_folder_in_partitions(tmp_path, monkeypatch):
+    read, begun = [], RecordsInPartitions.read
+    monkeypatch.setattr(RecordsInPartitions, "read", lambda records: read.append(1) or begun(records))
+    plan_of(SEVERAL).save(tmp_path / "plan.json")
+    Ledger.create(tmp_path / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
+    data, run = in_parts(tmp_path / "parts", ".parquet")(people()), tmp_path / "run"
+    given = ["--plan", tmp_path / "plan.json", "--ledger", tmp_path / "ledger", "-o", run, "--memory", "2GB"]
+    made = CliRunner().invoke(app, ["fit", str(data), *map(str, given)])
+    assert made.exit_code == 0, made.output
+    assert read == [1]
+    assert len(db.load(run).sample(7)) == 7
