@@ -235,6 +235,10 @@ class Schema(Frozen):
         """Return where a column stands in the file."""
         return f"columns.{name}"
 
+    def asked(self, name: str) -> str:
+        """Return which column a sample is asked by, of a name that was given."""
+        return name
+
     def cells_of(self, column: str | None, fact: str) -> int:
         """Return how many cells of a column one record adds to the statistic that answers a question: public."""
         return 1
