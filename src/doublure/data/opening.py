@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from doublure.data.images import Images, open_images
 from doublure.data.images.arrays import is_idx
 from doublure.data.records import Loaded
+from doublure.data.relational import open_related
 from doublure.data.series import Series, open_series
 from doublure.data.tables.opening import open_table
 from doublure.schema.kinds import ByKind
@@ -43,7 +44,9 @@ def open_data(source: Given, kind: str) -> Source:
     return READERS[kind](source)
 
 
-READERS: ByKind[Callable[[Any], Source]] = ByKind("reader", table=open_table, images=open_images, series=open_series)
+READERS: ByKind[Callable[[Any], Source]] = ByKind(
+    "reader", table=open_table, images=open_images, series=open_series, relational=open_related
+)
 
 
 def kind_of(source: Given) -> str:

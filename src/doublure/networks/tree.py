@@ -237,7 +237,7 @@ class TreeGenerator(nn.Module):
 
     def groups(self, count: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
         """Return the coarse groups ``(count, nodes)`` of so many rows, and their components."""
-        drawn = _Draw(self, {}, count, rng)
+        drawn = Draw(self, {}, count, rng)
         drawn.draw()
         return drawn.coarse, drawn.component
 
@@ -263,7 +263,7 @@ class TreeGenerator(nn.Module):
         return found
 
     def _drawn(self, count: int, fixed: Mapping[int, float], rng: np.random.Generator) -> Floats:
-        drawn = _Draw(self, fixed, count, rng)
+        drawn = Draw(self, fixed, count, rng)
         drawn.draw()
         rows = np.zeros((count, self.parts))
         for place, node in enumerate(self.nodes):
@@ -279,7 +279,7 @@ class TreeGenerator(nn.Module):
         return rows[rng.permutation(count)]
 
 
-class _Draw:
+class Draw:
     """Rows that are being drawn, node by node."""
 
     def __init__(
@@ -443,7 +443,7 @@ def raked(generator: TreeGenerator, wanted: list[Floats], count: int, rng: np.ra
         rng: Public randomness.
     """
     factors = dict(enumerate(wanted))
-    _Draw(generator, {}, count, rng).draw(rake=factors)
+    Draw(generator, {}, count, rng).draw(rake=factors)
     return [factors[place] for place in range(len(wanted))]
 
 

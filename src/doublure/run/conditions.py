@@ -62,7 +62,8 @@ def read(given: Mapping[str, object], schema: ResolvedSchema, encoder: Encoder) 
     """
     fixed, by_rejection = {}, {}
     conditions = set(schema.with_role("condition"))
-    for name, value in given.items():
+    for asked, value in given.items():
+        name = schema.asked(asked)
         column = schema.columns.get(name)
         if column is None or column.discrete or not schema.only_columns:
             code = encoder.condition_codes({name: value})[name]

@@ -87,9 +87,7 @@ def sums(constraints: Sequence[RelatedConstraint]) -> dict[str, str]:
     return {each.sum.total: each.sum.of for each in constraints if isinstance(each, ChildSum)}
 
 
-def check_related(
-    constraints: Sequence[RelatedConstraint], tables: Mapping[str, RelatedTable], root: str
-) -> None:
+def check_related(constraints: Sequence[RelatedConstraint], tables: Mapping[str, RelatedTable], root: str) -> None:
     """Refuse constraints that no unit could keep.
 
     Raises:
@@ -113,19 +111,22 @@ def check_related(
             if isinstance(getattr(columns[name], "bounds", None), Learn):
                 raise ValueError(f"{printable(name)} is compared with another column; declare its bounds")
         if len({table_of(name) for name in names}) > 1:
-            _check_across(each, root)
+            _check_across(each, columns, root)
         for name in names[1:]:
             table = tables[table_of(name)]
             if table.order is not None and name.partition(".")[2] == table.order and table_of(names[0]) != root:
                 raise ValueError(f"{printable(name)} is the order of its table; name it first")
 
 
-def _check_across(each: Equal | AtMost, root: str) -> None:
+def _check_across(each: Equal | AtMost, columns: Mapping[str, Column], root: str) -> None:
     if isinstance(each, Equal):
         raise ValueError("equal names columns of two tables; keep the column in one of them")
     others = {table_of(name) for name in each.at_most} - {root}
     if len(others) > 1:
         raise ValueError("at_most names two child tables; go through the root, one child table a rule")
+    for name in each.at_most:
+        if not columns[name].numeric:
+            raise ValueError(f"{printable(name)} is compared across tables; use numbers, dates or moments")
 
 
 def _check_sum(rule: Summed, columns: Mapping[str, Column], tables: Mapping[str, RelatedTable], root: str) -> None:
