@@ -63,9 +63,9 @@ def check_table(name: str, table: RelatedTable, tables: Mapping[str, RelatedTabl
             raise ValueError(f"{shown} is the root; foreign_key, max_children and order go with a parent")
     else:
         _check_child(shown, table, tables)
-    for role, column in (("key", table.key), ("foreign_key", table.foreign_key)):
-        if column is not None and not isinstance(table.columns.get(column), IdColumn):
-            raise ValueError(f"{role} of {shown} names {printable(column)}; describe that column with type: id")
+    for role, named in (("key", table.key), ("foreign_key", table.foreign_key)):
+        if named is not None and not isinstance(table.columns.get(named), IdColumn):
+            raise ValueError(f"{role} of {shown} names {printable(named)}; describe that column with type: id")
     if table.key is not None and table.key == table.foreign_key:
         raise ValueError(f"{shown} has one column for key and foreign_key; leave key out")
 

@@ -163,7 +163,7 @@ def _kept(unit: Ints, order: pd.Series[Any] | None, most: int) -> Ints:
         order: ``(M,)`` by what they follow one another; None: as they stand.
         most: How many of a unit.
     """
-    by = np.zeros(len(unit))
+    by: np.ndarray[Any, Any] = np.zeros(len(unit))
     if order is not None:  # missing ones last
         numbers = order.astype("int64") if order.dtype.kind == "M" else order
         by = numbers.where(order.notna(), np.inf).to_numpy(dtype=np.float64)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from doublure.access import Access
 from doublure.encode.relational import RelationalEncoder
-from doublure.methods.statistics.relational.method import purpose_of
-from doublure.methods.statistics.relational.stages import Stage, StageValues, stages_of
+from doublure.methods.statistics.relational.stages import Stage, StageValues, purpose_of, stages_of
 from doublure.methods.statistics.settings import RelationalStatisticsSettings
 from doublure.methods.statistics.tables.fitting import finished, fitted_mixture
 from doublure.methods.statistics.tables.noisy_tables import NoisyTables
@@ -82,7 +82,7 @@ class StageTables(NoisyTables):
 
 
 def _staged(
-    job: Job, encoder: RelationalEncoder, stage: Stage, accesses: tuple[object, ...], published: list[NoisyTable]
+    job: Job, encoder: RelationalEncoder, stage: Stage, accesses: tuple[Access, ...], published: list[NoisyTable]
 ) -> Job:
     """Return the job as a stage's table asks it."""
     values, records = StageValues(encoder, stage), job.records

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from doublure.access import Access
 from doublure.errors import printable
 from doublure.methods.statistics.of_kind import StatisticsOfKind, counting
-from doublure.methods.statistics.relational.stages import Stage, stages_of
+from doublure.methods.statistics.relational.stages import Stage, purpose_of, stages_of
 from doublure.methods.statistics.settings import RelationalStatisticsSettings
 from doublure.methods.statistics.tables.method import TableStatistics
 from doublure.methods.statistics.tables.plan import counted_columns, releases
@@ -100,8 +100,3 @@ def shares_of(stages: tuple[Stage, ...], settings: RelationalStatisticsSettings)
             share *= 1 - settings.first_share if stage.following else settings.first_share
         found.append((stage, share))
     return tuple(found)
-
-
-def purpose_of(stage: Stage, purpose: str) -> str:
-    """Return what a stage's release is called in the plan."""
-    return f"{stage.name}: {purpose}"

@@ -73,6 +73,11 @@ def stages_of(schema: Schema) -> tuple[Stage, ...]:
     return tuple(found)
 
 
+def purpose_of(stage: Stage, purpose: str) -> str:
+    """Return what a stage's release is called in the plan."""
+    return f"{stage.name}: {purpose}"
+
+
 def count_name(child: str) -> str:
     """Return what the number of a unit's rows of a child table is called."""
     return f"rows of {child}"
@@ -199,6 +204,3 @@ class StageValues(TableValues):
 
 def _facts(columns: dict[str, Any]) -> ResolvedTableSchema:
     return ResolvedTableSchema(doublure=1, kind="table", units=1, columns=columns)
-
-
-__all__ = ["Stage", "StageValues", "stages_of"]
