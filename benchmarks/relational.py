@@ -55,9 +55,9 @@ tables:
       encounter: {type: integer, bounds: [0, 500000000], missing: false}
       admission_type: {type: category, values: [1, 2, 3, 4, 5, 6, 7, 8], missing: false}
       discharge: {type: category, values: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 22,
-                  23, 24, 25, 27, 28], other: 0, missing: false}
+                  23, 24, 25, 27, 28], other: "0", missing: false}
       admission_source: {type: category, values: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 17, 20, 22, 25],
-                         other: 0, missing: false}
+                         other: "0", missing: false}
       days: {type: integer, bounds: [1, 14], missing: false}
       payer: {type: category, values: [MC, HM, SP, BC, MD, CP, UN, CM, OG, PO, DM, CH, WC, OT, MP, SI, FR],
               missing: ["?"]}

@@ -114,8 +114,18 @@ class Synthesizer:
         Raises:
             SettingError: A column or value is not in the schema, or the combination is too rare to sample.
         """
+        return handed_out(self.draw(n, given=given, seed=seed))
+
+    def draw(
+        self, n: SupportsIndex, given: Mapping[str, object] | None = None, seed: SupportsIndex | None = None
+    ) -> Any:
+        """Return the same as :meth:`sample` in the container of its kind, as :meth:`sample_chunks` yields it.
+
+        Raises:
+            SettingError: As :meth:`sample`.
+        """
         parts = list(self.sample_chunks(n, given=given, seed=seed))
-        return handed_out(parts[0] if len(parts) == 1 else joined(parts))
+        return parts[0] if len(parts) == 1 else joined(parts)
 
     def sample_chunks(
         self,

@@ -52,6 +52,16 @@ class RelatedRows:
         """Return ``(N,)`` how many rows of a child table each unit has."""
         return np.bincount(self.parents[child], minlength=len(self)).astype(np.int64)
 
+    def fingerprints(self) -> Marks:
+        """Return a number for each unit ``(N,)``; equal units, with equal rows in equal order, have equal ones."""
+        found: Marks = pd.util.hash_pandas_object(self.frames[self.schema.root], index=False).to_numpy().copy()
+        for number, (child, parent) in enumerate(self.parents.items()):
+            own = pd.util.hash_pandas_object(self.frames[child], index=False).to_numpy()
+            many = self.counts(child)
+            turn = np.arange(len(parent)) - np.repeat(np.cumsum(many) - many, many)
+            np.add.at(found, parent, remarked(own ^ remarked(turn.astype(np.uint64), number), number))
+        return found
+
     def take(self, rows: Any) -> RelatedRows:
         """Return some units, by a slice, a mask or places."""
         units: Ints = np.arange(len(self))[rows]
