@@ -139,9 +139,7 @@ def _pictures(data: AttackData, real: Any, who: Rows, pairs: Rows) -> tuple[Pict
     return (Picture(title=title, header=("", *names), rows=tuple(rows)),)
 
 
-def _of_related(
-    released: RelatedRows, real: RelatedRows, table: str, who: Rows, pairs: Rows, title: str
-) -> Picture:
+def _of_related(released: RelatedRows, real: RelatedRows, table: str, who: Rows, pairs: Rows, title: str) -> Picture:
     """Return the rows that the nearest pairs have in one table."""
     names, rows = list(real.frames[table].columns), []
     for pair in pairs:

@@ -21,7 +21,11 @@ def sample(
     rows: Annotated[int, typer.Option("-n", "--rows", min=1, help="How many rows, at least 1.")],
     out: Annotated[
         Path,
-        typer.Option("-o", "--out", help="A .parquet or .csv file; images: .npz, .png or a folder; series: .npz too."),
+        typer.Option(
+            "-o",
+            "--out",
+            help="A .parquet or .csv file; images: .npz, .png or a folder; series: .npz too; related tables: a folder.",
+        ),
     ],
     given: Given = None,
     sampling: Sampling = None,

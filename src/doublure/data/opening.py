@@ -11,6 +11,7 @@ from doublure.data.images import Images, open_images
 from doublure.data.images.arrays import is_idx
 from doublure.data.records import Loaded
 from doublure.data.relational import open_related
+from doublure.data.relational.opening import table_name
 from doublure.data.series import Series, open_series
 from doublure.data.tables.opening import open_table
 from doublure.schema.kinds import ByKind
@@ -50,17 +51,28 @@ READERS: ByKind[Callable[[Any], Source]] = ByKind(
 
 
 def kind_of(source: Given) -> str:
-    """Return the kind that data looks like from its form alone: images, or else a table.
+    """Return the kind that data looks like from its form alone: images, several tables, or else one.
 
     Series look like a table of readings, or like any array; that they are series is said in the schema.
     """
+    if isinstance(source, Mapping) and source and all(hasattr(table, "columns") for table in source.values()):
+        return "relational"
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
         ending = path.name.partition("#")[0].lower()
+        if path.is_dir() and _holds_tables(path):
+            return "relational"
         if path.is_dir() or ending.endswith((".npz", ".mat")) or is_idx(path):
             return "images"
         return "images" if ending.endswith((".parquet", ".pq")) and _holds_pictures(path) else "table"
     return "table" if hasattr(source, "columns") else "images"
+
+
+def _holds_tables(folder: Path) -> bool:
+    """Return whether a folder holds files of tables, and none of pictures."""
+    tables = [path for path in folder.iterdir() if table_name(path) is not None]
+    parquet = [path for path in tables if path.suffix.lower() in (".parquet", ".pq")]
+    return bool(tables) and not any(_holds_pictures(path) for path in parquet)
 
 
 def _holds_pictures(path: Path) -> bool:

@@ -20,7 +20,7 @@ _FORMS = {
     "columns": "must give every column its description, as in age: {type: integer, bounds: [0, 120], missing: false}",
     "constraints": "must be a list of {equal: [a, b]} and {at_most: [a, b]}",
     "tables": "must give every table its key or parent, and its columns, as docs/relational.md shows",
-    "max_children": "must be a whole number from 1 to 1000",
+    "max_children": "must be a whole number from 1 to 1000, or undeclared",
     "foreign_key": "must be the name of a column",
     "key": "must be the name of a column",
     "parent": "must be the name of the root",

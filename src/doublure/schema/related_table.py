@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, StrictInt, StrictStr
 
 from doublure.errors import printable
 from doublure.schema.columns import Column, IdColumn
-from doublure.schema.fact_states import Frozen, Learn
+from doublure.schema.fact_states import UNDECLARED, Frozen, Learn, Undeclared
 from doublure.schema.scalars import check_name, whole
 
 MOST_CHILDREN = 1_000
@@ -25,7 +25,8 @@ class RelatedTable(Frozen):
         key: The column that tells its rows apart; the root needs one.
         parent: The table whose rows it belongs to; the root has none.
         foreign_key: The column that holds the parent's key.
-        max_children: How many rows one parent has at most: public, and what more there are is left out.
+        max_children: How many rows one parent has at most: public, and what more there are is left out. A draft has it
+            undeclared.
         order: The column by which a parent's rows follow one another: a number, a date or a moment.
         columns: Name -> what is known of it. Keys are listed with ``type: id``.
     """
@@ -33,7 +34,7 @@ class RelatedTable(Frozen):
     key: StrictStr | None = None
     parent: StrictStr | None = None
     foreign_key: StrictStr | None = None
-    max_children: _Children | None = None
+    max_children: _Children | Undeclared | None = None
     order: StrictStr | None = None
     columns: Mapping[str, Column]
 
@@ -86,5 +87,5 @@ def _check_child(shown: str, table: RelatedTable, tables: Mapping[str, RelatedTa
     order = table.columns.get(table.order)
     if order is None or not order.numeric:
         raise ValueError(f"order of {shown} must be a number, a date or a moment; name such a column")
-    if order.missing is not False or isinstance(getattr(order, "bounds", None), Learn):
+    if order.missing not in (False, UNDECLARED) or isinstance(getattr(order, "bounds", None), Learn):
         raise ValueError(f"order of {shown} needs missing: false and declared bounds; declare them")

@@ -15,7 +15,7 @@ from pydantic import model_validator
 from doublure.errors import SchemaError
 from doublure.schema.columns import Column
 from doublure.schema.constraints import AtMost, Equal
-from doublure.schema.fact_states import plain
+from doublure.schema.fact_states import UNDECLARED, plain
 from doublure.schema.related_constraints import RelatedConstraint, check_related, sums, within_table
 from doublure.schema.related_table import RelatedTable, check_table
 from doublure.schema.resolving import agree
@@ -33,6 +33,7 @@ class RelationalSchema(Schema):
     tables: Mapping[str, RelatedTable]
     constraints: tuple[RelatedConstraint, ...] = ()  # type: ignore[assignment]  # sums beside a table's own
 
+    one_record: ClassVar[bool] = True
     _table_model: ClassVar[type[TableSchema]] = TableSchema
 
     @model_validator(mode="after")
@@ -67,7 +68,11 @@ class RelationalSchema(Schema):
 
     def most(self, name: str) -> int:
         """Return how many rows of a table one unit has at most."""
-        return self.tables[name].max_children or 1
+        most = self.tables[name].max_children
+        if isinstance(most, str):
+            field = f"tables.{name}.max_children"
+            raise SchemaError("is not known yet", field=field, remedy="declare how many rows a unit has at most")
+        return most or 1
 
     def table(self, name: str) -> TableSchema:
         """Return one table's own schema, with the constraints that look at no other; every fact known if here is."""
@@ -104,6 +109,12 @@ class RelationalSchema(Schema):
         """Return which column a sample is asked by: one of the root may be named without its table."""
         known = name in self.tables[self.root].columns
         return f"{self.root}.{name}" if known else name
+
+    @property
+    def undeclared(self) -> tuple[str, ...]:
+        """The paths of the facts nobody has decided yet."""
+        open_ones = (f"tables.{name}.max_children" for name, t in self.tables.items() if t.max_children == UNDECLARED)
+        return (*super().undeclared, *open_ones)
 
     @property
     def summary(self) -> str:

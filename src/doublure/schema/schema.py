@@ -83,6 +83,8 @@ class Schema(Frozen):
 
     only_columns: ClassVar[bool] = False
     """Whether a record is its columns and nothing beside."""
+    one_record: ClassVar[bool] = False
+    """Whether a unit is always one record, so that no column has to tell units apart."""
 
     doublure: Literal[1] = Field(description="the version of this file format")
     kind: str
