@@ -30,7 +30,7 @@ def draft(
         Path | None, typer.Option(help="A codebook CSV: column,type,values,lower,upper,missing,…")
     ] = None,
     kind: Annotated[
-        str | None, typer.Option(help="table, images, series or relational; the form cannot tell series.")
+        str | None, typer.Option(help="table, images, series or relational; told by the form if not series.")
     ] = None,
     as_json: Json = False,
     config: Config = None,

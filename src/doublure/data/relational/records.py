@@ -54,9 +54,9 @@ class RelatedRows:
 
     def fingerprints(self) -> Marks:
         """Return a number for each unit ``(N,)``; equal units, with equal rows in equal order, have equal ones."""
-        found: Marks = pd.util.hash_pandas_object(self.frames[self.schema.root], index=False).to_numpy().copy()
+        found: Marks = _hashed(self.frames[self.schema.root])
         for number, (child, parent) in enumerate(self.parents.items()):
-            own = pd.util.hash_pandas_object(self.frames[child], index=False).to_numpy()
+            own = _hashed(self.frames[child])
             many = self.counts(child)
             turn = np.arange(len(parent)) - np.repeat(np.cumsum(many) - many, many)
             np.add.at(found, parent, remarked(own ^ remarked(turn.astype(np.uint64), number), number))
@@ -109,6 +109,10 @@ class RelatedRows:
                     columns[own] = numbered if own in table.ids else self.frames[name][own]
             found[name] = pd.DataFrame(columns, columns=list(table.columns))
         return found
+
+
+def _hashed(frame: pd.DataFrame) -> Marks:
+    return pd.util.hash_pandas_object(frame, index=False).to_numpy().astype(np.uint64)
 
 
 def marked(units: int) -> Marks:

@@ -28,7 +28,7 @@ def aggregates(coders: Coders, units: Units) -> Floats:
         found.append(many[:, None].astype(np.float64))
         rows = units.children[child]
         for place, size in enumerate(coder.sizes):
-            codes = np.zeros(0) if rows is None else rows.codes[:, place]
+            codes = np.zeros(0) if rows is None else rows.codes[:, place].astype(np.float64)
             found.append(_of_column(codes, units.owners(child), many, size))
     return np.concatenate(found, axis=1)
 
