@@ -63,7 +63,10 @@ LATENT = Page(
 SERIES = Page(
     name="series.md", printed=("(100, 4, 1) ('litres',) True",), left=bundle("water.ledger", files=5), commands=7
 )
-PAGES = pytest.mark.parametrize("page", [ATTACKS, IMAGES, LATENT, SERIES], ids=lambda page: page.name)
+RELATIONAL = Page(
+    name="relational.md", printed=("True 500", "admitted", "ward"), left=bundle("hospital.ledger", files=6), commands=6
+)
+PAGES = pytest.mark.parametrize("page", [ATTACKS, IMAGES, LATENT, RELATIONAL, SERIES], ids=lambda page: page.name)
 
 
 def test_what_is_added_from_outside_works(tmp_path):
@@ -80,7 +83,7 @@ def test_what_is_added_from_outside_works(tmp_path):
 
 @pytest.mark.parametrize(
     "page",
-    [ATTACKS, SERIES, *(pytest.param(page, marks=exhaustive) for page in (IMAGES, LATENT))],
+    [ATTACKS, RELATIONAL, SERIES, *(pytest.param(page, marks=exhaustive) for page in (IMAGES, LATENT))],
     ids=lambda page: page.name,
 )
 def test_the_example_runs(page, tmp_path, monkeypatch, capsys):
