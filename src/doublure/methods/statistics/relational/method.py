@@ -40,6 +40,16 @@ class RelationalStatistics(StatisticsOfKind[RelationalStatisticsSettings]):
         del schema
         return settings
 
+    def explained(self, schema: Schema, settings: RelationalStatisticsSettings) -> tuple[str, ...]:
+        """Say what hangs on a unit, and what each stage may spend."""
+        related = RelationalSchema.of(schema)
+        rows = ", ".join(f"at most {related.most(name)} rows of {printable(name)}" for name in related.children)
+        shares = ", ".join(f"{stage.name} {share:.2g}" for stage, share in shares_of(stages_of(schema), settings))
+        return (
+            f"A unit is a row of {printable(related.root)} with {rows}, and counts once in each table of counts",
+            f"Shares of the budget: {shares}",
+        )
+
     def accesses(
         self, schema: Schema, settings: RelationalStatisticsSettings, noise_multiplier: float
     ) -> tuple[Access, ...]:
