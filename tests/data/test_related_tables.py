@@ -103,6 +103,9 @@ def test_chunks_are_numbered_through(tmp_path, form):
     assert stays["nr"].tolist() == [1, 3, 3, 4, 6, 6]
     with pytest.raises(SettingError, match="is no folder"):
         check_folder(tmp_path / "out.csv")
+    with pytest.raises(SettingError, match="is not empty"):
+        check_folder(tmp_path / "out")
+    check_folder(tmp_path / "new")
 
 
 def test_keys_are_proposed_by_headers_alone():

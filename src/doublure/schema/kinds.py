@@ -129,7 +129,7 @@ RELATIONAL = Kind(
     least="independent tables",
     limits=(
         "Every row is synthetic, and so is every key; one unit may still equal a real one.",
-        "The unit is a row of the root with everything that hangs on it; of more rows than max_children the first count.",
+        "The unit is a row of the root with everything that hangs on it, up to max_children rows of each table.",
         "A unit's rows follow one another by pairs of successive rows; what only longer histories show is not there.",
         "Rare combinations and small groups are approximated worst; check them before relying on them.",
     ),

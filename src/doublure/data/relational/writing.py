@@ -11,7 +11,7 @@ from doublure.data.relational.records import RelatedRows
 from doublure.data.tables.writing import TableRows
 from doublure.errors import SettingError
 from doublure.schema.relational import RelationalSchema
-from doublure.support.files import write_atomic
+from doublure.support.files import holds_anything, write_atomic
 
 
 def write_related(
@@ -63,10 +63,12 @@ def write_related(
 
 
 def check_folder(path: Path) -> None:
-    """Refuse a path that is no folder of one file a table.
+    """Refuse a path that is no folder of one file a table, and one that holds anything, such as the private tables.
 
     Raises:
-        SettingError: It ends like a file, or is one.
+        SettingError: It ends like a file, or is one, or is not empty.
     """
     if path.is_file() or path.suffix:
         raise SettingError("is no folder", field=path.name, remedy="give a folder: each table gets a file in it")
+    if holds_anything(path):
+        raise SettingError("is not empty", field=path.name, remedy="choose another folder, and nothing is overwritten")
