@@ -107,16 +107,20 @@ class StageTables(NoisyTables):
 
     def _count_pairs(self) -> None:
         """Release the pairs that clearly depend on one another, and add those of what is given, as they were drawn."""
-        super()._count_pairs()
-        if not self.known:
-            return
-        event = self._events[plan.PAIRS]
-        axes = [node.axis(node.coarse) for node in self._given]
-        variance = _DRAWN_NOISE * event.scale**2 / plan.COPIES[plan.PAIRS]
+        chosen = self._chosen(self._places(plan.PAIRS) // plan.COPIES[plan.PAIRS])
+        axes = [node.axis(node.coarse) for node in self.nodes]
+        counted = self._released(plan.PAIRS, [(axes[one], axes[other]) for one, other in chosen])
+        variance = _DRAWN_NOISE * self._mean_noise(plan.PAIRS) ** 2
         for one, other in combinations(range(self.known), 2):
             counts = self._of_drawn(axes[one], axes[other])
             counts = counts + self._noise.normal(0, math.sqrt(variance), counts.shape)
-            self.pairs[one, other] = Noisy(counts=counts[:, :, None], variance=variance)
+            chosen.append((one, other))
+            counted.append(Noisy(counts=counts, variance=variance))
+        self.pairs = {
+            pair: Noisy(counts=noisy.counts[:, :, None], variance=noisy.variance)
+            for pair, noisy in zip(chosen, counted, strict=True)
+        }
+        self.class_rows = np.array([self.rows])
         self.by_class = [self._within_classes(place, node, 1) for place, node in enumerate(self.nodes)]
         for node in self.nodes:
             node.believe(self.rows)
