@@ -8,12 +8,14 @@ import pytest
 
 import doublure as db
 from doublure.data.opening import open_data
+from doublure.errors import SettingError
 from doublure.measures.relational import evaluate_related
 from doublure.methods.statistics.relational.method import shares_of
 from doublure.methods.statistics.relational.stage_plan import stage_releases
 from doublure.methods.statistics.relational.stages import stages_of
 from doublure.methods.statistics.settings import RelationalStatisticsSettings
 from doublure.methods.statistics.tables import fitting as table_fitting
+from doublure.releasing.generator import publish
 from doublure.releasing.verifying import verify
 from doublure.releasing.writing import write_sample
 
@@ -152,3 +154,24 @@ def test_shares_and_places_are_public(syn):
     assert [stage.following for stage, _ in alone] == [False, False]
     assert [share for _, share in alone] == [0.25, 0.75]
     assert {access.event.records for access in syn.plan.training} == {1}
+
+
+def test_an_evaluation_has_a_page_and_attacks_whole_units(syn, tmp_path):
+    report = db.evaluate.report(syn, made_up(400, 1), made_up(300, 2), rows=400)
+    assert {"children stays", "transitions stays", "discriminative", "overall patients"} <= {
+        s.key for s in report.scores
+    }
+    assert [found.story.attack for found in report.attacks] == ["gan-leaks", "neighbours"]
+    report.save(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "How stays hang on their parents" in page
+    assert "A column in one row and in the next" in page
+    with pytest.raises(SettingError, match="is the data that was fitted"):
+        db.evaluate.report(syn, made_up(400, 1), made_up(400, 1))
+
+
+def test_a_published_generator_makes_the_same_units(syn, tmp_path):
+    publish(syn, tmp_path / "gen")
+    again = db.load(tmp_path / "gen")
+    one, other = again.sample(50, seed=2), syn.sample(50, seed=2)
+    assert all(one[name].equals(other[name]) for name in one)
