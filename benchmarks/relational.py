@@ -1,7 +1,8 @@
 """Patients and their stays (Diabetes-130), beside independent tables: how they hang together, and the targets.
 
 Strack et al. 2014: 71,518 patients and 101,766 stays in 130 US hospitals. A fixed fifth of the patients is kept aside.
-A patient is the unit, with at most ten stays; δ = 1e-6; 20,000 synthetic patients are measured. Bounds and values are those of the published description.
+A patient is the unit, with at most ten stays; δ = 1e-6; 20,000 synthetic patients are measured. Bounds
+and values are those of the published description.
 Beside stands the floor: real rows of each table and real numbers of stays, drawn independently (no noise at all).
 
     python benchmarks/relational.py run [--epsilons 1 3] [--seeds 0 1 2]

@@ -11,10 +11,10 @@ from doublure.data.opening import open_data
 from doublure.errors import SettingError
 from doublure.measures.relational import evaluate_related
 from doublure.methods.statistics.relational.method import shares_of
-from doublure.methods.statistics.relational.stage_plan import stage_releases
 from doublure.methods.statistics.relational.stages import stages_of
 from doublure.methods.statistics.settings import RelationalStatisticsSettings
 from doublure.methods.statistics.tables import fitting as table_fitting
+from doublure.methods.statistics.tables.plan import releases
 from doublure.releasing.generator import publish
 from doublure.releasing.verifying import verify
 from doublure.releasing.writing import write_sample
@@ -147,7 +147,7 @@ def test_shares_and_places_are_public(syn):
     stages = shares_of(stages_of(schema), own)
     assert sum(share for _, share in stages) == pytest.approx(1)
     for stage, _ in stages:
-        planned = stage_releases(stage)
+        planned = releases(stage.schema, "")
         assert sum(planned.shares.values()) == pytest.approx(1)
         assert planned.shares.keys() == planned.tables.keys()
     alone = shares_of(stages_of(db.Schema.parse(TEXT.replace("max_children: 5", "max_children: 1"))), own)

@@ -241,10 +241,6 @@ class TreeGenerator(nn.Module):
         drawn.draw()
         return drawn.coarse, drawn.component
 
-    def drawn(self, count: int, rng: np.random.Generator) -> Floats:
-        """Return so many rows ``(count, parts)``, of which nothing is asked."""
-        return self._drawn(count, {}, rng)
-
     def _asked(self, count: int, values: Floats, rng: np.random.Generator) -> Floats:
         """Return rows with these values of the conditions."""
         first = self.parts - self.conditions

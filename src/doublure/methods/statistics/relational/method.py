@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 from doublure.access import Access
 from doublure.errors import printable
 from doublure.methods.statistics.of_kind import StatisticsOfKind, counting
-from doublure.methods.statistics.relational.stage_plan import stage_releases
 from doublure.methods.statistics.relational.stages import Stage, purpose_of, stages_of
 from doublure.methods.statistics.settings import RelationalStatisticsSettings
 from doublure.methods.statistics.tables.method import TableStatistics
-from doublure.methods.statistics.tables.plan import counted_columns
+from doublure.methods.statistics.tables.plan import counted_columns, releases
 from doublure.schema import Schema
 from doublure.schema.relational import RelationalSchema
 from doublure.schema.wide_bounds import notes_of
@@ -56,7 +55,7 @@ class RelationalStatistics(StatisticsOfKind[RelationalStatisticsSettings]):
         """One access a release of a stage; their noise together is that of one Gaussian of this multiplier."""
         wanted = []
         for stage, share in shares_of(stages_of(schema), settings):
-            planned = stage_releases(stage)
+            planned = releases(stage.schema, "")
             wanted += [
                 (purpose_of(stage, purpose), tables, planned.shares[purpose] * share)
                 for purpose, tables in planned.tables.items()
