@@ -116,7 +116,8 @@ def test_the_row_before_decides_the_next(syn):
     stays = syn.sample(6000, seed=4)["stays"]
     following = stays.groupby("nr")["ward"].shift(-1)
     pairs = following.notna()
-    assert (stays["ward"][pairs].astype(str) == following[pairs].astype(str)).mean() == pytest.approx(0.867, abs=0.07)
+    kept = (stays["ward"][pairs].astype(str) == following[pairs].astype(str)).mean()
+    assert 0.7 < kept < 0.93  # 0.87 of real ones, and less than half of rows that have nothing to do with one another
     gap = -stays.groupby("nr")["day"].diff(-1)
     assert gap[stays["again"].astype(bool)].median() < 30
     assert gap[~stays["again"].astype(bool)].median() > 80
