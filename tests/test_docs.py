@@ -69,7 +69,10 @@ SCHEMA = Page(
     left=lambda: Path("asked/executed.json").is_file(),
     commands=1,
 )
-PAGES = pytest.mark.parametrize("page", [ATTACKS, IMAGES, LATENT, SERIES], ids=lambda page: page.name)
+RELATIONAL = Page(
+    name="relational.md", printed=("True 500", "admitted", "ward"), left=bundle("hospital.ledger", files=6), commands=6
+)
+PAGES = pytest.mark.parametrize("page", [ATTACKS, IMAGES, LATENT, RELATIONAL, SERIES], ids=lambda page: page.name)
 
 
 def test_what_is_added_from_outside_works(tmp_path):
@@ -86,7 +89,7 @@ def test_what_is_added_from_outside_works(tmp_path):
 
 @pytest.mark.parametrize(
     "page",
-    [ATTACKS, SCHEMA, SERIES, *(pytest.param(page, marks=exhaustive) for page in (IMAGES, LATENT))],
+    [ATTACKS, RELATIONAL, SCHEMA, SERIES, *(pytest.param(page, marks=exhaustive) for page in (IMAGES, LATENT))],
     ids=lambda page: page.name,
 )
 def test_the_example_runs(page, tmp_path, monkeypatch, capsys):

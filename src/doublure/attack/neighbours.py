@@ -16,6 +16,7 @@ from doublure.attack.attack_data import AttackData
 from doublure.attack.results import AttackResult, Picture, Rate, ThreatModel
 from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, png
+from doublure.data.relational import RelatedRows
 from doublure.data.series import Series
 from doublure.encode.columns import Floats
 from doublure.intervals import Interval, wilson
@@ -36,6 +37,7 @@ THREAT_MODEL = ThreatModel(
 _PAIRS = 12
 _EQUAL = 1e-9
 _LONGEST_CELL = 40
+_MOST_SHOWN = 8
 
 
 def attack(data: AttackData) -> AttackResult:
@@ -127,12 +129,24 @@ def _pictures(data: AttackData, real: Any, who: Rows, pairs: Rows) -> tuple[Pict
             for name, series, place in (("synthetic", data.released, pair), ("real", real, who[pair]))
         ]
         return (Picture(title=f"{title}. {first}", header=("", *header), rows=tuple(cells)),)
+    if isinstance(real, RelatedRows):
+        return tuple(_of_related(data.released, real, name, who, pairs, title) for name in real.frames)
     names = [name for name, column in data.schema.columns.items() if column.type != "id"]
     rows = []
     for pair in pairs:
         rows.append(("synthetic", *_cells(data.released[names].iloc[pair])))
         rows.append(("real", *_cells(real[names].iloc[who[pair]])))
     return (Picture(title=title, header=("", *names), rows=tuple(rows)),)
+
+
+def _of_related(released: RelatedRows, real: RelatedRows, table: str, who: Rows, pairs: Rows, title: str) -> Picture:
+    """Return the rows that the nearest pairs have in one table."""
+    names, rows = list(real.frames[table].columns), []
+    for pair in pairs:
+        for side, units, place in (("synthetic", released, pair), ("real", real, who[pair])):
+            own = units.take(np.array([place])).frames[table]
+            rows += [(side, *_cells(own.iloc[number])) for number in range(min(len(own), _MOST_SHOWN))]
+    return Picture(title=f"{title}. {table}", header=("", *names), rows=tuple(rows))
 
 
 def _cells(row: Any) -> tuple[str, ...]:

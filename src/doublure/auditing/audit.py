@@ -82,7 +82,7 @@ def attack_data_around(
         Claim.of(syn.guarantee),
         (seen.content, seen.unit),
         (kept.content, kept.unit),
-        lambda n, draw: syn.sample(n, seed=draw),
+        lambda n, draw: syn.draw(n, seed=draw),
         seed=seed,
         white_box=inside,
         refit=refitting(syn.schema, syn.plan, syn.guarantee),

@@ -97,6 +97,7 @@ class WhiteBoxAccess:
         """Return records drawn uniformly over what the schema allows: like no real one."""
         import torch
 
+        from doublure.encode.relational import RelationalEncoder
         from doublure.encode.series import SeriesEncoder
         from doublure.encode.series_codes import SeriesCodes
         from doublure.encode.series_places import SeriesPlaces
@@ -107,6 +108,8 @@ class WhiteBoxAccess:
         if isinstance(encoder, TableValues):
             values = [rng.integers(own.first, own.last + own.nullable + 1, n) for own in encoder.wholes]
             return encoder.decode(torch.from_numpy(np.stack(values, axis=1).astype(np.float64)), rng)
+        if isinstance(encoder, RelationalEncoder):
+            return encoder.decode(torch.from_numpy(encoder.uniform(n, rng)), rng)
         rows = torch.from_numpy(rng.uniform(-1, 1, (n, encoder.width)).astype(np.float32))
         if isinstance(encoder, TableEncoder):
             for block in encoder.blocks:
@@ -196,7 +199,7 @@ class RefittedModel:
 
     def sample(self, n: int, seed: int) -> Any:
         """Return synthetic records."""
-        return self._syn.sample(n, seed=seed)
+        return self._syn.draw(n, seed=seed)
 
 
 class _Memory:

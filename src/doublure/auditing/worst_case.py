@@ -20,6 +20,7 @@ from doublure.attack.results import Claim
 from doublure.auditing.attack_report import AttackReport
 from doublure.auditing.white_box import refitting
 from doublure.data.images import Images
+from doublure.data.relational import RelatedRows
 from doublure.data.series import Series
 from doublure.encode.columns import Floats
 from doublure.errors import SettingError
@@ -67,7 +68,7 @@ def audit_method(
 
     Args:
         method: Its name, as ``--method`` takes it.
-        kind: Of data: ``table``, ``images`` or ``series``.
+        kind: Of data: ``table``, ``images``, ``series`` or ``relational``.
         epsilon: The ε to claim.
         delta: The δ to claim.
         runs: Runs on each data set.
@@ -135,6 +136,23 @@ def _of_series(series: Series) -> Units:
     return _shades(series.channel("a").mean(axis=1), series.attributes["b"].astype(bool).to_numpy())
 
 
+def _related(other: np.ndarray[Any, np.dtype[np.bool_]]) -> dict[str, pd.DataFrame]:
+    """Return units with two rows each, all of one kind."""
+    number = np.arange(len(other))
+    below = {"k": np.repeat(number, 2), "n": np.tile([0, 1], len(other)), "c": np.repeat(other, 2)}
+    return {"units": pd.DataFrame({"k": number, "a": other, "b": other}), "rows": pd.DataFrame(below)}
+
+
+def _of_related(drawn: RelatedRows) -> Units:
+    """Return cells of a unit's columns, and of whether any of its rows is of the other kind."""
+    owner, told = drawn.parents["rows"], drawn.frames["rows"]["c"].to_numpy(dtype=np.int64)
+    any_of = np.zeros(len(drawn), dtype=np.int64)
+    np.maximum.at(any_of, owner, told)
+    root = drawn.frames["units"]
+    codes: Units = root["a"].to_numpy(np.int64) + 2 * root["b"].to_numpy(np.int64) + 4 * any_of
+    return codes
+
+
 def _shades(places: Floats, told: np.ndarray[Any, Any]) -> Units:
     """Return cells of where records are from 0 to 1, in quarters, and of what they are told to be."""
     shades: Units = np.minimum((places * _SHADES).astype(np.int64), _SHADES - 1)
@@ -142,6 +160,8 @@ def _shades(places: Floats, told: np.ndarray[Any, Any]) -> Units:
 
 
 _BOOLEAN = {"type": "boolean", "missing": False}
+_ID = {"type": "id"}
+_PLACE = {"type": "integer", "bounds": [0, 1], "missing": False}
 _NEIGHBOURING_SETS = (
     NeighbouringSets(
         schema=_schema(kind="table", columns=dict.fromkeys(_COLUMNS, _BOOLEAN)), records=_rows, cells=_of_rows
@@ -164,6 +184,23 @@ _NEIGHBOURING_SETS = (
         ),
         records=_series,
         cells=_of_series,
+    ),
+    NeighbouringSets(
+        schema=_schema(
+            kind="relational",
+            tables={
+                "units": {"key": "k", "columns": {"k": _ID, "a": _BOOLEAN, "b": _BOOLEAN}},
+                "rows": {
+                    "parent": "units",
+                    "foreign_key": "k",
+                    "max_children": 2,
+                    "order": "n",
+                    "columns": {"k": _ID, "n": _PLACE, "c": _BOOLEAN},
+                },
+            },
+        ),
+        records=_related,
+        cells=_of_related,
     ),
 )
 NEIGHBOURING_SETS: Mapping[str, NeighbouringSets] = {sets.schema.kind: sets for sets in _NEIGHBOURING_SETS}

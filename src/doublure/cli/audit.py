@@ -35,7 +35,7 @@ def audit(
     shadows: Annotated[int, typer.Option(min=1, help="How often an attack that refits the model does so.")] = 16,
     trainer: Annotated[bool, typer.Option("--trainer", help="Attack the mechanism that trains.")] = False,
     method: Annotated[str | None, typer.Option(help="Attack a whole method by four records and by five.")] = None,
-    kind: Annotated[str, typer.Option(help="Of which data: table, images or series (--method).")] = "table",
+    kind: Annotated[str, typer.Option(help="Of which data: table, images, series or relational (--method).")] = "table",
     setting: Settings = None,
     epsilon: Annotated[float, typer.Option(help="The ε to claim (--trainer, --method).")] = 4.0,
     delta: Annotated[float, typer.Option(help="The δ to claim (--trainer, --method).")] = 1e-5,

@@ -24,12 +24,14 @@ def register(app: typer.Typer) -> None:
 
 
 def draft(
-    data: Annotated[Path, typer.Argument(help="A table (CSV or Parquet), images or series.")],
+    data: Annotated[Path, typer.Argument(help="A table (CSV or Parquet), images, series, or a folder of tables.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="Where to write the schema.")],
     codebook: Annotated[
         Path | None, typer.Option(help="A codebook CSV: column,type,values,lower,upper,missing,…")
     ] = None,
-    kind: Annotated[str | None, typer.Option(help="table, images or series; the form cannot tell series.")] = None,
+    kind: Annotated[
+        str | None, typer.Option(help="table, images, series or relational; told by the form if not series.")
+    ] = None,
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:

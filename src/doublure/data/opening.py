@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from doublure.data.images import Images, open_images
 from doublure.data.images.arrays import is_idx
+from doublure.data.images.files import ENDINGS
 from doublure.data.records import Loaded
+from doublure.data.relational import open_related
+from doublure.data.relational.opening import table_name
 from doublure.data.series import Series, open_series
 from doublure.data.tables.arrow_streams import PROTOCOL
 from doublure.data.tables.many_files import holds_tables
 from doublure.data.tables.opening import open_table
+from doublure.errors import DataError
 from doublure.schema.kinds import ByKind
 
 if TYPE_CHECKING:
@@ -45,23 +50,42 @@ def open_data(source: Given, kind: str) -> Source:
     return READERS[kind](source)
 
 
-READERS: ByKind[Callable[[Any], Source]] = ByKind("reader", table=open_table, images=open_images, series=open_series)
+READERS: ByKind[Callable[[Any], Source]] = ByKind(
+    "reader", table=open_table, images=open_images, series=open_series, relational=open_related
+)
 
 
 def kind_of(source: Given) -> str:
-    """Return the kind that data looks like from its form alone: images, or else a table.
+    """Return the kind that data looks like from its form alone: images, several tables, or else one.
 
     Series look like a table of readings, or like any array; that they are series is said in the schema.
     """
+    if isinstance(source, Mapping) and source and all(hasattr(table, "columns") for table in source.values()):
+        return "relational"
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
         ending = path.name.partition("#")[0].lower()
-        if path.is_dir() and holds_tables(path):
-            return "images" if any(map(_holds_pictures, path.rglob("*.parquet"))) else "table"
+        if path.is_dir() and ((several := _holds_several(path)) or holds_tables(path)):
+            if any(map(_holds_pictures, path.rglob("*.parquet"))):
+                return "images"
+            return "relational" if several else "table"
         if path.is_dir() or ending.endswith((".npz", ".mat")) or is_idx(path):
             return "images"
         return "images" if ending.endswith((".parquet", ".pq")) and _holds_pictures(path) else "table"
     return "table" if hasattr(source, "columns") or hasattr(source, PROTOCOL) else "images"
+
+
+def _holds_several(folder: Path) -> bool:
+    """Return whether a folder holds files of tables with different headers, and neither pictures nor folders."""
+    inside = [path for path in folder.iterdir() if path.name[0] not in "._"]
+    if any(path.is_dir() or path.suffix.lower() in ENDINGS for path in inside):
+        return False
+    headers = set()
+    for path in sorted(inside):
+        if table_name(path) is not None:
+            with suppress(DataError):  # whoever opens it says so
+                headers.add(tuple(open_table(path).columns))
+    return len(headers) > 1
 
 
 def _holds_pictures(path: Path) -> bool:

@@ -55,6 +55,11 @@ def taken(records: Any, rows: Any) -> Any:
     return records.iloc[rows].reset_index(drop=True) if hasattr(records, "iloc") else records.take(rows)
 
 
+def handed_out(records: Any) -> Any:
+    """Return a sample as it is handed out: related tables as frames with keys, everything else as it is."""
+    return records.handed_out() if hasattr(records, "handed_out") else records
+
+
 def joined(parts: Sequence[Any]) -> Any:
     """Return several sets of such records as one."""
     import pandas as pd

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from doublure.data.images.opening import open_images
 from doublure.data.opening import Source
+from doublure.data.relational import open_related
 from doublure.data.series.opening import open_series
 from doublure.data.series.sources import series_schema
 from doublure.data.tables.opening import open_table
@@ -22,6 +23,7 @@ from doublure.schema.columns import Column, IdColumn
 from doublure.schema.fact_states import Learn
 from doublure.schema.images import LABEL, ImageSchema
 from doublure.schema.kinds import ByKind
+from doublure.schema.relational import RelationalSchema
 from doublure.schema.schema import Schema
 from doublure.schema.series import ABOUT, CHANNELS, CLOCK, SERIES, STEP, VALUES
 from doublure.schema.wide_bounds import notes_of
@@ -44,9 +46,11 @@ _DECLARE = {
     ("images", "shape"): "shape: [HEIGHT, WIDTH, CHANNELS]",
     ("series", "length"): "length: STEPS",
     ("series", "step"): "step: DURATION",
+    ("", "max_children"): "max_children: NUMBER",
 }
 _KEYS = ("images", "label", "series")
 _SECTIONS = ("columns", "channels", "attributes")
+_TABLES = "tables"
 _MISSING = "missing: TRUE_FALSE_OR_LIST"
 
 BLOCKING = ("undeclared", "absent", "doubled")
@@ -161,8 +165,15 @@ def check(schema: Schema | str | Path, data: str | Path | pd.DataFrame | None = 
         findings=tuple(findings),
         learn_epsilon=round(sum(question.epsilon for question in schema.questions), 10),
         parts={"": {key: plain[key] for key in _KEYS if key in plain}}
-        | {key: plain[key] for key in _SECTIONS if key in plain},
+        | {key: plain[key] for key in _SECTIONS if key in plain}
+        | _of_tables(plain.get(_TABLES, {})),
     )
+
+
+def _of_tables(tables: Mapping[str, Any]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return what facts of related tables belong to: each table's own, and those of its columns."""
+    own = {name: {key: fact for key, fact in table.items() if key != "columns"} for name, table in tables.items()}
+    return {_TABLES: own} | {f"{_TABLES}.{name}.columns": table["columns"] for name, table in tables.items()}
 
 
 def _undeclared(schema: Schema) -> Iterator[Finding]:
@@ -171,21 +182,23 @@ def _undeclared(schema: Schema) -> Iterator[Finding]:
         message = "is learned, and its public order of magnitude is not given"
         learn = f"units: {{learn: {units.learn:g}, magnitude: 10000}}"
         yield Finding(kind="undeclared", path="units", message=message, declare="units: NUMBER", learn=learn)
+    columns = {schema.path_of(name): column for name, column in schema.columns.items()}
     for path in schema.undeclared:
         if path == "units":
             message = f"how many units there are ({printable(schema.unit.name)}) is undeclared; declare it or learn it"
             yield Finding(kind="undeclared", path=path, message=message, declare="units: NUMBER", learn=_LEARN_UNITS)
             continue
         (under, name), fact = _part_of(path), path.rpartition(".")[2]
-        column = schema.columns.get(name)
+        column = columns.get(path.rpartition(".")[0])
         price = None if column is None else _price(column, fact, derived=name in schema.derived)
-        out = "" if column is None else f", or take the {under.removesuffix('s') or 'label'} out"
+        part = under.rpartition(".")[2].removesuffix("s") or "label"
+        out = "" if column is None else f", or take the {part} out"
         ways = f"declare it{', learn it' if price else ''}{out}"
         yield Finding(
             kind="undeclared",
             path=path,
             message=f"is undeclared; {ways}",
-            declare=_DECLARE.get((name if column is None else column.type, fact), _MISSING),
+            declare=_DECLARE.get(("" if under == _TABLES else name if column is None else column.type, fact), _MISSING),
             learn=price,
         )
 
@@ -207,6 +220,9 @@ def _part_of(path: str) -> tuple[str, str]:
     """
     part = path.rpartition(".")[0]
     under, _, name = part.partition(".")
+    if under == _TABLES:  # tables.T.columns.C, or a table's own fact
+        table, columns, column = name.partition(f".{_SECTIONS[0]}.")
+        return (f"{_TABLES}.{table}{columns[:-1]}", column) if columns else (_TABLES, table)
     return (under, name) if under in _SECTIONS else ("", part)
 
 
@@ -274,8 +290,22 @@ def _series_header(schema: Schema, data: Any) -> Iterator[Finding]:
             yield Finding(kind="ignored", path=printable(name), message=message)
 
 
+def _related_header(schema: Schema, data: Any) -> Iterator[Finding]:
+    source, described = open_related(data), RelationalSchema.of(schema)
+    yield from _misfit(source, schema)
+    for name, table in source.tables.items():
+        known = described.tables[name].columns if name in described.tables else None
+        message = "the data has it and the schema does not; it will not be read"
+        if known is None:
+            yield Finding(kind="ignored", path=printable(name), message=message)
+            continue
+        for own in table.columns:
+            if own not in known:
+                yield Finding(kind="ignored", path=printable(f"{name}.{own}"), message=message)
+
+
 HEADERS: ByKind[Callable[[Schema, Any], Iterator[Finding]]] = ByKind(
-    "check of a header", table=_header, images=_container, series=_series_header
+    "check of a header", table=_header, images=_container, series=_series_header, relational=_related_header
 )
 
 
@@ -290,7 +320,7 @@ def _notes(schema: Schema) -> Iterator[Finding]:
         total = sum(question.epsilon for question in questions)
         message = f"{len(questions)} facts are learned, for {total:g} of the plan's epsilon"
         yield Finding(kind="note", path="columns" if schema.only_columns else "schema", message=message)
-    if schema.unit.id is None:
+    if schema.unit.id is None and not schema.one_record:
         name = printable(schema.unit.name)
         message = f"every record counts as another {name}; where one has several, name the column that identifies them"
         yield Finding(kind="note", path="unit.id", message=message)

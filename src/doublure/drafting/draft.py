@@ -16,11 +16,13 @@ from typing import Any
 
 from doublure.data.images.opening import open_images
 from doublure.data.opening import Given, kind_of
+from doublure.data.relational import open_related
 from doublure.data.series.arrays import ArraySource
 from doublure.data.series.opening import open_series
 from doublure.data.series.rows import RowSource
 from doublure.data.tables.opening import open_table
 from doublure.drafting.codebook import Entry, read_codebook
+from doublure.drafting.relations import proposed, row_of
 from doublure.drafting.storage_types import storage_types
 from doublure.errors import SchemaError, printable
 from doublure.schema.fact_states import UNDECLARED
@@ -79,6 +81,19 @@ _SERIES = """\
 _CHANNELS = """\
 # What is measured. A name that only identifies meters is no attribute: it goes to unit.id or source, and out of here.
 """
+_RELATED_HEAD = """\
+# A draft. Names and storage types are the data's; which table hangs on which is proposed by the names of columns alone.
+#
+# What is undeclared below has to be decided: declare it if it is public knowledge of any such tables, never because you
+# saw it in these. `doublure schema check` lists what is still missing; docs/relational.md has every key.
+"""
+_RELATED_UNIT = """\
+# Whom the guarantee protects, in a word: a row of the root with everything that hangs on it.
+"""
+_RELATED = """\
+# max_children: how many rows of a table one unit has at most; what more there are is left out. order: by what a unit's
+# rows follow one another; take it out if they do not.
+"""
 _LABEL = """\
 # The classes that there are. With shares: {a: 0.3, b: 0.7} or shares: {learn: 0.05} synthetic images are as frequent
 # in each class as real ones; without, classes are drawn equally often (docs/schema.md says by which methods).
@@ -94,6 +109,7 @@ class Draft:
         descriptions: Column -> what the codebook says it means.
         unknown: Columns of the codebook that the data does not have.
         codebook: The codebook's file name, if one was given.
+        unit: What its file says of the unit.
         head: What its file says first.
         body: A draft to what its file says behind the units.
     """
@@ -104,6 +120,7 @@ class Draft:
     descriptions: Mapping[str, str] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
     codebook: str | None = None
+    unit: str = _UNIT
 
     def to_yaml(self) -> str:
         """Return the schema file's text, with comments."""
@@ -111,7 +128,7 @@ class Draft:
         plain = self.schema.to_plain()
         lines = [self.head.format(codebook=source), *self._not_in_data()]
         lines.append(yaml_text.dump({"doublure": plain["doublure"], "kind": plain["kind"]}))
-        lines.append(_UNIT + f"unit: {yaml_text.inline(plain['unit'])}\n")
+        lines.append(self.unit + f"unit: {yaml_text.inline(plain['unit'])}\n")
         lines.append(_UNITS + f"units: {yaml_text.inline(plain['units'])}\n")
         return "\n".join([*lines, self.body(self)])
 
@@ -235,8 +252,34 @@ def _windows(made: Draft) -> str:
     return _SERIES + text[series:channels] + "\n" + _CHANNELS + text[channels:]
 
 
+def _drafted_related(data: Any, codebook: str | Path | None) -> Draft:
+    """Draft from several tables: which hangs on which is proposed by their headers."""
+    source = open_related(data)
+    found = proposed({name: table.columns for name, table in source.tables.items()})
+    tables: dict[str, Any] = {}
+    for name in (found.root, *found.children):
+        stored = storage_types(source.tables[name])
+        facts: dict[str, Any] = {"key": found.key}
+        if name != found.root:
+            link = found.children[name]
+            facts = {} if link.key is None else {"key": link.key}
+            facts |= {"parent": found.root, "foreign_key": link.foreign_key, "max_children": UNDECLARED}
+            moments = [own for own, storage in stored.items() if storage in ("date", "datetime")]
+            facts |= {"order": moments[0]} if moments else {}
+        keys = {facts.get("key"), facts.get("foreign_key")}
+        columns = {own: {"type": "id"} if own in keys else _column(own, each, None) for own, each in stored.items()}
+        tables[name] = facts | {"columns": columns}
+    plain = {"doublure": 1, "kind": "relational", "unit": {"name": row_of(found.root)}, "tables": tables}
+    return Draft(schema=Schema.from_plain(plain, source.name), head=_RELATED_HEAD, body=_related, unit=_RELATED_UNIT)
+
+
+def _related(made: Draft) -> str:
+    text = made.schema.to_yaml()
+    return _RELATED + text[text.index("\ntables:") + 1 :]
+
+
 DRAFTS: ByKind[Callable[[Any, str | Path | None], Draft]] = ByKind(
-    "draft", table=_drafted_table, images=_drafted_images, series=_drafted_series
+    "draft", table=_drafted_table, images=_drafted_images, series=_drafted_series, relational=_drafted_related
 )
 
 

@@ -72,6 +72,12 @@ def _of_series(schema: ResolvedSchema, encoding: EncodingChoice) -> Encoder:
     return SeriesEncoder(schema, curve=encoding.curve)
 
 
+def _of_related(schema: ResolvedSchema, encoding: EncodingChoice) -> Encoder:
+    from doublure.encode.relational import RelationalEncoder
+
+    return RelationalEncoder(schema)
+
+
 ENCODERS: ByKind[Callable[[ResolvedSchema, EncodingChoice], Encoder]] = ByKind(
-    "encoder", table=_of_rows, images=_of_images, series=_of_series
+    "encoder", table=_of_rows, images=_of_images, series=_of_series, relational=_of_related
 )

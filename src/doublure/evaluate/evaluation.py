@@ -15,13 +15,15 @@ import pandas as pd
 from doublure.attack.results import AttackResult, Claim
 from doublure.data.opening import Given, open_data
 from doublure.data.records import Loaded, taken
+from doublure.data.relational import RelatedRows
 from doublure.data.series import Series
 from doublure.errors import DataError, SettingError
-from doublure.evaluate.reports import ImageReport, Internal, Report, SeriesReport
+from doublure.evaluate.reports import ImageReport, Internal, RelationalReport, Report, SeriesReport
 from doublure.measures.evaluation import Evaluation
 from doublure.measures.expected_loss import EstimatorConfig, ExpectedLoss, of_synthesizer
 from doublure.measures.images.evaluation import MOST_IMAGES, evaluate_images
 from doublure.measures.images.feature_extractors import Extractor, refuse_other_kinds
+from doublure.measures.relational import MOST_UNITS, evaluate_related
 from doublure.measures.series import MOST_SERIES, evaluate_series
 from doublure.measures.tables.evaluation import evaluate_table
 from doublure.methods import registry as methods
@@ -59,8 +61,8 @@ def report(
         syn: A fitted synthesizer.
         real: The data it was fitted on.
         holdout: Real records it has never seen. Without them a fixed quarter of ``real`` is used for testing.
-        rows: How many synthetic records to draw; as many as ``real`` has, at most 200,000 rows, 5,000 images or
-            20,000 series, if not given.
+        rows: How many synthetic records to draw; as many as ``real`` has, at most 200,000 rows, 5,000 images,
+            20,000 series or 100,000 units of related tables, if not given.
         seed: Fixes the sample and every random choice of the evaluation.
         rule: How the expected privacy loss is estimated; left out, as the plan says for a guarantee that is empirical,
             and not at all for others.
@@ -86,7 +88,7 @@ def report(
     kept = None if aside is None else aside.content
     wanted = rows if rows is not None else min(len(train.unit), evaluated.most)
     listener.stage("draw synthetic records")
-    artificial = syn.sample(wanted, seed=seed)
+    artificial = syn.draw(wanted, seed=seed)
     listener.stage("compare")
     chosen = (rule or _planned(syn)) if loss else None
     lost, skipped = _expected_loss(syn, train.content, chosen, extractor, listener)
@@ -186,9 +188,11 @@ def _same_file(real: Given, holdout: Given) -> bool:
 
 
 def _marks(content: Any) -> np.ndarray[Any, np.dtype[np.generic]]:
-    """Return a number for each record of a frame, of images or of series ``(N,)``; equal records have equal ones."""
+    """Return a number for each record ``(N,)``; equal records have equal ones."""
     if isinstance(content, pd.DataFrame):
         return pd.util.hash_pandas_object(content, index=False).to_numpy()
+    if isinstance(content, RelatedRows):
+        return content.fingerprints()
     body = content.values if isinstance(content, Series) else content.images
     beside = content.attributes if isinstance(content, Series) else pd.DataFrame(content.labels)
     told = pd.util.hash_pandas_object(beside, index=False).tolist() if len(beside.columns) else [0] * len(body)
@@ -262,4 +266,5 @@ EVALUATIONS = ByKind(
     table=Evaluated(most=MOST_SAMPLED, evaluate=evaluate_table, report=Report, lenient=_lenient_table),
     images=Evaluated(most=MOST_IMAGES, evaluate=evaluate_images, report=ImageReport, takes_extractor=True),
     series=Evaluated(most=MOST_SERIES, evaluate=evaluate_series, report=SeriesReport, lenient=_lenient_series),
+    relational=Evaluated(most=MOST_UNITS, evaluate=evaluate_related, report=RelationalReport),
 )

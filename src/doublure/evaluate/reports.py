@@ -8,6 +8,7 @@ from doublure.attack.results import AttackResult
 from doublure.measures.evaluation import Evaluation
 from doublure.measures.expected_loss import ExpectedLoss
 from doublure.measures.images.evaluation import ImageEvaluation
+from doublure.measures.relational import RelationalEvaluation
 from doublure.measures.scores import Score
 from doublure.measures.series import SeriesEvaluation
 from doublure.measures.tables.evaluation import TableEvaluation
@@ -88,6 +89,19 @@ class ImageReport(Internal):
     field: ClassVar[str] = "images"
 
     images: ImageEvaluation
+
+
+class RelationalReport(Internal):
+    """The evaluation of related tables. Computed on real data: internal.
+
+    Attributes:
+        relational: Everything that was measured.
+    """
+
+    page: ClassVar[Page] = "relational"
+    field: ClassVar[str] = "relational"
+
+    relational: RelationalEvaluation
 
 
 class SeriesReport(Internal):

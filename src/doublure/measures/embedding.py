@@ -8,6 +8,7 @@ table   a number's place within its public bounds, and whether it is missing; a 
 images  the pixels, 0 to 1; the label as a corner
 series  each channel's places within its public bounds, a step without a value as a number of its own; attributes as
         corners
+related the root's columns as a table's; of each child table how many rows, their mean, the first and the last one
 ======  ==============================================================================================================
 """
 
@@ -21,10 +22,12 @@ from typing import Any
 import numpy as np
 
 from doublure.encode.columns import Discrete, Floats, grid_of
+from doublure.measures.relational.units import Coders, as_units
 from doublure.measures.tables.coding import Coded, Coder
 from doublure.schema import ResolvedSchema
 from doublure.schema.images import LABEL, ImageSchema
 from doublure.schema.kinds import ByKind
+from doublure.schema.relational import RelationalSchema
 from doublure.schema.series import SeriesSchema
 
 PIXELS = "pixels"
@@ -99,8 +102,33 @@ def _of_series(schema: SeriesSchema, content: Any, what: str) -> Points:
     return replace(points, bodies=tuple(planes))
 
 
+def _of_related(schema: RelationalSchema, content: Any, what: str) -> Points:
+    """Return the root's row, and of each child table how many rows, their mean, the first and the last one."""
+    units = Coders.of(schema).read(as_units(schema, content), what)
+    coders = Coders.of(schema)
+    root = of_table(coders.root, units.root)
+    parts = {f"{schema.root}.{name}": root.values[:, block] for name, block in root.blocks.items()}
+    discrete = {f"{schema.root}.{name}" for name in root.discrete}
+    for child in schema.children:
+        many = units.content.counts(child)
+        parts[f"rows of {child}"] = many[:, None] / schema.most(child)
+        rows = units.children[child]
+        if rows is None:
+            continue
+        own, some = of_table(coders.children[child], rows), many > 0
+        first = np.cumsum(many) - many
+        mean = np.zeros((len(units), own.values.shape[1]))
+        np.add.at(mean, units.owners(child), own.values)
+        mean /= np.maximum(many, 1)[:, None]
+        ends = np.zeros((2, *mean.shape))
+        ends[0, some], ends[1, some] = own.values[first[some]], own.values[(first + many - 1)[some]]
+        for name, block in own.blocks.items():
+            parts[f"{child}.{name}"] = np.concatenate([mean[:, block], ends[0, :, block], ends[1, :, block]], axis=1)
+    return _joined(parts, discrete)
+
+
 POINTS: ByKind[Callable[[Any, Any, str], Points]] = ByKind(
-    "points", table=_of_rows, images=_of_images, series=_of_series
+    "points", table=_of_rows, images=_of_images, series=_of_series, relational=_of_related
 )
 
 

@@ -57,6 +57,7 @@ CHOICES: ByKind[Callable[[Schema, float], tuple[str, str]]] = ByKind(
         "statistics",
         f"noisy tables and products of all steps and channels made the best series {_WHEREVER}",
     ),
+    relational=lambda *_: ("statistics", "no other method takes related tables"),
 )
 """On tables and series the same method came first wherever it was measured. On images that holds unless they are few
 for their labels and ε."""

@@ -234,6 +234,24 @@ class PrivateRecords:
 
         return PrivateRecords(kept, self._units, self.n_units, expand)
 
+    def having(self, part: int, least: float, parts: IntArray) -> PrivateRecords:
+        """Return the records of which one part is so large, and of these only some parts, each a unit of its own.
+
+        Whether a record is among them, and what it then is, follows from that record alone.
+
+        Args:
+            part: Which.
+            least: Its least.
+            parts: ``(Q,)`` the places of those that are kept, in order.
+
+        Raises:
+            TypeError: Some unit has several records, or a record is more than its compact parts.
+        """
+        if not self._single:
+            raise TypeError("records of one unit would count as several units")
+        kept = self._compact[self._compact[:, part] >= least][:, parts]
+        return PrivateRecords(kept, np.arange(len(kept)), len(kept), lambda rows: (rows, None), self._device)
+
     def _in_order(self, rows: int) -> _Batches:
         """Return batches of the records as they stand."""
         count = len(self._compact)

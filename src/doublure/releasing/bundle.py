@@ -1,9 +1,9 @@
 """What is published: a bundle of synthetic data, its card and its data dictionary.
 
-A bundle holds ``data.parquet`` and ``data.csv`` (or one of them), for images ``data.npz``, for series all three;
-``card.json``,
-``card.html`` and ``dictionary.json``; on request ``tables/*.parquet``, the noisy tables that the fit bought; and
-nothing else. It is made from the generator, the plan, the resolved schema and what the mechanism gave out alone;
+A bundle holds ``data.parquet`` and ``data.csv`` (or one of them), for images ``data.npz``, for series all three, for
+related tables a file for each, named as the table; ``card.json``, ``card.html`` and ``dictionary.json``; on request
+``tables/*.parquet``, the noisy tables that the fit bought; and nothing else.
+It is made from the generator, the plan, the resolved schema and what the mechanism gave out alone;
 ``internal/`` is never read.
 The ledger records the release before the bundle appears, and the card proves it:
 :func:`doublure.releasing.verifying.verify` finds that record again.
@@ -28,7 +28,7 @@ from doublure.ledger.request import facts
 from doublure.private.executed import Executed, as_priced
 from doublure.releasing.tables import LIMIT, described, refuse_none, write_noisy_tables
 from doublure.releasing.verifying import CARD, VERSION, claims_sha256, verify
-from doublure.releasing.writing import WRITERS, write_sample
+from doublure.releasing.writing import WRITERS, write_released
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema import ResolvedSchema
 from doublure.schema.columns import label
@@ -100,15 +100,17 @@ def release(
     book, reservation = ledger_of(syn, ledger)
     with files.whole_folder(asked) as staging:
         entropy = seeding.chosen(seed)
+        holds: dict[str, int | None] = {}
         for form in forms:
-            file = staging / f"data.{form}"
-            write_sample(syn, file, rows, seed=entropy, spreadsheet_safe=spreadsheet_safe, progress=progress)
+            holds |= write_released(
+                syn, staging, form, rows, seed=entropy, spreadsheet_safe=spreadsheet_safe, progress=progress
+            )
         cells = write_noisy_tables(staging, syn.tables, syn.guarantee.about) if tables else {}
         words = dictionary(syn.schema, spreadsheet_safe=spreadsheet_safe) | (
             {"tables": described(cells)} if tables else {}
         )
         files.write_json(staging / _DICTIONARY, {"watermark": syn.guarantee.watermark, **words})
-        holds = {f"data.{form}": rows for form in forms} | cells | {_DICTIONARY: None}
+        holds |= cells | {_DICTIONARY: None}
         listed = [entry_of(staging, name, count) for name, count in holds.items()]
         titled = title or f"Synthetic {syn.schema.kind} for {book.dataset}"
         card = card_of(syn, listed, executed, title=titled, contact=contact, limits=[LIMIT] if tables else [])

@@ -9,6 +9,7 @@ from typing import Any, SupportsIndex
 
 from doublure.data.images import writing as images
 from doublure.data.images.sheets import examples, png
+from doublure.data.relational import writing as related
 from doublure.data.series import writing as series
 from doublure.data.tables import writing as tables
 from doublure.errors import SettingError
@@ -16,6 +17,7 @@ from doublure.releasing.parts import write_parts
 from doublure.run.synthesizer import Synthesizer, counted
 from doublure.schema.images import ImageSchema
 from doublure.schema.kinds import ByKind
+from doublure.schema.relational import RelationalSchema
 from doublure.schema.series import SeriesSchema
 from doublure.support import seeding
 from doublure.support.progress import Progress, Silent
@@ -52,7 +54,8 @@ def write_sample(
     Args:
         syn: A fitted synthesizer.
         path: ``.csv`` or ``.parquet`` for a table, or a folder of parts, which has no ending; ``.npz``, ``.png`` (a
-            contact sheet) or a folder for images; ``.npz``, ``.csv`` or ``.parquet`` for series.
+            contact sheet) or a folder for images; ``.npz``, ``.csv`` or ``.parquet`` for series; a folder for related
+            tables, a CSV file each.
         n: How many.
         given: Column -> value that every record must have.
         seed: Makes the records repeatable.
@@ -90,6 +93,39 @@ def write_sample(
     return writer.write(chunks, path, syn.schema, size, spreadsheet_safe, syn.guarantee.about)
 
 
+def write_released(
+    syn: Synthesizer,
+    folder: Path,
+    form: str,
+    n: SupportsIndex,
+    *,
+    seed: SupportsIndex | None = None,
+    spreadsheet_safe: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, int]:
+    """Draw ``n`` synthetic records and write them into a bundle's folder.
+
+    Args:
+        syn: A fitted synthesizer.
+        folder: The bundle's.
+        form: A file ending, such as ``csv``.
+        n: How many.
+        seed: Makes the records repeatable.
+        spreadsheet_safe: Defuse text that a spreadsheet would run as a formula.
+        progress: Receives progress events.
+
+    Returns:
+        File -> how many records are in it.
+    """
+    size, writer = counted(n), WRITERS[syn.schema.kind]
+    if writer.split is None:
+        name = f"data.{form}"
+        write_sample(syn, folder / name, n, seed=seed, spreadsheet_safe=spreadsheet_safe, progress=progress)
+        return {name: size}
+    chunks = _told(syn.sample_chunks(size, seed=seed), size, f"draw {form}", progress)
+    return writer.split(chunks, folder, syn.schema, form, spreadsheet_safe, syn.guarantee.about)
+
+
 def _told(chunks: Iterable[Any], n: int, name: str, progress: Progress | None) -> Iterator[Any]:
     """Yield the chunks, telling how many of the ``n`` records are there."""
     listener, done = progress or Silent(), 0
@@ -113,6 +149,7 @@ class Writer:
         write: Chunks, the path, the schema, the number, whether text is defused, and what is said of them to how many
             were written.
         in_parts: Whether a folder of parts can be written, too.
+        split: The same into a folder, in a form, where records are released as several files: file -> how many rows.
         described: What the dictionary says beside columns, of a schema.
         sheet: What a card's page shows of the first records that are drawn: a PNG; None for nothing.
     """
@@ -121,6 +158,7 @@ class Writer:
     check: Callable[[Path, int, bool], None]
     write: Callable[[Iterable[Any], Path, Any, int, bool, dict[str, str]], int]
     in_parts: bool = False
+    split: Callable[[Iterable[Any], Path, Any, str, bool, dict[str, str]], dict[str, int]] | None = None
     described: Callable[[Any], dict[str, Any]] = lambda schema: {}
     sheet: Callable[[Synthesizer, Any], bytes] | None = None
 
@@ -153,6 +191,29 @@ def _described_series(schema: SeriesSchema) -> dict[str, Any]:
     return {"series": described}
 
 
+def _described_related(schema: RelationalSchema) -> dict[str, Any]:
+    """Return how tables hang together: their keys, and how many rows of each a unit has at most."""
+    facts = ("key", "parent", "foreign_key", "max_children", "order")
+    described = {
+        name: {"file": f"{name}.csv, {name}.parquet", "columns": list(table.columns)}
+        | {fact: getattr(table, fact) for fact in facts if getattr(table, fact) is not None}
+        for name, table in schema.tables.items()
+    }
+    return {"related": described}
+
+
+def _split_related(
+    chunks: Iterable[Any], folder: Path, schema: RelationalSchema, form: str, safe: bool, about: dict[str, str]
+) -> dict[str, int]:
+    return related.write_related(chunks, folder, schema, form=form, spreadsheet_safe=safe, metadata=about)
+
+
+def _write_related(
+    chunks: Iterable[Any], path: Path, schema: RelationalSchema, n: int, safe: bool, about: dict[str, str]
+) -> int:
+    return _split_related(chunks, path, schema, "csv", safe, about)[f"{schema.root}.csv"]
+
+
 def _sheet(syn: Synthesizer, drawn: Any) -> bytes:
     schema = ImageSchema.of(syn.schema)
     return png(images.sheet_of(examples(drawn, schema), schema, {"watermark": syn.guarantee.watermark}))
@@ -182,5 +243,12 @@ WRITERS = ByKind(
             chunks, path, schema, n, spreadsheet_safe=safe, about=about
         ),
         described=_described_series,
+    ),
+    relational=Writer(
+        forms=("csv", "parquet"),
+        check=lambda path, n, safe: related.check_folder(path),
+        write=_write_related,
+        split=_split_related,
+        described=_described_related,
     ),
 )

@@ -10,6 +10,8 @@ from markupsafe import Markup
 
 from doublure.measures.evaluation import Evaluation
 from doublure.measures.images.evaluation import ImageEvaluation
+from doublure.measures.relational import RelationalEvaluation
+from doublure.measures.relational.relations import PairOff
 from doublure.measures.scores import Score, figure, interval
 from doublure.measures.series import SeriesEvaluation
 from doublure.measures.tables.distributions import Density, Frequencies
@@ -112,6 +114,45 @@ def series_context(report: Evaluated) -> dict[str, Any]:
     found: SeriesEvaluation = report.measured
     context = _context_of(report, found, found.scores, "series", ("independent steps", "independent steps"))
     return context | drawn(found, MOST_DRAWN)
+
+
+def relational_context(report: Evaluated) -> dict[str, Any]:
+    """Return what the template of related tables names."""
+    found: RelationalEvaluation = report.measured
+    least = ("independent tables", "independent tables")
+    return _context_of(report, found, found.scores, "units", least) | {
+        "relations": [
+            {
+                "child": relation.child,
+                "children": list(enumerate(relation.children)),
+                "sections": [
+                    {"title": title, "pairs": _hanging(pairs)}
+                    for title, pairs in (
+                        ("A column of the root and one of its rows", relation.parent_child),
+                        ("A column in one row and in the next", relation.transitions),
+                    )
+                    if pairs
+                ],
+            }
+            for relation in found.relations
+        ],
+        "tables": [
+            {
+                "name": name,
+                "figures": [(score, _cell(score, _scale([score]))) for score in table.scores],
+            }
+            for name, table in found.tables.items()
+        ],
+    }
+
+
+def _hanging(pairs: Sequence[PairOff]) -> list[dict[str, Any]]:
+    """Return pairs of columns of two rows, with how strongly they hang together and how far that is off."""
+    cells = _cells([entry.variation for entry in pairs])
+    return [
+        {"names": entry.names, "association": f"{entry.association:.2f}", "variation": cell}
+        for entry, cell in zip(pairs, cells, strict=True)
+    ]
 
 
 def _context_of(
@@ -454,6 +495,7 @@ CONTEXTS: Mapping[Page, Callable[[Any], dict[str, Any]]] = {
     "evaluation": table_context,
     "images": image_context,
     "series": series_context,
+    "relational": relational_context,
     "audit": audit_context,
     "comparison": comparison_context,
     "inspection": inspection_context,

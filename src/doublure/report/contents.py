@@ -182,5 +182,5 @@ class Inspected(Protocol):
 Shown: TypeAlias = Evaluated | Attacked | Compared | Inspected
 """Everything that has a page."""
 
-Page: TypeAlias = Literal["evaluation", "images", "series", "audit", "comparison", "inspection"]
+Page: TypeAlias = Literal["evaluation", "images", "series", "relational", "audit", "comparison", "inspection"]
 """The pages there are; the template of each has its name."""

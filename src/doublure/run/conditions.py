@@ -118,10 +118,11 @@ def _one(given: Mapping[str, object], schema: ResolvedSchema, encoder: Encoder) 
     fixed: dict[str, tuple[int, ...]] = {}
     by_rejection: dict[str, Allowed] = {}
     checked: dict[str, Allowed] = {}
-    conditions, held = set(schema.with_role("condition")), set(TableRules(schema).names)
-    for name, value in given.items():
+    conditions, held = set(schema.with_role("condition")), set(TableRules(schema).names if schema.only_columns else ())
+    for asked, value in given.items():
+        name = schema.asked(asked)
         column = schema.columns.get(name)
-        if column is None or not schema.only_columns:
+        if column is None or (name in encoder.condition_sizes and not schema.only_columns):
             fixed[name] = _codes(name, value, column, encoder)
             continue
         cells = _cells(column, value, f"given {printable(name)}")

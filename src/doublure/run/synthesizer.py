@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 
 import numpy as np
 
-from doublure.data.records import joined, taken
+from doublure.data.records import handed_out, joined, taken
 from doublure.errors import RunFolderError, SettingError
 from doublure.guarantee import Guarantee
 from doublure.methods import registry as methods
@@ -117,10 +117,21 @@ class Synthesizer:
         Returns:
             A ``pandas.DataFrame`` of the schema's own types; for images :class:`doublure.data.images.Images`, which has
             ``images`` ``(n, H, W, C)`` uint8 and ``labels``; for series :class:`doublure.data.series.Series`, which has
-            ``values`` ``(n, length, channels)`` and ``attributes``.
+            ``values`` ``(n, length, channels)`` and ``attributes``; for related tables a mapping of frames, with n rows
+            in the root's.
 
         Raises:
             SettingError: A column or value is not in the schema, or the combination is too rare to sample.
+        """
+        return handed_out(self.draw(n, given=given, seed=seed))
+
+    def draw(
+        self, n: SupportsIndex, given: Mapping[str, object] | None = None, seed: SupportsIndex | None = None
+    ) -> Any:
+        """Return the same as :meth:`sample` in the container of its kind, as :meth:`sample_chunks` yields it.
+
+        Raises:
+            SettingError: As :meth:`sample`.
         """
         parts = list(self.sample_chunks(n, given=given, seed=seed))
         return parts[0] if len(parts) == 1 else joined(parts)

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from doublure.errors import SettingError
 from doublure.schema.images import ImageSchema, ResolvedImageSchema
+from doublure.schema.relational import RelationalSchema, ResolvedRelationalSchema
 from doublure.schema.schema import MODELS, ResolvedSchema, Schema
 from doublure.schema.series import ResolvedSeriesSchema, SeriesSchema
 from doublure.schema.tables import ResolvedTableSchema, TableSchema
@@ -119,5 +120,20 @@ SERIES = Kind(
     ),
     chunk=5_000,
 )
-for _kind in (TABLES, IMAGES, SERIES):
+RELATIONAL = Kind(
+    name="relational",
+    schema=RelationalSchema,
+    resolved=ResolvedRelationalSchema,
+    records="units of related tables",
+    lines="rows",
+    least="independent tables",
+    limits=(
+        "Every row is synthetic, and so is every key; one unit may still equal a real one.",
+        "The unit is a row of the root with everything that hangs on it, up to max_children rows of each table.",
+        "A unit's rows follow one another by pairs of successive rows; what only longer histories show is not there.",
+        "Rare combinations and small groups are approximated worst; check them before relying on them.",
+    ),
+    chunk=10_000,
+)
+for _kind in (TABLES, IMAGES, SERIES, RELATIONAL):
     register(_kind)

@@ -19,8 +19,15 @@ _FORMS = {
     "unit": "must be {name: text, id: a column or null, max_records: a whole number}",
     "columns": "must give every column its description, as in age: {type: integer, bounds: [0, 120], missing: false}",
     "constraints": "must be a list of rules: equal, at_most, implies, determines, sum or combinations",
+    "tables": "must give every table its key or parent, and its columns, as docs/relational.md shows",
+    "max_children": "must be a whole number from 1 to 1000, or undeclared",
+    "foreign_key": "must be the name of a column",
+    "key": "must be the name of a column",
+    "parent": "must be the name of the root",
+    "order": "must be the name of a column",
+    "sum": "must be {total: table.column, of: table.column}",
     "doublure": "must be 1, the version of this file format",
-    "kind": "must be table, images or series",
+    "kind": "must be table, images, series or relational",
     "images": "must be {shape: [height, width, channels], range: [lower, upper], on_mismatch: refuse or resize}",
     "shape": "must be [height, width, channels]: sides from 4 to 1024, and 1 channel (grey) or 3 (colour)",
     "range": "must be [lower, upper], such as [0, 255]",
@@ -94,6 +101,8 @@ def finding(error: ValidationError) -> tuple[tuple[str, ...], str, str]:
 def _path(location: Sequence[int | str]) -> tuple[str, ...]:
     """Return the keys of the file that lead to the finding, without the names of pydantic's own alternatives."""
     parts = [str(part) for part in location]
+    if parts[:1] == ["tables"]:  # tables, name, and then as in a table
+        return (*parts[:2], *_path(location[2:])) if parts[2:3] == ["columns"] else tuple(parts[:3])
     if parts[:1] and parts[0] in _TYPES:  # columns, name, the tag of its type, key, …
         return (*parts[:2], *parts[3:4])
     return tuple(parts[: 2 if parts[:1] in _IN_TWO else 1])
@@ -101,6 +110,8 @@ def _path(location: Sequence[int | str]) -> tuple[str, ...]:
 
 def _key(path: tuple[str, ...]) -> str:
     """Return the key whose form is expected."""
+    if path[:1] == ("tables",) and len(path) > 2:
+        return _key(path[2:])
     if path[:1] and path[0] in _TYPES and len(path) > 2:
         return path[2]
     return path[-1] if path[:1] in (("images",), ("label",), ("series",)) else path[0] if path else ""

@@ -84,6 +84,8 @@ class Schema(Frozen):
 
     only_columns: ClassVar[bool] = False
     """Whether a record is its columns and nothing beside."""
+    one_record: ClassVar[bool] = False
+    """Whether a unit is always one record, so that no column has to tell units apart."""
 
     doublure: Literal[1] = Field(description="the version of this file format")
     kind: str
@@ -236,6 +238,10 @@ class Schema(Frozen):
     def path_of(self, name: str) -> str:
         """Return where a column stands in the file."""
         return f"columns.{name}"
+
+    def asked(self, name: str) -> str:
+        """Return which column a sample is asked by, of a name that was given."""
+        return name
 
     def cells_of(self, column: str | None, fact: str) -> int:
         """Return how many cells of a column one record adds to the statistic that answers a question: public."""

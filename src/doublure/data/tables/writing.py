@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -43,13 +44,15 @@ def write_table(
         SettingError: The ending is neither.
     """
     check_ending(path)
-    frames = (_without_formulas(frame) for frame in chunks) if spreadsheet_safe else iter(chunks)
-    counted = _Counter(frames)
-    if path.suffix == ".csv":
-        write_atomic(path, lambda file: _write_csv(counted, file, schema, spreadsheet_safe=spreadsheet_safe))
-    else:
-        write_atomic(path, lambda file: _write_parquet(counted, file, metadata or {}))
-    return counted.rows
+    rows = TableRows(path.suffix, schema, spreadsheet_safe=spreadsheet_safe, metadata=metadata)
+
+    def write(file: BinaryIO) -> None:
+        with rows.into(file):
+            for frame in chunks:
+                rows.add(frame)
+
+    write_atomic(path, write)
+    return rows.count
 
 
 def check_ending(path: Path) -> None:
@@ -62,28 +65,69 @@ def check_ending(path: Path) -> None:
         raise SettingError("has no known ending", field=path.name, remedy=f"end it in {' or '.join(FORMATS)}")
 
 
-class _Counter:
-    def __init__(self, frames: Iterable[pd.DataFrame]) -> None:
-        self._frames = frames
-        self.rows = 0
+class TableRows:
+    """Rows of one table on their way into a file, a frame at a time.
 
-    def __iter__(self) -> Any:
-        for frame in self._frames:
-            self.rows += len(frame)
-            yield frame
+    Args:
+        form: ``.csv`` or ``.parquet``.
+        schema: Supplies each column's text for missing cells in CSV.
+        spreadsheet_safe: Put ``'`` before text that a spreadsheet would run as a formula.
+        metadata: Public key-value pairs kept in the Parquet footer.
 
+    Attributes:
+        count: How many rows have been written.
+    """
 
-def _write_csv(frames: Iterable[pd.DataFrame], file: BinaryIO, schema: Schema, *, spreadsheet_safe: bool) -> None:
-    for number, frame in enumerate(frames):
-        texts = {name: text for name in frame.columns if (text := _missing_text(schema, name))}
-        if spreadsheet_safe:  # an empty cell means missing everywhere, and runs nowhere
+    def __init__(
+        self, form: str, schema: Schema, *, spreadsheet_safe: bool = False, metadata: dict[str, str] | None = None
+    ) -> None:
+        self.count = 0
+        self._form, self._schema, self._safe, self._metadata = form, schema, spreadsheet_safe, metadata or {}
+        self._file: BinaryIO | None = None
+        self._writer: Any = None
+        self._frames = 0
+
+    @contextmanager
+    def into(self, file: BinaryIO) -> Iterator[None]:
+        """Write into this file until the block ends."""
+        self._file = file
+        try:
+            yield
+        finally:
+            if self._writer is not None:
+                self._writer.close()
+
+    def add(self, frame: pd.DataFrame) -> None:
+        """Write the rows of a frame of the schema's own dtypes."""
+        frame = _without_formulas(frame) if self._safe else frame
+        if self._form == ".csv":
+            self._add_csv(frame)
+        else:
+            self._add_parquet(frame)
+        self._frames += 1
+        self.count += len(frame)
+
+    def _add_csv(self, frame: pd.DataFrame) -> None:
+        texts = {name: text for name in frame.columns if (text := _missing_text(self._schema, name))}
+        if self._safe:  # an empty cell means missing everywhere, and runs nowhere
             texts = {name: text for name, text in texts.items() if defused(text) == text}
         if texts:
             frame = frame.copy(deep=False)
             for name, text in texts.items():
                 column = frame[name].astype(object)
                 frame[name] = column.where(column.notna(), text)
-        frame.to_csv(file, index=False, header=number == 0, lineterminator="\n", encoding="utf-8")
+        frame.to_csv(self._file, index=False, header=self._frames == 0, lineterminator="\n", encoding="utf-8")
+
+    def _add_parquet(self, frame: pd.DataFrame) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        table = pa.Table.from_pandas(_storable(frame), preserve_index=False)
+        if self._writer is None:
+            own = {key.encode(): value.encode() for key, value in self._metadata.items()}
+            arrow_schema = table.schema.with_metadata({**(table.schema.metadata or {}), **own})
+            self._writer = pq.ParquetWriter(self._file, arrow_schema, compression="zstd")
+        self._writer.write_table(table.replace_schema_metadata(self._writer.schema.metadata))
 
 
 def _missing_text(schema: Schema, name: str) -> str:
@@ -91,27 +135,6 @@ def _missing_text(schema: Schema, name: str) -> str:
     column = schema.columns.get(name.removeprefix("'"))
     tokens = column.missing_tokens[1:] if column is not None else ()
     return tokens[0] if tokens else ""
-
-
-def _write_parquet(frames: Iterable[pd.DataFrame], file: BinaryIO, metadata: dict[str, str]) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    writer: Any = None
-    try:
-        for frame in frames:
-            table = pa.Table.from_pandas(_storable(frame), preserve_index=False)
-            if writer is None:
-                kept = {
-                    **(table.schema.metadata or {}),
-                    **{key.encode(): value.encode() for key, value in metadata.items()},
-                }
-                arrow_schema = table.schema.with_metadata(kept)
-                writer = pq.ParquetWriter(file, arrow_schema, compression="zstd")
-            writer.write_table(table.replace_schema_metadata(arrow_schema.metadata))
-    finally:
-        if writer is not None:
-            writer.close()
 
 
 def _storable(frame: pd.DataFrame) -> pd.DataFrame:

@@ -2,7 +2,9 @@
 
 On tables, counts (:mod:`doublure.methods.statistics.tables.method`); on images, mean features
 (:mod:`doublure.methods.statistics.images.method`); on time series, counts of each step's values, and products of all
-steps' and channels' normal scores (:mod:`doublure.methods.statistics.series.method`).
+steps' and channels' normal scores (:mod:`doublure.methods.statistics.series.method`); on related tables, counts of
+units with one of their rows, and with two that follow one another
+(:mod:`doublure.methods.statistics.relational.method`).
 """
 
 from __future__ import annotations
@@ -15,9 +17,11 @@ from doublure.guarantee import Guarantee, Kind
 from doublure.methods.method import Method, TakesOwn
 from doublure.methods.statistics.images.method import ImageStatistics
 from doublure.methods.statistics.of_kind import StatisticsOfKind
+from doublure.methods.statistics.relational.method import RelationalStatistics
 from doublure.methods.statistics.series.method import SeriesStatistics
 from doublure.methods.statistics.settings import (
     ImageStatisticsSettings,
+    RelationalStatisticsSettings,
     SeriesStatisticsSettings,
     StatisticsSettings,
     TableStatisticsSettings,
@@ -44,11 +48,15 @@ class Statistics(TakesOwn[StatisticsSettings], Method):
     name: ClassVar[str] = "statistics"
     guarantee: ClassVar[Kind] = "dp"
     settings_type: ClassVar[Mapping[str, type[MethodSettings]]] = by_kind(
-        TableStatisticsSettings, ImageStatisticsSettings, SeriesStatisticsSettings
+        TableStatisticsSettings, ImageStatisticsSettings, SeriesStatisticsSettings, RelationalStatisticsSettings
     )
     kinds: ClassVar[frozenset[str]] = frozenset(settings_type)
     of_kind: ClassVar[Mapping[str, StatisticsOfKind[Any]]] = dict(
-        zip(settings_type, (TableStatistics(), ImageStatistics(), SeriesStatistics()), strict=True)
+        zip(
+            settings_type,
+            (TableStatistics(), ImageStatistics(), SeriesStatistics(), RelationalStatistics()),
+            strict=True,
+        )
     )
 
     def resolve_defaults(self, schema: Schema, settings: MethodSettings) -> StatisticsSettings:

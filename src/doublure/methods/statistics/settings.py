@@ -87,6 +87,27 @@ class TableStatisticsSettings(StatisticsSettings):
         return EncodingChoice(numerics=self.numerics)
 
 
+class RelationalStatisticsSettings(TableStatisticsSettings):
+    """The settings of ``statistics`` on related tables: those of each stage's table, and what each may spend.
+
+    Attributes:
+        root_share: The share of the budget for the root's row and how many rows each child table has.
+        first_share: What child tables' first rows get of the rest; next rows get what is left. Several child tables
+            share alike.
+    """
+
+    data: ClassVar[str] = "relational"
+
+    within: Literal[""] = ""
+    root_share: _Share = 0.25
+    first_share: _Share = 0.5
+
+    @property
+    def encoding(self) -> EncodingChoice:
+        """Rows of every table are whole numbers."""
+        return EncodingChoice()
+
+
 class ImageStatisticsSettings(StatisticsSettings):
     """The settings of ``statistics`` on images.
 

@@ -45,9 +45,15 @@ class Fit:
     loss: Callable[[MixtureGenerator], Tensor]
 
 
-def fitted_mixture(job: Job, settings: TableStatisticsSettings) -> Fit:
-    """Release the tables of a job's records and fit a mixture to them."""
-    tables = NoisyTables(job, settings)
+def fitted_mixture(job: Job, settings: TableStatisticsSettings, tables: NoisyTables | None = None) -> Fit:
+    """Release the tables of a job's records and fit a mixture to them.
+
+    Args:
+        job: The run, or a stage of it.
+        settings: With defaults resolved.
+        tables: What releases them, if not what does so for a table by itself.
+    """
+    tables = tables or NoisyTables(job, settings)
     tables.count()
     job.hand_out(published(tables.encoder, tables.nodes[0].patterns if tables.nodes else None, tables.published))
     moments = [moments_of(tables, own) for own in range(len(tables.class_rows))]

@@ -1,0 +1,180 @@
+"""LOAD: related tables from a folder with a file for each, or from a mapping, and which of their rows are kept.
+
+Each table is opened and read as one is (:mod:`doublure.data.tables.opening`). Then public rules say what belongs to
+which unit; none is an error, and none looks at another unit:
+
+=============================================  =====================================================================
+a second row with a key of the root            left out, with nothing hanging on it: the first one has the key
+a row of the root without a key                left out
+a row of a child table whose parent is not     left out
+there, or not named
+more than ``max_children`` rows of a parent    the first ones by ``order`` stay, equal ones in file order; without an
+                                               order the first ones of the file
+=============================================  =====================================================================
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from doublure.data.relational.records import Ints, Marks, RelatedRows, RelatedSet
+from doublure.data.tables import cells
+from doublure.data.tables.csv_files import COMPRESSIONS, SUFFIXES
+from doublure.data.tables.opening import TableSource, open_table
+from doublure.errors import DataError
+from doublure.schema.relational import RelationalSchema
+
+if TYPE_CHECKING:
+    from doublure.schema import Schema
+    from doublure.schema.columns import Column
+
+Given: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | RelatedRows"
+
+_ENDINGS = {*SUFFIXES, ".parquet", ".pq"}
+
+
+class RelatedSource:
+    """Related tables whose containers and headers have been checked and whose rows have not been read."""
+
+    def __init__(self, name: str, tables: Mapping[str, TableSource]) -> None:
+        self.name = name
+        self.tables = tables
+
+    def check(self, schema: Schema) -> None:
+        """Compare the headers with the schema.
+
+        Raises:
+            DataError: A table or a column of the schema is not there, or stands twice.
+        """
+        for name, table in RelationalSchema.of(schema).tables.items():
+            if name not in self.tables:
+                remedy = "name each file, or entry, as its table"
+                raise DataError(f"has no table {name}", field=self.name, remedy=remedy)
+            needed = [own for own in table.columns if own not in table.ids]
+            needed.append((table.key if table.parent is None else table.foreign_key) or "")
+            self.tables[name].check_names(needed)
+
+    def load(self, schema: Schema, *, at_least: int = 2) -> RelatedSet:
+        """Read the rows, and keep what belongs to a unit.
+
+        Args:
+            schema: Which tables and columns to read, and how.
+            at_least: Fewer units than this are refused.
+
+        Raises:
+            DataError: A cell does not fit its column and the schema has no public rule for it; there are too few.
+        """
+        described = RelationalSchema.of(schema)
+        self.check(described)
+        root = described.root
+        frame, keys = self._read(described, root, described.tables[root].key or "")
+        first = (keys.notna() & ~keys.duplicated()).to_numpy()
+        frame, keys = cells.kept_of(frame, first), cells.kept_of(keys, first)
+        if len(frame) < at_least:
+            remedy = "give the tables that the schema describes"
+            raise DataError(f"has fewer than {at_least} rows in {root}", field=self.name, remedy=remedy)
+        place = pd.Series(np.arange(len(keys)), index=pd.Index(keys, dtype=object))
+        frames, parents = {root: frame}, {}
+        for child in described.children:
+            table = described.tables[child]
+            rows, owners = self._read(described, child, table.foreign_key or "")
+            unit = owners.map(place).fillna(-1).to_numpy(dtype=np.int64)
+            kept = _kept(unit, None if table.order is None else rows[table.order], described.most(child))
+            frames[child], parents[child] = rows.iloc[kept].reset_index(drop=True), unit[kept]
+        content = RelatedRows(schema=described, frames=frames, parents=parents, marks=_marks(keys))
+        return RelatedSet(content=content, unit=np.arange(len(frame), dtype=np.int64), n_units=len(frame))
+
+    def _read(self, schema: RelationalSchema, name: str, key: str) -> tuple[pd.DataFrame, pd.Series[Any]]:
+        """Return a table's rows in canonical form, and the labels of a key; None where a row has none."""
+        table, source = schema.tables[name], self.tables[name]
+        wanted = {own: column for own, column in table.columns.items() if own not in table.ids}
+        tokens = table.columns[key].missing_tokens
+        frames, labels = [], []
+        for raw in source.chunks(list(dict.fromkeys([*wanted, key]))):
+            labels.append(cells.unit_ids(raw[key], key, tokens, "coerce"))
+            frames.append(_canonical(raw, wanted, schema))
+        if not frames:
+            frames.append(_canonical(pd.DataFrame(columns=list(wanted), dtype=object), wanted, schema))
+            labels.append(pd.Series(dtype=object))
+        return cells.concatenate(frames, list(wanted)), pd.concat(labels, ignore_index=True)
+
+
+def open_related(source: Given) -> RelatedSource:
+    """Look at the containers and headers of related tables; no row is read.
+
+    Args:
+        source: A folder with one file a table, CSV or Parquet, named as the table; or a mapping of tables, each a file
+            or a DataFrame.
+
+    Raises:
+        DataError: There is no such folder, two files are of one table, or one is of a form that is not read.
+    """
+    if isinstance(source, RelatedRows):
+        source = source.handed_out()
+    if isinstance(source, Mapping):
+        return RelatedSource("tables", {str(name): open_table(table) for name, table in source.items()})
+    if not isinstance(source, (str, os.PathLike)):
+        remedy = "give a folder, or a mapping of DataFrames"
+        raise DataError("is neither a folder nor a mapping of tables", field="data", remedy=remedy)
+    folder = Path(source)
+    if not folder.is_dir():
+        raise DataError("is no folder", field=folder, remedy="give the folder that holds one file a table")
+    found: dict[str, TableSource] = {}
+    for path in sorted(folder.iterdir()):
+        name = table_name(path)
+        if name is None:
+            continue
+        if name in found:
+            raise DataError(f"has two files of the table {name}", field=folder, remedy="keep one of them")
+        found[name] = open_table(path)
+    if not found:
+        raise DataError("holds no CSV or Parquet file", field=folder, remedy="put one file a table into it")
+    return RelatedSource(folder.name, found)
+
+
+def table_name(path: Path) -> str | None:
+    """Return the table that a file is named for: ``stays`` of ``stays.csv.gz``; None of a file of another form."""
+    name = path.name
+    for ending in COMPRESSIONS:
+        name = name.removesuffix(ending)
+    stem, dot, ending = name.rpartition(".")
+    known = path.is_file() and not path.name.startswith(".") and f".{ending.lower()}" in _ENDINGS
+    return stem if known and dot and stem else None
+
+
+def _canonical(raw: pd.DataFrame, wanted: Mapping[str, Column], schema: RelationalSchema) -> pd.DataFrame:
+    return pd.DataFrame(
+        {name: cells.canonical(raw[name], column, name, schema.misfit) for name, column in wanted.items()}
+    )
+
+
+def _kept(unit: Ints, order: pd.Series[Any] | None, most: int) -> Ints:
+    """Return the places of the rows that are kept, unit by unit and in order.
+
+    Args:
+        unit: ``(M,)`` whose each row is; -1: nobody's.
+        order: ``(M,)`` by what they follow one another; None: as they stand.
+        most: How many of a unit.
+    """
+    by: np.ndarray[Any, Any] = np.zeros(len(unit))
+    if order is not None:  # missing ones last
+        numbers = order.astype("int64") if order.dtype.kind == "M" else order
+        by = numbers.where(order.notna(), np.inf).to_numpy(dtype=np.float64)
+    placed: Ints = np.lexsort((np.arange(len(unit)), by, unit)).astype(np.int64)
+    placed = placed[unit[placed] >= 0]
+    owner = unit[placed]
+    begins = np.searchsorted(owner, owner)  # where the rows of the same unit begin
+    return placed[np.arange(len(placed)) - begins < most]
+
+
+def _marks(keys: pd.Series[Any]) -> Marks:
+    """Return a number of each key that is as good as random."""
+    digests = (hashlib.blake2b(str(key).encode(), digest_size=8).digest() for key in keys)
+    return np.fromiter((int.from_bytes(digest, "big") for digest in digests), np.uint64, len(keys))

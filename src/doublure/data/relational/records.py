@@ -1,0 +1,151 @@
+"""Units of related tables: rows of the root, and the rows of each child table that hang on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from doublure.data.records import Loaded
+from doublure.schema.relational import RelationalSchema
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Marks: TypeAlias = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class RelatedRows:
+    """Units; keys are not among their columns, but where a row belongs.
+
+    Attributes:
+        schema: Whose tables these are.
+        frames: Table -> its rows in canonical columns, ids left out; the root's are the units.
+        parents: Child table -> ``(M,)`` which unit each of its rows belongs to, ascending; a unit's rows in order.
+        marks: ``(N,)`` a number of each unit that is as good as random and follows from its key: which of its rows a
+            statistic looks at.
+    """
+
+    schema: RelationalSchema
+    frames: Mapping[str, pd.DataFrame]
+    parents: Mapping[str, Ints]
+    marks: Marks
+
+    def __len__(self) -> int:
+        """Return how many units there are."""
+        return len(self.frames[self.schema.root])
+
+    def __getitem__(self, name: Any) -> Any:
+        """Return a column of the root by ``table.column``; or the units that a mask keeps."""
+        if isinstance(name, str):
+            table, _, column = name.partition(".")
+            return self.frames[table][column]
+        return self.take(name)
+
+    def __repr__(self) -> str:
+        return f"RelatedRows({', '.join(self.frames)})"
+
+    def counts(self, child: str) -> Ints:
+        """Return ``(N,)`` how many rows of a child table each unit has."""
+        return np.bincount(self.parents[child], minlength=len(self)).astype(np.int64)
+
+    def fingerprints(self) -> Marks:
+        """Return a number for each unit ``(N,)``; equal units, with equal rows in equal order, have equal ones."""
+        found: Marks = _hashed(self.frames[self.schema.root])
+        for number, (child, parent) in enumerate(self.parents.items()):
+            own = _hashed(self.frames[child])
+            many = self.counts(child)
+            turn = np.arange(len(parent)) - np.repeat(np.cumsum(many) - many, many)
+            np.add.at(found, parent, remarked(own ^ remarked(turn.astype(np.uint64), number), number))
+        return found
+
+    def take(self, rows: Any) -> RelatedRows:
+        """Return some units, by a slice, a mask or places."""
+        units: Ints = np.arange(len(self))[rows]
+        frames = {self.schema.root: self.frames[self.schema.root].iloc[units].reset_index(drop=True)}
+        parents = {}
+        for child in self.parents:
+            many = self.counts(child)
+            first = np.cumsum(many) - many
+            parents[child] = np.repeat(np.arange(len(units)), many[units])
+            within = np.arange(len(parents[child])) - np.repeat(np.cumsum(many[units]) - many[units], many[units])
+            places = first[units][parents[child]] + within
+            frames[child] = self.frames[child].iloc[places].reset_index(drop=True)
+        return RelatedRows(schema=self.schema, frames=frames, parents=parents, marks=self.marks[units])
+
+    def joined(self, parts: Sequence[RelatedRows]) -> RelatedRows:
+        """Return several sets of units as one."""
+        before = np.cumsum([0, *(len(part) for part in parts)])
+        return RelatedRows(
+            schema=self.schema,
+            frames={name: pd.concat([part.frames[name] for part in parts], ignore_index=True) for name in self.frames},
+            parents={
+                child: np.concatenate([part.parents[child] + first for part, first in zip(parts, before, strict=False)])
+                for child in self.parents
+            },
+            marks=np.concatenate([part.marks for part in parts]),
+        )
+
+    def handed_out(self, before: Mapping[str, int] | None = None) -> dict[str, pd.DataFrame]:
+        """Return each table with fresh keys: 1, 2, 3, …; every foreign key is one of its parent's.
+
+        Args:
+            before: Table -> how many rows were handed out already; none if left out.
+        """
+        done = before or {}
+        root = self.schema.root
+        found = {}
+        for name, table in self.schema.tables.items():
+            rows = len(self.frames[name])
+            numbered = np.arange(1, rows + 1, dtype=np.int64) + done.get(name, 0)
+            columns: dict[str, Any] = {}
+            for own in table.columns:
+                if own == table.foreign_key:
+                    columns[own] = self.parents[name] + 1 + done.get(root, 0)
+                else:
+                    columns[own] = numbered if own in table.ids else self.frames[name][own]
+            found[name] = pd.DataFrame(columns, columns=list(table.columns))
+        return found
+
+
+def _hashed(frame: pd.DataFrame) -> Marks:
+    return pd.util.hash_pandas_object(frame, index=False).to_numpy().astype(np.uint64)
+
+
+def marked(units: int) -> Marks:
+    """Return numbers as good as random for units without keys, such as synthetic ones: by their place."""
+    mixed = np.arange(units, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x632BE59BD9B4E019)
+    return remarked(mixed)
+
+
+def remarked(marks: Marks, turn: int = 0) -> Marks:
+    """Return other numbers as good as random that follow from these (SplitMix64: Steele, Lea and Flood 2014)."""
+    found = marks + np.uint64((0x9E3779B97F4A7C15 * (turn + 1)) % 2**64)
+    found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return found ^ (found >> np.uint64(31))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class RelatedSet(Loaded):
+    """Private units.
+
+    Attributes:
+        content: All of them.
+    """
+
+    content: RelatedRows
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The root's columns, as ``table.column``."""
+        root = self.content.schema.root
+        return self.content.frames[root].add_prefix(f"{root}.")
+
+    def cells(self, column: str, fact: str) -> pd.Series[Any]:
+        """Return a column's cells: of a child table at most :meth:`RelationalSchema.cells_of` of each unit."""
+        table, _, own = column.partition(".")
+        return self.content.frames[table][own]

@@ -1,0 +1,98 @@
+"""Public constraints across related tables, kept by every unit that is decoded (post-processing: free).
+
+A column of the root that is below one of a child raises that one; where a child's is below the root's, the root's is
+raised to the highest of the unit's. What that leaves out of the bounds gives way on the other side. Rules within a
+table are kept again afterwards, and sums are added up last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from doublure.encode import constraints
+from doublure.encode.columns import Floats, Number, grid_of
+from doublure.encode.pairwise_swapping import Ints
+from doublure.schema import ResolvedSchema
+from doublure.schema.columns import Column
+from doublure.schema.related_constraints import across_tables, table_of
+from doublure.schema.relational import ResolvedRelationalSchema
+
+
+def keep(frames: dict[str, pd.DataFrame], parents: Mapping[str, Ints], schema: ResolvedRelationalSchema) -> None:
+    """Change the frames so that every rule across tables holds.
+
+    Args:
+        frames: Table -> its rows.
+        parents: Child table -> ``(M,)`` the place of each row's unit.
+        schema: Every fact known.
+    """
+    root, pairs = schema.root, across_tables(schema.constraints)
+    for low, high in pairs:
+        child = table_of(high) if table_of(low) == root else table_of(low)
+        ceiling = _ends(schema.columns[high])[1]
+        _lower(frames, low, ceiling, schema, parents[child])
+        if table_of(low) == root:
+            floor = _read(frames, low, schema)[parents[child]]
+            _write(frames, high, np.fmax(_read(frames, high, schema), floor), schema)
+    for name in {table_of(high) for _, high in pairs} - {root}:
+        frames[name] = constraints.keep(frames[name], ResolvedSchema.of(schema.modelled(name)))
+    for low, high in pairs:
+        if table_of(high) == root:
+            reached = np.full(len(frames[root]), -np.inf)
+            cells = _read(frames, low, schema)
+            np.maximum.at(reached, parents[table_of(low)], np.where(np.isnan(cells), -np.inf, cells))
+            own = _read(frames, high, schema)
+            _write(frames, high, np.where(np.isnan(own), np.nan, np.maximum(own, reached)), schema)
+    if any(table_of(high) == root for _, high in pairs):
+        frames[root] = constraints.keep(frames[root], ResolvedSchema.of(schema.modelled(root)))
+    for total, of in schema.sums.items():
+        _add_up(frames, total, of, parents[table_of(of)], schema)
+    columns = [own for own in schema.tables[root].columns if own in frames[root]]
+    frames[root] = frames[root][columns]
+
+
+def _lower(
+    frames: dict[str, pd.DataFrame], name: str, ceiling: float, schema: ResolvedRelationalSchema, parents: Ints
+) -> None:
+    """Lower what lies above all that the other side can be, where there is another side."""
+    cells = _read(frames, name, schema)
+    about = np.ones(len(cells), dtype=np.bool_)
+    if table_of(name) == schema.root:
+        about = np.bincount(parents, minlength=len(cells)) > 0
+    if (cells[about] > ceiling).any():
+        _write(frames, name, np.where(about, np.fmin(cells, np.where(np.isnan(cells), np.nan, ceiling)), cells), schema)
+
+
+def _add_up(
+    frames: dict[str, pd.DataFrame], total: str, of: str, parents: Ints, schema: ResolvedRelationalSchema
+) -> None:
+    unit = getattr(schema.columns[of], "unit", 0.0)
+    cells = _read(frames, of, schema)
+    if unit:  # in whole steps, so that tenths add up to whole ones
+        cells = np.rint(cells / unit)
+    sums = np.bincount(parents, cells, len(frames[schema.root])).astype(np.float64)
+    _write(frames, total, sums * unit if unit else sums, schema)
+
+
+def _read(frames: Mapping[str, pd.DataFrame], name: str, schema: ResolvedRelationalSchema) -> Floats:
+    table, _, own = name.partition(".")
+    return _number(schema.columns[name]).read(frames[table][own])
+
+
+def _write(frames: dict[str, pd.DataFrame], name: str, values: Floats, schema: ResolvedRelationalSchema) -> None:
+    table, _, own = name.partition(".")
+    cells: pd.Series[Any] = _number(schema.columns[name]).write(values)
+    frames[table] = frames[table].assign(**{own: cells})
+
+
+def _number(column: Column) -> Number:
+    return Number(column=column, grid=grid_of(column))  # type: ignore[arg-type]
+
+
+def _ends(column: Column) -> tuple[float, float]:
+    grid = grid_of(column)  # type: ignore[arg-type]
+    return grid.lower, grid.upper

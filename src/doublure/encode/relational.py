@@ -1,0 +1,160 @@
+"""ENCODE: units of related tables as whole numbers, and back.
+
+Each table's row is numbers as of a table by itself (:mod:`doublure.encode.table_values`); where they stand in a unit is
+:mod:`doublure.networks.related_layout`'s. Which of its rows a unit shows follows from its own key: what the others
+hold changes no count, so that a unit moves one cell of a table by one, however many rows it has.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from doublure.data.relational.records import RelatedRows, marked, remarked
+from doublure.encode import across_tables
+from doublure.encode.encoder import Encoder
+from doublure.encode.grids import Floats
+from doublure.encode.pairwise_swapping import Ints
+from doublure.encode.table_values import TableValues
+from doublure.errors import InputError
+from doublure.networks.related_layout import ChildPlace, Layout
+from doublure.schema import ResolvedSchema
+from doublure.schema.relational import ResolvedRelationalSchema
+
+_BEFORE, _NEXT = 1, 2
+"""Turns of a unit's mark, beside its own."""
+
+
+class RelationalEncoder(Encoder):
+    """The two-way mapping between units of related tables and rows of whole numbers, float64.
+
+    Args:
+        schema: Every fact known.
+
+    Attributes:
+        tables: Table -> the encoder of its rows; sums over children are left out.
+        layout: Where they stand in a unit.
+    """
+
+    schema: ResolvedRelationalSchema
+
+    def __init__(self, schema: ResolvedSchema) -> None:
+        self.schema = ResolvedRelationalSchema.of(schema)
+        self.tables = {name: TableValues(self._modelled(name)) for name in self.schema.tables}
+        root = self.tables[self.schema.root]
+        places = []
+        for name in self.schema.children:
+            own, order = self.tables[name], self.schema.tables[name].order
+            at = -1 if order is None else own.columns.index(order)
+            places.append((name, self.schema.most(name), own.width, at, 0 if at < 0 else own.wholes[at].last))
+        self.layout = Layout.of(root.width, places)
+        self.width = self.layout.drawn_width
+        self.condition_width = root.condition_width
+        self.condition_sizes = {f"{self.schema.root}.{name}": size for name, size in root.condition_sizes.items()}
+        self.body_shape = (self.layout.counted_width,)
+
+    def _modelled(self, name: str) -> ResolvedSchema:
+        return ResolvedSchema.of(self.schema.modelled(name))
+
+    # -- encoding ------------------------------------------------------------------------------------------------
+
+    def compact(self, content: RelatedRows) -> Tensor:
+        """Return ``(N, P)`` float64: each unit as it is counted; zeros where it has no such row."""
+        found = np.zeros((len(content), self.layout.counted_width))
+        root = self.schema.root
+        found[:, self.layout.root_part] = self.tables[root].compact(content.frames[root]).numpy()
+        for number, child in enumerate(self.layout.children):
+            many = content.counts(child.name)
+            found[:, number] = many
+            rows = self.tables[child.name].compact(content.frames[child.name]).numpy()
+            begins, marks = np.cumsum(many) - many, remarked(content.marks, number)
+            self._show(found, child, rows, begins, many, marks)
+        return torch.from_numpy(found)
+
+    def _show(
+        self, found: Floats, child: ChildPlace, rows: Floats, begins: Ints, many: Ints, marks: np.ndarray
+    ) -> None:
+        """Write the rows that units show of a child table."""
+        some = np.flatnonzero(many > 0)
+        first = np.zeros(len(some), dtype=np.int64) if child.order >= 0 else _among(marks[some], many[some])
+        found[some, child.first] = rows[begins[some] + first]
+        several = np.flatnonzero(many > 1)
+        held = many[several]
+        if child.order >= 0:
+            before = _among(remarked(marks[several], _BEFORE), held - 1)
+            following = before + 1
+        else:
+            before = _among(remarked(marks[several], _BEFORE), held)
+            following = _among(remarked(marks[several], _NEXT), held - 1)
+            following += following >= before
+        found[several, child.last] = following == held - 1
+        found[several, child.before] = rows[begins[several] + before]
+        found[several, child.next] = rows[begins[several] + following]
+        if child.order >= 0:
+            at = child.next.start + child.order
+            found[several, at] = np.maximum(found[several, at] - found[several, child.before.start + child.order], 0)
+
+    def expand(self, compact: Tensor) -> Tensor:
+        """Return the numbers as they are."""
+        return compact
+
+    def split(self, rows: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return whole rows: conditions are columns like others."""
+        return rows, None
+
+    # -- decoding ------------------------------------------------------------------------------------------------
+
+    def decode(self, rows: Tensor, rng: np.random.Generator | None = None) -> RelatedRows:
+        """Return units of the schema's own dtypes, every constraint kept.
+
+        Args:
+            rows: ``(N, P)`` units as they are drawn; what stands behind is not looked at.
+            rng: Not needed: each number is one value.
+
+        Raises:
+            InputError: A number is not finite.
+        """
+        values = rows.detach().to("cpu", torch.float64).numpy()[:, : self.width]
+        if not np.isfinite(values).all():
+            raise InputError("has values that are not finite", field="generator", remedy="fit again")
+        root = self.schema.root
+        frames = {root: self._frame(root, values[:, self.layout.root_part])}
+        parents = {}
+        for number, child in enumerate(self.layout.children):
+            many = np.clip(values[:, number], 0, child.most).astype(np.int64)
+            filled = np.arange(child.most)[None] < many[:, None]
+            slots = values[:, child.row(0).start : child.row(child.most - 1).stop]
+            frames[child.name] = self._frame(child.name, slots.reshape(len(values), child.most, child.parts)[filled])
+            parents[child.name] = np.repeat(np.arange(len(values)), many)
+        across_tables.keep(frames, parents, self.schema)
+        return RelatedRows(schema=self.schema, frames=frames, parents=parents, marks=marked(len(values)))
+
+    def _frame(self, name: str, rows: Floats) -> pd.DataFrame:
+        table = self.schema.tables[name]
+        frame = self.tables[name].decode(torch.from_numpy(np.ascontiguousarray(rows)))
+        return frame.drop(columns=[own for own in table.ids if own in frame])
+
+    def uniform(self, n: int, rng: np.random.Generator) -> Floats:
+        """Return ``(n, P)`` units as they are drawn, uniformly over what the schema allows: like no real one."""
+        found = np.zeros((n, self.width))
+        found[:, self.layout.root_part] = _uniform(self.tables[self.schema.root], n, rng)
+        for number, child in enumerate(self.layout.children):
+            found[:, number] = rng.integers(0, child.most + 1, n)
+            rows = _uniform(self.tables[child.name], n * child.most, rng).reshape(n, child.most, child.parts)
+            if child.order >= 0:
+                rows[:, :, child.order].sort(axis=1)
+            found[:, child.row(0).start : child.row(child.most - 1).stop] = rows.reshape(n, -1)
+        return found
+
+
+def _uniform(table: TableValues, n: int, rng: np.random.Generator) -> Floats:
+    values = [rng.integers(own.first, own.last + own.nullable + 1, n) for own in table.wholes]
+    return np.stack(values, axis=1).astype(np.float64)
+
+
+def _among(marks: np.ndarray, many: Ints) -> Ints:
+    """Return which of so many each mark points at."""
+    found: Ints = (marks % np.maximum(many, 1).astype(np.uint64)).astype(np.int64)
+    return found

@@ -1,0 +1,149 @@
+"""Evaluate related tables beside real ones: each table by itself, then how they hang together.
+
+Every figure of a relation stands between two others. *Independent tables* has real rows in each table, and as many a
+unit as real ones have, but none belongs to its parent. *Real* is the best to hope for: other real units. All of it is
+computed on real data: internal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from doublure.measures.evaluation import Evaluation
+from doublure.measures.holdout import seen_note, seen_warning, sides
+from doublure.measures.relational.histories import MOST_COMPARED, two_sample
+from doublure.measures.relational.relations import MOST_DEPENDENT, Relation, Sides, relation
+from doublure.measures.relational.units import Coders, as_units, independent
+from doublure.measures.scores import Score, figure
+from doublure.measures.tables.evaluation import TableEvaluation, evaluate_table
+from doublure.results import Verdict, versions
+from doublure.schema import ResolvedSchema
+from doublure.schema.relational import RelationalSchema
+
+MOST_UNITS = 100_000
+"""The most synthetic units that are drawn unless asked otherwise."""
+
+
+class RelationalEvaluation(Evaluation):
+    """Everything that was measured of related tables. Computed on real data: internal.
+
+    Attributes:
+        tables: Table -> what was measured of it by itself; one without a row is left out.
+        relations: How each child table hangs on the root.
+        units: How well a classifier tells synthetic units from real ones.
+    """
+
+    tables: Mapping[str, TableEvaluation]
+    relations: tuple[Relation, ...]
+    units: Score
+
+    @property
+    def scores(self) -> tuple[Score, ...]:
+        """The headline figures: of relations, of whole units, then each table's overall score, named for it."""
+        of_tables = (
+            score.model_copy(update={"key": f"overall {name}", "name": f"Overall, {name}"})
+            for name, table in self.tables.items()
+            for score in (table.overall.score,)
+        )
+        keyed = (
+            score.model_copy(update={"key": f"{score.key} {found.child}"})
+            for found in self.relations
+            for score in found.scores
+        )
+        return (*keyed, self.units, *of_tables)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The evaluation in plain words."""
+        told = self.units
+        lines = [
+            f"{score.name}: {figure(score, score.value)} (in brackets: other real units, independent tables: "
+            f"{figure(score, score.real)}, {figure(score, score.baseline)})."
+            for found in self.relations
+            for score in found.scores
+        ]
+        lines += [f"{name}: {table.verdict.headline}" for name, table in self.tables.items()]
+        warnings = [
+            f"{found.child}: independent tables are as near ({score.name})."
+            for found in self.relations
+            for score in found.scores
+            if score.key in ("parent_child", "transitions")
+            and score.value is not None
+            and score.baseline is not None
+            and score.value >= score.baseline
+        ]
+        return Verdict(
+            headline=f"Two-sample AUC of units: {figure(told, told.value)} (other real units: "
+            f"{figure(told, told.real)}; independent tables: {figure(told, told.baseline)}). At 0.5 a classifier "
+            "cannot distinguish them.",
+            lines=tuple(lines),
+            warnings=(*seen_warning(self.rows.kept_aside, "units"), *warnings),
+        )
+
+
+def evaluate_related(
+    schema: RelationalSchema,
+    synthetic: Any,
+    train: Any,
+    holdout: Any = None,
+    *,
+    unit: np.ndarray[Any, np.dtype[np.int64]] | None = None,
+    tables: bool = True,
+    seed: int = 0,
+) -> RelationalEvaluation:
+    """Compare synthetic units with real ones.
+
+    Args:
+        schema: Every fact known.
+        synthetic: Synthetic units: a mapping of frames, or :class:`doublure.data.relational.RelatedRows`.
+        train: The real units that they were learned from.
+        holdout: Real units kept aside. Without them a fixed quarter of ``train`` takes their place (and leaves
+            ``train``), which the notes say: the fit has seen them.
+        unit: Not looked at: each row of the root is a unit.
+        tables: Whether each table is measured by itself.
+        seed: Fixes every random choice made here.
+
+    Raises:
+        DataError: A table lacks a column of the schema, or has cells that do not fit it.
+    """
+    del unit
+    rng = np.random.default_rng(seed)
+    kept = None if holdout is None else as_units(schema, holdout)
+    both = sides(as_units(schema, train), kept, None, rng, field="the real tables", records="units")
+    artificial, coders = as_units(schema, synthetic), Coders.of(schema)
+    compared = Sides(
+        train=coders.read(both.train, "the real tables"),
+        synthetic=coders.read(artificial, "the synthetic tables"),
+        baseline=coders.read(independent(both.train, len(artificial), rng), "independent tables"),
+        test=coders.read(both.test, "the holdout"),
+    )
+    own = {}
+    for name in schema.tables if tables else ():
+        frames = [each.frames[name] for each in (artificial, both.train, both.test)]
+        if all(len(frame) for frame in frames):
+            own[name] = evaluate_table(ResolvedSchema.of(schema.table(name)), *frames, seed=seed)
+    return RelationalEvaluation(
+        seed=seed,
+        rows=both.rows(len(artificial)),
+        tables=own,
+        relations=tuple(relation(coders, compared, child) for child in schema.children),
+        units=two_sample(coders, compared.train, compared.others, seed),
+        notes=_notes(both.kept_aside),
+        versions=versions(),
+    )
+
+
+def _notes(kept_aside: bool) -> tuple[str, ...]:
+    return (
+        "Independent tables has real rows in each table and real numbers of rows a unit, drawn independently: each "
+        "table right by itself, and nothing hangs together.",
+        f"Parent and child: the {MOST_DEPENDENT} pairs of columns that depend on one another most in real rows "
+        "(Cramér's V). Numbers are cut by the schema's public bounds.",
+        f"Two-sample AUC: boosted trees on at most {MOST_COMPARED:,} units of each set, trained on half of both and "
+        "tested on the other halves.",
+        "Intervals of a table's own figures treat rows as independent, although a unit has several.",
+        *seen_note(kept_aside, "units", "units"),
+    )

@@ -1,0 +1,88 @@
+"""Can a classifier tell real units from synthetic ones, by the root's row and what all of their rows add up to?
+
+Of each unit it sees the root's columns, and of each child table how many rows there are, the mean, the first and the
+last of each number, and how often each value occurs (:mod:`syntherela` aggregates so, too: Hudovernik et al. 2024,
+arXiv:2410.03411). Boosted trees are trained on half of both sets and ranked on the other half.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from doublure.encode.columns import Floats
+from doublure.measures.relational.units import Coders, Units
+from doublure.measures.scores import Score
+
+MOST_COMPARED = 20_000
+"""The most units of a set that a classifier sees."""
+
+_VALUES = 12
+"""Of a column with more values, the codes are taken as numbers."""
+
+
+def aggregates(coders: Coders, units: Units) -> Floats:
+    """Return ``(N, d)`` what a classifier sees of units; NaN where there is nothing to add up."""
+    found = [units.root.codes.astype(np.float64)]
+    for child, coder in coders.children.items():
+        many = units.content.counts(child)
+        found.append(many[:, None].astype(np.float64))
+        rows = units.children[child]
+        for place, size in enumerate(coder.sizes):
+            codes = np.zeros(0) if rows is None else rows.codes[:, place].astype(np.float64)
+            found.append(_of_column(codes, units.owners(child), many, size))
+    return np.concatenate(found, axis=1)
+
+
+def _of_column(codes: Floats, owners: np.ndarray, many: np.ndarray, size: int) -> Floats:
+    units, some = len(many), many > 0
+    last = np.cumsum(many)
+    first = last - many
+    ends = np.full((units, 2), np.nan)
+    ends[some, 0], ends[some, 1] = codes[first[some]], codes[last[some] - 1]
+    if size <= _VALUES:
+        counts = np.bincount(owners * size + codes.astype(np.int64), minlength=units * size).reshape(units, size)
+        shares = np.where(some[:, None], counts / np.maximum(many, 1)[:, None], np.nan)
+        return np.concatenate([shares, ends], axis=1)
+    mean = np.where(some, np.bincount(owners, codes, units) / np.maximum(many, 1), np.nan)
+    square = np.where(some, np.bincount(owners, codes.astype(np.float64) ** 2, units) / np.maximum(many, 1), np.nan)
+    spread = np.sqrt(np.maximum(square - mean**2, 0))
+    return np.concatenate([mean[:, None], spread[:, None], ends], axis=1)
+
+
+def two_sample(coders: Coders, train: Units, others: dict[str, Units], seed: int) -> Score:
+    """Return how well a classifier tells each set of units from the real ones.
+
+    Args:
+        coders: Read the schema.
+        train: Real units.
+        others: Of each role the units that are told from them.
+        seed: Fixes halves and trees.
+    """
+    real = aggregates(coders, train)
+    figures = {role: _auc(real, aggregates(coders, units), seed) for role, units in others.items()}
+    return Score(
+        key="discriminative",
+        name="Two-sample AUC, units",
+        goal="low",
+        range=(0.5, 1.0),
+        meaning="How well a classifier tells synthetic units from real ones by the root's row and what their rows add "
+        "up to; 0.5 is not at all.",
+        **figures,
+    )
+
+
+def _auc(real: Floats, other: Floats, seed: int) -> float | None:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.metrics import roc_auc_score
+
+    rng = np.random.default_rng(seed)
+    size = min(len(real), len(other), MOST_COMPARED)
+    if size < 4:
+        return None
+    rows = np.concatenate([rng.permutation(real)[:size], rng.permutation(other)[:size]])
+    label = np.repeat([0, 1], size)
+    half = np.arange(len(rows)) % 2 == 0
+    model = HistGradientBoostingClassifier(max_iter=100, random_state=seed)
+    model.fit(rows[half], label[half])
+    found = float(roc_auc_score(label[~half], model.predict_proba(rows[~half])[:, 1]))
+    return max(0.5, found)

@@ -1,0 +1,232 @@
+"""How rows hang together: how many there are, what goes with their parent, and what follows what.
+
+=============  =================================================================================================
+children       total variation of how many rows of a child table a unit has
+parent_child   total variation of the two-way tables of a column of the root and one of its children, the mean over
+               the 30 pairs that depend on one another most in real rows
+transitions    the same of a column and itself in the row that follows, the mean over columns
+gaps           total variation of the gap from one row to the next in tenths of the real ones
+=============  =================================================================================================
+
+Beside each stands the same for independent tables, and for real units kept aside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from doublure.encode.columns import Floats
+from doublure.intervals import Result
+from doublure.measures.relational.units import Coders, Ints, Units
+from doublure.measures.scores import Score, distance_score
+from doublure.measures.tables.counts import Counts, count
+from doublure.measures.tables.fidelity import cramers_v, pair_variation, variation
+
+MOST_DEPENDENT = 30
+"""So many pairs of a parent's and a child's column are looked at, those that depend on one another most."""
+
+_TENTHS = 10
+_NONE: Mapping[str, float | None] = {"value": 1.0, "baseline": None, "real": None}
+"""The figure of who has no such rows: synthetic ones then share nothing with real ones."""
+
+
+class PairOff(Result):
+    """One pair of columns: how strongly it hangs together in real rows, and how far off it is.
+
+    Attributes:
+        names: Both columns; of a transition the same twice.
+        association: Cramér's V in real rows.
+        variation: The total variation.
+    """
+
+    names: tuple[str, str]
+    association: float
+    variation: Score
+
+
+class Relation(Result):
+    """How one child table hangs on the root.
+
+    Attributes:
+        child: The table.
+        scores: Those of the module's table that it has.
+        parent_child: The pairs that were looked at, the most dependent first.
+        transitions: Each column and itself in the next row.
+        children: Of how many rows a unit has: shares of real and of synthetic units, from none to the most.
+    """
+
+    child: str
+    scores: tuple[Score, ...]
+    parent_child: tuple[PairOff, ...]
+    transitions: tuple[PairOff, ...]
+    children: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sides:
+    """The four sets of units that are compared."""
+
+    train: Units
+    synthetic: Units
+    baseline: Units
+    test: Units
+
+    @property
+    def others(self) -> dict[str, Units]:
+        """What is held against the training units."""
+        return {"value": self.synthetic, "baseline": self.baseline, "real": self.test}
+
+
+def relation(coders: Coders, sides: Sides, child: str) -> Relation:
+    """Return how near the synthetic rows of a child table hang on their parents as real ones do."""
+    schema = sides.train.content.schema
+    most = schema.most(child)
+    shares = {role: _numbers(units, child, most) for role, units in sides.others.items()}
+    train = _numbers(sides.train, child, most)
+    scores = [
+        distance_score(
+            "children",
+            f"Rows of {child}, TVD",
+            {role: variation(train, own) for role, own in shares.items()},
+            f"The share of units that would have to have another number of {child} for the numbers to match.",
+        )
+    ]
+    pairs = _parent_child(coders, sides, child)
+    if pairs:
+        scores.append(
+            _mean(
+                "parent_child",
+                f"Parent and {child}, TVD",
+                pairs,
+                f"Joint frequencies of a column of the root and one of {child}: the share of rows that would have to "
+                f"change; mean over the {len(pairs)} most dependent pairs.",
+            )
+        )
+    steps = _transitions(coders, sides, child) if most > 1 else ()
+    if steps:
+        scores.append(
+            _mean(
+                "transitions",
+                f"Successive {child}, TVD",
+                steps,
+                f"Joint frequencies of a column in one row of {child} and in the next: the share of pairs that would "
+                "have to change; mean over columns.",
+            )
+        )
+    gaps = _gaps(sides, child)
+    if gaps is not None:
+        scores.append(gaps)
+    found = [(round(float(one), 4), round(float(other), 4)) for one, other in zip(train, shares["value"], strict=True)]
+    return Relation(child=child, scores=tuple(scores), parent_child=pairs, transitions=steps, children=tuple(found))
+
+
+def _numbers(units: Units, child: str, most: int) -> Floats:
+    many = np.minimum(units.content.counts(child), most)
+    return np.bincount(many, minlength=most + 1) / len(units)
+
+
+def _parent_child(coders: Coders, sides: Sides, child: str) -> tuple[PairOff, ...]:
+    """Return the most dependent pairs of a column of the root and one of a child."""
+    parent, own = coders.root, coders.children[child]
+    names, sizes = [*parent.names, *own.names], [*parent.sizes, *own.sizes]
+    places = [(one, len(parent.names) + other) for one in range(len(parent.names)) for other in range(len(own.names))]
+
+    def codes(units: Units) -> Ints | None:
+        rows = units.children[child]
+        return None if rows is None else np.concatenate([units.root.codes[units.owners(child)], rows.codes], axis=1)
+
+    return _pairs(sides, codes, sizes, places, lambda pair: (names[pair[0]], names[pair[1]]))[:MOST_DEPENDENT]
+
+
+def _transitions(coders: Coders, sides: Sides, child: str) -> tuple[PairOff, ...]:
+    """Return each column of a child table with itself in the row that follows."""
+    own = coders.children[child]
+    many = len(own.names)
+
+    def codes(units: Units) -> Ints | None:
+        rows, first = units.children[child], units.successive(child)
+        if rows is None or not len(first):
+            return None
+        return np.concatenate([rows.codes[first], rows.codes[first + 1]], axis=1)
+
+    places = [(place, many + place) for place in range(many)]
+    return _pairs(sides, codes, [*own.sizes] * 2, places, lambda pair: (own.names[pair[0]],) * 2)
+
+
+def _pairs(
+    sides: Sides,
+    codes: Callable[[Units], Ints | None],
+    sizes: list[int],
+    places: list[tuple[int, int]],
+    names: Callable[[tuple[int, int]], tuple[str, str]],
+) -> tuple[PairOff, ...]:
+    """Return pairs of columns, the most dependent in real rows first; none where nobody has such rows."""
+    found: dict[str, Counts] = {}
+    for role, units in {"train": sides.train, **sides.others}.items():
+        own = codes(units)
+        if own is not None:
+            found[role] = count(own.astype(np.int32), sizes, places)
+    if "train" not in found:
+        return ()
+    train = found.pop("train")
+    pairs = [
+        PairOff(
+            names=names(pair),
+            association=round(cramers_v(train.two[pair], train.shares(pair[0]), train.shares(pair[1]), train.rows), 4),
+            variation=distance_score(
+                "variation",
+                "total variation",
+                {
+                    role: pair_variation(train, found[role], pair)
+                    if role in found
+                    else 1.0
+                    if role == "value"
+                    else None
+                    for role in sides.others
+                },
+            ),
+        )
+        for pair in places
+    ]
+    return tuple(sorted(pairs, key=lambda pair: -pair.association))
+
+
+def _mean(key: str, name: str, pairs: tuple[PairOff, ...], meaning: str) -> Score:
+    figures: dict[str, float | None] = {}
+    for role in ("value", "baseline", "real"):
+        known = [figure for pair in pairs if (figure := getattr(pair.variation, role)) is not None]
+        figures[role] = float(np.mean(known)) if known else None
+    return distance_score(key, name, figures, meaning)
+
+
+def _gaps(sides: Sides, child: str) -> Score | None:
+    """Return how far gaps from one row to the next are off; None without an order, or without a next row."""
+    order = sides.train.content.schema.tables[child].order
+    if order is None:
+        return None
+
+    def gaps(units: Units) -> Floats:
+        rows, first = units.children[child], units.successive(child)
+        return np.zeros(0) if rows is None else rows.numbers[order][first + 1] - rows.numbers[order][first]
+
+    real = gaps(sides.train)
+    if not len(real):
+        return None
+    edges = np.unique(np.quantile(real, np.arange(1, _TENTHS) / _TENTHS))
+
+    def shares(values: Floats) -> Floats:
+        return np.bincount(np.searchsorted(edges, values, side="left"), minlength=len(edges) + 1) / max(1, len(values))
+
+    figures: Mapping[str, float | None] = {
+        role: variation(shares(real), shares(own)) if len(own := gaps(units)) else _NONE[role]
+        for role, units in sides.others.items()
+    }
+    return distance_score(
+        "gaps",
+        f"Gaps between {child}, TVD",
+        figures,
+        f"How long it takes from one row of {child} to the next, in tenths of the real gaps.",
+    )

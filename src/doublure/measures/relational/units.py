@@ -1,0 +1,114 @@
+"""Units of related tables as every measure of relations reads them: codes, owners, and pairs of successive rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from doublure.data.relational import RelatedRows, open_related
+from doublure.errors import DataError
+from doublure.measures.tables.coding import Coded, Coder
+from doublure.schema import ResolvedSchema
+from doublure.schema.relational import RelationalSchema
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Units:
+    """Some units, coded.
+
+    Attributes:
+        content: Them.
+        root: Their rows of the root.
+        children: Child table -> its rows; None where there is none at all.
+    """
+
+    content: RelatedRows
+    root: Coded
+    children: Mapping[str, Coded | None]
+
+    def __len__(self) -> int:
+        return len(self.content)
+
+    def owners(self, child: str) -> Ints:
+        """Return ``(M,)`` whose each row of a child table is."""
+        return self.content.parents[child]
+
+    def successive(self, child: str) -> Ints:
+        """Return the places of the rows of a child table that another row of the unit follows."""
+        owner = self.owners(child)
+        return np.flatnonzero(owner[:-1] == owner[1:])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coders:
+    """Read all tables of one schema."""
+
+    root: Coder
+    children: Mapping[str, Coder]
+
+    @classmethod
+    def of(cls, schema: RelationalSchema) -> Coders:
+        """Return what reads a schema's tables."""
+        return cls(
+            root=Coder(schema=ResolvedSchema.of(schema.table(schema.root))),
+            children={name: Coder(schema=ResolvedSchema.of(schema.table(name))) for name in schema.children},
+        )
+
+    def read(self, content: RelatedRows, what: str) -> Units:
+        """Return units, coded.
+
+        Args:
+            content: Them.
+            what: Which these are, for messages.
+        """
+        root = self.root.read(content.frames[content.schema.root], what)
+        children = {
+            name: coder.read(content.frames[name], what) if len(content.frames[name]) else None
+            for name, coder in self.children.items()
+        }
+        return Units(content=content, root=root, children=children)
+
+
+def as_units(schema: RelationalSchema, given: Any) -> RelatedRows:
+    """Return units as they are, or read from a mapping of frames with keys, such as a sample is.
+
+    Raises:
+        DataError: A table is not there, or has cells that do not fit.
+    """
+    if isinstance(given, RelatedRows):
+        return given
+    if not isinstance(given, Mapping):
+        raise DataError("is no mapping of tables", field="data", remedy="give a table for each of the schema's")
+    return open_related(given).load(schema, at_least=1).content
+
+
+def independent(real: RelatedRows, units: int, rng: np.random.Generator) -> RelatedRows:
+    """Return the floor: real rows of each table, as many a unit as real ones have, that do not hang together.
+
+    Args:
+        real: Real units.
+        units: How many to make.
+        rng: Draws them.
+    """
+    root = real.schema.root
+    frames = {root: real.frames[root].iloc[rng.integers(0, len(real), units)].reset_index(drop=True)}
+    parents: dict[str, Ints] = {}
+    for child, table in real.schema.tables.items():
+        if child == root:
+            continue
+        many = real.counts(child)[rng.integers(0, len(real), units)]
+        parents[child] = np.repeat(np.arange(units), many)
+        rows = rng.integers(0, max(1, len(real.frames[child])), len(parents[child]))
+        frame = real.frames[child].iloc[rows].reset_index(drop=True)
+        if table.order is not None:  # in order, as every unit's rows are
+            by = pd.Series(frame[table.order]).to_numpy()
+            frame = frame.iloc[np.lexsort((by, parents[child]))].reset_index(drop=True)
+        frames[child] = frame
+    return RelatedRows(schema=real.schema, frames=frames, parents=parents, marks=real.marks[:0].copy())

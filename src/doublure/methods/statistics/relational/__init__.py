@@ -1,0 +1,1 @@
+"""``statistics`` on related tables."""

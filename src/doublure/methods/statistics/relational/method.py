@@ -1,0 +1,112 @@
+"""``statistics`` on related tables: noisy counts of units train a generator of units, and no unit is looked at twice.
+
+Three stages and more (:mod:`doublure.methods.statistics.relational.stages`), each with the releases and the fit of a
+table by itself (:mod:`doublure.methods.statistics.tables`): the root with how many rows each child table has; a child's
+first row beside it; and its next row beside the one before. What is drawn later is drawn given what was drawn before.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from doublure.access import Access
+from doublure.errors import printable
+from doublure.methods.statistics.of_kind import StatisticsOfKind, counting
+from doublure.methods.statistics.relational.stages import Stage, purpose_of, stages_of
+from doublure.methods.statistics.settings import RelationalStatisticsSettings
+from doublure.methods.statistics.tables.method import TableStatistics
+from doublure.methods.statistics.tables.plan import counted_columns, releases
+from doublure.schema import Schema
+from doublure.schema.relational import RelationalSchema
+from doublure.schema.wide_bounds import notes_of
+from doublure.training.job import Job
+from doublure.training.settings import Work
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from doublure.encode.encoder import Encoder
+
+_BYTES = 8
+_OF_TABLE: TableStatistics[RelationalStatisticsSettings] = TableStatistics()
+
+
+class RelationalStatistics(StatisticsOfKind[RelationalStatisticsSettings]):
+    """``statistics`` on related tables; see the module."""
+
+    def resolve_defaults(self, schema: Schema, settings: RelationalStatisticsSettings) -> RelationalStatisticsSettings:
+        """There is nothing to decide."""
+        del schema
+        return settings
+
+    def explained(self, schema: Schema, settings: RelationalStatisticsSettings) -> tuple[str, ...]:
+        """Say what hangs on a unit, and what each stage may spend."""
+        related = RelationalSchema.of(schema)
+        rows = ", ".join(f"at most {related.most(name)} rows of {printable(name)}" for name in related.children)
+        shares = ", ".join(f"{stage.name} {share:.2g}" for stage, share in shares_of(stages_of(schema), settings))
+        return (
+            f"A unit is a row of {printable(related.root)} with {rows}, and counts once in each table of counts",
+            f"Shares of the budget: {shares}",
+        )
+
+    def accesses(
+        self, schema: Schema, settings: RelationalStatisticsSettings, noise_multiplier: float
+    ) -> tuple[Access, ...]:
+        """One access a release of a stage; their noise together is that of one Gaussian of this multiplier."""
+        wanted = []
+        for stage, share in shares_of(stages_of(schema), settings):
+            planned = releases(stage.schema, "")
+            wanted += [
+                (purpose_of(stage, purpose), tables, planned.shares[purpose] * share)
+                for purpose, tables in planned.tables.items()
+            ]
+        return counting(wanted, records=1, noise_multiplier=noise_multiplier)
+
+    def warnings(self, schema: Schema, settings: RelationalStatisticsSettings) -> tuple[str, ...]:
+        """Say, too, where bounds are so wide that little will be seen between them."""
+        related = RelationalSchema.of(schema)
+        wide = [
+            f"{printable(related.path_of(f'{name}.{own}'))}: {note}"
+            for name in related.tables
+            for own in counted_columns(related.modelled(name))
+            for note in notes_of(related.tables[name].columns[own])
+        ]
+        return (*super().warnings(schema, settings), *wide)
+
+    def work(self, schema: Schema, settings: RelationalStatisticsSettings) -> Work:
+        """Return what all stages compute and hold."""
+        related = RelationalSchema.of(schema)
+        each = [_OF_TABLE.work(stage.schema, settings) for stage in stages_of(schema)]
+        rows = sum(related.most(name) * len(table.columns) for name, table in related.tables.items())
+        return Work(
+            flops=sum(own.flops for own in each),
+            steps=sum(own.steps for own in each),
+            memory_bytes=max(own.memory_bytes for own in each) + 2 * _BYTES * rows * schema.public_units,
+        )
+
+    def build(self, encoder: Encoder, settings: RelationalStatisticsSettings, seed: int) -> nn.Module:
+        """Return a generator without tables."""
+        from doublure.methods.statistics.relational.fitting import initialised
+
+        return initialised(encoder)
+
+    def train(self, job: Job, settings: RelationalStatisticsSettings) -> nn.Module:
+        """Release and fit, stage by stage."""
+        from doublure.methods.statistics.relational.fitting import fitted
+
+        return fitted(job, settings)
+
+
+def shares_of(stages: tuple[Stage, ...], settings: RelationalStatisticsSettings) -> tuple[tuple[Stage, float], ...]:
+    """Return each stage with its share of the budget; they add up to 1."""
+    children = {stage.child for stage in stages} - {-1}
+    alone = {child for child in children if not any(s.child == child and s.following for s in stages)}
+    found = []
+    for stage in stages:
+        share = (1 - settings.root_share) / len(children)
+        if stage.child < 0:
+            share = settings.root_share
+        elif stage.child not in alone:
+            share *= 1 - settings.first_share if stage.following else settings.first_share
+        found.append((stage, share))
+    return tuple(found)

@@ -1,0 +1,207 @@
+"""The stages of ``statistics`` on related tables: each is a table with one row a unit, counted and fitted as one is.
+
+==============  ====================================================================================================
+stage           one row a unit, of
+==============  ====================================================================================================
+the root        the root's columns, and how many rows there are of each child table
+first rows      those, and the unit's first row of a child table; units that have one
+next rows       those, the row before, and the next one with its gap, and whether it is the last; units that have two
+==============  ====================================================================================================
+
+A unit adds one to one cell of each table, however many rows it has: which of its rows it shows is settled
+(:mod:`doublure.encode.relational`). Counting all of them, k in one cell, would ask for k times the noise, and so would
+the sum of a table for each place; the noise beside what is counted is least where each unit counts once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from doublure.encode.grids import Floats
+from doublure.encode.pairwise_swapping import Ints
+from doublure.encode.relational import RelationalEncoder
+from doublure.encode.table_values import TableValues
+from doublure.encode.wholes import whole_of
+from doublure.errors import SchemaError
+from doublure.schema import Schema
+from doublure.schema.columns import BooleanColumn, CategoryColumn, Column, IdColumn, IntegerColumn
+from doublure.schema.relational import RelationalSchema
+from doublure.schema.schema import Unit
+from doublure.schema.tables import ResolvedTableSchema, TableSchema
+
+LAST = "last"
+"""Whether the next row is the last one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """One stage, as far as it is public.
+
+    Attributes:
+        name: What its releases are told apart by.
+        child: The place of the child table; -1 of the root.
+        following: Whether it is about next rows.
+        schema: Of its table: as many columns as parts, each of as many values as it has.
+        known: How many of its parts are given when rows are drawn.
+    """
+
+    name: str
+    child: int
+    following: bool
+    schema: TableSchema
+    known: int
+
+
+def stages_of(schema: Schema) -> tuple[Stage, ...]:
+    """Return the stages, in the order in which they are fitted."""
+    related = RelationalSchema.of(schema)
+    head = {count_name(name): _count(related, name) for name in related.children}
+    head |= _columns(related, related.root, f"{related.root}.{{}}", together=True)
+    found = [_stage(related, related.root, -1, False, head, 0)]
+    head = {name: _given(column) for name, column in head.items()}
+    for place, name in enumerate(related.children):
+        first = head | _columns(related, name, f"{name}.{{}}")
+        found.append(_stage(related, f"first rows of {name}", place, False, first, len(head)))
+        if related.most(name) > 1:
+            known = head | {f"{name} {LAST}": BooleanColumn(missing=False)}
+            known |= _columns(related, name, f"{name}.{{}}, before")
+            following = known | _columns(related, name, f"{name}.{{}}", gap=True)
+            found.append(_stage(related, f"next rows of {name}", place, True, following, len(known)))
+    return tuple(found)
+
+
+def purpose_of(stage: Stage, purpose: str) -> str:
+    """Return what a stage's release is called in the plan."""
+    return f"{stage.name}: {purpose}"
+
+
+def count_name(child: str) -> str:
+    """Return what the number of a unit's rows of a child table is called."""
+    return f"rows of {child}"
+
+
+def gap_name(child: str, order: str) -> str:
+    """Return what the gap from one row to the next is called."""
+    return f"{child}.{order}, gap"
+
+
+def _stage(
+    schema: RelationalSchema, name: str, child: int, following: bool, columns: dict[str, Column], known: int
+) -> Stage:
+    table = TableSchema(doublure=1, kind="table", unit=Unit(name=schema.unit.name), units=schema.units, columns=columns)
+    return Stage(name=name, child=child, following=following, schema=table, known=known)
+
+
+def _count(schema: RelationalSchema, name: str) -> Column:
+    return IntegerColumn(bounds=(0, schema.most(name)), missing=False)
+
+
+def _given(column: Column) -> Column:
+    """Return a column of the root as later stages have it: nothing is asked for by it any more."""
+    return column.model_copy(update={"roles": (), "shares": None} if column.discrete else {"roles": ()})
+
+
+def _columns(
+    schema: RelationalSchema, name: str, form: str, *, together: bool = False, gap: bool = False
+) -> dict[str, Column]:
+    """Return a table's columns as they are counted: as many values each, and nothing else of it.
+
+    Args:
+        schema: Of all tables.
+        name: The table's.
+        form: What a column is called.
+        together: Whether missing cells stay what they are, so that it is counted which are missing together; else
+            they are a value like others.
+        gap: Whether the order is told by its gap above the row before.
+    """
+    table, order = schema.modelled(name), schema.tables[name].order
+    steering = table.with_role("condition")
+    modelled = [n for n, c in table.columns.items() if not isinstance(c, IdColumn) and n not in table.derived]
+    found: dict[str, Column] = {}
+    for own in [*(n for n in modelled if n not in steering), *(n for n in modelled if n in steering)]:
+        if gap and own == order:
+            found[gap_name(name, own)] = _gap(table, own)
+        else:
+            found[form.format(own)] = _counted(table, own, together=together)
+    return found
+
+
+def _gap(table: TableSchema, own: str) -> Column:
+    whole = whole_of(table, own)
+    return IntegerColumn(bounds=(0, max(1, whole.last - whole.first)), missing=False)
+
+
+def _counted(table: TableSchema, own: str, *, together: bool) -> Column:
+    column = table.columns[own]
+    try:
+        whole = whole_of(table, own)
+    except SchemaError:  # a fact of it is to be learned
+        if column.discrete:
+            return column.model_copy(update={"roles": tuple(r for r in column.roles if r == "condition")})
+        return IntegerColumn(missing=column.missing)
+    if together and column.discrete:
+        return column.model_copy(update={"roles": tuple(r for r in column.roles if r == "condition")})
+    missing = column.missing if together else False
+    beyond = 0 if together else int(whole.nullable)
+    if column.discrete:
+        return CategoryColumn(values=tuple(range(whole.last + 1 + beyond)), missing=False)
+    return IntegerColumn(bounds=(whole.first, max(whole.last + beyond, whole.first + 1)), missing=missing)
+
+
+class StageValues(TableValues):
+    """A stage's rows as whole numbers: what a fit of tables asks an encoder.
+
+    Args:
+        encoder: Of the units.
+        stage: Which.
+
+    Attributes:
+        parts: ``(P,)`` where its numbers stand in a unit as it is counted.
+    """
+
+    def __init__(self, encoder: RelationalEncoder, stage: Stage) -> None:
+        layout, root = encoder.layout, encoder.schema.root
+        related = encoder.schema
+        counts = TableValues(_facts({count_name(name): _count(related, name) for name in related.children}))
+        sources: list[tuple[TableValues, int, str]] = [(counts, place, "{}") for place in range(len(layout.children))]
+        sources += [(encoder.tables[root], place, f"{root}.{{}}") for place in range(layout.root)]
+        parts = list(range(len(layout.children) + layout.root))
+        if stage.child >= 0:
+            child = layout.children[stage.child]
+            own = encoder.tables[child.name]
+            row = [(own, place, f"{child.name}.{{}}") for place in range(child.parts)]
+            if not stage.following:
+                sources += row
+                parts += range(child.first.start, child.first.stop)
+            else:
+                last = TableValues(_facts({f"{child.name} {LAST}": BooleanColumn(missing=False)}))
+                sources += [(last, 0, "{}"), *((each, place, f"{form}, before") for each, place, form in row)]
+                if child.order >= 0:
+                    order = own.wholes[child.order].column
+                    table = TableSchema.of(related.modelled(child.name))
+                    gap = TableValues(_facts({gap_name(child.name, order): _gap(table, order)}))
+                    row[child.order] = (gap, 0, "{}")
+                sources += row
+                parts += [child.last, *range(child.before.start, child.next.stop)]
+        self._sources = sources
+        self.parts: Ints = np.array(parts, dtype=np.int64)
+        self.schema = counts.schema  # which says of a unit that it has one row
+        self.wholes = tuple(
+            replace(each.wholes[place], column=form.format(each.wholes[place].column)) for each, place, form in sources
+        )
+        self.width = len(sources)
+        self.condition_sizes = encoder.condition_sizes if stage.child < 0 else {}
+        self.condition_width = sum(self.condition_sizes.values())
+
+    def axis(self, part: int, starts: Floats, cells: Ints, size: int) -> tuple[str, tuple[str, ...]]:
+        """Return what a part is called, with its table, and each cell that its values are counted in."""
+        encoder, place, form = self._sources[part]
+        name, names = encoder.axis(place, starts, cells, size)
+        return form.format(name), names
+
+
+def _facts(columns: dict[str, Any]) -> ResolvedTableSchema:
+    return ResolvedTableSchema(doublure=1, kind="table", units=1, columns=columns)

@@ -1,0 +1,114 @@
+"""Where the numbers of a unit stand, as it is counted and as it is drawn; both follow from public facts.
+
+Counted, a unit shows one of its rows of each child table, and one pair of rows that follow one another::
+
+    [ rows of each child table | root | first, last?, before, next | first, last?, before, next | … ]
+
+Drawn, it has all of them, in ``max_children`` places a child table, of which the first are filled::
+
+    [ rows of each child table | root | row 1 … row k | row 1 … row k | … ]
+
+Of a child table with an order, ``first`` is the first row; ``before`` and ``next`` are two that follow one another,
+and where they are the order is told by its gap above ``before``. Without an order they are any two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChildPlace:
+    """Where the numbers of one child table stand.
+
+    Attributes:
+        name: The table's.
+        most: How many rows a unit has at most.
+        parts: W, how many numbers a row has.
+        order: Which of them is the order; -1: none is.
+        highest: The largest that the order may be.
+        counted: Where ``first`` begins, in a unit as it is counted.
+        drawn: Where row 1 begins, in a unit as it is drawn.
+    """
+
+    name: str
+    most: int
+    parts: int
+    order: int
+    highest: int
+    counted: int
+    drawn: int
+
+    @property
+    def first(self) -> slice:
+        """The row that is first, or any."""
+        return slice(self.counted, self.counted + self.parts)
+
+    @property
+    def last(self) -> int:
+        """Whether ``next`` is the last row."""
+        return self.counted + self.parts
+
+    @property
+    def before(self) -> slice:
+        """The row before ``next``."""
+        return slice(self.last + 1, self.last + 1 + self.parts)
+
+    @property
+    def next(self) -> slice:
+        """The row that follows."""
+        return slice(self.last + 1 + self.parts, self.last + 1 + 2 * self.parts)
+
+    def row(self, number: int) -> slice:
+        """Return where a row stands in a unit as it is drawn, counted from 0."""
+        begin = self.drawn + number * self.parts
+        return slice(begin, begin + self.parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """Where everything stands.
+
+    Attributes:
+        root: How many numbers a row of the root has.
+        children: Of each child table, in the schema's order.
+    """
+
+    root: int
+    children: tuple[ChildPlace, ...]
+
+    @classmethod
+    def of(cls, root: int, tables: Sequence[tuple[str, int, int, int, int]]) -> Layout:
+        """Return the layout of tables.
+
+        Args:
+            root: How many numbers a row of the root has.
+            tables: Of each child table its name, the most rows, the numbers of a row, which is its order, and the
+                largest that this may be.
+        """
+        counted = drawn = len(tables) + root
+        children = []
+        for name, most, parts, order, highest in tables:
+            children.append(
+                ChildPlace(
+                    name=name, most=most, parts=parts, order=order, highest=highest, counted=counted, drawn=drawn
+                )
+            )
+            counted, drawn = counted + 3 * parts + 1, drawn + most * parts
+        return cls(root=root, children=tuple(children))
+
+    @property
+    def root_part(self) -> slice:
+        """The root's row."""
+        return slice(len(self.children), len(self.children) + self.root)
+
+    @property
+    def counted_width(self) -> int:
+        """How many numbers a unit has as it is counted."""
+        return len(self.children) + self.root + sum(3 * child.parts + 1 for child in self.children)
+
+    @property
+    def drawn_width(self) -> int:
+        """How many numbers a unit has as it is drawn."""
+        return len(self.children) + self.root + sum(child.most * child.parts for child in self.children)

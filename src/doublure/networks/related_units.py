@@ -1,0 +1,119 @@
+"""A generator of units of related tables: a row of the root, then the rows of each child table, one after the other.
+
+Of each child table, a tree draws the first row given the root's, and another one the next row given the root's and the
+one before it, until there are as many as the unit is to have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from doublure.networks.given_columns import drawn_given
+from doublure.networks.related_layout import ChildPlace, Layout
+from doublure.networks.tree import TreeGenerator
+from doublure.networks.tree_tables import Floats, Ints
+
+
+class RelatedGenerator(nn.Module):
+    """Noise and conditions in, units as they are drawn out.
+
+    Args:
+        layout: Where the numbers of a unit stand.
+        conditions: How many values each of the root's last numbers has, which may be asked for.
+
+    Attributes:
+        units: Draws the root's row and how many rows there are of each child table.
+        first: Of each child table, draws the first row.
+        following: Of each child table, draws a row from the one before it.
+    """
+
+    def __init__(self, layout: Layout, conditions: Sequence[int]) -> None:
+        super().__init__()
+        self.layout = layout
+        head = len(layout.children) + layout.root
+        self.units = TreeGenerator(head, conditions)
+        self.first = nn.ModuleList(TreeGenerator(head + child.parts, []) for child in layout.children)
+        self.following = nn.ModuleList(TreeGenerator(head + 1 + 2 * child.parts, []) for child in layout.children)
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+        """Take tables of any shape that fit together.
+
+        Raises:
+            RuntimeError: They do not.
+        """
+        trees = self._trees()
+        known = {name for name in state_dict for prefix in trees if name.startswith(prefix)}
+        if known != set(state_dict):
+            raise RuntimeError("tables do not fit together")
+        for prefix, tree in trees.items():
+            own = {name.removeprefix(prefix): value for name, value in state_dict.items() if name.startswith(prefix)}
+            tree.load_state_dict(own, strict, assign)
+
+    def _trees(self) -> dict[str, TreeGenerator]:
+        """Return all trees by the prefix of their tables' names."""
+        found = {"units.": self.units}
+        for name, trees in (("first", self.first), ("following", self.following)):
+            found |= {f"{name}.{place}.": tree for place, tree in enumerate(trees)}  # type: ignore[misc]
+        return found
+
+    def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
+        """Return units ``(B, P)`` float64, as they are drawn.
+
+        Args:
+            noise: ``(B, 1)`` standard normal; all of it together begins the draw.
+            condition: ``(B, K)`` one block a condition, as of the root's tree; or None.
+        """
+        rng = np.random.default_rng(np.frombuffer(noise.numpy().tobytes(), dtype=np.uint32))
+        found = np.zeros((len(noise), self.layout.drawn_width))
+        head = len(self.layout.children) + self.layout.root
+        found[:, :head] = self.units(noise, condition).numpy()
+        for number, child in enumerate(self.layout.children):
+            self._fill(found, number, child, rng)
+        return torch.from_numpy(found)
+
+    def draw_conditions(self, known: Tensor, source: torch.Generator) -> Tensor:
+        """Return conditions ``(n, K)`` as they are: what is open is drawn with the unit, as often as tables say."""
+        return self.units.draw_conditions(known, source)
+
+    def _fill(self, found: Floats, number: int, child: ChildPlace, rng: np.random.Generator) -> None:
+        """Draw the rows of a child table, in order."""
+        many = np.clip(found[:, number], 0, child.most).astype(np.int64)
+        head = len(self.layout.children) + self.layout.root
+        tree: TreeGenerator = self.first[number]  # type: ignore[assignment]
+        some = np.flatnonzero(many > 0)
+        if len(tree.tree.nodes):
+            rows = np.zeros((len(some), head + child.parts))
+            rows[:, :head] = found[some, :head]
+            found[some, child.row(0)] = drawn_given(tree.tree, rows, head, rng)[:, head:]
+        tree = self.following[number]  # type: ignore[assignment]
+        for turn in range(1, child.most if len(tree.tree.nodes) else 1):
+            units = np.flatnonzero(many > turn)
+            if not len(units):
+                break
+            known = head + 1 + child.parts
+            rows = np.zeros((len(units), known + child.parts))
+            rows[:, :head] = found[units, :head]
+            rows[:, head] = many[units] == turn + 1
+            rows[:, head + 1 : known] = found[units, child.row(turn - 1)]
+            following = drawn_given(tree.tree, rows, known, rng)[:, known:]
+            if child.order >= 0:
+                following[:, child.order] += rows[:, head + 1 + child.order]
+            found[units, child.row(turn)] = following
+        if child.order >= 0:
+            _within_bounds(found, child, many)
+
+
+def _within_bounds(found: Floats, child: ChildPlace, many: Ints) -> None:
+    """Draw a unit's gaps together, in proportion, where its last row would lie beyond the bounds."""
+    at = [child.row(turn).start + child.order for turn in range(child.most)]
+    orders = found[:, at]
+    last = orders[np.arange(len(found)), np.maximum(many - 1, 0)]
+    beyond = np.flatnonzero((many > 1) & (last > child.highest))
+    begin = orders[beyond, :1]
+    shrunk = begin + np.floor((orders[beyond] - begin) * (child.highest - begin) / (last[beyond, None] - begin))
+    found[np.ix_(beyond, at)] = shrunk

@@ -1,0 +1,91 @@
+"""One of several related tables: its keys, its parent, and how many rows a parent has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, StrictInt, StrictStr
+
+from doublure.errors import printable
+from doublure.schema.columns import Column, IdColumn
+from doublure.schema.fact_states import UNDECLARED, Frozen, Learn, Undeclared
+from doublure.schema.scalars import check_name, whole
+
+MOST_CHILDREN = 1_000
+_NAME = re.compile(r"\w[\w -]{0,99}")
+_Children = Annotated[StrictInt, Field(ge=1, le=MOST_CHILDREN), BeforeValidator(whole)]
+
+
+class RelatedTable(Frozen):
+    """One table.
+
+    Attributes:
+        key: The column that tells its rows apart; the root needs one.
+        parent: The table whose rows it belongs to; the root has none.
+        foreign_key: The column that holds the parent's key.
+        max_children: How many rows one parent has at most: public, and what more there are is left out. A draft has it
+            undeclared.
+        order: The column by which a parent's rows follow one another: a number, a date or a moment.
+        columns: Name -> what is known of it. Keys are listed with ``type: id``.
+    """
+
+    key: StrictStr | None = None
+    parent: StrictStr | None = None
+    foreign_key: StrictStr | None = None
+    max_children: _Children | Undeclared | None = None
+    order: StrictStr | None = None
+    columns: Mapping[str, Column]
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The columns that are keys, or other identifiers."""
+        return tuple(name for name, column in self.columns.items() if isinstance(column, IdColumn))
+
+
+def check_table(name: str, table: RelatedTable, tables: Mapping[str, RelatedTable]) -> None:
+    """Refuse a table that could not be read, or belongs to none.
+
+    Raises:
+        ValueError: With a message for the schema's author.
+    """
+    shown = printable(name)
+    if _NAME.fullmatch(name) is None:
+        raise ValueError(f"the table {shown} is named for a file; use letters, digits, spaces, - and _ alone")
+    for column in table.columns:
+        check_name(column)
+    if len(table.ids) == len(table.columns):
+        raise ValueError(f"{shown} has only ids, which are not learned; describe at least one other column")
+    if table.parent is None:
+        if table.key is None:
+            raise ValueError(f"{shown} is the root, and its rows are the units; name its key")
+        if table.foreign_key or table.max_children or table.order:
+            raise ValueError(f"{shown} is the root; foreign_key, max_children and order go with a parent")
+    else:
+        _check_child(shown, table, tables)
+    for role, named in (("key", table.key), ("foreign_key", table.foreign_key)):
+        if named is not None and not isinstance(table.columns.get(named), IdColumn):
+            raise ValueError(f"{role} of {shown} names {printable(named)}; describe that column with type: id")
+    if table.key is not None and table.key == table.foreign_key:
+        raise ValueError(f"{shown} has one column for key and foreign_key; leave key out")
+
+
+def _check_child(shown: str, table: RelatedTable, tables: Mapping[str, RelatedTable]) -> None:
+    parent = tables.get(table.parent or "")
+    if parent is None or parent.parent is not None:
+        raise ValueError(f"{shown} has a parent that is not the root; one level of children is read")
+    if table.foreign_key is None:
+        raise ValueError(f"{shown} has a parent; name the foreign_key that holds its key")
+    if table.max_children is None:
+        raise ValueError(f"{shown} has a parent; declare max_children, which is public")
+    for name, column in table.columns.items():
+        if "condition" in column.roles:
+            raise ValueError(f"{printable(name)} of {shown} is a condition; only columns of the root can be")
+    if table.order is None:
+        return
+    order = table.columns.get(table.order)
+    if order is None or not order.numeric:
+        raise ValueError(f"order of {shown} must be a number, a date or a moment; name such a column")
+    if order.missing not in (False, UNDECLARED) or isinstance(getattr(order, "bounds", None), Learn):
+        raise ValueError(f"order of {shown} needs missing: false and declared bounds; declare them")

@@ -1,0 +1,195 @@
+"""The public facts of related tables: a root table whose rows are the units, and child tables that hang on it.
+
+A unit is one row of the root with everything that hangs on it. What is kept of a unit follows from public rules that
+look at that unit alone: the first row of a key, at most ``max_children`` rows of each child table, the first ones by
+``order`` or, without one, in the order of the file. Rows whose parent is not there are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import model_validator
+
+from doublure.errors import SchemaError, SettingError, printable
+from doublure.schema.columns import Column
+from doublure.schema.constraints import AtMost, Equal
+from doublure.schema.fact_states import UNDECLARED, plain
+from doublure.schema.related_constraints import RelatedConstraint, check_related, sums, within_table
+from doublure.schema.related_table import RelatedTable, check_table
+from doublure.schema.resolving import agree
+from doublure.schema.schema import ResolvedSchema, Schema, Unit
+from doublure.schema.tables import ResolvedTableSchema, TableSchema
+from doublure.support import yaml12 as yaml_text
+
+MOST_TABLES = 50
+
+
+class RelationalSchema(Schema):
+    """The public facts of related tables."""
+
+    kind: Literal["relational"]
+    tables: Mapping[str, RelatedTable]
+    constraints: tuple[RelatedConstraint, ...] = ()  # type: ignore[assignment]  # sums beside a table's own
+
+    one_record: ClassVar[bool] = True
+    _table_model: ClassVar[type[TableSchema]] = TableSchema
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if not 2 <= len(self.tables) <= MOST_TABLES:
+            raise ValueError(f"tables must be 2 to {MOST_TABLES}; of one table, write kind: table")
+        if self.unit.id is not None or self.unit.max_records != 1:
+            raise ValueError("unit is a row of the root with all that hangs on it; give unit its name alone")
+        roots = [name for name, table in self.tables.items() if table.parent is None]
+        if len(roots) != 1:
+            raise ValueError("tables must have one root, whose rows are the units; give each other table its parent")
+        for name, table in self.tables.items():
+            check_table(name, table, self.tables)
+        if len(self.with_role("target")) > 1:
+            raise ValueError("two columns have the role target; keep one")
+        check_related(self.constraints, self.tables, self.root)
+        for name in self.tables:
+            self.table(name)
+        return self
+
+    # -- tables --------------------------------------------------------------------------------------------------
+
+    @property
+    def root(self) -> str:
+        """The table whose rows are the units."""
+        return next(name for name, table in self.tables.items() if table.parent is None)
+
+    @property
+    def children(self) -> tuple[str, ...]:
+        """The tables that hang on it, in file order."""
+        return tuple(name for name, table in self.tables.items() if table.parent is not None)
+
+    def most(self, name: str) -> int:
+        """Return how many rows of a table one unit has at most."""
+        most = self.tables[name].max_children
+        if isinstance(most, str):
+            field = f"tables.{name}.max_children"
+            raise SchemaError("is not known yet", field=field, remedy="declare how many rows a unit has at most")
+        return most or 1
+
+    def table(self, name: str) -> TableSchema:
+        """Return one table's own schema, with the constraints that look at no other; every fact known if here is."""
+        model = self._table_model
+        return model(
+            doublure=1,
+            kind="table",
+            unit=Unit(name=self.unit.name),
+            units=self.units,
+            misfit=self.misfit,
+            columns=self.tables[name].columns,
+            constraints=within_table(self.constraints, name),
+        )
+
+    def modelled(self, name: str) -> TableSchema:
+        """Return the same without what is added up over children, of which nothing is learned."""
+        table = self.table(name)
+        left = {own: column for own, column in table.columns.items() if f"{name}.{own}" not in self.sums}
+        return table.model_copy(update={"columns": left})
+
+    @property
+    def sums(self) -> dict[str, str]:
+        """Columns of the root that are sums over children: ``{total: of}``."""
+        return sums(self.constraints)
+
+    # -- columns -------------------------------------------------------------------------------------------------
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        """All columns, as ``table.column``."""
+        return {f"{name}.{own}": each for name, table in self.tables.items() for own, each in table.columns.items()}
+
+    def asked(self, name: str) -> str:
+        """Return which column a sample is asked by: one of the root may be named without its table.
+
+        Raises:
+            SettingError: It is another table's.
+        """
+        known = name in self.tables[self.root].columns
+        found = f"{self.root}.{name}" if known else name
+        if found in self.columns and found.partition(".")[0] != self.root:
+            remedy = f"ask for columns of {printable(self.root)}"
+            raise SettingError("is no column of the root", field=f"given {printable(name)}", remedy=remedy)
+        return found
+
+    @property
+    def undeclared(self) -> tuple[str, ...]:
+        """The paths of the facts nobody has decided yet."""
+        open_ones = (f"tables.{name}.max_children" for name, t in self.tables.items() if t.max_children == UNDECLARED)
+        return (*super().undeclared, *open_ones)
+
+    @property
+    def summary(self) -> str:
+        """What it describes, in few words."""
+        return f"{len(self.tables)} tables"
+
+    def path_of(self, name: str) -> str:
+        """Return where a column stands in the file."""
+        table, _, column = name.partition(".")
+        return f"tables.{table}.columns.{column}"
+
+    def cells_of(self, column: str | None, fact: str) -> int:
+        """Return how many cells of a column one unit adds to a statistic: of a child table, one a row."""
+        return 1 if column is None else self.most(column.partition(".")[0])
+
+    # -- in the file ---------------------------------------------------------------------------------------------
+
+    def _place(self, data: dict[str, Any], column: str) -> dict[str, Any]:
+        table, _, own = column.partition(".")
+        place: dict[str, Any] = data["tables"][table]["columns"][own]
+        return place
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the schema as JSON and YAML can hold it; defaults that say nothing are left out."""
+        data = super().to_plain()
+        data["unit"] = {"name": self.unit.name}
+        for name, table in self.tables.items():
+            columns = self.table(name).to_plain()["columns"]
+            facts = table.model_dump(mode="json", exclude={"columns"}, exclude_none=True)
+            data["tables"][name] = facts | {"columns": columns}
+        if self.constraints:
+            data["constraints"] = [plain(each) for each in self.constraints]
+        else:
+            data.pop("constraints", None)
+        return data
+
+    def to_yaml(self) -> str:
+        """Return the schema file's text: one line a column."""
+        data = self.to_plain()
+        tables, constraints = data.pop("tables"), data.pop("constraints", None)
+        text = yaml_text.dump(data) + "tables:\n"
+        for name, table in tables.items():
+            columns = table.pop("columns")
+            text += f"  {yaml_text.inline(name)}:\n"
+            text += "".join(f"    {key}: {yaml_text.inline(value)}\n" for key, value in table.items())
+            text += "    columns:\n"
+            text += "".join(
+                f"      {yaml_text.inline(own)}: {yaml_text.inline(column)}\n" for own, column in columns.items()
+            )
+        return text if constraints is None else text + yaml_text.dump({"constraints": constraints})
+
+    @classmethod
+    def _check_keys(cls, data: Mapping[str, Any]) -> None:
+        tables = data.get("tables")
+        for name, table in tables.items() if isinstance(tables, dict) else ():
+            columns = table.get("columns") if isinstance(table, dict) else None
+            for key in (name, *(columns if isinstance(columns, dict) else ())):
+                if not isinstance(key, str):
+                    field = f"tables.{yaml_text.inline(key)}"
+                    raise SchemaError("is a name that YAML reads as no text", field=field, remedy="put it in quotes")
+
+    def _fixed(self, learned: Mapping[str, Any]) -> dict[str, Any]:
+        plain_ones = tuple(each for each in self.constraints if isinstance(each, Equal | AtMost))
+        return agree(self.columns, plain_ones, learned, self.path_of)
+
+
+class ResolvedRelationalSchema(RelationalSchema, ResolvedSchema):
+    """The facts of related tables, all of them known."""
+
+    _table_model: ClassVar[type[TableSchema]] = ResolvedTableSchema

@@ -1,0 +1,134 @@
+"""Related tables are opened from folders and mappings, drafted by their headers, and written file by file."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import doublure as db
+from doublure.data.opening import kind_of
+from doublure.data.relational import open_related
+from doublure.data.relational.writing import check_folder, write_related
+from doublure.drafting.check import check
+from doublure.drafting.draft import drafted
+from doublure.drafting.relations import proposed
+from doublure.errors import DataError, SchemaError, SettingError
+
+TEXT = """
+doublure: 1
+kind: relational
+unit: {name: patient}
+units: 4
+tables:
+  patients:
+    key: nr
+    columns:
+      nr: {type: id}
+      sex: {type: category, values: [f, m], missing: ["?"]}
+  stays:
+    parent: patients
+    foreign_key: nr
+    max_children: 2
+    order: day
+    columns:
+      nr: {type: id}
+      day: {type: date, bounds: [2020-01-01, 2020-12-31], missing: false}
+"""
+SCHEMA = db.Schema.parse(TEXT)
+
+
+def tables():
+    patients = pd.DataFrame({"nr": ["a", "b", "b", "c"], "sex": ["f", "m", "f", "?"], "more": 1})
+    days = ["2020-03-01", "2020-02-01", "2020-01-01", "2020-05-05", "2020-06-06"]
+    return {"patients": patients, "stays": pd.DataFrame({"nr": ["c", "a", "c", "z", "c"], "day": days})}
+
+
+def test_rows_stand_with_their_units_in_order():
+    found = open_related(tables()).load(SCHEMA)
+    assert found.n_units == 3
+    assert found.content["patients.sex"].astype(object).fillna("none").tolist() == ["f", "m", "none"]
+    assert found.content.parents["stays"].tolist() == [0, 2, 2]
+    days = found.content.frames["stays"]["day"].dt.strftime("%m-%d").tolist()
+    assert days == ["02-01", "01-01", "03-01"]  # a's, then c's first two
+    assert len(found.cells("stays.day", "bounds")) == 3
+    assert list(found.frame) == ["patients.sex"]
+
+
+def test_a_folder_is_read_as_a_mapping_is(tmp_path):
+    tables()["patients"].to_csv(tmp_path / "patients.csv.gz", index=False)
+    tables()["stays"].to_parquet(tmp_path / "stays.parquet")
+    (tmp_path / "notes.md").write_text("none of them")
+    assert kind_of(tmp_path) == kind_of(tables()) == "relational"
+    kept, read = open_related(tables()).load(SCHEMA).content, open_related(tmp_path).load(SCHEMA).content
+    for name in SCHEMA.tables:
+        pd.testing.assert_frame_equal(kept.frames[name], read.frames[name], check_dtype=False)
+    assert np.array_equal(kept.marks, read.marks)
+
+
+def test_what_is_not_there_is_named(tmp_path):
+    with pytest.raises(DataError, match="holds no CSV or Parquet file"):
+        open_related(tmp_path)
+    with pytest.raises(DataError, match="is no folder"):
+        open_related(tmp_path / "none")
+    with pytest.raises(DataError, match="has no table stays"):
+        open_related({"patients": tables()["patients"]}).check(SCHEMA)
+    with pytest.raises(DataError, match=r"day: is not a column"):
+        open_related({**tables(), "stays": tables()["stays"][["nr"]]}).check(SCHEMA)
+    (tmp_path / "a.csv").write_text("nr\n1\n")
+    (tmp_path / "a.csv.gz").write_text("nr\n1\n")
+    with pytest.raises(DataError, match="two files of the table a"):
+        open_related(tmp_path)
+
+
+def test_units_are_taken_joined_and_handed_out_whole():
+    units = open_related(tables()).load(SCHEMA).content
+    again = units.joined([units.take([2]), units.take(slice(0, 2))])
+    assert again.counts("stays").tolist() == [2, 1, 0]
+    assert sorted(again.fingerprints()) == sorted(units.fingerprints())
+    handed = again.handed_out({"patients": 10, "stays": 5})
+    assert handed["patients"]["nr"].tolist() == [11, 12, 13]
+    assert handed["stays"]["nr"].tolist() == [11, 11, 12]
+    assert list(handed["stays"]) == ["nr", "day"]
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_chunks_are_numbered_through(tmp_path, form):
+    units = open_related(tables()).load(SCHEMA).content
+    written = write_related(iter([units, units]), tmp_path / "out", SCHEMA, form=form)
+    assert written == {f"patients.{form}": 6, f"stays.{form}": 6}
+    read = pd.read_csv if form == "csv" else pd.read_parquet
+    patients, stays = read(tmp_path / f"out/patients.{form}"), read(tmp_path / f"out/stays.{form}")
+    assert patients["nr"].tolist() == [1, 2, 3, 4, 5, 6]
+    assert stays["nr"].tolist() == [1, 3, 3, 4, 6, 6]
+    with pytest.raises(SettingError, match="is no folder"):
+        check_folder(tmp_path / "out.csv")
+    with pytest.raises(SettingError, match="is not empty"):
+        check_folder(tmp_path / "out")
+    check_folder(tmp_path / "new")
+
+
+def test_keys_are_proposed_by_headers_alone():
+    found = proposed({"orders": ["id", "customer_id", "day"], "customers": ["id", "name"]})
+    assert (found.root, found.key) == ("customers", "id")
+    assert (found.children["orders"].foreign_key, found.children["orders"].key) == ("customer_id", "id")
+    found = proposed({"stays": ["stay_id", "nr", "day"], "patients": ["nr", "sex"], "tests": ["nr", "value"]})
+    assert (found.root, found.key, set(found.children)) == ("patients", "nr", {"stays", "tests"})
+    with pytest.raises(SchemaError, match="no column that stands in all others"):
+        proposed({"a": ["x"], "b": ["y"]})
+    with pytest.raises(SchemaError, match="fewer than two"):
+        proposed({"a": ["x"]})
+
+
+def test_a_draft_says_what_is_open_and_a_check_what_the_data_has():
+    draft = drafted({**tables(), "stays": tables()["stays"][["day", "nr"]]})
+    assert (draft.schema.root, draft.schema.unit.name) == ("patients", "patient")
+    assert "tables.stays.max_children" in draft.schema.undeclared
+    assert db.Schema.parse(draft.to_yaml()) == draft.schema
+    text = check(draft.schema).to_yaml()
+    assert "max_children: NUMBER" in text
+    assert "tables.stays.columns:" in text
+    found = check(SCHEMA, tables())
+    assert found.ok
+    assert [finding.path for finding in found.findings if finding.kind == "ignored"] == ["patients.more"]
+    assert not check(SCHEMA, {"patients": tables()["patients"]}).ok

@@ -1,0 +1,133 @@
+"""Units of related tables as numbers and back: what a unit shows, and that every constraint is kept."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import doublure as db
+from doublure.data.relational import open_related
+from doublure.data.relational.records import marked, remarked
+from doublure.encode.relational import RelationalEncoder
+from doublure.errors import InputError
+from doublure.schema import ResolvedSchema
+
+TEXT = """
+doublure: 1
+kind: relational
+unit: {name: customer}
+units: 50
+tables:
+  customers:
+    key: nr
+    columns:
+      nr: {type: id}
+      since: {type: date, bounds: [2000-01-01, 2024-12-31], missing: true}
+      closed: {type: date, bounds: [2000-01-01, 2030-12-31], missing: true}
+      tier: {type: category, values: [low, high], missing: false, roles: [condition]}
+      spent: {type: real, bounds: [0, 400], precision: 1, missing: false}
+  orders:
+    key: order
+    parent: customers
+    foreign_key: nr
+    max_children: 4
+    order: placed
+    columns:
+      order: {type: id}
+      nr: {type: id}
+      placed: {type: date, bounds: [2010-01-01, 2020-12-31], missing: false}
+      paid: {type: date, bounds: [2010-01-01, 2021-12-31], missing: true}
+      price: {type: real, bounds: [0, 99.9], precision: 1, missing: false}
+  calls:
+    parent: customers
+    foreign_key: nr
+    max_children: 3
+    columns:
+      nr: {type: id}
+      topic: {type: category, values: [a, b, c], missing: true}
+constraints:
+  - {at_most: [orders.placed, orders.paid]}
+  - {at_most: [customers.since, orders.placed, customers.closed]}
+  - {sum: {total: customers.spent, of: orders.price}}
+"""
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return RelationalEncoder(ResolvedSchema.of(db.Schema.parse(TEXT).resolve({})))
+
+
+@pytest.fixture
+def drawn(encoder):
+    return encoder.decode(torch.from_numpy(encoder.uniform(400, np.random.default_rng(1))))
+
+
+def number(cells):
+    return pd.to_datetime(cells).astype("int64").where(cells.notna(), np.nan).to_numpy(dtype=float)
+
+
+def test_every_constraint_is_kept(drawn):
+    customers, orders = drawn.frames["customers"], drawn.frames["orders"]
+    assert list(customers) == ["since", "closed", "tier", "spent"]
+    owner = drawn.parents["orders"]
+    placed, paid = number(orders["placed"]), number(orders["paid"])
+    since, closed = number(customers["since"])[owner], number(customers["closed"])[owner]
+    assert not (paid < placed).any()
+    assert not (placed < since).any()
+    assert not (closed < placed).any()
+    sums = np.bincount(owner, orders["price"], len(drawn)).round(1)
+    assert customers["spent"].tolist() == pytest.approx(sums.tolist())
+    follow = np.flatnonzero(owner[1:] == owner[:-1])
+    assert (placed[follow + 1] >= placed[follow]).all()
+
+
+def test_units_show_rows_of_their_own(encoder, drawn):
+    layout, compact = encoder.layout, encoder.compact(drawn).numpy()
+    assert compact.shape == (400, layout.counted_width)
+    orders, calls = layout.children
+    rows = encoder.tables["orders"].compact(drawn.frames["orders"]).numpy()
+    owner, first = drawn.parents["orders"], np.cumsum(drawn.counts("orders")) - drawn.counts("orders")
+    seen = set()
+    for unit in range(400):
+        many = int(drawn.counts("orders")[unit])
+        assert compact[unit, 0] == many
+        if many:
+            assert compact[unit, orders.first].tolist() == rows[first[unit]].tolist()
+        if many > 1:
+            own = rows[owner == unit]
+            before, after = compact[unit, orders.before], compact[unit, orders.next].copy()
+            after[orders.order] += before[orders.order]
+            place = next(
+                p for p in range(many - 1) if np.array_equal(own[p], before) and np.array_equal(own[p + 1], after)
+            )
+            assert compact[unit, orders.last] == (place == many - 2)
+            seen.add((many, place))
+    assert seen == {(2, 0), (3, 0), (3, 1), (4, 0), (4, 1), (4, 2)}  # every pair is somebody's
+    assert calls.order == -1
+    assert compact[:, calls.last].max() == 1
+
+
+def test_a_unit_shows_its_rows_evenly(encoder):
+    marks = remarked(marked(60_000), 1)
+    shares = np.bincount((marks % np.uint64(3)).astype(int)) / 60_000
+    assert np.abs(shares - 1 / 3).max() < 0.01
+
+
+def test_what_is_drawn_is_read_back_the_same(encoder, drawn):
+    again = open_related(drawn).load(encoder.schema).content
+    for name, frame in drawn.frames.items():
+        pd.testing.assert_frame_equal(frame, again.frames[name], check_dtype=False, check_categorical=False)
+    assert again.parents["orders"].tolist() == drawn.parents["orders"].tolist()
+
+
+def test_conditions_are_the_roots(encoder):
+    assert encoder.condition_codes({"customers.tier": "high"}) == {"customers.tier": 1}
+    rng = np.random.default_rng(0)
+    assert encoder.draw_conditions(3, rng, {"customers.tier": (1,)}).tolist() == [[0.0, 1.0]] * 3
+
+
+def test_numbers_that_are_not_finite_are_refused(encoder):
+    with pytest.raises(InputError, match="not finite"):
+        encoder.decode(torch.full((2, encoder.width), float("nan")))

@@ -1,0 +1,178 @@
+"""``statistics`` on related tables: what hangs together comes out so, keys hold, and a run goes the whole way."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import doublure as db
+from doublure.data.opening import open_data
+from doublure.errors import SettingError
+from doublure.measures.relational import evaluate_related
+from doublure.methods.statistics.relational.method import shares_of
+from doublure.methods.statistics.relational.stages import stages_of
+from doublure.methods.statistics.settings import RelationalStatisticsSettings
+from doublure.methods.statistics.tables import work
+from doublure.methods.statistics.tables.plan import releases
+from doublure.releasing.generator import publish
+from doublure.releasing.verifying import verify
+from doublure.releasing.writing import write_sample
+
+UNITS = 3000
+TEXT = f"""
+doublure: 1
+kind: relational
+unit: {{name: patient}}
+units: {UNITS}
+tables:
+  patients:
+    key: nr
+    columns:
+      nr: {{type: id}}
+      group: {{type: category, values: [a, b], missing: false, roles: [condition]}}
+  stays:
+    key: stay
+    parent: patients
+    foreign_key: nr
+    max_children: 5
+    order: day
+    columns:
+      stay: {{type: id}}
+      nr: {{type: id}}
+      day: {{type: integer, bounds: [0, 1000], missing: false}}
+      ward: {{type: category, values: [x, y, z], missing: false}}
+      again: {{type: boolean, missing: false}}
+"""
+
+
+def made_up(count, seed):
+    """Return patients whose ward follows their group, then their last ward, and whose gap follows ``again``."""
+    rng = np.random.default_rng(seed)
+    group = rng.choice(["a", "b"], count, p=[0.4, 0.6])
+    many = np.where(group == "a", rng.integers(0, 4, count), rng.integers(1, 6, count))
+    rows = []
+    for nr, (own, left) in enumerate(zip(group, many, strict=True)):
+        day, ward = rng.integers(0, 100), rng.choice(3, p=[0.8, 0.1, 0.1] if own == "a" else [0.1, 0.2, 0.7])
+        for place in range(left):
+            again = place < left - 1 and rng.random() < 0.5
+            rows.append((nr, day, "xyz"[ward], again))
+            day += rng.integers(1, 20) if again else rng.integers(100, 150)
+            ward = ward if rng.random() < 0.8 else rng.integers(3)
+    stays = pd.DataFrame(rows, columns=["nr", "day", "ward", "again"])
+    stays.insert(0, "stay", np.arange(len(stays)))
+    return {"patients": pd.DataFrame({"nr": np.arange(count), "group": group}), "stays": stays}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("related")
+    plan = db.plan(
+        db.Schema.parse(TEXT), epsilon=8.0, delta=1e-5, accountant="rdp", components=32, starts=1, fit_steps=200
+    )
+    ledger = db.Ledger.create(folder / "ledger", dataset="patients", epsilon=8.0, delta=1e-4)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(work, "DRAWN", 4000)
+        db.fit(made_up(UNITS, 1), plan, ledger=ledger, out=folder / "run", seed=1)
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def syn(run):
+    return db.load(run)
+
+
+def test_keys_hold_and_units_are_counted(syn):
+    made = syn.sample(12_000, seed=3)  # of two chunks
+    patients, stays = made["patients"], made["stays"]
+    assert list(made) == ["patients", "stays"]
+    assert patients["nr"].tolist() == list(range(1, 12_001))
+    assert stays["stay"].tolist() == list(range(1, len(stays) + 1))
+    assert stays["nr"].isin(patients["nr"]).all()
+    assert stays.groupby("nr").size().max() <= 5
+    assert (stays.groupby("nr")["day"].diff().dropna() >= 0).all()
+    assert stays["day"].between(0, 1000).all()
+    assert list(stays) == ["stay", "nr", "day", "ward", "again"]
+
+
+def test_the_same_seed_gives_the_same_and_another_other_rows(syn):
+    one, other = syn.sample(200, seed=5), syn.sample(200, seed=5)
+    assert all(one[name].equals(other[name]) for name in one)
+    assert not one["stays"].equals(syn.sample(200, seed=6)["stays"])
+    assert len(syn.sample(0, seed=1)["patients"]) == 0
+
+
+def test_what_hangs_together_comes_out_so(syn):
+    found = evaluate_related(syn.schema, syn.sample(UNITS, seed=2), made_up(UNITS, 1), made_up(UNITS, 2), tables=False)
+    scores = {score.key.removesuffix(" stays"): score for score in found.scores}
+    assert scores["children"].value < 0.05
+    for key in ("parent_child", "transitions", "gaps"):
+        assert scores[key].value < 0.5 * scores[key].baseline
+    assert scores["discriminative"].value < scores["discriminative"].baseline - 0.1
+    assert found.verdict.warnings == ()
+
+
+def test_the_row_before_decides_the_next(syn):
+    stays = syn.sample(6000, seed=4)["stays"]
+    following = stays.groupby("nr")["ward"].shift(-1)
+    pairs = following.notna()
+    kept = (stays["ward"][pairs].astype(str) == following[pairs].astype(str)).mean()
+    assert 0.7 < kept < 0.93  # 0.87 of real ones, and less than half of rows that have nothing to do with one another
+    gap = -stays.groupby("nr")["day"].diff(-1)
+    assert gap[stays["again"].astype(bool)].median() < 30
+    assert gap[~stays["again"].astype(bool)].median() > 80
+    last = stays.groupby("nr").tail(1)
+    assert last["again"].astype(bool).mean() < 0.08
+
+
+@pytest.mark.parametrize("name", ["group", "patients.group"])
+def test_units_are_asked_for_by_the_root(syn, name):
+    made = syn.sample(300, given={name: "a"}, seed=1)
+    assert set(made["patients"]["group"]) == {"a"}
+    assert made["stays"].groupby("nr").size().max() <= 4
+
+
+def test_a_bundle_holds_a_file_for_each_table(syn, run, tmp_path):
+    card = db.release(syn, tmp_path / "bundle", n=500, seed=1, tables=True)
+    rows = {file["path"]: file["rows"] for file in card["files"]}
+    assert rows["patients.csv"] == rows["patients.parquet"] == 500
+    assert rows["stays.csv"] == len(pd.read_csv(tmp_path / "bundle/stays.csv"))
+    assert verify(tmp_path / "bundle", ledger=run.parent / "ledger")["executed"]
+    assert write_sample(syn, tmp_path / "out", 40, seed=1) == 40
+    again = open_data(tmp_path / "out", "relational").load(syn.schema)
+    assert again.n_units == 40
+
+
+def test_shares_and_places_are_public(syn):
+    schema, own = db.Schema.parse(TEXT), RelationalStatisticsSettings()
+    stages = shares_of(stages_of(schema), own)
+    assert sum(share for _, share in stages) == pytest.approx(1)
+    for stage, _ in stages:
+        planned = releases(stage.schema, "")
+        assert sum(planned.shares.values()) == pytest.approx(1)
+        assert planned.shares.keys() == planned.tables.keys()
+    alone = shares_of(stages_of(db.Schema.parse(TEXT.replace("max_children: 5", "max_children: 1"))), own)
+    assert [stage.following for stage, _ in alone] == [False, False]
+    assert [share for _, share in alone] == [0.25, 0.75]
+    assert {access.event.records for access in syn.plan.training} == {1}
+
+
+def test_an_evaluation_has_a_page_and_attacks_whole_units(syn, tmp_path):
+    report = db.evaluate.report(syn, made_up(400, 1), made_up(300, 2), rows=400)
+    assert {"children stays", "transitions stays", "discriminative", "overall patients"} <= {
+        s.key for s in report.scores
+    }
+    assert [found.story.attack for found in report.attacks] == ["gan-leaks", "neighbours"]
+    report.save(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "How stays hang on their parents" in page
+    assert "A column in one row and in the next" in page
+    with pytest.raises(SettingError, match="is the data that was fitted"):
+        db.evaluate.report(syn, made_up(400, 1), made_up(400, 1))
+
+
+def test_a_published_generator_makes_the_same_units(syn, tmp_path):
+    publish(syn, tmp_path / "gen")
+    again = db.load(tmp_path / "gen")
+    one, other = again.sample(50, seed=2), syn.sample(50, seed=2)
+    assert all(one[name].equals(other[name]) for name in one)

@@ -1,0 +1,350 @@
+"""Rules 1, 2, 9, 16 and 17 for related tables: a neighbour has one row of the root more, with all that hangs on it.
+
+Record and replay through the whole fit: the noisy tables of one set of units are handed to its neighbours, and nothing
+that can be seen changes; what was about to be noised moves by what was paid for, however many rows the unit has.
+Mutants beside it.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from doublure.data.relational import open_related, opening
+from doublure.data.relational.records import RelatedRows
+from doublure.encode import relational as encoding
+from doublure.encode.relational import RelationalEncoder
+from doublure.errors import DoublureError
+from doublure.methods.statistics.relational import fitting as related_fitting
+from doublure.methods.statistics.tables import work as table_work
+from doublure.planning import planner as plans
+from doublure.private import mechanism, whole_noise
+from doublure.private.queries.counts import Counts
+from doublure.private.records import PrivateRecords
+from doublure.schema import ResolvedSchema, Schema
+
+UNITS, MOST = 24, 3
+PUBLIC = f"""
+doublure: 1
+kind: relational
+unit: {{name: patient}}
+units: {UNITS}
+tables:
+  patients:
+    key: nr
+    columns:
+      nr: {{type: id}}
+      sex: {{type: category, values: [f, m], missing: false}}
+      born: {{type: integer, bounds: [1930, 2010], missing: true}}
+  stays:
+    parent: patients
+    foreign_key: nr
+    max_children: {MOST}
+    order: day
+    columns:
+      nr: {{type: id}}
+      day: {{type: integer, bounds: [0, 999], missing: false}}
+      ward: {{type: category, values: [heart, lung], other: Other, missing: true}}
+  calls:
+    parent: patients
+    foreign_key: nr
+    max_children: 2
+    columns:
+      nr: {{type: id}}
+      minutes: {{type: real, bounds: [0, 90], precision: 1, missing: false}}
+"""
+BOUGHT = (
+    PUBLIC.replace(f"units: {UNITS}\n", f"units: {{learn: 1.0, magnitude: {UNITS}}}\n")
+    .replace("values: [heart, lung], other: Other, missing: true", "values: {learn: 1.0}, other: Other, missing: true")
+    .replace("bounds: [0, 90]", "bounds: {learn: 1.0}")
+)
+FEW = {"components": 2, "fit_steps": 3, "groups": 2, "starts": 1}
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """What is drawn to settle margins is no part of what is checked here."""
+    monkeypatch.setattr(table_work, "DRAWN", 300)
+
+
+def units(count=UNITS):
+    """Return ordinary patients, from none to four stays and from none to three calls each."""
+    draw = np.random.default_rng(3)
+    patients = pd.DataFrame(
+        {
+            "nr": [f"p{n}" for n in range(count)],
+            "sex": draw.choice(["f", "m"], count),
+            "born": draw.integers(1930, 2011, count),
+        }
+    )
+    patients["born"] = patients["born"].astype(object).where(draw.random(count) > 0.2, None)
+    return {
+        "patients": patients,
+        "stays": rows([f"p{n}" for n in range(count) for _ in range(n % 5)], draw),
+        "calls": calls([f"p{n}" for n in range(count) for _ in range(n % 4)], draw),
+    }
+
+
+def rows(owners, draw):
+    many = len(owners)
+    return pd.DataFrame(
+        {"nr": owners, "day": draw.integers(0, 1000, many), "ward": draw.choice(["heart", "lung", "liver", None], many)}
+    )
+
+
+def calls(owners, draw):
+    return pd.DataFrame({"nr": owners, "minutes": np.round(draw.random(len(owners)) * 90, 1)})
+
+
+def one_more(stays=2, spoken=1, **cells):
+    """Return one more patient, with so many stays and calls."""
+    draw = np.random.default_rng(9)
+    patient = {"nr": "one more", "sex": "f", "born": 1950} | cells
+    return {
+        "patients": pd.DataFrame([patient]),
+        "stays": rows(["one more"] * stays, draw),
+        "calls": calls(["one more"] * spoken, draw),
+    }
+
+
+ODD_UNITS = {
+    "alone": one_more(0, 0),
+    "one row": one_more(1, 0),
+    "as many as are used": one_more(MOST, 2),
+    "many more than are used": one_more(40, 40),
+    "a key like no other": one_more(2, 2, born=None),
+    "on one day": {**one_more(3, 1), "stays": pd.DataFrame({"nr": ["one more"] * 3, "day": [5] * 3, "ward": "heart"})},
+}
+
+
+def with_unit(base, more, place=7):
+    """Return the neighbour that has one unit more, its rows in the midst of the others'."""
+    return {name: pd.concat([base[name][:place], more[name], base[name][place:]], ignore_index=True) for name in base}
+
+
+def without_unit(base, nr):
+    """Return the neighbour that lacks one unit, and everything that hangs on it."""
+    return {name: table[table["nr"] != nr].reset_index(drop=True) for name, table in base.items()}
+
+
+def planned(text=PUBLIC):
+    return plans.plan(Schema.parse(text), method="statistics", epsilon=0.1 if text == PUBLIC else 9.0, delta=1e-3,
+                      accountant="rdp", **FEW)  # fmt: skip
+
+
+def counted(lab, tables, text=PUBLIC, like=None):
+    return lab.counted(open_related(tables), planned(text), like=like)
+
+
+def check_whole_units_move_what_was_paid_for(lab):
+    """A unit moves all tables together by 1/σ in units of their noise if it shows all that one can, never by more."""
+    base = units()
+    kept = counted(lab, base)
+    paid = 1 / kept.public["noise_multiplier"]
+    moved = {name: lab.price(kept, counted(lab, with_unit(base, more), like=kept)) for name, more in ODD_UNITS.items()}
+    for full in ("as many as are used", "many more than are used", "a key like no other"):
+        assert moved[full] == pytest.approx(paid, rel=1e-9)
+    assert max(moved.values()) <= paid * (1 + 1e-9)
+    assert 0 < moved["alone"] < moved["one row"] < paid
+    for nr in ("p7",):
+        assert lab.price(kept, counted(lab, without_unit(base, nr), like=kept)) <= paid * (1 + 1e-9)
+
+
+def check_nothing_seen_depends_on_a_unit(lab, text=PUBLIC):
+    base = units()
+    kept = counted(lab, base, text)
+    for more in ODD_UNITS.values():
+        lab.assert_same_public(kept, counted(lab, with_unit(base, more), text, like=kept))
+    lab.assert_same_public(kept, counted(lab, without_unit(base, "p7"), text, like=kept))
+
+
+def test_whole_units_move_what_was_paid_for(lab):
+    check_whole_units_move_what_was_paid_for(lab)
+
+
+@pytest.mark.parametrize("text", [PUBLIC, BOUGHT], ids=["declared", "bought"])
+def test_nothing_seen_depends_on_a_unit(lab, text):
+    check_nothing_seen_depends_on_a_unit(lab, text)
+
+
+LIMIT = (mechanism, "_refuse_dearer", ("not stated.l2 <= priced.l2 * (1 + _ROUNDING)", "False"))
+DEARER = {
+    "rows that are not bounded": [(opening, "_kept", ("np.arange(len(placed)) - begins < most", "begins >= 0"))],
+    "a unit that counts for each of its rows": [
+        (Counts, "answer", ("np.bincount(places(table, cells), minlength=len(found[key]))",
+                            "2 * np.bincount(places(table, cells), minlength=len(found[key]))")),
+    ],
+    "less noise than the event says": [
+        (mechanism.Mechanism, "_noised", ("whole_noise.gaussian(total, scale=event.scale)",
+                                          "whole_noise.gaussian(total, scale=0.9 * event.scale)")),
+    ],
+    "records doubled for a stage": [
+        (PrivateRecords, "having", ("self._compact[self._compact[:, part] >= least][:, parts]",
+                                    "np.repeat(self._compact[self._compact[:, part] >= least][:, parts], 2, axis=0)")),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("edits", list(DEARER.values())[1:], ids=list(DEARER)[1:])
+def test_dearer_counts_are_caught(lab, edits):
+    for edit in (*edits, LIMIT):
+        lab.plant(*edit)
+    with pytest.raises((AssertionError, DoublureError)):
+        check_whole_units_move_what_was_paid_for(lab)
+
+
+# -- what belongs to whom --------------------------------------------------------------------------------------------
+
+
+def loaded(tables, text=PUBLIC):
+    return open_related(tables).load(Schema.parse(text), at_least=0)
+
+
+def shown(tables):
+    """Return each unit's numbers as it is counted, by what tells it apart: the number of its key."""
+    found = loaded(tables)
+    encoder = RelationalEncoder(ResolvedSchema.of(Schema.parse(PUBLIC).resolve({})))
+    compact = encoder.compact(found.content).numpy()
+    return dict(zip(found.content.marks.tolist(), map(tuple, compact.tolist()), strict=True))
+
+
+def check_a_unit_shows_the_same_whoever_else_there_is():
+    base = units()
+    alone = shown(base)
+    assert len(alone) == UNITS
+    for more in ODD_UNITS.values():
+        beside = shown(with_unit(base, more))
+        assert len(beside) == UNITS + 1
+        assert alone.items() <= beside.items()
+
+
+def test_a_unit_shows_the_same_whoever_else_there_is():
+    check_a_unit_shows_the_same_whoever_else_there_is()
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        (
+            encoding.RelationalEncoder,
+            "compact",
+            ("remarked(content.marks, number)", "remarked(content.marks[::-1], number)"),
+        ),
+        (
+            opening,
+            "_kept",
+            (
+                "np.lexsort((np.arange(len(unit)), by, unit))",
+                "np.lexsort((by - by.mean() * (np.arange(len(unit)) % 2), unit))",
+            ),
+        ),
+        (opening.RelatedSource, "load", ("marks=_marks(keys)", "marks=_marks(pd.Series(np.arange(len(keys))))")),
+    ],
+    ids=["another unit's mark", "an order that others decide", "marks by place"],
+)
+def test_units_that_meet_are_caught(lab, edit):
+    lab.plant(*edit)
+    with lab.caught():
+        check_a_unit_shows_the_same_whoever_else_there_is()
+
+
+def check_the_rules_drop_and_never_refuse():
+    base = units()
+    again = base["patients"][5:6].assign(sex="m")
+    nobody = pd.DataFrame({"nr": ["nobody", None, ""], "day": [1, 2, 3], "ward": "lung"})
+    strange = {
+        "patients": pd.concat([base["patients"], again, one_more()["patients"].assign(nr=None)]),
+        "stays": pd.concat([base["stays"], nobody]),
+        "calls": base["calls"],
+    }
+    for text in (PUBLIC, PUBLIC.replace(f"units: {UNITS}\n", f"units: {UNITS}\nmisfit: coerce\n", 1)):
+        clean, odd = loaded(base, text).content, loaded(strange, text).content
+        assert len(clean) == len(odd) == UNITS
+        for name in base:
+            pd.testing.assert_frame_equal(clean.frames[name], odd.frames[name])
+    assert clean.counts("stays").tolist() == [min(n % 5, MOST) for n in range(UNITS)]
+    assert clean.counts("calls").tolist() == [min(n % 4, 2) for n in range(UNITS)]
+    assert loaded({name: table[:0] for name, table in base.items()}, text).n_units == 0
+
+
+def test_the_rules_drop_and_never_refuse():
+    check_the_rules_drop_and_never_refuse()
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        (opening, "_kept", ("np.arange(len(placed)) - begins < most", "begins >= 0")),
+        (opening, "_kept", ("unit[placed] >= 0", "unit[placed] >= -1")),
+        (opening.RelatedSource, "load", ("keys.notna() & ~keys.duplicated()", "keys.notna()")),
+    ],
+    ids=["rows beyond the most", "orphans", "second rows of a key"],
+)
+def test_rows_that_are_kept_against_the_rules_are_caught(lab, edit):
+    lab.plant(*edit)
+    with pytest.raises(Exception):  # noqa: B017  -- a row too many is found out by whoever meets it first
+        check_the_rules_drop_and_never_refuse()
+
+
+# -- brute force -----------------------------------------------------------------------------------------------------
+
+
+def test_every_stage_counts_a_unit_in_one_cell_of_each_table_at_most(lab):
+    """However many rows it has: it moves each table by one in one cell, or not at all."""
+    base = units()
+    kept = counted(lab, base)
+    worst = 0.0
+    for stays, spoken in itertools.product((0, 1, 2, 5), (0, 2)):
+        more = one_more(stays, spoken, born=None)
+        more["stays"]["day"] = 999
+        other = counted(lab, with_unit(base, more), like=kept)
+        for mine, theirs in zip(kept.queries, other.queries, strict=True):
+            moved = (theirs - mine).abs()
+            worst = max(worst, float(moved.max()))
+    assert worst == 1
+
+
+def test_records_are_taken_by_their_own_numbers_alone():
+    whole = np.arange(12.0).reshape(4, 3)
+    some = PrivateRecords(whole, np.arange(4), 4, lambda rows: (rows, None)).having(0, 3.0, np.array([2, 1]))
+    assert some.n_units == 3
+    assert np.concatenate(list(some.chunks(10))).tolist() == [[5, 4], [8, 7], [11, 10]]
+    several = PrivateRecords(whole, np.zeros(4, dtype=np.int64), 1, lambda rows: (rows, None))
+    with pytest.raises(TypeError, match="several units"):
+        several.having(0, 0.0, np.array([0]))
+
+
+def test_units_are_not_shown_in_text():
+    found = loaded(units())
+    assert "p7" not in repr(found) + repr(found.content)
+    assert isinstance(found.content, RelatedRows)
+
+
+def test_refusals_name_no_value():
+    odd = with_unit(units(), one_more())
+    odd["stays"]["day"] = odd["stays"]["day"].astype(object)
+    odd["stays"].loc[3, "day"] = "the eighth of May"
+    with pytest.raises(DoublureError) as found:
+        loaded(odd)
+    assert "May" not in str(found.value)
+    assert "day" in str(found.value)
+
+
+def test_a_stage_takes_its_own_accesses(lab):
+    """Each release is drawn once, with the noise that its own access has."""
+    plan, drawn = planned(), []
+    noisy = whole_noise.gaussian
+
+    def watched(counts, *, scale):
+        drawn.append(scale)
+        return noisy(counts, scale=scale)
+
+    with lab._patch.context() as patch:
+        patch.setattr(whole_noise, "gaussian", watched)
+        counted(lab, units())
+    assert drawn == [access.event.scale for access in plan.training]
+    assert len({access.purpose for access in plan.training}) == len(plan.training)
+    assert {len(stage) for stage in [related_fitting.stages_of(plan.schema)]} == {5}
