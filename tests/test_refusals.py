@@ -79,6 +79,19 @@ def test_without_a_run_folder_there_is_no_list(folder, plan, ledger, tmp_path):
     assert not list(tmp_path.rglob("*refused*"))
 
 
+def test_the_list_stands_beside_a_run_in_the_folder_where_one_is(folder, plan, ledger, tmp_path, monkeypatch):
+    (folder / "a" / "somebody.png").write_bytes(b"no picture")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for out in (".", "../here/."):
+        with pytest.raises(FaultyRecords, match=r"here-refused\.csv beside the run folder"):
+            db.fit(folder, plan, ledger=ledger, out=out)
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "here").mkdir(exist_ok=True)
+        monkeypatch.chdir(tmp_path / "here")
+    assert [row[1] for row in listed(tmp_path / "here-refused.csv")] == ["a/somebody.png"]
+
+
 def test_another_file_of_the_lists_name_stays(folder, plan, ledger, tmp_path):
     (folder / "a" / "somebody.png").write_bytes(b"no picture")
     (tmp_path / "run-refused.csv").write_text("mine")

@@ -54,9 +54,13 @@ def examine(folder: Path | None = None) -> dict[str, Any]:
 
 
 def left_behind(folder: Path) -> list[Path]:
-    """Return the encoded records that runs in a folder, or in folders in it, have left: they go on, or go."""
+    """Return the encoded records that runs in a folder, or in folders in it, have left: they go on, or go.
+
+    Those of a process that was killed while it wrote them are among them.
+    """
+    names = ("codes", ".codes.*.part")
     return sorted(
-        {*folder.glob("internal/codes"), *folder.glob("*/internal/codes"), *folder.glob("*/*/internal/codes")}
+        {path for below in ("", "*/", "*/*/") for name in names for path in folder.glob(f"{below}internal/{name}")}
     )
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import doublure as db
+from doublure.support.files import part_of
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 TINY = [
@@ -210,6 +211,15 @@ def test_doctor_names_records_that_were_left_behind(doublure, tmp_path):
     assert [line for line in found.out.splitlines() if "Left behind" in line and "--resume" in line]
     left = doublure("doctor", str(tmp_path), "--json").result["result"]["left_behind"]
     assert left == [str(tmp_path / run / "internal" / "codes") for run in ("more/run", "run")]
+
+
+def test_doctor_names_records_of_a_run_that_was_killed_while_it_wrote_them(doublure, tmp_path):
+    codes = tmp_path / "run" / "internal" / "codes"
+    codes.parent.mkdir(parents=True)
+    half = part_of(codes)
+    half.write_bytes(b"1")
+    left = doublure("doctor", str(tmp_path), "--json").result["result"]["left_behind"]
+    assert left == [str(half)]
 
 
 def test_doctor(doublure):

@@ -85,6 +85,30 @@ def test_one_that_breaks_a_rule_is_refused_or_mended(
     assert fixed[column].iloc[0] == wanted or (wanted is np.nan and pd.isna(fixed[column].iloc[0]))
 
 
+def test_a_record_that_is_mended_does_not_change_how_others_are_read() -> None:
+    """Rule 16: numbers beside their column's steps are read the same, in whatever company."""
+    text = """
+doublure: 1
+kind: table
+units: 9
+misfit: coerce
+columns:
+  a: {type: integer, bounds: [3, 9003], step: 7, missing: true}
+  b: {type: real, bounds: [0, 10], precision: 1, missing: false}
+  k: {type: category, values: [x, y], other: z, missing: true}
+constraints:
+  - {implies: {when: {k: x}, then: {a: [10, 100], b: [1, 2]}}}
+"""
+    known = Schema.parse(text)
+    records = pd.DataFrame({"a": [2526, 5000, None], "b": [8.375, 9.99, 0.04], "k": ["y", "x", "w"]})
+    together = open_table(records).load(known, at_least=0).frame
+    assert together.loc[1, "a"] <= 100
+    assert together.loc[1, "b"] == 2
+    for row in range(len(records)):
+        alone = open_table(records[row : row + 1]).load(known, at_least=0).frame
+        pd.testing.assert_frame_equal(alone, together[row : row + 1].reset_index(drop=True))
+
+
 def test_an_order_that_is_broken_is_left_to_the_encoding() -> None:
     frame = SOUND.assign(a=[40, 2, 3, 4], t=[45, 8, 10, 12])
     for misfit in ("refuse", "coerce"):

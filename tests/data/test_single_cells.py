@@ -172,6 +172,24 @@ TEXTS_OF_COLUMNS = {
 }
 
 
+@pytest.mark.parametrize(
+    "column",
+    [IntegerColumn(bounds=(0, 9), missing=True), BooleanColumn(missing=True), CategoryColumn(values=("a",), other="b")],
+    ids=lambda column: column.type,
+)
+def test_a_moment_beyond_every_calendar_keeps_no_other_from_being_read(column):
+    """Of a zone's moments pandas lists none, where one is of no year that Python knows (rule 17)."""
+    moments = pa.array([0, None, 2**63 - 1], pa.int64()).view(pa.timestamp("s", "Europe/Berlin")).to_pandas()
+    for raw in (moments, moments.astype("category")):
+        together = canonical(raw, column, "x", "coerce").astype(object)
+        for row in range(len(raw)):
+            alone = canonical(raw[row : row + 1].reset_index(drop=True), column, "x", "coerce").astype(object)
+            assert alone.equals(together[row : row + 1].reset_index(drop=True))
+        assert unit_ids(raw, "x", misfit="coerce").notna().tolist() == [True, False, False]
+        with pytest.raises(DataError, match="x: has "):
+            unit_ids(raw, "x")
+
+
 def test_ids_are_read_by_themselves():
     expected = [unit_ids(objects([cell]), "x", ("", "?"), "coerce")[0] for cell in CELLS]
     assert expected.count(None) > len(MISSING)

@@ -14,6 +14,7 @@
       internal/               never read by sample and release
         checkpoint.safetensors
         estimate.json         the ε_μ that decided a Bayesian claim
+        codes                 encoded records of a table that memory does not hold; only until the run is finished
         work-*.safetensors    private numbers that take long to compute; only until the run is finished
 """
 

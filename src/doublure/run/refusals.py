@@ -18,7 +18,8 @@ _PRIVATE = 0o600
 
 def list_of(out: Path) -> Path:
     """Return where the list of a run that was refused stands: beside its folder, which is not made or not kept."""
-    return out.with_name(f"{out.name}-refused.csv")
+    place = out.resolve()  # "." has no name
+    return place.parent / f"{place.name}-refused.csv"
 
 
 @contextlib.contextmanager

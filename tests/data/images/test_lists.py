@@ -81,16 +81,30 @@ def test_a_table_without_labels_or_names_is_refused(tmp_path, schema, rows):
         ("", "is no picture by its ending"),
     ],
 )
-def test_names_that_lead_nowhere_are_refused_before_a_picture_is_opened(tmp_path, rows, monkeypatch, name, rule):
+def test_names_that_lead_nowhere_are_refused_before_a_picture_is_opened(
+    tmp_path, schema, rows, monkeypatch, name, rule
+):
     monkeypatch.setattr("doublure.data.images.lists.content_of", lambda _: pytest.fail("a picture was opened"))
     names, given = rows
     (tmp_path.parent / "outside.png").write_bytes(b"x")
     table = written(tmp_path / "faces.csv", [*names, name], [*given, "cat"])
     with pytest.raises(FaultyRecords) as caught:
-        open_images(table)
+        open_images(table).check(schema)
     assert [(fault.number, fault.name, fault.rule) for fault in caught.value.faults] == [(13, name, rule)]
     assert not name or name not in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_where_misfits_are_coerced_a_row_is_read_by_itself(tmp_path, schema, pixels, rows):
+    """No row refuses a fit, and whether one is taken does not follow from another that names the same picture."""
+    names, given = rows
+    odd = ["nobody.png", "../outside.png", "00.txt", "", "00.png"]
+    table = written(tmp_path / "faces.csv", [*odd, *names], ["cat"] * len(odd) + [*given])
+    coerced = schema.model_copy(update={"misfit": "coerce"})
+    found = open_images(table).load(coerced, at_least=0).content.images
+    assert np.array_equal(found, np.concatenate([pixels[:1], pixels[::-1]]))
+    without = written(tmp_path / "faces.csv", [*odd[:-1], *names], ["cat"] * (len(odd) - 1) + [*given])
+    assert np.array_equal(open_images(without).load(coerced, at_least=0).content.images, pixels[::-1])
 
 
 def test_pictures_and_labels_that_do_not_fit_are_named_as_the_table_has_them(tmp_path, schema, rows):

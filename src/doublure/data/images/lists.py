@@ -2,7 +2,8 @@
 
 Names are taken from the table's folder on, or from the folder beside it that is called as the table is (``faces`` for
 ``faces.csv``). Before the ledger is charged, the names are compared with what files there are; labels and ids are read
-with the pictures.
+with the pictures. With ``misfit: coerce``, a row that names no picture is left out, and a picture that two rows name is
+read for each: a row is read by itself.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class ListSource(ImageSource):
             raise DataError("has no column of file names", field=path.name, remedy=remedy)
         self._names = [str(name) for name in self._column_of(only(plain, path.name))]
         self._labels = self._labels_among_columns()
-        self._files = _found(path, self._names)
+        self._files, self._faults = _found(path, self._names)
         super().__init__(path.name, len(self._names), labelled=bool(self._labels))
 
     def _labels_among_columns(self) -> Sequence[str]:
@@ -55,7 +56,20 @@ class ListSource(ImageSource):
         return found.get("") or [name for each in found.values() for name in each]
 
     def check_more(self, schema: ImageSchema) -> None:
-        """Compare names with the schema."""
+        """Compare names with the schema.
+
+        Raises:
+            FaultyRecords: One is not there, is no picture by its ending, lies elsewhere, or is named twice, and the
+                schema refuses that.
+        """
+        if self._faults and schema.misfit == "refuse":
+            raise FaultyRecords(
+                f"names files that are not there, are no {KINDS}, lie elsewhere or are named twice: "
+                f"{len(self._faults)}",
+                field=self.name,
+                remedy="name each picture once, from the table's own folder on",
+                faults=self._faults,
+            )
         if schema.label is not None:
             self._table.check_names([labels_among(self._labels, self.name)])
         if schema.unit.id is not None:
@@ -65,7 +79,8 @@ class ListSource(ImageSource):
         """Yield the images, a block at a time."""
         for first in range(0, self.count, _ROWS):
             files = self._files[first : first + _ROWS]
-            yield np.stack([reader.decode(content_of(file), first + row + 1) for row, file in enumerate(files)])
+            contents = (None if file is None else content_of(file) for file in files)
+            yield np.stack([reader.decode(content, first + row + 1) for row, content in enumerate(contents)])
 
     def file_of(self, row: int) -> str:
         """Return the name of the file of the image at a place, from 0, as the table has it. Private."""
@@ -87,35 +102,23 @@ class ListSource(ImageSource):
         return column.to_numpy(dtype=object, copy=True)
 
 
-def _found(table: Path, names: Sequence[str]) -> list[Path]:
-    """Return the files that a table names.
-
-    Raises:
-        FaultyRecords: One is not there, is no picture by its ending, lies elsewhere, or is named twice.
-    """
+def _found(table: Path, names: Sequence[str]) -> tuple[list[Path | None], list[Fault]]:
+    """Return the files that a table names, None where a row names no picture, and which rows break a rule."""
     places = (table.parent, table.parent / table.name.partition(".")[0])
-    faults, files, seen = list[Fault](), list[Path](), set[Path]()
+    faults, files, seen = list[Fault](), list[Path | None](), set[Path]()
     for number, name in enumerate(names, 1):
         inside = PurePath(name)
+        file, rule = None, ""
         if inside.is_absolute() or ".." in inside.parts:
-            faults.append(Fault(number, name, "leads out of the table's folder"))
-            continue
-        if inside.suffix.lower() not in ENDINGS:
-            faults.append(Fault(number, name, "is no picture by its ending"))
-            continue
-        file = next((place / inside for place in places if (place / inside).is_file()), None)
-        if file is None:
-            faults.append(Fault(number, name, "is not there"))
-        elif file in seen:
-            faults.append(Fault(number, name, "is named a second time"))
+            rule = "leads out of the table's folder"
+        elif inside.suffix.lower() not in ENDINGS:
+            rule = "is no picture by its ending"
         else:
+            file = next((place / inside for place in places if (place / inside).is_file()), None)
+            rule = "is not there" if file is None else "is named a second time" if file in seen else ""
+        if rule:
+            faults.append(Fault(number, name, rule))
+        if file is not None:
             seen.add(file)
-            files.append(file)
-    if faults:
-        raise FaultyRecords(
-            f"names files that are not there, are no {KINDS}, lie elsewhere or are named twice: {len(faults)}",
-            field=table.name,
-            remedy="name each picture once, from the table's own folder on",
-            faults=faults,
-        )
-    return files
+        files.append(file)
+    return files, faults

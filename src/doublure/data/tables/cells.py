@@ -175,11 +175,11 @@ def distinct(raw: pd.Series[Any]) -> tuple[np.ndarray[Any, np.dtype[np.int64]], 
     Objects are compared within a type of :data:`_ALIKE`; others are not compared at all, and each stands for itself.
     """
     if isinstance(raw.dtype, pd.CategoricalDtype):
-        return raw.cat.codes.to_numpy().astype(np.int64), list(raw.cat.categories)
+        return raw.cat.codes.to_numpy().astype(np.int64), _listed(raw.cat.categories)
     cells = raw.to_numpy() if raw.dtype == object else np.empty(0, dtype=object)
     if len(some := set(map(type, cells)) - _NOTHING) < 2 and some <= _ALIKE:  # most columns
         places, index = pd.factorize(raw, use_na_sentinel=True)
-        return places.astype(np.int64, copy=False), list(index)
+        return places.astype(np.int64, copy=False), _listed(index)
     codes, uniques = np.full(len(cells), -1, dtype=np.int64), list[object]()
     kinds, types = pd.factorize(np.fromiter(map(type, cells), dtype=object, count=len(cells)))
     for number, kind in enumerate(types):
@@ -195,6 +195,20 @@ def distinct(raw: pd.Series[Any]) -> tuple[np.ndarray[Any, np.dtype[np.int64]], 
         codes[rows] = places + len(uniques)
         uniques += list(found)
     return codes, uniques
+
+
+def _listed(index: pd.Index[Any]) -> list[object]:
+    """Return distinct cells; for a moment that no zone's calendar reaches, something that is no cell."""
+    try:
+        return list(index)
+    except _UNREADABLE:  # one such moment keeps pandas from listing any
+        found: list[object] = []
+        for place in range(len(index)):
+            try:
+                found.append(index[place])
+            except _UNREADABLE:
+                found.append(())
+        return found
 
 
 def _is_missing(cell: object) -> bool:

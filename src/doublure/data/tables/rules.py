@@ -217,14 +217,8 @@ def checked(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
         return frame
     rules = TableRules(schema, own)
     numbers = read_all(frame, schema.columns, rules.names)
-    fixed = dict(numbers)
-    rules.fix(fixed, None)
-    changed = {
-        name: write(fixed[name], schema.columns[name])
-        for name in rules.names
-        if not np.array_equal(fixed[name], numbers[name], equal_nan=True)
-    }
-    return frame.assign(**changed)
+    rules.fix(numbers, None)  # written back in every row: else one that is fixed would change how others are read
+    return frame.assign(**{name: write(numbers[name], schema.columns[name]) for name in rules.names})
 
 
 def _function(derived: Derived) -> Callable[[Floats], Floats]:
