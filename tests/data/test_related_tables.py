@@ -73,7 +73,7 @@ def test_what_is_not_there_is_named(tmp_path):
         open_related(tmp_path / "none")
     with pytest.raises(DataError, match="has no table stays"):
         open_related({"patients": tables()["patients"]}).check(SCHEMA)
-    with pytest.raises(DataError, match=r"day: is not a column"):
+    with pytest.raises(DataError, match=r"stays\.day: is not a column"):
         open_related({**tables(), "stays": tables()["stays"][["nr"]]}).check(SCHEMA)
     (tmp_path / "a.csv").write_text("nr\n1\n")
     (tmp_path / "a.csv.gz").write_text("nr\n1\n")
@@ -106,6 +106,13 @@ def test_chunks_are_numbered_through(tmp_path, form):
     with pytest.raises(SettingError, match="is not empty"):
         check_folder(tmp_path / "out")
     check_folder(tmp_path / "new")
+
+
+def test_a_cell_that_does_not_fit_is_named_by_its_table():
+    wrong = tables()
+    wrong["patients"].loc[0, "sex"] = "x"
+    with pytest.raises(DataError, match=r"^patients\.sex: has values outside the schema's list"):
+        open_related(wrong).load(SCHEMA)
 
 
 def test_keys_are_proposed_by_headers_alone():
