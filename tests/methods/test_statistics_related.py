@@ -158,6 +158,7 @@ def test_a_bundle_holds_a_file_for_each_table(syn, run, tmp_path):
     assert rows["patients.csv"] == rows["patients.parquet"] == 500
     assert card["title"] == "Synthetic units of related tables for patients"
     assert rows["stays.csv"] == len(pd.read_csv(tmp_path / "bundle/stays.csv"))
+    assert "records used of each unit" not in (tmp_path / "bundle/card.html").read_text()
     assert verify(tmp_path / "bundle", ledger=run.parent / "ledger")["executed"]
     assert write_sample(syn, tmp_path / "out", 40, seed=1) == 40
     again = open_data(tmp_path / "out", "relational").load(syn.schema)
