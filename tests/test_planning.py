@@ -227,6 +227,41 @@ def test_it_warns_of_bounds_that_will_be_noise_and_says_what_would_do():
     assert np.median([found(12, enough)[1] for _ in range(9)]) in (50, 100)  # noise moves one in a hundred further
 
 
+def test_it_warns_of_bounds_that_cut_off_what_units_with_few_values_have():
+    """A unit that may have 25 rows makes 25 times the noise, however few rows it has."""
+
+    def planned(most, epsilon):
+        schema = db.Schema.parse(
+            f"""
+doublure: 1
+kind: relational
+unit: {{name: customer}}
+units: 6000
+tables:
+  customers: {{key: nr, columns: {{nr: {{type: id}}, sex: {{type: category, values: [f, m], missing: false}}}}}}
+  orders:
+    parent: customers
+    foreign_key: nr
+    max_children: {most}
+    columns: {{nr: {{type: id}}, paid: {{type: integer, bounds: {{learn: {epsilon}}}, missing: false}}}}
+"""
+        )
+        return [found for found in db.plan(schema, epsilon=10, delta=1e-6).warnings if "cut off" in found]
+
+    def cut_off(epsilon):
+        """Return the share of 24,000 purchases beyond the bounds, in nine draws of the noise."""
+        spent = np.round(np.random.default_rng(0).lognormal(6, 1, 24_000)).astype(int)
+        ends = [noisy_bounds(spent, epsilon=epsilon, max_records=25, integer=True) for _ in range(9)]
+        return np.mean([(spent < low) | (spent > high) for low, high in ends])
+
+    (warning,) = planned(25, 0.05)
+    assert warning.startswith("tables.orders.columns.paid.bounds: at epsilon 0.05 ")
+    assert cut_off(0.05) > 0.1
+    enough = float(re.search(r"pay about ([0-9.]+)", warning)[1])
+    assert planned(25, enough) == planned(2, 0.05) == []
+    assert cut_off(enough) < 0.02
+
+
 def test_small_figures_are_not_printed_as_nothing(small):
     plan = make(small, epsilon=1e-9, delta=1e-7)
     assert "ε = 1e-09" in plan.explain()

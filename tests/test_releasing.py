@@ -72,7 +72,7 @@ def test_a_run_whose_charge_was_cut_off_the_ledger_is_neither_released_nor_gone_
     start = path.read_bytes().index(b'{"body":{"charge"')
     os.truncate(path, start + 20)
     sampled = []
-    monkeypatch.setattr(releasing, "write_sample", lambda *given, **named: sampled.append(given))
+    monkeypatch.setattr(releasing, "write_released", lambda *given, **named: sampled.append(given))
     for length in (start + 20, start):
         os.truncate(path, length)
         with pytest.raises(LedgerError, match="is not a reservation of this ledger"):
@@ -310,7 +310,7 @@ def test_an_interrupted_release_leaves_nothing(small, tmp_path, monkeypatch, pla
         raise error
 
     owner, name = {
-        "data": (releasing, "write_sample"),
+        "data": (releasing, "write_released"),
         "dictionary": (releasing, "dictionary"),
         "ledger": (db.Ledger, "record_release"),
         "card": (releasing, "write_card"),

@@ -186,6 +186,24 @@ def test_weights_that_are_not_the_runs_are_refused(small, tmp_path):
         db.load(run)
 
 
+@pytest.mark.parametrize(("key", "said"), [("warnings", ["In the words of another version."]), ("epsilon", 0.1)])
+def test_another_version_may_warn_in_other_words_and_nothing_else(small, tmp_path, key, said):
+    run, _ = small.copies(tmp_path)
+    path = run / "generator.safetensors"
+    with safe_open(path, "pt") as file:
+        metadata = file.metadata()
+    plan = json.loads(metadata["plan"])
+    assert plan[key] != said
+    save_file(load_file(path), path, metadata | {"plan": json.dumps(plan | {key: said})})
+    change(run / "run.json", generator_sha256=files_sha256(path))
+    if key == "warnings":
+        change(run / "plan.json", **{key: said})
+        assert len(db.load(run).sample(3)) == 3
+    else:
+        with pytest.raises(RunFolderError, match="was made with another plan"):
+            db.load(run)
+
+
 def test_weights_of_another_shape_are_refused(small, tmp_path):
     run, _ = small.copies(tmp_path)
     path = run / "generator.safetensors"

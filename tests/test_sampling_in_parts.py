@@ -150,7 +150,7 @@ def test_a_folder_is_whole_or_not_there(run, tmp_path, monkeypatch):
     assert [*tmp_path.iterdir()] == []
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").write_text("")
-    with pytest.raises(InputError, match="file exists"):
+    with pytest.raises(InputError, match="file exists; give a new or an empty folder"):
         write_sample(syn, tmp_path / "full", 9)
 
 

@@ -148,6 +148,8 @@ def test_conditions_follow_their_shares(syn):
         ({"age": None}, "never missing"),
         ({"age": ""}, "never missing"),
         ({"age": (40, 30)}, "ends before it begins"),
+        ({"age": (300, None)}, "has a range outside the column's bounds"),
+        ({"sex": "Femail"}, "has no such value; give one of: "),
         ({"age": "91..99"}, "outside"),
         ({"age": "30..many"}, "not a number"),
         ({"sex": {"Female": 0.5}}, "add up to 1"),

@@ -29,6 +29,20 @@ def test_the_kind_is_told_without_reading_a_record(tmp_path):
     assert kind_of({"x": np.zeros((2, 4, 4))}) == kind_of(Images(images=np.zeros((1, 4, 4, 1), np.uint8))) == "images"
 
 
+def test_a_table_that_lists_pictures_beside_it_is_a_set_of_images(tmp_path):
+    faces, people = tmp_path / "faces.csv", tmp_path / "people.csv"
+    faces.write_text("file,label\na.png,3\n")
+    people.write_text("name,label\na.png,3\n")
+    assert kind_of(faces) == "table"  # nothing lies beside it
+    for folder in (tmp_path, tmp_path / "faces"):
+        folder.mkdir(exist_ok=True)
+        (folder / "a.png").touch()
+        assert (kind_of(faces), kind_of(people)) == ("images", "table")
+        with pytest.raises(DataError, match="give the table that names them and their labels"):
+            open_data(tmp_path, "images")
+        (folder / "a.png").unlink()
+
+
 def test_data_of_another_kind_than_the_schema_is_refused(tmp_path):
     table = Schema.parse("doublure: 1\nkind: table\nunits: 9\ncolumns: {a: {type: boolean, missing: false}}")
     images = Schema.parse("doublure: 1\nkind: images\nunits: 9\nimages: {shape: [4, 4, 1]}")

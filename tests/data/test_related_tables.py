@@ -73,7 +73,7 @@ def test_what_is_not_there_is_named(tmp_path):
         open_related(tmp_path / "none")
     with pytest.raises(DataError, match="has no table stays"):
         open_related({"patients": tables()["patients"]}).check(SCHEMA)
-    with pytest.raises(DataError, match=r"day: is not a column"):
+    with pytest.raises(DataError, match=r"stays\.day: is not a column"):
         open_related({**tables(), "stays": tables()["stays"][["nr"]]}).check(SCHEMA)
     (tmp_path / "a.csv").write_text("nr\n1\n")
     (tmp_path / "a.csv.gz").write_text("nr\n1\n")
@@ -108,6 +108,13 @@ def test_chunks_are_numbered_through(tmp_path, form):
     check_folder(tmp_path / "new")
 
 
+def test_a_cell_that_does_not_fit_is_named_by_its_table():
+    wrong = tables()
+    wrong["patients"].loc[0, "sex"] = "x"
+    with pytest.raises(DataError, match=r"^patients\.sex: has values outside the schema's list"):
+        open_related(wrong).load(SCHEMA)
+
+
 def test_keys_are_proposed_by_headers_alone():
     found = proposed({"orders": ["id", "customer_id", "day"], "customers": ["id", "name"]})
     assert (found.root, found.key) == ("customers", "id")
@@ -126,7 +133,7 @@ def test_a_draft_says_what_is_open_and_a_check_what_the_data_has():
     assert "tables.stays.max_children" in draft.schema.undeclared
     assert db.Schema.parse(draft.to_yaml()) == draft.schema
     text = check(draft.schema).to_yaml()
-    assert "max_children: NUMBER" in text
+    assert "tables.stays:\n  max_children: NUMBER\n" in text  # and not the table's line, which would lose its columns
     assert "tables.stays.columns:" in text
     found = check(SCHEMA, tables())
     assert found.ok

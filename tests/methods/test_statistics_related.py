@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -112,6 +114,24 @@ def test_what_hangs_together_comes_out_so(syn):
     assert found.verdict.warnings == ()
 
 
+def test_a_table_that_is_far_is_warned_of_and_figures_stand_beside_others(syn):
+    made = syn.sample(UNITS, seed=2)
+    made["stays"]["day"] = 500
+    found = evaluate_related(syn.schema, made, made_up(UNITS, 1), None).verdict
+    assert any(said.startswith("stays: Independent columns") for said in found.warnings)
+    assert sum("not held out" in said for said in found.warnings) == 1
+    assert re.fullmatch(
+        r"Rows of stays, TVD: [\d.]+ \(other real units: .+; independent tables: .+\)\.", found.lines[0]
+    )
+
+
+def test_a_plan_says_what_a_unit_is_and_no_empty_setting(syn):
+    lines = syn.plan.explain().splitlines()
+    assert "Unit of privacy: one patient" in lines
+    assert not any("within" in line for line in lines if line.startswith("Settings: "))
+    assert not any(line.endswith(" 1 tables of counts") for line in lines)
+
+
 def test_the_row_before_decides_the_next(syn):
     stays = syn.sample(6000, seed=4)["stays"]
     following = stays.groupby("nr")["ward"].shift(-1)
@@ -136,7 +156,9 @@ def test_a_bundle_holds_a_file_for_each_table(syn, run, tmp_path):
     card = db.release(syn, tmp_path / "bundle", n=500, seed=1, tables=True)
     rows = {file["path"]: file["rows"] for file in card["files"]}
     assert rows["patients.csv"] == rows["patients.parquet"] == 500
+    assert card["title"] == "Synthetic units of related tables for patients"
     assert rows["stays.csv"] == len(pd.read_csv(tmp_path / "bundle/stays.csv"))
+    assert "records used of each unit" not in (tmp_path / "bundle/card.html").read_text()
     assert verify(tmp_path / "bundle", ledger=run.parent / "ledger")["executed"]
     assert write_sample(syn, tmp_path / "out", 40, seed=1) == 40
     again = open_data(tmp_path / "out", "relational").load(syn.schema)

@@ -97,7 +97,7 @@ def test_a_slip_is_one_line_that_names_the_key(text):
 def test_the_json_schema_knows_every_kind():
     exported = Schema.json_schema()
     kinds = {option["$ref"].rpartition("/")[2] for option in exported["anyOf"]}
-    assert kinds == {"TableSchema", "ImageSchema", "SeriesSchema"}
+    assert kinds == {"TableSchema", "ImageSchema", "SeriesSchema", "RelationalSchema"}
     assert set(exported["$defs"]["Pictures"]["properties"]) == {
         "shape", "range", "pictures", "on_mismatch", "crop"
     }  # fmt: skip

@@ -77,7 +77,7 @@ def _gate(found: Check) -> GateFailed | None:
     wrong = [finding for finding in found.findings if finding.kind in BLOCKING]
     more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
     message = "is undeclared" if wrong[0].kind == "undeclared" else wrong[0].message
-    remedy = "put a line for each into the schema: `doublure schema check` prints them as YAML; see docs/schema.md"
+    remedy = "put one of the lines that are printed for each into the schema; see docs/schema.md"
     if wrong[0].kind == "absent":
         remedy = "see docs/schema.md"
     return GateFailed(f"{message}{more}", field=wrong[0].path, remedy=remedy)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from doublure.data.images import Images, open_images
 from doublure.data.images.arrays import is_idx
 from doublure.data.images.files import ENDINGS
+from doublure.data.images.lists import lists_pictures
 from doublure.data.records import Loaded
 from doublure.data.relational import open_related
 from doublure.data.relational.opening import table_name
@@ -71,7 +72,8 @@ def kind_of(source: Given) -> str:
             return "relational" if several else "table"
         if path.is_dir() or ending.endswith((".npz", ".mat")) or is_idx(path):
             return "images"
-        return "images" if ending.endswith((".parquet", ".pq")) and _holds_pictures(path) else "table"
+        packed = ending.endswith((".parquet", ".pq")) and _holds_pictures(path)
+        return "images" if packed or lists_pictures(path) else "table"
     return "table" if hasattr(source, "columns") or hasattr(source, PROTOCOL) else "images"
 
 

@@ -118,6 +118,10 @@ class Check:
                 by_part.setdefault(_part_of(finding.path), []).append(finding)
         for under in self.parts:
             mine = {name: its_facts for (key, name), its_facts in by_part.items() if key == under}
+            if under == _TABLES:  # a line by itself: the table's own, pasted whole, would lose its columns
+                for name, its_facts in mine.items():
+                    lines += [f"{_TABLES}.{name}:", *(f"  {finding.declare}" for finding in its_facts)]
+                continue
             lines += [f"{under}:"] if mine and under else []
             for name, its_facts in mine.items():
                 lines += self._lines(under, name, its_facts)

@@ -12,6 +12,7 @@ from doublure.data.tables.cells import truth_of
 from doublure.encode.grids import Floats
 from doublure.errors import SettingError
 from doublure.schema import Schema
+from doublure.schema.allowed import of_its_values
 from doublure.schema.columns import Column, label
 
 
@@ -32,8 +33,7 @@ def condition_codes(schema: Schema, given: Mapping[str, object]) -> dict[str, in
         if not labels:
             raise SettingError("has no list of values", field=field, remedy="ask for a category, ordinal or boolean")
         if asked not in labels:
-            remedy = "give true or false" if column.type == "boolean" else "give a value that the schema lists"
-            raise SettingError("has no such value", field=field, remedy=remedy)
+            raise SettingError("has no such value", field=field, remedy=of_its_values(column))
         codes[name] = labels.index(asked)
     return codes
 

@@ -17,7 +17,8 @@ def explain(made: PlanContents) -> str:
     """Return a plan in words and figures."""
     lines = [f"Method {made.method}: {table.METHODS[made.method]}"]
     unit = made.unit
-    lines.append(f"Unit of privacy: one {unit['name']}, at most {unit['max_records']} record(s) of each")
+    several = f", at most {unit['max_records']} records of each" if unit["max_records"] > 1 else ""
+    lines.append(f"Unit of privacy: one {unit['name']}{several}")
     lines.append(_budget(made))
     lines.append("What touches private records:")
     together = "total (composed, not added up)"
@@ -35,7 +36,7 @@ def explain(made: PlanContents) -> str:
     lines += table.method(made.method).forecast(said, made.settings, made.touches, made.schema)
     time = _duration(made.seconds_estimate)
     lines.append(f"A fit needs about {made.memory_bytes / 1e9:.1f} GB, and {time} of one core of this machine")
-    settings = ", ".join(f"{key}={value}" for key, value in made.settings.shown().items() if value is not None)
+    settings = ", ".join(f"{key}={value}" for key, value in made.settings.shown().items() if value not in (None, ""))
     lines.append(f"Settings: {settings}")
     lines += [f"Public source: {source}" for source in made.settings.public_sources]
     lines += [f"Warning: {warning}" for warning in made.warnings]
@@ -88,9 +89,13 @@ def _noise(made: PlanContents) -> list[str]:
             found.append((access.purpose, figures))
         elif isinstance(event, DiscreteGaussianEvent):
             apart = made.epsilon is None  # nothing else of such a run has a price: votes, of which one moves two
-            cells = "each count of votes" if apart else f"each cell of {event.tables} tables of counts"
+            cells = "each count of votes" if apart else f"each cell of {_tables(event.tables)}"
             found.append((access.purpose, f"standard deviation {event.scale:.4g} in {cells}"))
     return [f"Noise: {said}" if len(found) == 1 else f"Noise to {purpose}: {said}" for purpose, said in found]
+
+
+def _tables(number: int) -> str:
+    return "a table of counts" if number == 1 else f"{number} tables of counts"
 
 
 def _duration(seconds: float) -> str:

@@ -23,7 +23,8 @@ from doublure.schema import Schema
 
 _PRICE_TOLERANCE = 0.01
 _LARGEST_ESTIMATE = 1e18
-_WORDS = ("warnings",)  # they are said anew: another version may find other words
+WORDS = ("warnings",)
+"""What a plan says and does not follow from its settings alone: another version may find other words."""
 
 
 def read(data: Mapping[str, Any], name: str, *, reprice: bool) -> PlanContents:
@@ -37,7 +38,7 @@ def read(data: Mapping[str, Any], name: str, *, reprice: bool) -> PlanContents:
     made = _reassembled(data, name)
     rewritten = json.loads(json.dumps(made.to_json()))
     for key in sorted(set(rewritten) | set(data)):
-        if key not in data or key not in rewritten or (rewritten[key] != data[key] and key not in _WORDS):
+        if key not in data or key not in rewritten or (rewritten[key] != data[key] and key not in WORDS):
             raise _edited(name, key)
     if reprice:
         _recheck(made, name)

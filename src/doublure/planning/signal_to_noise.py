@@ -84,10 +84,11 @@ def _advice(training: tuple[Access, ...], times: float, delta: float, facts: flo
 
 
 def warnings_of_bounds(schema: Schema, *, priced: bool) -> tuple[str, ...]:
-    """Return a warning for each channel or column whose bounds would be noise, were they bought as asked.
+    """Return a warning for each channel or column whose bounds would be noise or narrow, were they bought as asked.
 
     Bounds are found among hundreds of cells, so that one is seen only if it holds some dozen times its noise. Where
-    half of all values would not, the largest noise decides, and the bounds may lie anywhere.
+    half of all values would not, the largest noise decides, and the bounds may lie anywhere. Units that may have many
+    values and have few pay for many: where a value of half of the units would not be seen, most are cut off.
 
     Args:
         schema: What is asked for.
@@ -104,16 +105,23 @@ def warnings_of_bounds(schema: Schema, *, priced: bool) -> tuple[str, ...]:
             continue
         records = schema.unit.max_records * schema.cells_of(question.column, "bounds")
         grid = Grid.of_decades(integer=isinstance(column, IntegerColumn), precision=getattr(column, "precision", None))
-        limit = grid.limit(epsilon=question.epsilon, max_records=records)
-        most = schema.public_units * records
-        if limit > most / 2:
-            enough = question.epsilon * limit / (most / 4)
-            advice = f"about {enough:.2g}" if enough <= _LARGEST_ADVICE else "far more"
-            at, pay = (f"at epsilon {question.epsilon:g} ", f", or pay {advice}") if priced else ("", "")
+        limit, units = grid.limit(epsilon=question.epsilon, max_records=records), schema.public_units
+        noise = limit > units * records / 2
+        if not noise and (records == 1 or limit <= units / 2):
+            continue
+        enough = question.epsilon * limit / (units * records / 4 if noise else units / 10)
+        advice = f"about {enough:.2g}" if enough <= _LARGEST_ADVICE else "far more"
+        at, pay = (f"at epsilon {question.epsilon:g} ", f", or pay {advice}") if priced else ("", "")
+        least = f"{printable(question.path)}: {at}a bin is found only if it holds {limit} values"
+        if noise:
             found.append(
-                f"{printable(question.path)}: {at}a bin is found only if it holds {limit} values, and "
-                f"{schema.public_units} units have {most} at most, so the bounds will be noise; declare them, or give "
-                f"the magnitude to expect{pay}"
+                f"{least}, and {units} units have {units * records} at most, so the bounds will be noise; declare "
+                f"them, or give the magnitude to expect{pay}"
+            )
+        else:
+            found.append(
+                f"{least}, because one unit may have {records}, so values rarer than that are cut off; declare "
+                f"them, or let a unit have fewer{pay}"
             )
     return tuple(found)
 

@@ -112,7 +112,7 @@ def release(
         files.write_json(staging / _DICTIONARY, {"watermark": syn.guarantee.watermark, **words})
         holds |= cells | {_DICTIONARY: None}
         listed = [entry_of(staging, name, count) for name, count in holds.items()]
-        titled = title or f"Synthetic {syn.schema.kind} for {book.dataset}"
+        titled = title or f"Synthetic {KINDS[syn.schema.kind].records} for {book.dataset}"
         card = card_of(syn, listed, executed, title=titled, contact=contact, limits=[LIMIT] if tables else [])
         recorded = {file["path"]: file["sha256"] for file in listed} | {CARD: claims_sha256(card)}
         card["ledger"] = book.record_release(reservation, recorded, syn.guarantee.kind).to_json()

@@ -114,6 +114,8 @@ def _watermark(written: object, kind: str) -> str:
 def _figures(guarantee: Mapping[str, Any], kind: str) -> list[tuple[str, str]]:
     # Without a guarantee nobody is protected, and no figure may look as if somebody were.
     banned = {"epsilon", "delta", "unit", "max_records", "relation"} if kind in ("none", "empirical") else set()
+    if guarantee.get("max_records") == 1:
+        banned.add("max_records")  # as in the sentence: of related tables it is a row with all that hangs on it
     names = _FIGURES | (_BAYESIAN if kind == "bayesian-dp" else {})
     known = {key: guarantee[key] for key in names if key not in banned and guarantee.get(key) is not None}
     shown = [(names[key], f"{_AT_MOST.get(key, '')}{_shown(key, value)}") for key, value in known.items()]

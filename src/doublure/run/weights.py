@@ -12,6 +12,7 @@ from doublure.errors import InputError, RunFolderError, printable
 from doublure.guarantee import Guarantee, may_state_what_was_measured
 from doublure.methods import registry as methods
 from doublure.planning import Plan
+from doublure.planning.plan_file import WORDS
 from doublure.schema import ResolvedSchema
 from doublure.support.tensors import damaged, read_tensors
 
@@ -39,8 +40,8 @@ def read(path: Path, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -
         RunFolderError: The file is missing or damaged, or the schema, plan or claim beside it are not its own.
     """
     metadata, tensors = read_tensors(path)
-    for name, written in _described(schema, plan, guarantee).items():
-        if metadata.get(name) != written:
+    for name, document in _documents(schema, plan, guarantee).items():
+        if _facts(metadata.get(name)) != _facts(json.dumps(document, ensure_ascii=False)):
             field = f"{path.parent.name}/{path.name}"
             raise RunFolderError(f"was made with another {name}", field=field, remedy="the run folder was edited")
     return tensors
@@ -94,8 +95,23 @@ def plan_of(written: dict[str, Any], made: object, field: Path) -> Plan:
 
 
 def _described(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> dict[str, str]:
-    """Return the schema and the plan as the file carries them; the claim, where the plan has two."""
+    """Return the documents as the file carries them."""
+    documents = _documents(schema, plan, guarantee)
+    return {name: json.dumps(document, ensure_ascii=False) for name, document in documents.items()}
+
+
+def _documents(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> dict[str, dict[str, Any]]:
+    """Return the schema and the plan; the claim, where the plan has two."""
     documents = {"schema": schema.to_plain(), "plan": plan.to_json()}
     if plan.worst_case is not None:
         documents["guarantee"] = guarantee.to_json()
-    return {name: json.dumps(document, ensure_ascii=False) for name, document in documents.items()}
+    return documents
+
+
+def _facts(written: str | None) -> Any:
+    """Return what a document says but for a plan's words, which another version may find others for; None of none."""
+    try:
+        document = json.loads(written or "")
+    except (ValueError, RecursionError):
+        return None
+    return {key: said for key, said in document.items() if key not in WORDS} if isinstance(document, dict) else None

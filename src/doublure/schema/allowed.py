@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import BeforeValidator, Field
 
+from doublure.errors import printable
 from doublure.schema.columns import Column, DateColumn, DatetimeColumn, RealColumn
 from doublure.schema.scalars import Value, label
 
@@ -22,6 +23,7 @@ MISSING = "missing"
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _DAY = 86_400.0
+_NAMED = 12
 _TRUE, _FALSE = {"true", "t", "yes", "y", "1", "1.0"}, {"false", "f", "no", "n", "0", "0.0"}
 
 
@@ -103,7 +105,7 @@ def between(column: Column, low: Any, high: Any) -> Allowed:
     first, last = _ends(column)
     start = first if low is None else _number(column, low)
     end = last if high is None else _number(column, high)
-    if start > end:
+    if start > end and None not in (low, high):
         raise ValueError("has a range that ends before it begins; write the lower end first")
     start, end = max(start, first), min(end, last)
     if start > end:
@@ -145,9 +147,16 @@ def _number(column: Column, cell: object) -> float:
     if column.type == "boolean":
         text = "true" if text.lower() in _TRUE else "false" if text.lower() in _FALSE else ""
     if text not in labels:
-        remedy = "give true or false" if column.type == "boolean" else "give a value that the schema lists"
-        raise ValueError(f"has no such value; {remedy}")
+        raise ValueError(f"has no such value; {of_its_values(column)}")
     return float(labels.index(text))
+
+
+def of_its_values(column: Column) -> str:
+    """Return the advice to give one of a discrete column's values, which are public, and named where they are few."""
+    labels = [printable(label(value)) for value in column.domain]  # type: ignore[union-attr]
+    if column.type == "boolean":
+        return "give true or false"
+    return f"give one of: {', '.join(labels)}" if len(labels) <= _NAMED else "give a value that the schema lists"
 
 
 def _ends(column: Column) -> tuple[float, float]:

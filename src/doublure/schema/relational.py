@@ -113,7 +113,9 @@ class RelationalSchema(Schema):
         """
         known = name in self.tables[self.root].columns
         found = f"{self.root}.{name}" if known else name
-        if found in self.columns and found.partition(".")[0] != self.root:
+        children = [table for key, table in self.tables.items() if key != self.root]
+        other = found in self.columns and found.partition(".")[0] != self.root
+        if other or (not known and any(name in table.columns for table in children)):
             remedy = f"ask for columns of {printable(self.root)}"
             raise SettingError("is no column of the root", field=f"given {printable(name)}", remedy=remedy)
         return found

@@ -20,6 +20,7 @@ _REMEDIES = {
     errno.ENOSPC: "free some space or choose another folder",
     errno.EDQUOT: "free some of your quota or choose another folder",
     errno.EFBIG: "write less, or choose a folder that holds larger files",
+    errno.EEXIST: "give a new or an empty folder",
     errno.ENOENT: "make its folder first",
     errno.ENOTDIR: "choose a path that does not lead through a file",
     errno.EISDIR: "give the name of a file, not of a folder",

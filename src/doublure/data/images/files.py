@@ -44,8 +44,10 @@ class FolderSource(ImageSource):
         except OSError:
             raise DataError("cannot be read", field=path, remedy="check the folder's permissions") from None
         loose = [entry for entry in inside if not entry.is_dir()]
+        lists = any(file.suffix.lower() in (".csv", ".tsv") for file in loose)
+        given = ", or give the table that names them and their labels" if lists else ""
         if self._classes and loose:
-            remedy = "move them into the folders of their classes"
+            remedy = f"move them into the folders of their classes{given}"
             raise DataError("holds files beside the folders of its classes", field=name, remedy=remedy)
         self._files = [file for group in groups for file in group] if self._classes else loose
         self._path = path
@@ -54,7 +56,7 @@ class FolderSource(ImageSource):
             raise FaultyRecords(
                 f"holds files or folders that are no {KINDS} by their endings: {len(strange)}",
                 field=name,
-                remedy="move them elsewhere: each picture must be read, or none",
+                remedy=f"move them elsewhere{given}: each picture must be read, or none",
                 faults=[Fault(None, str(file.relative_to(path)), "is no picture by its ending") for file in strange],
             )
         if not self._files:

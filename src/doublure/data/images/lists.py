@@ -35,6 +35,16 @@ def is_list(path: Path) -> bool:
     return bool(kept) and kept[-1] in csv_files.SUFFIXES
 
 
+def lists_pictures(path: Path) -> bool:
+    """Whether a table stands beside pictures and has a column for their names; no record is read."""
+    try:
+        if not is_list(path) or not named(open_table(path).columns, FILE_NAMES, None, before=False):
+            return False
+        return any(file.suffix.lower() in ENDINGS for shape in ("*", "*/*") for file in path.parent.glob(shape))
+    except (DataError, OSError):  # whoever opens it says so
+        return False
+
+
 class ListSource(ImageSource):
     """A CSV file with a column of file names, one of labels where there are any, and one of ids where there are any."""
 

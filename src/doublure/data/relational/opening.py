@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -28,7 +29,7 @@ from doublure.data.relational.records import Ints, Marks, RelatedRows, RelatedSe
 from doublure.data.tables import cells
 from doublure.data.tables.csv_files import COMPRESSIONS, SUFFIXES
 from doublure.data.tables.opening import TableSource, open_table
-from doublure.errors import DataError
+from doublure.errors import DataError, printable
 from doublure.schema.relational import RelationalSchema
 
 if TYPE_CHECKING:
@@ -53,13 +54,15 @@ class RelatedSource:
         Raises:
             DataError: A table or a column of the schema is not there, or stands twice.
         """
-        for name, table in RelationalSchema.of(schema).tables.items():
+        described = RelationalSchema.of(schema)
+        for name, table in described.tables.items():
             if name not in self.tables:
                 remedy = "name each file, or entry, as its table"
                 raise DataError(f"has no table {name}", field=self.name, remedy=remedy)
             needed = [own for own in table.columns if own not in table.ids]
             needed.append((table.key if table.parent is None else table.foreign_key) or "")
-            self.tables[name].check_names(needed)
+            with _named_by(name, described):
+                self.tables[name].check_names(needed)
 
     def load(self, schema: Schema, *, at_least: int = 2) -> RelatedSet:
         """Read the rows, and keep what belongs to a unit.
@@ -74,7 +77,8 @@ class RelatedSource:
         described = RelationalSchema.of(schema)
         self.check(described)
         root = described.root
-        frame, keys = self._read(described, root, described.tables[root].key or "")
+        with _named_by(root, described):
+            frame, keys = self._read(described, root, described.tables[root].key or "")
         first = (keys.notna() & ~keys.duplicated()).to_numpy()
         frame, keys = cells.kept_of(frame, first), cells.kept_of(keys, first)
         if len(frame) < at_least:
@@ -84,7 +88,8 @@ class RelatedSource:
         frames, parents = {root: frame}, {}
         for child in described.children:
             table = described.tables[child]
-            rows, owners = self._read(described, child, table.foreign_key or "")
+            with _named_by(child, described):
+                rows, owners = self._read(described, child, table.foreign_key or "")
             unit = owners.map(place).fillna(-1).to_numpy(dtype=np.int64)
             kept = _kept(unit, None if table.order is None else rows[table.order], described.most(child))
             frames[child], parents[child] = rows.iloc[kept].reset_index(drop=True), unit[kept]
@@ -153,6 +158,17 @@ def _canonical(raw: pd.DataFrame, wanted: Mapping[str, Column], schema: Relation
     return pd.DataFrame(
         {name: cells.canonical(raw[name], column, name, schema.misfit) for name, column in wanted.items()}
     )
+
+
+@contextmanager
+def _named_by(name: str, schema: RelationalSchema) -> Iterator[None]:
+    """Name a column that is refused by its table, too: several tables may have one of that name."""
+    try:
+        yield
+    except DataError as error:
+        if error.field in [printable(own) for own in schema.tables[name].columns]:
+            error.field = printable(f"{name}.{error.field}")
+        raise
 
 
 def _kept(unit: Ints, order: pd.Series[Any] | None, most: int) -> Ints:

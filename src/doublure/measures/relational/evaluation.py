@@ -60,8 +60,8 @@ class RelationalEvaluation(Evaluation):
         """The evaluation in plain words."""
         told = self.units
         lines = [
-            f"{score.name}: {figure(score, score.value)} (in brackets: other real units, independent tables: "
-            f"{figure(score, score.real)}, {figure(score, score.baseline)})."
+            f"{score.name}: {figure(score, score.value)} (other real units: {figure(score, score.real)}; independent "
+            f"tables: {figure(score, score.baseline)})."
             for found in self.relations
             for score in found.scores
         ]
@@ -74,6 +74,13 @@ class RelationalEvaluation(Evaluation):
             and score.value is not None
             and score.baseline is not None
             and score.value >= score.baseline
+        ]
+        seen = {*seen_warning(self.rows.kept_aside, "units"), *seen_warning(self.rows.kept_aside)}  # said once
+        warnings += [
+            f"{name}: {said}"
+            for name, table in self.tables.items()
+            for said in table.verdict.warnings
+            if said not in seen
         ]
         return Verdict(
             headline=f"Two-sample AUC of units: {figure(told, told.value)} (other real units: "
