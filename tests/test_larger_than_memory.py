@@ -419,7 +419,8 @@ def test_what_does_not_fit_in_the_machine_is_read_in_partitions(monkeypatch):
     from doublure.methods import registry
     from doublure.planning import machine
 
-    plan = plan_of(DECLARED.replace("units: 300", "units: 2_000_000_000"))
+    many = db.Schema.parse(DECLARED.replace("units: 300", "units: 2000000000"))
+    plan = db.plan(many, method="statistics", epsilon=20.0, delta=1e-12, accountant="rdp")
     chosen = registry.method("statistics")
     monkeypatch.setattr(machine, "memory_bytes", lambda: 4 * 10**9)
     assert machine.refuse_too_large(chosen, plan.schema, plan.settings)

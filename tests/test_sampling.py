@@ -16,7 +16,7 @@ def test_a_table_is_written_in_its_forms(small, tmp_path):
     for name in ("a.csv", "a.parquet"):
         assert write_sample(syn, tmp_path / name, 7, given={"sex": "Female"}, seed=1) == 7
     assert len(pd.read_csv(tmp_path / "a.csv")) == len(pd.read_parquet(tmp_path / "a.parquet")) == 7
-    for name in ("a.npz", "a.png", "folder"):
+    for name in ("a.npz", "a.png"):
         with pytest.raises(SettingError):
             write_sample(syn, tmp_path / name, 7)
     with pytest.raises(SettingError):

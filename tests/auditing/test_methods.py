@@ -14,6 +14,7 @@ from doublure.auditing import audit_method
 from doublure.auditing import worst_case as methods
 from doublure.auditing.worst_case import NEIGHBOURING_SETS
 from doublure.data.records import taken
+from doublure.data.relational import open_related
 from doublure.errors import SettingError
 from doublure.private import whole_noise
 from doublure.private.noise import Drawn
@@ -70,13 +71,15 @@ def test_a_method_keeps_its_claim(name, public_generator):
 def test_a_method_that_hands_out_its_records_is_caught(kind, monkeypatch):
     class Hands:
         def __init__(self, content):
-            self.content = content
+            schema = NEIGHBOURING_SETS[kind].schema.resolve({})
+            self.content = open_related(content).load(schema).content if kind == "relational" else content
 
         def sample(self, n, seed):
             return taken(self.content, np.random.default_rng(seed).integers(0, len(self.content), n))
 
     monkeypatch.setattr(methods, "refitting", lambda *_: lambda content, seed: Hands(content))
-    report = audit_method("dpgan", kind=kind, epsilon=1.0, delta=1e-5, runs=40, steps=2)
+    method, changes = ("statistics", {}) if kind == "relational" else ("dpgan", {"steps": 2})
+    report = audit_method(method, kind=kind, epsilon=1.0, delta=1e-5, runs=40, **changes)
     assert report.alarms
     sets = NEIGHBOURING_SETS[kind]
     cells = [sets.cells(sets.side(fifth)).tolist() for fifth in (False, True)]

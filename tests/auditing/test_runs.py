@@ -134,7 +134,7 @@ def test_more_than_is_claimed_ends_with_four(files, sides, capsys, monkeypatch):
     def sample(self, n, given=None, seed=None):
         return leak.sample(n, replace=True, random_state=seed).reset_index(drop=True)
 
-    monkeypatch.setattr(Synthesizer, "sample", sample)
+    monkeypatch.setattr(Synthesizer, "draw", sample)
     code, said = say(capsys, run, "--attack", "gan-leaks", "--attack", "neighbours", *data)
     assert code == 4
     assert (said["ok"], said["error"]["code"], said["error"]["field"]) == (False, "gate", "gan-leaks")

@@ -48,7 +48,7 @@ def test_a_bad_verdict_is_exit_4(doublure, quick, tmp_path, monkeypatch):
             lambda column: column.sample(frac=1, random_state=len(str(column.name))).to_numpy()
         )
 
-    monkeypatch.setattr(db.Synthesizer, "sample", shuffled)
+    monkeypatch.setattr(db.Synthesizer, "draw", shuffled)
     said = doublure("demo", "-o", tmp_path / "demo", "--json")
     assert said.code == 4
     assert said.result["error"]["field"] == "verdict"

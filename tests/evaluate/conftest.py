@@ -98,9 +98,11 @@ class AnySynthesizer:
         self.guarantee = Guarantee(kind="none")
         self.plan = SimpleNamespace(method="gan")
 
-    def sample(self, n, given=None, seed=None):
+    def draw(self, n, given=None, seed=None):
         self.asked = (n, seed)
         return self.rows.sample(n, replace=True, random_state=seed).reset_index(drop=True)
+
+    sample = draw
 
 
 @pytest.fixture

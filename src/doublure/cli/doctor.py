@@ -21,9 +21,9 @@ def doctor(
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
-    """Say what this machine can do, what would fail, and what runs have left behind.
+    """Say what this machine can do, and what would fail.
 
-    Versions, threads, devices, the entropy source, file locking, free disk; encoded records of runs that were cut off.
+    Versions, threads, devices, the entropy source, file locking, free disk; encoded records that runs have left behind.
     """
     from doublure.doctor import describe, examine
 

@@ -54,7 +54,7 @@ def spans_of(own: RowEncoding, cells: Allowed, followed: Callable[[Floats], Floa
 _ROUNDED = 1e-9
 
 
-def overlap(one: Spans, other: Spans) -> Spans:
+def common(one: Spans, other: Spans) -> Spans:
     """Return the numbers that are in both."""
     both = ((max(low, least), min(high, most)) for low, high in one for least, most in other)
     return tuple((low, high) for low, high in both if low <= high)

@@ -14,7 +14,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from doublure.encode.asked import overlap, spans_of
+from doublure.encode.asked import common, spans_of
 from doublure.encode.cell_names import axis_name, interval_names
 from doublure.encode.columns import Floats
 from doublure.encode.pairwise_swapping import Ints
@@ -95,7 +95,7 @@ class TableValues(TableEncoder):
             own = None if encoding is None else spans_of(encoding, cells, None if root == name else followed)
             if own is not None:
                 part = self.columns.index(root)
-                found[part] = overlap(found[part], own) if part in found else own
+                found[part] = common(found[part], own) if part in found else own
         return found
 
     def may_change(self, name: str) -> bool:

@@ -28,7 +28,7 @@ class ChildPlace:
         parts: W, how many numbers a row has.
         order: Which of them is the order; -1: none is.
         highest: The largest that the order may be.
-        counted: Where ``first`` begins, in a unit as it is counted.
+        shown: Where ``first`` begins, in a unit as it is counted.
         drawn: Where row 1 begins, in a unit as it is drawn.
     """
 
@@ -37,18 +37,18 @@ class ChildPlace:
     parts: int
     order: int
     highest: int
-    counted: int
+    shown: int
     drawn: int
 
     @property
     def first(self) -> slice:
         """The row that is first, or any."""
-        return slice(self.counted, self.counted + self.parts)
+        return slice(self.shown, self.shown + self.parts)
 
     @property
     def last(self) -> int:
         """Whether ``next`` is the last row."""
-        return self.counted + self.parts
+        return self.shown + self.parts
 
     @property
     def before(self) -> slice:
@@ -87,15 +87,13 @@ class Layout:
             tables: Of each child table its name, the most rows, the numbers of a row, which is its order, and the
                 largest that this may be.
         """
-        counted = drawn = len(tables) + root
+        shown = drawn = len(tables) + root
         children = []
         for name, most, parts, order, highest in tables:
             children.append(
-                ChildPlace(
-                    name=name, most=most, parts=parts, order=order, highest=highest, counted=counted, drawn=drawn
-                )
+                ChildPlace(name=name, most=most, parts=parts, order=order, highest=highest, shown=shown, drawn=drawn)
             )
-            counted, drawn = counted + 3 * parts + 1, drawn + most * parts
+            shown, drawn = shown + 3 * parts + 1, drawn + most * parts
         return cls(root=root, children=tuple(children))
 
     @property

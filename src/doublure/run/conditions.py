@@ -122,7 +122,7 @@ def _one(given: Mapping[str, object], schema: ResolvedSchema, encoder: Encoder) 
     for asked, value in given.items():
         name = schema.asked(asked)
         column = schema.columns.get(name)
-        if column is None or (name in encoder.condition_sizes and not schema.only_columns):
+        if column is None or not schema.asked_by_cells:
             fixed[name] = _codes(name, value, column, encoder)
             continue
         cells = _cells(column, value, f"given {printable(name)}")

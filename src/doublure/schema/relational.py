@@ -34,6 +34,7 @@ class RelationalSchema(Schema):
     constraints: tuple[RelatedConstraint, ...] = ()  # type: ignore[assignment]  # sums beside a table's own
 
     one_record: ClassVar[bool] = True
+    asked_by_cells: ClassVar[bool] = True
     _table_model: ClassVar[type[TableSchema]] = TableSchema
 
     @model_validator(mode="after")

@@ -84,6 +84,8 @@ class Schema(Frozen):
 
     only_columns: ClassVar[bool] = False
     """Whether a record is its columns and nothing beside."""
+    asked_by_cells: ClassVar[bool] = False
+    """Whether a sample may be asked for any column, by what its cells are."""
     one_record: ClassVar[bool] = False
     """Whether a unit is always one record, so that no column has to tell units apart."""
 

@@ -24,6 +24,7 @@ class TableSchema(Schema):
     """The public facts of a table."""
 
     only_columns: ClassVar[bool] = True
+    asked_by_cells: ClassVar[bool] = True
 
     kind: Literal["table"]
     columns: Mapping[str, Column]

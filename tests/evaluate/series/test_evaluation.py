@@ -181,7 +181,7 @@ class AnySynthesizer:
     def __init__(self, schema, waves):
         self.schema, self.waves = schema, waves
 
-    def sample(self, n, *, seed=None):
+    def draw(self, n, *, seed=None):
         return self.waves(n, 1 if seed is None else seed)
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from doublure.access import Access
 from doublure.encode.relational import RelationalEncoder
-from doublure.methods.statistics.relational.stages import Stage, StageValues, purpose_of, stages_of
+from doublure.methods.statistics.relational.stage_values import StageValues
+from doublure.methods.statistics.relational.stages import Stage, purpose_of, stages_of
 from doublure.methods.statistics.settings import RelationalStatisticsSettings
 from doublure.methods.statistics.tables.fitting import finished, fitted_mixture
 from doublure.methods.statistics.tables.noisy_tables import NoisyTables

@@ -15,22 +15,16 @@ the sum of a table for each place; the noise beside what is counted is least whe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
-import numpy as np
-
-from doublure.encode.grids import Floats
-from doublure.encode.pairwise_swapping import Ints
-from doublure.encode.relational import RelationalEncoder
-from doublure.encode.table_values import TableValues
 from doublure.encode.wholes import whole_of
 from doublure.errors import SchemaError
 from doublure.schema import Schema
 from doublure.schema.columns import BooleanColumn, CategoryColumn, Column, IdColumn, IntegerColumn
 from doublure.schema.relational import RelationalSchema
+from doublure.schema.scalars import EXACT
 from doublure.schema.schema import Unit
-from doublure.schema.tables import ResolvedTableSchema, TableSchema
+from doublure.schema.tables import TableSchema
 
 LAST = "last"
 """Whether the next row is the last one."""
@@ -58,7 +52,7 @@ class Stage:
 def stages_of(schema: Schema) -> tuple[Stage, ...]:
     """Return the stages, in the order in which they are fitted."""
     related = RelationalSchema.of(schema)
-    head = {count_name(name): _count(related, name) for name in related.children}
+    head = {count_name(name): count_of(related, name) for name in related.children}
     head |= _columns(related, related.root, f"{related.root}.{{}}", together=True)
     found = [_stage(related, related.root, -1, False, head, 0)]
     head = {name: _given(column) for name, column in head.items()}
@@ -95,7 +89,8 @@ def _stage(
     return Stage(name=name, child=child, following=following, schema=table, known=known)
 
 
-def _count(schema: RelationalSchema, name: str) -> Column:
+def count_of(schema: RelationalSchema, name: str) -> Column:
+    """Return how many rows a unit has of a child table, as a column."""
     return IntegerColumn(bounds=(0, schema.most(name)), missing=False)
 
 
@@ -123,13 +118,14 @@ def _columns(
     found: dict[str, Column] = {}
     for own in [*(n for n in modelled if n not in steering), *(n for n in modelled if n in steering)]:
         if gap and own == order:
-            found[gap_name(name, own)] = _gap(table, own)
+            found[gap_name(name, own)] = gap_of(table, own)
         else:
             found[form.format(own)] = _counted(table, own, together=together)
     return found
 
 
-def _gap(table: TableSchema, own: str) -> Column:
+def gap_of(table: TableSchema, own: str) -> Column:
+    """Return the gap of an order from one row to the next, as a column."""
     whole = whole_of(table, own)
     return IntegerColumn(bounds=(0, max(1, whole.last - whole.first)), missing=False)
 
@@ -148,60 +144,9 @@ def _counted(table: TableSchema, own: str, *, together: bool) -> Column:
     beyond = 0 if together else int(whole.nullable)
     if column.discrete:
         return CategoryColumn(values=tuple(range(whole.last + 1 + beyond)), missing=False)
-    return IntegerColumn(bounds=(whole.first, max(whole.last + beyond, whole.first + 1)), missing=missing)
+    return IntegerColumn(bounds=_held(whole.first, max(whole.last + beyond, whole.first + 1)), missing=missing)
 
 
-class StageValues(TableValues):
-    """A stage's rows as whole numbers: what a fit of tables asks an encoder.
-
-    Args:
-        encoder: Of the units.
-        stage: Which.
-
-    Attributes:
-        parts: ``(P,)`` where its numbers stand in a unit as it is counted.
-    """
-
-    def __init__(self, encoder: RelationalEncoder, stage: Stage) -> None:
-        layout, root = encoder.layout, encoder.schema.root
-        related = encoder.schema
-        counts = TableValues(_facts({count_name(name): _count(related, name) for name in related.children}))
-        sources: list[tuple[TableValues, int, str]] = [(counts, place, "{}") for place in range(len(layout.children))]
-        sources += [(encoder.tables[root], place, f"{root}.{{}}") for place in range(layout.root)]
-        parts = list(range(len(layout.children) + layout.root))
-        if stage.child >= 0:
-            child = layout.children[stage.child]
-            own = encoder.tables[child.name]
-            row = [(own, place, f"{child.name}.{{}}") for place in range(child.parts)]
-            if not stage.following:
-                sources += row
-                parts += range(child.first.start, child.first.stop)
-            else:
-                last = TableValues(_facts({f"{child.name} {LAST}": BooleanColumn(missing=False)}))
-                sources += [(last, 0, "{}"), *((each, place, f"{form}, before") for each, place, form in row)]
-                if child.order >= 0:
-                    order = own.wholes[child.order].column
-                    table = TableSchema.of(related.modelled(child.name))
-                    gap = TableValues(_facts({gap_name(child.name, order): _gap(table, order)}))
-                    row[child.order] = (gap, 0, "{}")
-                sources += row
-                parts += [child.last, *range(child.before.start, child.next.stop)]
-        self._sources = sources
-        self.parts: Ints = np.array(parts, dtype=np.int64)
-        self.schema = counts.schema  # which says of a unit that it has one row
-        self.wholes = tuple(
-            replace(each.wholes[place], column=form.format(each.wholes[place].column)) for each, place, form in sources
-        )
-        self.width = len(sources)
-        self.condition_sizes = encoder.condition_sizes if stage.child < 0 else {}
-        self.condition_width = sum(self.condition_sizes.values())
-
-    def axis(self, part: int, starts: Floats, cells: Ints, size: int) -> tuple[str, tuple[str, ...]]:
-        """Return what a part is called, with its table, and each cell that its values are counted in."""
-        encoder, place, form = self._sources[part]
-        name, names = encoder.axis(place, starts, cells, size)
-        return form.format(name), names
-
-
-def _facts(columns: dict[str, Any]) -> ResolvedTableSchema:
-    return ResolvedTableSchema(doublure=1, kind="table", units=1, columns=columns)
+def _held(first: int, last: int) -> tuple[int, int]:
+    """Return bounds that a schema can hold; a bought one may lie a step beyond."""
+    return max(first, -EXACT), min(last, EXACT)
