@@ -82,7 +82,7 @@ def test_a_method_that_hands_out_its_records_is_caught(kind, monkeypatch):
     report = audit_method(method, kind=kind, epsilon=1.0, delta=1e-5, runs=40, **changes)
     assert report.alarms
     sets = NEIGHBOURING_SETS[kind]
-    cells = [sets.cells(sets.side(fifth)).tolist() for fifth in (False, True)]
+    cells = [sets.cells(Hands(sets.side(fifth)).content).tolist() for fifth in (False, True)]
     assert cells == [[0] * 4, [0] * 4 + [7]]
 
 

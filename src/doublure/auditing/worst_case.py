@@ -145,12 +145,18 @@ def _related(other: np.ndarray[Any, np.dtype[np.bool_]]) -> dict[str, pd.DataFra
 
 def _of_related(drawn: RelatedRows) -> Units:
     """Return cells of a unit's columns, and of whether any of its rows is of the other kind."""
-    owner, told = drawn.parents["rows"], drawn.frames["rows"]["c"].to_numpy(dtype=np.int64)
+    owner, told = drawn.parents["rows"], _yes(drawn.frames["rows"]["c"])
     any_of = np.zeros(len(drawn), dtype=np.int64)
     np.maximum.at(any_of, owner, told)
     root = drawn.frames["units"]
-    codes: Units = root["a"].to_numpy(np.int64) + 2 * root["b"].to_numpy(np.int64) + 4 * any_of
+    codes: Units = _yes(root["a"]) + 2 * _yes(root["b"]) + 4 * any_of
     return codes
+
+
+def _yes(cells: pd.Series[Any]) -> Units:
+    """Return 1 where a truth value is true, as it is read or drawn."""
+    found: Units = (cells.astype(str).str.lower() == "true").to_numpy().astype(np.int64)
+    return found
 
 
 def _shades(places: Floats, told: np.ndarray[Any, Any]) -> Units:
