@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
-from PIL import Image
 from sklearn.datasets import load_digits
 
 import doublure as db
@@ -27,7 +27,7 @@ label: {values: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9], roles: [target, condition]}
 EPSILONS = (1.0, 10.0)
 DELTA = 1e-5
 EACH = 10
-_TIMES, _GAP, _WHITE = 4, 16, 255
+_ROOM = 1
 
 
 def synthetic(epsilon: float, digits: Any) -> np.ndarray[Any, Any]:
@@ -46,9 +46,20 @@ def synthetic(epsilon: float, digits: Any) -> np.ndarray[Any, Any]:
 
 
 def sheet(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return images ``(R, N, H, W)`` as one, a row below the other."""
-    count, each, height, width = rows.shape
-    return rows.transpose(0, 2, 1, 3).reshape(count * height, each * width)
+    """Return images ``(R, N, H, W)`` as one, a row below the other, with room between them."""
+    apart = np.pad(rows, ((0, 0), (0, 0), (_ROOM, _ROOM), (_ROOM, _ROOM)))
+    count, each, height, width = apart.shape
+    return apart.transpose(0, 2, 1, 3).reshape(count * height, each * width)
+
+
+def drawn(parts: dict[str, np.ndarray[Any, Any]]) -> None:
+    """Draw sheets beside one another, dark on white."""
+    figure, places = plt.subplots(1, len(parts), figsize=(11, 4), layout="constrained")
+    for place, (name, rows) in zip(places, parts.items(), strict=True):
+        place.imshow(sheet(rows), cmap="gray_r", vmin=0, vmax=255, interpolation="nearest")
+        place.set_title(name)
+        place.axis("off")
+    figure.savefig(FIGURES / "digits.png", dpi=110)
 
 
 def main() -> None:
@@ -56,13 +67,7 @@ def main() -> None:
     digits = load_digits()
     real = np.rint(digits.images * 255 / 16).astype(np.uint8)
     first = np.stack([real[digits.target == digit][:EACH] for digit in range(10)])
-    parts = [sheet(rows) for rows in (first, *(synthetic(epsilon, digits) for epsilon in EPSILONS))]
-    gap = np.full((len(parts[0]), _GAP // _TIMES), _WHITE, dtype=np.uint8)
-    whole = np.concatenate([parts[0], *(part for one in parts[1:] for part in (gap, one))], axis=1)
-    picture = Image.fromarray(whole)
-    picture.resize((whole.shape[1] * _TIMES, whole.shape[0] * _TIMES), Image.Resampling.NEAREST).save(
-        FIGURES / "digits.png", optimize=True
-    )
+    drawn({"real": first} | {f"synthetic, ε = {epsilon:g}": synthetic(epsilon, digits) for epsilon in EPSILONS})
 
 
 if __name__ == "__main__":
