@@ -6,7 +6,7 @@ import torch
 
 from doublure.data.tables.fixing import has
 from doublure.data.tables.numbers import read
-from doublure.encode.asked import overlap
+from doublure.encode.asked import common
 from doublure.encode.table_values import TableValues
 from doublure.schema import Schema
 from doublure.schema.allowed import Allowed, between, one_of
@@ -88,7 +88,7 @@ def test_two_columns_that_follow_from_one_are_both_told(encoder):
     asked = {"level": cells(encoder, "level", "low", "middle"), "again": cells(encoder, "again", values=["two"])}
     (spans,) = encoder.spans(asked).values()
     assert spans == ((1, 1),)
-    assert overlap(((0, 4), (8, 9)), ((3, 8),)) == ((3, 4), (8, 8))
+    assert common(((0, 4), (8, 9)), ((3, 8),)) == ((3, 4), (8, 8))
 
 
 def test_what_is_measured_from_another_column_is_not_told_and_what_rules_change_is_named(encoder):
