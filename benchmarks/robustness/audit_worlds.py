@@ -234,7 +234,7 @@ class _Pictures:
         torch.nn.utils.vector_to_parameters(kept["critic/critic"], network.parameters())
         steps = kept["critic/critic_optimizer.0.exp_avg"]
         labels = torch.eye(2).flip(0)
-        drawn = syn.generator.generator.generator(torch.zeros(1, settings.image_noise), labels[:1]).detach()
+        drawn = self._labelled(syn).generator(torch.zeros(1, settings.image_noise), labels[:1]).detach()
         for body, label in zip((*self.bodies, drawn[0]), (*labels, labels[0]), strict=True):
             score = network(body[None], label[None]).sum()
             slope = torch.cat([part.flatten() for part in torch.autograd.grad(score, list(network.parameters()))])
@@ -243,12 +243,17 @@ class _Pictures:
 
     def generator(self, syn: db.Synthesizer) -> Numbers:
         """Return the labeller's margins, and how bright images of each label are."""
-        generator: Any = syn.generator.generator.generator
+        generator = self._labelled(syn).generator
         width = syn.plan.settings.image_noise  # type: ignore[attr-defined]
         noise = torch.randn(64, width, generator=torch.Generator().manual_seed(0))
         bright = [float(generator(noise, torch.eye(2)[[label] * 64]).detach().mean()) for label in (0, 1)]
         return [*self._margins(syn), *bright]
 
+    @staticmethod
+    def _labelled(syn: db.Synthesizer) -> Any:
+        """Return the generator with its labeller, without the shares of labels around it."""
+        return syn.generator.generator
+
     def _margins(self, syn: db.Synthesizer) -> Numbers:
-        scores = syn.generator.generator.labeller(self.bodies).detach()
+        scores = self._labelled(syn).labeller(self.bodies).detach()
         return numbers(scores[:, 1] - scores[:, 0])

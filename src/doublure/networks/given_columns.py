@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from doublure.networks.tree_asked import Asked
-from doublure.networks.tree_draw import Draw
+from doublure.networks.tree_draw import Draw, entry_at
 from doublure.networks.tree_tables import Floats, Ints, Tree
 
 _AT_ONCE = 4_000
@@ -66,9 +66,7 @@ class _Given(Draw):
                 above = self.fine[rows, max(0, self._tree.nodes[place].parent)]
                 logs += table[above if self._tree.nodes[place].parent >= 0 else 0, self.coarse[rows, place]]
             chances = np.exp(logs - logs.max(1, keepdims=True))
-            cumulative = np.cumsum(chances, axis=1)
-            reached = rng.random(len(chances))[:, None] * cumulative[:, -1:] >= cumulative
-            found[rows] = np.minimum(reached.sum(1), len(weights) - 1)
+            found[rows] = entry_at(chances, rng.random(len(chances)))
         return found
 
     def _logs(self, place: int) -> Floats:

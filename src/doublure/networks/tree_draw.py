@@ -101,7 +101,7 @@ class Draw:
         for first in range(0, count, _AT_ONCE):
             rows = order[first : first + _AT_ONCE]
             chances = self._chances(place, rows, above, factor)
-            self.coarse[rows, place] = _at(chances, (start + (first + np.arange(len(rows))) * _GOLDEN) % 1)
+            self.coarse[rows, place] = entry_at(chances, (start + (first + np.arange(len(rows))) * _GOLDEN) % 1)
             all_chances[rows] = chances / np.maximum(chances.sum(1, keepdims=True), LEAST)
         if rake is None and place:
             beside = self._tree.beside[place]
@@ -120,7 +120,7 @@ class Draw:
             ahead = self._asked.ahead_within(place, self.component[rows], self.fine[rows, 0])
             if ahead is not None:
                 chances = chances * ahead
-            self.fine[rows, place] = _at(chances, (start + (first + np.arange(len(rows))) * _GOLDEN) % 1)
+            self.fine[rows, place] = entry_at(chances, (start + (first + np.arange(len(rows))) * _GOLDEN) % 1)
 
     def _chances(self, place: int, rows: Ints, above: Ints, rake: Floats | None) -> Floats:
         """Return the chances ``(rows, m)`` of the coarse groups of a node."""
@@ -158,10 +158,10 @@ def evenly_drawn(chances: Floats, order: Ints, rng: np.random.Generator) -> Ints
     """Return one entry ``(N,)`` of each row of chances ``(N, m)``, shared out evenly along an order of the rows."""
     uniform = np.empty(len(chances))
     uniform[order] = (rng.random() + np.arange(len(chances)) * _GOLDEN) % 1
-    return _at(chances, uniform)
+    return entry_at(chances, uniform)
 
 
-def _at(chances: Floats, uniform: Floats) -> Ints:
+def entry_at(chances: Floats, uniform: Floats) -> Ints:
     """Return which entry of each row of chances a number in [0, 1) falls on."""
     cumulative = np.cumsum(chances, axis=1)
     found: Ints = np.minimum((uniform[:, None] * cumulative[:, -1:] >= cumulative).sum(1), chances.shape[1] - 1)

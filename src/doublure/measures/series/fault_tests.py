@@ -23,7 +23,7 @@ from doublure.data.series import Series
 from doublure.encode.columns import Floats
 from doublure.errors import printable
 from doublure.measures.fault_tests import Evidence, Mask
-from doublure.measures.tables.fault_tests import exchange_signs, number_signs
+from doublure.measures.number_signs import copied_signs, exchange_signs, number_signs
 
 _STILL = 0.01
 _LAGS = 24
@@ -45,7 +45,7 @@ def signs_of_series(training: Series, seen: Sequence[Series]) -> dict[str, Evide
         means = [tuple(_means(each.channel(name)) for name in pair) for each in (training, *seen)]
         taught, *looked = [(first, second) for first, second in means]
         found |= exchange_signs(pair, taught, looked)
-    return found | _copied(seen)
+    return found | copied_signs([each.values.reshape(len(each), -1) for each in seen], "series")
 
 
 def _means(values: Floats) -> Floats:
@@ -117,18 +117,3 @@ def _best_lag(values: Floats, wanted: np.ndarray[tuple[int], np.dtype[np.complex
     fits = np.fft.irfft(np.fft.rfft(plain, axis=1) * wanted, n=length, axis=1)
     lags: Floats = np.where(plain.any(axis=1), fits.argmax(axis=1), 0).astype(np.float64)
     return lags
-
-
-def _copied(seen: Sequence[Series]) -> dict[str, Evidence]:
-    shown = []
-    for each in seen:
-        flat = np.nan_to_num(each.values.reshape(len(each), -1), nan=np.inf)
-        _, place, counts = np.unique(flat, axis=0, return_inverse=True, return_counts=True)
-        shown.append(counts[place.ravel()] > 1)
-    return {
-        "alike": Evidence(
-            clause="are the same as another series of their run",
-            meaning="One series stands where many should: it was copied, or the fit collapsed.",
-            shown=shown,
-        )
-    }

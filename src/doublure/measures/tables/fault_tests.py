@@ -27,10 +27,9 @@ import numpy as np
 from doublure.encode.columns import Floats
 from doublure.errors import printable
 from doublure.measures.fault_tests import Evidence, Mask
+from doublure.measures.number_signs import copied_signs, exchange_signs, number_signs
 from doublure.measures.tables.coding import Coded, Coder
 
-_PLACES = 10
-_TAIL = 0.01
 _LISTED = 20
 _FREQUENT = 0.02
 _TREES = 60
@@ -88,39 +87,6 @@ def _column(coder: Coder, name: str, training: Coded, seen: Sequence[Coded]) -> 
     }
 
 
-def number_signs(name: str, training: Floats, seen: Sequence[Floats], verb: str) -> dict[str, Evidence]:
-    """Return the signs that a number has another unit or scale; of a number that is not there, none.
-
-    Args:
-        name: Of the column or channel.
-        training: ``(N,)`` of a correct run, NaN where missing.
-        seen: The same of each run.
-        verb: What the number does: is, or has a mean.
-    """
-    there, shown = training[~np.isnan(training)], printable(name)
-    if not len(there):
-        return {}
-    low, middle, high = np.quantile(there, (_TAIL, 0.5, 1 - _TAIL))
-    scale = "Another unit, another scale, or another source."
-    return {
-        f"outside_{name}": Evidence(
-            clause=f"are of those whose {shown} {verb} outside where 98 in 100 of a correct run lie",
-            meaning=scale,
-            shown=[(each < low) | (each > high) for each in seen],
-        ),
-        f"above_{name}": Evidence(
-            clause=f"are of those whose {shown} {verb} above the median of a correct run",
-            meaning=scale,
-            shown=[each > middle for each in seen],
-        ),
-        f"below_{name}": Evidence(
-            clause=f"are of those whose {shown} {verb} below the median of a correct run",
-            meaning=scale,
-            shown=[each < middle for each in seen],
-        ),
-    }
-
-
 def _most_frequent(values: np.ndarray[tuple[int], np.dtype[np.float64 | np.int32]]) -> Mask:
     there, counts = np.unique(values, return_counts=True)
     mask: Mask = values == there[counts.argmax()]
@@ -152,42 +118,6 @@ def _exchanged(coder: Coder, pair: tuple[str, str], training: Coded, seen: Seque
         return first, second
 
     return exchange_signs(pair, cells(training), [cells(each) for each in seen])
-
-
-def exchange_signs(
-    pair: tuple[str, str], training: tuple[Floats, Floats], seen: Sequence[tuple[Floats, Floats]]
-) -> dict[str, Evidence]:
-    """Return the sign that two numbers changed places.
-
-    Args:
-        pair: Their names.
-        training: ``(N,)`` each, of a correct run.
-        seen: The same of each run.
-    """
-    both = np.concatenate(training)
-    both = both[~np.isnan(both)]
-    if not len(both):
-        return {}
-    edges = np.unique(np.quantile(both, np.linspace(0, 1, _PLACES + 1)[1:-1]))
-    size = len(edges) + 1
-
-    def places(values: tuple[Floats, Floats]) -> tuple[np.ndarray[tuple[int], np.dtype[np.intp]], ...]:
-        return tuple(np.searchsorted(edges, each, side="right").clip(0, size - 1) for each in values)
-
-    first, second = places(training)
-    counts = np.ones((size, size))
-    np.add.at(counts, (first, second), 1)
-    shown: list[Mask] = []
-    for each in seen:
-        one, other = places(each)
-        there = ~(np.isnan(each[0]) | np.isnan(each[1]))
-        shown.append((counts[other, one] > counts[one, other]) & there)
-    names = " and ".join(printable(name) for name in pair)
-    clause, meaning = (
-        f"are likelier with {names} exchanged",
-        "Two columns changed places, in a part of the rows or in all.",
-    )
-    return {f"exchanged_{pair[0]}_{pair[1]}": Evidence(clause=clause, meaning=meaning, shown=shown, learned=True)}
 
 
 # -- whole rows --------------------------------------------------------------------------------------------------------
@@ -237,17 +167,8 @@ def _mislabelled(coder: Coder, training: Coded, seen: Sequence[Coded], seed: int
 
 
 def _copied(seen: Sequence[Coded]) -> dict[str, Evidence]:
-    shown = []
-    for each in seen:
-        cells = [each.numbers.get(name, each.codes[:, at].astype(float)) for at, name in enumerate(each.names)]
-        _, place, counts = np.unique(
-            np.nan_to_num(np.stack(cells, 1), nan=np.inf), axis=0, return_inverse=True, return_counts=True
-        )
-        shown.append(counts[place.ravel()] > 1)
-    return {
-        "alike": Evidence(
-            clause="are the same as another row of their run",
-            meaning="One row stands where many should: it was copied, or the fit collapsed.",
-            shown=shown,
-        )
-    }
+    cells = [
+        np.stack([each.numbers.get(name, each.codes[:, at].astype(float)) for at, name in enumerate(each.names)], 1)
+        for each in seen
+    ]
+    return copied_signs(cells, "row")
