@@ -134,7 +134,7 @@ def _of_rows(content: Any, bodies: Tensor) -> list[bytes]:
 
 
 def _bodies(encoder: Encoder, content: Any) -> Tensor:
-    return encoder.split(encoder.expand(encoder.compact(content)))[0].flatten(1)
+    return encoder.split(encoder.encode(content))[0].flatten(1)
 
 
 _COMPARED: ByKind[tuple[Callable[[Schema], dict[str, Any]], Callable[[Any, Tensor], list[bytes]]]] = ByKind(

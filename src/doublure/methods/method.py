@@ -19,9 +19,8 @@ from doublure.training.job import Job
 from doublure.training.settings import MethodSettings, Work
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from doublure.encode.encoder import Encoder
+    from doublure.networks.array_generator import AnyGenerator
     from doublure.private.bayesian import BayesianAccountant
 
 S = TypeVar("S", bound=MethodSettings)
@@ -75,10 +74,10 @@ class Method(Protocol):
         """
         return
 
-    def build(self, encoder: Encoder, settings: MethodSettings, seed: int) -> nn.Module:
+    def build(self, encoder: Encoder, settings: MethodSettings, seed: int) -> AnyGenerator:
         """Return an untrained generator of the right shape."""
 
-    def train(self, job: Job) -> nn.Module:
+    def train(self, job: Job) -> AnyGenerator:
         """Train and return the generator to release."""
 
     # -- figures of the settings ---------------------------------------------------------------------------------

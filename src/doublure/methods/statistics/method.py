@@ -33,9 +33,8 @@ from doublure.training.job import Job
 from doublure.training.settings import MethodSettings, Work, by_kind
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from doublure.encode.encoder import Encoder
+    from doublure.networks.array_generator import AnyGenerator
 
 
 class Statistics(TakesOwn[StatisticsSettings], Method):
@@ -121,11 +120,11 @@ class Statistics(TakesOwn[StatisticsSettings], Method):
             return own.noise_source
         return super().noise_source(settings)
 
-    def build(self, encoder: Encoder, settings: MethodSettings, seed: int) -> nn.Module:
+    def build(self, encoder: Encoder, settings: MethodSettings, seed: int) -> AnyGenerator:
         """Return an untrained generator."""
         return self.of_kind[encoder.schema.kind].build(encoder, self._own(settings), seed)
 
-    def train(self, job: Job) -> nn.Module:
+    def train(self, job: Job) -> AnyGenerator:
         """Make the releases, then train."""
         return self.of_kind[job.encoder.schema.kind].train(job, self._own(job.settings))
 

@@ -15,9 +15,8 @@ from doublure.training.job import Job
 from doublure.training.settings import Work
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from doublure.encode.encoder import Encoder
+    from doublure.networks.array_generator import AnyGenerator
 
 S = TypeVar("S", bound=StatisticsSettings)
 
@@ -67,11 +66,11 @@ class StatisticsOfKind(ABC, Generic[S]):
         return ()
 
     @abstractmethod
-    def build(self, encoder: Encoder, settings: S, seed: int) -> nn.Module:
+    def build(self, encoder: Encoder, settings: S, seed: int) -> AnyGenerator:
         """Return an untrained generator."""
 
     @abstractmethod
-    def train(self, job: Job, settings: S) -> nn.Module:
+    def train(self, job: Job, settings: S) -> AnyGenerator:
         """Make the releases and return the generator that they train."""
 
 
