@@ -94,7 +94,7 @@ class _PairTables:
             own = np.zeros((int(cell_of.max()) + 1, len(part)), dtype=part.dtype)
             np.add.at(own, cell_of, part.T)
             expected.append(own.T)
-            width += own.shape[1]
+            width += len(own)
         self._cells = cells
         marks = sparse.csr_matrix(
             (np.ones(cells.size, dtype=np.float32), cells.ravel(), np.arange(rows + 1) * blocks), shape=(rows, width)

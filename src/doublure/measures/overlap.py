@@ -25,6 +25,7 @@ from doublure.schema.images import LabelColumn
 from doublure.schema.kinds import ByKind
 from doublure.schema.schema import Unit
 from doublure.support import seeding
+from doublure.support.extras import require_torch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -75,6 +76,7 @@ def overlap(public: Given, private: Given, schema: Schema | str | Path, *, seed:
     Raises:
         InputError: Data and schema do not fit, or the schema leaves a fact open.
     """
+    require_torch("overlap")
     plain = _undescribed(schema if isinstance(schema, Schema) else Schema.load(schema))
     draw = np.random.default_rng(seeding.chosen(seed))
     (theirs, public_marks), (ours, marks) = _read(public, plain, "public"), _read(private, plain, "private")

@@ -65,6 +65,10 @@ class Method(Protocol):
         """
         return False
 
+    def needs_torch(self, schema: Schema, settings: MethodSettings) -> bool:
+        """Whether training computes with torch, which is installed on request alone."""
+        return True
+
     def ready(self, schema: Schema, settings: MethodSettings) -> None:
         """Look whether all that a fit needs beside the private data is there, before anything is charged.
 

@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, Union
 
-import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
@@ -49,38 +48,3 @@ class ArrayGenerator(ABC):
 
 AnyGenerator: TypeAlias = Union[ArrayGenerator, "nn.Module"]
 """What a method trains: tables, or a network."""
-
-
-def take_state(generator: AnyGenerator, state: Mapping[str, Array]) -> None:
-    """Give a generator its state back.
-
-    Raises:
-        RuntimeError: It is another one's.
-    """
-    from doublure.support.tensors import as_tensors
-
-    if isinstance(generator, ArrayGenerator):
-        generator.load_state_dict(state)
-    else:
-        generator.load_state_dict(as_tensors(state))
-
-
-def rows_of(generator: AnyGenerator, known: Array | None, size: int, width: int, *, seed: int, complete: bool) -> Array:
-    """Return rows with their conditions behind them ``(size, D + K)``.
-
-    Args:
-        generator: Draws them.
-        known: ``(size, K)`` conditions; None: there are none.
-        size: How many.
-        width: How many standard normal numbers a row takes.
-        seed: Of all that is drawn.
-        complete: Whether the generator draws what conditions leave open.
-    """
-    if not isinstance(generator, ArrayGenerator):
-        from doublure.networks import sampling
-
-        return sampling.rows_of(generator, known, size, width, seed=seed, complete=complete)
-    source: Any = np.random.default_rng(seed)
-    given = generator.draw_conditions(known, source) if complete and hasattr(generator, "draw_conditions") else known
-    rows = generator(source.standard_normal((size, width)), given).reshape(size, -1)
-    return rows if given is None else np.concatenate([rows, given], axis=1)

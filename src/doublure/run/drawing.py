@@ -11,7 +11,8 @@ from doublure.data.records import taken
 from doublure.data.tables.fixing import has
 from doublure.data.tables.numbers import read as numbers_of
 from doublure.errors import SettingError, printable
-from doublure.networks.array_generator import AnyGenerator, Array, rows_of
+from doublure.networks.array_generator import AnyGenerator, Array
+from doublure.networks.sampling import rows_of
 from doublure.networks.steering import KnowsConditions, Narrows
 
 if TYPE_CHECKING:
@@ -128,14 +129,14 @@ class Drawing:
         weights = np.cumsum(self._fit(candidates))
         thresholds = (np.arange(size) + rng.random()) / size * weights[-1]
         chosen = rng.permutation(np.minimum(np.searchsorted(weights, thresholds), len(candidates) - 1))
-        found: Array = candidates[chosen]
-        return found
+        return candidates[chosen]
 
     def _fit(self, known: Array) -> Array:
         """Return ``(n,)`` the chance that a record with these conditions fits."""
         if not (isinstance(self._whole, Narrows) and isinstance(self._generator, Narrows)):
             raise TypeError("the generator cannot be narrowed")
-        return np.exp(self._generator.evidence(known) - self._whole.evidence(known))
+        found: Array = np.exp(self._generator.evidence(known) - self._whole.evidence(known))
+        return found
 
 
 def too_rare(given: Given, one_in: float, found: int, n: int) -> SettingError:

@@ -11,10 +11,12 @@ from doublure.encode.choice import encoder_for
 from doublure.errors import InputError, RunFolderError, printable
 from doublure.guarantee import Guarantee, may_state_what_was_measured
 from doublure.methods import registry as methods
-from doublure.networks.array_generator import AnyGenerator, take_state
+from doublure.networks.array_generator import AnyGenerator
+from doublure.networks.sampling import take_state
 from doublure.planning import Plan
 from doublure.planning.plan_file import WORDS
 from doublure.schema import ResolvedSchema
+from doublure.support.extras import torch_for
 from doublure.support.tensors import Array, damaged, packed, read_arrays
 
 FILE = "generator.safetensors"
@@ -53,8 +55,11 @@ def into_generator(state: dict[str, Array], schema: ResolvedSchema, plan: Plan, 
 
     Raises:
         RunFolderError: They are of another shape.
+        MissingExtra: It is a network, and torch is not installed.
     """
-    generator = methods.method(plan.method).build(encoder_for(schema, plan.settings.encoding), plan.settings, seed=0)
+    method = methods.method(plan.method)
+    with torch_for(f"method {method.name}"):
+        generator = method.build(encoder_for(schema, plan.settings.encoding), plan.settings, seed=0)
     try:
         take_state(generator, state)
     except RuntimeError:

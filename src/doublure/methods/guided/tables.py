@@ -35,6 +35,10 @@ class TableGuided(TableStatistics[TableGuidedSettings]):
         statistics = super().accesses(schema, settings, settings.statistics_noise(noise_multiplier))
         return settings.with_critic(statistics, schema, noise_multiplier)
 
+    def needs_torch(self, settings: TableGuidedSettings) -> bool:
+        """Where there is a critic."""
+        return bool(settings.critic_share)
+
     def work(self, schema: Schema, settings: TableGuidedSettings) -> Work:
         """Return what counting, fitting and refining compute and hold."""
         work = replace(super().work(schema, settings), records_bytes=0)

@@ -106,6 +106,10 @@ class Statistics(TakesOwn[StatisticsSettings], Method):
         """The counts or sums that are released say how frequent conditions are."""
         return True
 
+    def needs_torch(self, schema: Schema, settings: MethodSettings) -> bool:
+        """Whether training computes with torch: not where it counts cells of tables."""
+        return self.of_kind[schema.kind].needs_torch(self._own(settings))
+
     def sample_noise(self, settings: MethodSettings) -> int:
         """Return how many numbers of noise a sample takes for a record."""
         own = self._own(settings)

@@ -31,6 +31,10 @@ class StatisticsOfKind(ABC, Generic[S]):
     (:class:`doublure.networks.steering.KnowsConditions`).
     """
 
+    def needs_torch(self, settings: S) -> bool:
+        """Whether training computes with torch."""
+        return True
+
     @abstractmethod
     def resolve_defaults(self, schema: Schema, settings: S) -> S:
         """Return the settings with every None decided from public facts."""

@@ -72,6 +72,10 @@ class RelationalStatistics(StatisticsOfKind[RelationalStatisticsSettings]):
         ]
         return (*super().warnings(schema, settings), *wide)
 
+    def needs_torch(self, settings: RelationalStatisticsSettings) -> bool:
+        """No: all of it is sums and products of arrays."""
+        return False
+
     def work(self, schema: Schema, settings: RelationalStatisticsSettings) -> Work:
         """Return what all stages compute and hold."""
         related = RelationalSchema.of(schema)

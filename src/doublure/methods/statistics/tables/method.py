@@ -76,6 +76,10 @@ class TableStatistics(StatisticsOfKind[S]):
         ]
         return (*super().warnings(schema, settings), *wide)
 
+    def needs_torch(self, settings: S) -> bool:
+        """No: all of it is sums and products of arrays."""
+        return False
+
     def work(self, schema: Schema, settings: S) -> Work:
         """Return what counting and fitting compute and hold."""
         return work_of(schema, settings, _planned(schema, settings))
