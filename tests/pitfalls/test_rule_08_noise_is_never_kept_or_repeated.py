@@ -484,7 +484,7 @@ def noise_by_table(trace):
     """Return the noise of each table, flat; of a release it is drawn in one go."""
     _, tables = trace.public["kept"][-1]
     drawn = [noisy - exact for noisy, exact in zip(trace.outputs, trace.queries, strict=True)]
-    return torch.cat(drawn).split([table.numel() for table in tables.values()])
+    return torch.cat(drawn).split([table.size for table in tables.values()])
 
 
 def check_equal_seeds_do_not_repeat_the_tables_noise(lab, patch):

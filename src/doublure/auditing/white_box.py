@@ -77,6 +77,11 @@ class WhiteBoxAccess:
 
         return scores
 
+    @property
+    def searchable(self) -> bool:
+        """Whether noise that is near makes records that are near: a network's; of tables it begins the draw."""
+        return not isinstance(self._syn.generator, ArrayGenerator)
+
     def encoded(self, content: Any) -> tuple[Floats, Any]:
         """Return bodies ``(N, D)`` and conditions ``(N, K)``, None where there are none."""
         body, condition = self._encoder.split(self._encoder.encode(content))

@@ -146,7 +146,8 @@ class KeptTables:
         counts = Counts(tables=wanted, max_records=job.encoder.schema.unit.max_records)
 
         def draw() -> list[npt.NDArray[Any]]:
-            return list(counts.split(job.mechanism.release(counts, access, job.everyone)))
+            counted = counts.split(job.mechanism.release(counts, access, job.everyone))
+            return list(counted)
 
         names = [f"{name}_{place}" for place in range(len(wanted))]
         kept = self._kept.drawn(number, names, draw, doing="tables were counted")
