@@ -197,7 +197,7 @@ def oracle(options: argparse.Namespace, task: Task, encoder: Encoder) -> torch.n
 def encoded(task: Task, data: Any, encoder: Encoder) -> tuple[Tensor, np.ndarray[Any, Any]]:
     """Return real or synthetic records as networks see them, and their labels' codes."""
     content = open_data(data, task.schema.kind).load(task.schema).content
-    bodies, conditions = encoder.split(encoder.expand(encoder.compact(content)))
+    bodies, conditions = encoder.split(encoder.encode(content))
     if conditions is None:
         raise TypeError("tasks have labels")
     return bodies, conditions.argmax(1).numpy()

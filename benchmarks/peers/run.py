@@ -116,7 +116,7 @@ def peer_rows(
     )
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write_job(folder, job, encoder.compact(task.train).numpy().astype(np.int64))
+        write_job(folder, job, encoder.compact(task.train).astype(np.int64))
         script = str(HERE / f"{environment}_peer.py")
         found = timed([interpreter(environment, arguments.env_folder), script, str(folder)], arguments.limit)
         if "failed" in found:

@@ -172,7 +172,7 @@ def counts(plan: db.Plan, kept: State, stage: str = "") -> float:
 
 def shares(generator: TreeGenerator) -> Numbers:
     """Return how often each column, each pair and all three say yes in drawn rows."""
-    yes = generator(torch.randn(_DRAWN, 1, generator=torch.Generator().manual_seed(0)))
+    yes = torch.from_numpy(generator(np.random.default_rng(0).standard_normal((_DRAWN, 1))))
     together = torch.stack([yes[:, 0] * yes[:, 1], yes[:, 0] * yes[:, 2], yes[:, 1] * yes[:, 2], yes.prod(1)], dim=1)
     return numbers(torch.cat([yes, together], dim=1).mean(0))
 
@@ -205,7 +205,7 @@ class _Moments:
         if not hasattr(self, "_made"):
             settings: Any = syn.plan.settings
             encoder = encoder_for(syn.schema, settings.encoding)
-            body, _ = encoder.split(encoder.expand(encoder.compact(_rows(0, 1)(False))))
+            body, _ = encoder.split(encoder.encode(_rows(0, 1)(False)))
             generator, proposer, _ = public_networks(encoder, settings)
             self._made = moment_vectors(inversion_of(encoder, settings, generator, proposer)(body))[0]
         return self._made
@@ -221,7 +221,7 @@ class _Pictures:
 
         made = NEIGHBOURING_SETS["images"].side(True)
         encoder = ImageEncoder(NEIGHBOURING_SETS["images"].schema.resolve({}))
-        return encoder.split(encoder.expand(encoder.compact(made.take(np.array([4, 0])))))[0]
+        return encoder.split(encoder.encode(made.take(np.array([4, 0]))))[0]
 
     def kept(self, syn: db.Synthesizer, kept: State) -> Numbers:
         """Return how far each stage's noisy sums point where the canary points."""
@@ -231,7 +231,7 @@ class _Pictures:
         there = torch.cat([seen * np.sqrt(1 - COUNTED**2), torch.tensor([COUNTED])])
         found = [float(kept["statistics/embedding"][1] @ there)]
         network = settings.adversarial().critic(encoder, torch.Generator().manual_seed(0))
-        torch.nn.utils.vector_to_parameters(kept["critic/critic"], network.parameters())
+        torch.nn.utils.vector_to_parameters(torch.from_numpy(kept["critic/critic"]), network.parameters())
         steps = kept["critic/critic_optimizer.0.exp_avg"]
         labels = torch.eye(2).flip(0)
         drawn = self._labelled(syn).generator(torch.zeros(1, settings.image_noise), labels[:1]).detach()

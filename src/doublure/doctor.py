@@ -18,7 +18,6 @@ _LIBRARIES = (
     "pandas",
     "pyarrow",
     "scikit-learn",
-    "torch",
     "dp-accounting",
     "opendp",
     "pydantic",
@@ -40,10 +39,10 @@ def examine(folder: Path | None = None) -> dict[str, Any]:
         "doublure": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "libraries": {name: _version(name, problems) for name in _LIBRARIES},
+        "libraries": {name: _version(name, problems) for name in _LIBRARIES} | {"torch": _installed("torch")},
         "cpus": os.cpu_count(),
-        "threads": _threads(problems),
-        "devices": _devices(problems),
+        "threads": _threads(),
+        "devices": _devices(),
         "entropy": _entropy(problems),
         "private_statistics": _opendp(problems),
         "ledger": _locking(problems),
@@ -67,8 +66,8 @@ def left_behind(folder: Path) -> list[Path]:
 def describe(found: dict[str, Any]) -> str:
     """Return the examination in lines."""
     lines = [f"doublure {found['doublure']}, Python {found['python']} on {found['platform']}"]
-    lines += [f"  {name:<14} {version or 'missing'}" for name, version in found["libraries"].items()]
-    lines.append(f"  {'processors':<14} {found['cpus']}, torch uses {found['threads']} threads")
+    lines += [f"  {name:<14} {version or _absent(name)}" for name, version in found["libraries"].items()]
+    lines.append(f"  {'processors':<14} {found['cpus']}, of which {found['threads']} are used")
     lines.append(f"  {'devices':<14} {', '.join(found['devices'])}")
     lines.append(f"  {'entropy':<14} {found['entropy']}")
     lines.append(f"  {'statistics':<14} {found['private_statistics']}")
@@ -83,27 +82,40 @@ def describe(found: dict[str, Any]) -> str:
 
 
 def _version(name: str, problems: list[str]) -> str | None:
+    found = _installed(name)
+    if found is None:
+        problems.append(f"{name} is not installed; pip install {name}")
+    return found
+
+
+def _installed(name: str) -> str | None:
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
-        problems.append(f"{name} is not installed; pip install {name}")
         return None
 
 
-def _threads(problems: list[str]) -> int | None:
+def _absent(name: str) -> str:
+    """Return what to say of a library that is not there: of torch who asks for it, for a table needs none."""
+    if name != "torch":
+        return "missing"
+    return "not installed; images, networks and GANs need it: pip install 'doublure[torch]'"
+
+
+def _threads() -> int:
+    """Return how many threads products of matrices are computed with."""
+    import numpy as np  # whose threads they are
+    from threadpoolctl import threadpool_info
+
+    del np
+    return max((int(pool["num_threads"]) for pool in threadpool_info()), default=1)
+
+
+def _devices() -> list[str]:
     try:
         import torch
     except ImportError:
-        problems.append("torch cannot be imported; nothing can be fitted or sampled")
-        return None
-    return torch.get_num_threads()
-
-
-def _devices(problems: list[str]) -> list[str]:
-    try:
-        import torch
-    except ImportError:
-        return []
+        return ["cpu"]
     devices = ["cpu"]
     if torch.cuda.is_available():
         devices += [f"cuda:{place} ({torch.cuda.get_device_name(place)})" for place in range(torch.cuda.device_count())]

@@ -10,7 +10,8 @@
     │   ├── SettingError                    a flag, a setting, an argument
     │   ├── RunFolderError                  a run or bundle on disk
     │   │   └── LostRun                     nobody can go on with it
-    │   └── LedgerError                     the ledger file
+    │   ├── LedgerError                     the ledger file
+    │   └── MissingExtra                    what needs a library that is installed on request alone
     ├── BudgetRefused              exit 3   the cap would be passed; no data was opened
     ├── GateFailed                 exit 4   a check said no: verify, audit
     │   └── CeilingPassed                   ε_μ came out above its ceiling; the run is kept under its worst case
@@ -147,6 +148,12 @@ class LedgerError(InputError):
     """The ledger is missing, damaged, or on a file system that cannot keep it."""
 
     code = "ledger"
+
+
+class MissingExtra(InputError):
+    """What was asked for needs a library that is installed on request alone."""
+
+    code = "extra"
 
 
 class BudgetRefused(DoublureError):

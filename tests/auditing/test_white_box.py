@@ -92,9 +92,9 @@ def test_scores_are_those_of_the_critic_that_was_taught(case, tmp_path, monkeypa
     (adversaries,) = taught
     if method == "noisecritic":
         adversaries.critic.layer.forward = adversaries.critic.layer.clipped  # the score that no noise is added to
-    rows = encoder.split(encoder.expand(encoder.compact(content)))
+    rows = encoder.split(encoder.encode(content))
     if tables:  # guided's critic of a table takes the groups that pairs were counted in
-        rows = group_rows.group_rows(syn.schema, tables[0])[1](rows[0]), None
+        rows = group_rows.group_rows(syn.schema, tables[0])[1](torch.from_numpy(rows[0])), None
     with torch.no_grad():
         wanted = adversaries.critic.eval()(*rows)
     found = WhiteBoxAccess(syn, folder.load()).critic(content)
@@ -117,7 +117,7 @@ def test_the_critic_of_latents_is_asked_through_the_public_generator(letters, tm
     syn = synthesizer_of(folder)
     content = db.evaluate.evaluation.load_both(syn.schema, letters.private, None)[0].content.take(np.arange(20))
     encoder = encoder_for(syn.schema, plan.settings.encoding)
-    body, condition = encoder.split(encoder.expand(encoder.compact(content)))
+    body, condition = encoder.split(encoder.encode(content))
     latents = inversion_of(encoder, plan.settings, *public_networks(encoder, plan.settings)[:2])(body)
     with torch.no_grad():
         wanted = taught[0].critic.eval()(latents, condition)

@@ -91,6 +91,6 @@ def test_every_value_lies_in_the_range_that_names_its_cell(encoder):
     axis = Intervals(part=0, starts=np.array([18.0, 21, 29, 30]), cells=np.array([0, 1, 2, 1]), size=3)
     assert encoder.wholes[0].column == "age"
     _, names = encoder.axis(0, axis.starts, axis.cells, axis.size)
-    for age, cell in zip(ages, axis.of(encoder.compact(frame).numpy()), strict=True):
+    for age, cell in zip(ages, axis.of(encoder.compact(frame)), strict=True):
         ranges = [(part.split("..") * 2)[:2] for part in names[cell].split(" | ")]
         assert any(int(low) <= age <= int(high) for low, high in ranges)

@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-import torch
+from scipy import special
 
 from doublure.encode import pairwise_swapping as even_pairs
 from doublure.encode.pairwise_swapping import pairwise_swapped
@@ -17,15 +17,16 @@ SIZES = (3, 5, 4)
 
 def kinds_of(*sizes, seed=0, widths=SIZES):
     """Return the rows' probabilities, and which kind each is of."""
-    source = torch.Generator().manual_seed(seed)
-    own = torch.cat([torch.softmax(2 * torch.randn(len(sizes), w, generator=source), dim=1) for w in widths], dim=1)
+    rng = np.random.default_rng(seed)
+    parts = [special.softmax(2 * rng.standard_normal((len(sizes), width)), axis=1) for width in widths]
+    own = np.concatenate(parts, axis=1).astype(np.float32)
     kinds = np.repeat(np.arange(len(sizes)), sizes)
     return own[kinds], kinds
 
 
 def drawn(chances, widths=SIZES, seed=1):
     shares = EvenShares(chances, np.random.default_rng(seed))
-    parts = (part.double().numpy().cumsum(axis=1) for part in torch.split(chances, list(widths), dim=1))
+    parts = (part.cumsum(axis=1, dtype=np.float64) for part in np.split(chances, np.cumsum(widths)[:-1], axis=1))
     return np.stack([(part < shares.draw()[:, None] * part[:, -1:]).sum(axis=1) for part in parts], axis=1)
 
 
@@ -34,7 +35,7 @@ def surplus(codes, chances, widths=SIZES):
     starts = np.cumsum([0, *widths])
     total = 0.0
     for one, other in combinations(range(len(widths)), 2):
-        left, right = (chances[:, starts[at] : starts[at] + widths[at]].double().numpy() for at in (one, other))
+        left, right = (chances[:, starts[at] : starts[at] + widths[at]].astype(np.float64) for at in (one, other))
         counted = np.zeros((widths[one], widths[other]))
         np.add.at(counted, (codes[:, one], codes[:, other]), 1)
         total += float(((counted - left.T @ right) ** 2).sum())
@@ -70,7 +71,7 @@ def test_pairs_are_even_within_each_condition():
     widths = (4, 5, 2)
     chances, kinds = kinds_of(300, 200, 300, 200, widths=widths)
     condition = kinds % 2
-    chances[:, -2:] = torch.eye(2)[condition]
+    chances[:, -2:] = np.eye(2)[condition]
     codes = drawn(chances, widths)
     mixed = pairwise_swapped(codes, chances, widths, kinds, np.random.default_rng(5))
     for value in (0, 1):
@@ -82,7 +83,7 @@ def test_pairs_are_even_within_each_condition():
 def test_probabilities_need_not_add_up_to_one():
     chances, kinds = kinds_of(80, 70)
     codes = drawn(chances)
-    scale = torch.tensor([3.0] * 3 + [0.5] * 5 + [1.0] * 4)
+    scale = np.array([3.0] * 3 + [0.5] * 5 + [1.0] * 4, dtype=np.float32)
     one, other = (
         pairwise_swapped(codes, by, SIZES, kinds, np.random.default_rng(6)) for by in (chances, chances * scale)
     )
@@ -92,7 +93,7 @@ def test_probabilities_need_not_add_up_to_one():
 def test_many_conditions_are_evened_together():
     widths = (4, 5, even_pairs._MOST_STRATA + 1)
     chances, kinds = kinds_of(*[40] * 34, widths=widths)
-    chances[:, -widths[2] :] = torch.eye(widths[2])[kinds % widths[2]]
+    chances[:, -widths[2] :] = np.eye(widths[2])[kinds % widths[2]]
     codes = drawn(chances, widths)
     mixed = pairwise_swapped(codes, chances, widths, kinds, np.random.default_rng(5))
     assert surplus(mixed[:, :2], chances, widths[:2]) < 0.5 * surplus(codes[:, :2], chances, widths[:2])
@@ -169,6 +170,6 @@ def test_nothing_to_exchange(sizes, widths):
 
 def test_what_is_certain_stays():
     codes = np.random.default_rng(10).integers(0, 3, (60, 2))
-    chances = torch.cat([torch.eye(3)[codes[:, 0]], torch.eye(3)[codes[:, 1]]], dim=1)
+    chances = np.concatenate([np.eye(3)[codes[:, 0]], np.eye(3)[codes[:, 1]]], axis=1)
     kinds = np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1)
     assert (pairwise_swapped(codes, chances, (3, 3), kinds, np.random.default_rng(11)) == codes).all()

@@ -84,10 +84,10 @@ def test_every_constraint_is_kept(drawn):
 
 
 def test_units_show_rows_of_their_own(encoder, drawn):
-    layout, compact = encoder.layout, encoder.compact(drawn).numpy()
+    layout, compact = encoder.layout, encoder.compact(drawn)
     assert compact.shape == (400, layout.counted_width)
     orders, calls = layout.children
-    rows = encoder.tables["orders"].compact(drawn.frames["orders"]).numpy()
+    rows = encoder.tables["orders"].compact(drawn.frames["orders"])
     owner, first = drawn.parents["orders"], np.cumsum(drawn.counts("orders")) - drawn.counts("orders")
     seen = set()
     for unit in range(400):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import torch
 from scipy import stats
 
 from doublure.encode.systematic_sampling import EvenShares
@@ -12,8 +11,8 @@ ALPHA = 1e-6
 
 
 def rows(*sizes, width=4):
-    kinds = torch.rand(len(sizes), width, generator=torch.Generator().manual_seed(0))
-    return kinds.repeat_interleave(torch.tensor(sizes), dim=0)
+    kinds = np.random.default_rng(0).random((len(sizes), width), dtype=np.float32)
+    return np.repeat(kinds, sizes, axis=0)
 
 
 def test_each_group_has_one_number_in_each_part():
@@ -40,7 +39,7 @@ def test_two_draws_have_nothing_to_do_with_one_another():
 
 
 def test_rows_that_differ_are_drawn_for_themselves():
-    apart = torch.rand(5000, 3, generator=torch.Generator().manual_seed(5))
+    apart = np.random.default_rng(5).random((5000, 3))
     shares = EvenShares(apart, np.random.default_rng(6))
     assert (shares._sizes == 1).all()
     assert stats.kstest(shares.draw(), "uniform").pvalue > ALPHA
@@ -52,4 +51,4 @@ def test_the_generator_decides():
 
 
 def test_no_rows():
-    assert EvenShares(torch.empty(0, 3), np.random.default_rng(8)).draw().shape == (0,)
+    assert EvenShares(np.empty((0, 3)), np.random.default_rng(8)).draw().shape == (0,)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from itertools import combinations
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 import doublure as db
 from doublure.methods.statistics.tables import pair_errors, plan, target_fit
@@ -81,22 +81,26 @@ def test_blocks_of_pairs_are_one_table_of_all_in_parts(monkeypatch):
         monkeypatch.setattr(pair_errors, "_MOST_COUNTED", most)
         errors = pair_errors.pair_errors(SIZES, known)
         assert isinstance(errors, kind)
-        probabilities = torch.rand(
-            6, sum(SIZES), generator=torch.Generator().manual_seed(2), dtype=torch.float32
-        ).requires_grad_()
-        squared = errors.squared(probabilities)
-        squared.backward()
-        found.append((float(squared.detach()), errors.cells, probabilities.grad.numpy()))
+        probabilities = np.random.default_rng(2).random((6, sum(SIZES)), dtype=np.float32)
+        squared, gradient = errors.squared(probabilities)
+        found.append((squared, errors.cells, gradient))
     (one, cells, slope), (other, same_cells, same_slope) = found
     assert one == pytest.approx(other, rel=1e-5)
     assert cells == same_cells == sum(table.size for table, _ in known.values())
     np.testing.assert_allclose(slope, same_slope, rtol=1e-4, atol=1e-5)
-    starts, rows = np.cumsum([0, *SIZES]), probabilities.detach().double().numpy()
-    by_hand = 0.0
-    for (left, right), (table, precision) in known.items():
-        product = rows[:, starts[left] : starts[left + 1]].T @ rows[:, starts[right] : starts[right + 1]] / len(rows)
-        by_hand += ((product - table) ** 2 * precision).sum()
-    assert one == pytest.approx(by_hand, rel=1e-5)
+    starts, rows = np.cumsum([0, *SIZES]), probabilities.astype(np.float64)
+
+    def by_hand(rows):
+        total = 0.0
+        for (left, right), (table, precision) in known.items():
+            one, other = (rows[:, starts[at] : starts[at + 1]] for at in (left, right))
+            total += ((one.T @ other / len(rows) - table) ** 2 * precision).sum()
+        return total
+
+    assert one == pytest.approx(by_hand(rows), rel=1e-5)
+    towards = np.random.default_rng(5).standard_normal(rows.shape)
+    moved = (by_hand(rows + 1e-6 * towards) - by_hand(rows - 1e-6 * towards)) / 2e-6
+    assert float((slope * towards).sum()) == pytest.approx(moved, rel=1e-4)
 
 
 def test_factors_of_joint_tables_have_the_margins_asked_for():
@@ -119,21 +123,40 @@ def test_factors_of_joint_tables_have_the_margins_asked_for():
     np.testing.assert_allclose(found.sum(0), table, atol=1e-12)
 
 
-def test_the_target_is_fitted_by_sparse_products_as_by_whole_ones():
-    """Value and slope of a product with a sparse matrix are those of the dense one."""
-    from scipy import sparse
+def test_the_targets_fit_follows_the_slope_of_its_loss(monkeypatch):
+    """What each number moves the loss by is what was computed beside it."""
+    seen = []
 
+    def looked_at(loss, begin, **given):
+        towards = np.random.default_rng(6).standard_normal(len(begin))
+        at = begin + 0.1 * np.random.default_rng(7).standard_normal(len(begin))
+        moved = (loss(at + 1e-5 * towards)[0] - loss(at - 1e-5 * towards)[0]) / 2e-5
+        seen.append((float(loss(at)[1] @ towards), moved))
+        return minimize(loss, begin, **given)
+
+    minimize = target_fit.optimize.minimize
+    monkeypatch.setattr(target_fit.optimize, "minimize", looked_at)
     draw = np.random.default_rng(4)
-    dense = (draw.random((30, 7)) < 0.3).astype(float)
-    matrix = sparse.csr_array(dense)
-    factor = torch.from_numpy(draw.random((7, 2))).requires_grad_()
-    found = target_fit._times(factor, matrix, sparse.csr_array(matrix.T))
-    found.square().sum().backward()
-    slope, factor.grad = factor.grad, None
-    by_hand = torch.from_numpy(dense) @ factor
-    by_hand.square().sum().backward()
-    torch.testing.assert_close(found, by_hand)
-    torch.testing.assert_close(slope, factor.grad)
+    sizes = (3, 4)
+    groups = np.stack([draw.integers(0, size, 500) for size in sizes], axis=1)
+    likely = [draw.dirichlet(np.ones(2), size) for size in sizes]
+    tables = [
+        SimpleNamespace(counts=1000 * own / len(own) + draw.normal(size=own.shape), variance=1.0) for own in likely
+    ]
+    nodes = [
+        SimpleNamespace(size=size, neighbours=np.append(np.ones(size - 1), 0.0), believed=np.full(size, 1000 / size))
+        for size in sizes
+    ]
+    bias, effects = target_fit.fit_target(nodes, tables, groups, np.zeros((500, 2)), 1000.0)
+    ((slope, moved),) = seen
+    assert slope == pytest.approx(moved, rel=1e-5)
+    assert bias.shape == (2,)
+    assert effects.shape == (7, 2)
+    logits = bias + effects[groups[:, 0]] + effects[3 + groups[:, 1]]
+    chances = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    counted = np.stack([np.bincount(groups[:, 0], chances[:, value], 3) * 2 for value in range(2)], axis=1)
+    apart = np.abs(counted - tables[0].counts)
+    assert apart.max() < 0.2 * np.abs(tables[0].counts - tables[0].counts.mean(1, keepdims=True)).max() + 30
 
 
 # -- from end to end ---------------------------------------------------------------------------------------------------
@@ -150,7 +173,6 @@ def wide(rows: int, count: int) -> pd.DataFrame:
 
 def test_a_wide_table_keeps_what_near_columns_say_of_one_another(tmp_path):
     """Of 60 columns eight pairs a column are scored; columns of one number go together, others do not."""
-    torch.set_num_threads(1)
     rows, count = 2_000, 60
     real = wide(rows, count)
     made = db.plan(

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from doublure.networks.steering import KnowsConditions, Narrows, WithShares
+from doublure.networks.shares import WithShares
+from doublure.networks.steering import KnowsConditions, Narrows
 from doublure.networks.tree import TreeGenerator
 
 

@@ -474,6 +474,8 @@ def _plain(value: object) -> object:
     """Return tensors as what can be compared bit for bit."""
     if isinstance(value, torch.Tensor):
         return value.dtype, value.shape, value.contiguous().numpy().tobytes()
+    if isinstance(value, np.ndarray):
+        return value.dtype, value.shape, value.tobytes()
     if isinstance(value, dict):
         return {key: _plain(entry) for key, entry in value.items()}
     return [_plain(entry) for entry in value] if isinstance(value, (list, tuple)) else value

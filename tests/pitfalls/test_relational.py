@@ -207,7 +207,7 @@ def shown(tables):
     """Return each unit's numbers as it is counted, by what tells it apart: the number of its key."""
     found = loaded(tables)
     encoder = RelationalEncoder(ResolvedSchema.of(Schema.parse(PUBLIC).resolve({})))
-    compact = encoder.compact(found.content).numpy()
+    compact = encoder.compact(found.content)
     return dict(zip(found.content.marks.tolist(), map(tuple, compact.tolist()), strict=True))
 
 

@@ -34,7 +34,7 @@ KEPT = ("generator.", "average.", "critic_optimizer.", "generator_optimizer.")
 
 
 def bytes_of(trace):
-    return b"".join(value.numpy().tobytes() for value in trace.public["generator"].values())
+    return b"".join(np.asarray(value).tobytes() for value in trace.public["generator"].values())
 
 
 def runs(lab, patch, *, noiseless=False, rows=24):
@@ -484,7 +484,7 @@ def noise_by_table(trace):
     """Return the noise of each table, flat; of a release it is drawn in one go."""
     _, tables = trace.public["kept"][-1]
     drawn = [noisy - exact for noisy, exact in zip(trace.outputs, trace.queries, strict=True)]
-    return torch.cat(drawn).split([table.numel() for table in tables.values()])
+    return torch.cat(drawn).split([table.size for table in tables.values()])
 
 
 def check_equal_seeds_do_not_repeat_the_tables_noise(lab, patch):
@@ -705,7 +705,7 @@ def test_kept_releases_are_taken_up(lab, monkeypatch, counting_plan, tmp_path, c
 
 @pytest.mark.parametrize("cut", [1, 2, "fit"])
 def test_kept_releases_that_are_drawn_again_are_caught(lab, monkeypatch, counting_plan, tmp_path, cut):
-    found = "not all((name in self.tensors for name in names))"
+    found = "not all((name in self.state for name in names))"
     lab.plant(KeptReleases, "drawn", (found, "True"), ("job.mechanism.taken(access) > before", "False"))
     lab.plant(running.Run, "__init__", ("taken=reservation.authorised", "taken=0"))
     with pytest.raises((AssertionError, NotAsPriced)):

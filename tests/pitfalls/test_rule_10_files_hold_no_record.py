@@ -26,6 +26,7 @@ from doublure.private.queries.counts import Counts
 from doublure.private.records import PrivateRecords
 from doublure.private.sampling import PoissonSampler
 from doublure.run import running, weights
+from doublure.support.tensors import as_array
 from doublure.training import gan_loop as adversarial
 from doublure.training.checkpoints import KeptTables
 
@@ -49,8 +50,8 @@ def needles(lab, plan, frame):
     loaded = open_table(frame).load(plan.schema)
     encoder = lab.encoder(plan.schema.to_yaml())
     compact = encoder.compact(loaded.frame)[40:41]
-    for row in (compact, encoder.expand(compact)):
-        found += [row.numpy().tobytes(), row.numpy().astype("float64").tobytes(), row.numpy().astype("int64").tobytes()]
+    for row in (compact, as_array(encoder.rows(compact))):
+        found += [row.tobytes(), row.astype("float64").tobytes(), row.astype("int64").tobytes()]
     return found
 
 
@@ -137,8 +138,8 @@ COMPACT = "__import__('torch').from_numpy(teacher._records._compact)"
             weights,
             "file_of",
             (
-                "save(tensors, metadata)",
-                "save(tensors, metadata | {'rows': '24'})",
+                "packed(generator.state_dict(), metadata)",
+                "packed(generator.state_dict(), metadata | {'rows': '24'})",
             ),
         ),
     ],
@@ -226,7 +227,7 @@ BARE = "counts.split(counts.answer(job.records, sample_rate=1.0).total)"
         (KeptTables, "released",
          (TAKEN, f"{TAKEN}\n        self._job.log({{'counts': [t.tolist() for t in {BARE}]}})")),
         (KeptTables, "released",
-         (TAKEN, f"{TAKEN}\n        self._kept.tensors['rows'] = torch.tensor([sum({BARE}[0].ravel())])")),
+         (TAKEN, f"{TAKEN}\n        self._kept.state['rows'] = np.array([sum({BARE}[0].ravel())])")),
         (table_fitting, "fitted_mixture", ("round(fitted.misfit, 4)", "job.records.n_units")),
     ],
     ids=["exact tables kept", "exact tables logged", "a total kept", "rows logged"],

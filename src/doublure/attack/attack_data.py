@@ -68,6 +68,10 @@ class WhiteBox(Protocol):
     def critic(self) -> Callable[[Any], Floats] | None:
         """Records to the critic's scores, high for what it takes for real; None where no critic was kept."""
 
+    @property
+    def searchable(self) -> bool:
+        """Whether noise that is near makes records that are near; else it only begins a draw, as a seed does."""
+
     def encoded(self, content: Any) -> tuple[Floats, Any]:
         """Return records ``(N, D)`` as the generator makes them, and what it takes as their conditions."""
 

@@ -23,6 +23,7 @@ from doublure.attack import bounds
 from doublure.errors import SettingError
 from doublure.private import accounting
 from doublure.private.accounting import GaussianEvent
+from doublure.support.extras import require_torch
 from doublure.support.progress import Progress, Silent
 
 _WIDTH = 8
@@ -111,6 +112,7 @@ def audit_trainer(
     Raises:
         SettingError: Too few runs to say anything.
     """
+    require_torch("--trainer")
     if runs < 20:
         raise SettingError("must be at least 20", field="runs", remedy="use 1000 or more")
     steps = iterations * n_critic

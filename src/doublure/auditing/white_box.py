@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +14,12 @@ from doublure.encode.columns import Floats
 from doublure.errors import InputError
 from doublure.guarantee import Guarantee
 from doublure.methods import registry as methods
+from doublure.networks.array_generator import ArrayGenerator
 from doublure.planning import Plan
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema import ResolvedSchema
-from doublure.training.job import Job, encoded_records
+from doublure.support.tensors import as_array, as_arrays, as_tensor
+from doublure.training.job import Job, State, encoded_records
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -39,7 +41,7 @@ class WhiteBoxAccess:
         kept: The state that the run has kept, if there is any.
     """
 
-    def __init__(self, syn: Synthesizer, kept: Mapping[str, Tensor] | None) -> None:
+    def __init__(self, syn: Synthesizer, kept: State | None) -> None:
         self._syn = syn
         self._kept = kept or {}
         self._settings: Any = syn.plan.settings
@@ -48,8 +50,8 @@ class WhiteBoxAccess:
     @cached_property
     def critic(self) -> Callable[[Any], Floats] | None:
         """Records to scores, high for what the critic takes for real; None where none was kept, or can be asked."""
-        weights = next((self._kept[name] for name in _CRITICS if name in self._kept), None)
-        if weights is None:
+        found = next((self._kept[name] for name in _CRITICS if name in self._kept), None)
+        if found is None:
             return None
         import torch
 
@@ -59,6 +61,7 @@ class WhiteBoxAccess:
             own, encoder, seen = self._judging()
         except InputError:  # latentgan's public generator has gone, or guided's tables were not kept
             return None
+        weights = as_tensor(found)
         network: nn.Module = own.critic(encoder, torch.Generator().manual_seed(0))
         if sum(part.numel() for part in network.parameters()) != weights.numel():
             return None
@@ -74,10 +77,15 @@ class WhiteBoxAccess:
 
         return scores
 
+    @property
+    def searchable(self) -> bool:
+        """Whether noise that is near makes records that are near: a network's; of tables it begins the draw."""
+        return not isinstance(self._syn.generator, ArrayGenerator)
+
     def encoded(self, content: Any) -> tuple[Floats, Any]:
         """Return bodies ``(N, D)`` and conditions ``(N, K)``, None where there are none."""
-        body, condition = self._encoder.split(self._encoder.expand(self._encoder.compact(content)))
-        return np.asarray(body.flatten(1).double().numpy()), condition
+        body, condition = self._encoder.split(self._encoder.encode(content))
+        return as_array(body).reshape(len(body), -1).astype(np.float64), condition
 
     def noise(self, n: int, rng: np.random.Generator) -> Floats:
         """Return ``(n, Z)`` noise as the generator takes it."""
@@ -86,17 +94,17 @@ class WhiteBoxAccess:
 
     def generated(self, noise: Floats, conditions: Any) -> Floats:
         """Return ``(N, D)`` bodies."""
+        generator = self._syn.generator.eval()
+        if isinstance(generator, ArrayGenerator):
+            return generator(noise, conditions)
         import torch
 
-        generator = self._syn.generator.eval()
         with torch.inference_mode():
             bodies: Tensor = generator(torch.from_numpy(noise).float(), conditions).flatten(1)
         return np.asarray(bodies.double().numpy())
 
     def crafted(self, n: int, rng: np.random.Generator) -> Any:
         """Return records drawn uniformly over what the schema allows: like no real one."""
-        import torch
-
         from doublure.encode.relational import RelationalEncoder
         from doublure.encode.series import SeriesEncoder
         from doublure.encode.series_codes import SeriesCodes
@@ -107,24 +115,25 @@ class WhiteBoxAccess:
         encoder = self._encoder
         if isinstance(encoder, TableValues):
             values = [rng.integers(own.first, own.last + own.nullable + 1, n) for own in encoder.wholes]
-            return encoder.decode(torch.from_numpy(np.stack(values, axis=1).astype(np.float64)), rng)
+            return encoder.decode(np.stack(values, axis=1).astype(np.float64), rng)
         if isinstance(encoder, RelationalEncoder):
-            return encoder.decode(torch.from_numpy(encoder.uniform(n, rng)), rng)
-        rows = torch.from_numpy(rng.uniform(-1, 1, (n, encoder.width)).astype(np.float32))
+            return encoder.decode(encoder.uniform(n, rng), rng)
+        rows = rng.uniform(-1, 1, (n, encoder.width)).astype(np.float32)
         if isinstance(encoder, TableEncoder):
             for block in encoder.blocks:
                 if block.kind == "softmax":
                     rows[:, block.place] = 1.0
             return encoder.decode(rows, rng)
         if isinstance(encoder, SeriesEncoder):
-            body, _ = encoder.split(rows)
+            flat = encoder.width - encoder.condition_width
+            body = rows[:, :flat].reshape(n, *encoder.body_shape)
             for planes in encoder.planes:
                 body[:, planes.first : planes.place] = 1.0
-            rows[:, : encoder.width - encoder.condition_width] = body.flatten(1)
+            rows[:, :flat] = body.reshape(n, -1)
         first = encoder.width - encoder.condition_width
         if isinstance(encoder, SeriesCodes | SeriesPlaces):
             sizes = np.repeat(encoder.sizes, encoder.schema.length)
-            rows[:, :first] = torch.from_numpy(rng.integers(0, sizes, (n, first)).astype(np.float32))
+            rows[:, :first] = rng.integers(0, sizes, (n, first))
         if encoder.condition_width:
             rows[:, first:] = encoder.draw_conditions(n, rng)
         return encoder.decode(rows, rng)
@@ -161,13 +170,11 @@ class WhiteBoxAccess:
         Raises:
             InputError: One was not kept.
         """
-        import torch
-
         from doublure.methods.statistics.tables.noisy_tables import NoisyTables
 
         memory = _Memory()
         memory.state = dict(self._kept)
-        nobody = torch.zeros(0, self._encoder.width, dtype=torch.float64)
+        nobody = np.zeros((0, self._encoder.width))
         job = _job(self._syn.schema, self._syn.plan, self._encoder, nobody, memory, seed=0, authorise=_refuse)
         tables = NoisyTables(job.stage("statistics", after=0), self._settings)
         tables.count()
@@ -179,7 +186,7 @@ class WhiteBoxAccess:
         compact = self._encoder.compact(content)
         with torch.no_grad():  # and no inference mode: an inversion follows gradients of its own
             parts = [
-                look(*self._encoder.split(self._encoder.expand(compact[first : first + _BLOCK])))
+                look(*self._encoder.split(self._encoder.expand(as_tensor(compact[first : first + _BLOCK]))))
                 for first in range(0, len(compact), _BLOCK)
             ]
             return np.asarray(torch.cat(parts).double().numpy())
@@ -193,7 +200,7 @@ class RefittedModel:
         kept: Its last state.
     """
 
-    def __init__(self, syn: Synthesizer, kept: Mapping[str, Tensor]) -> None:
+    def __init__(self, syn: Synthesizer, kept: State) -> None:
         self._syn = syn
         self.white_box = WhiteBoxAccess(syn, kept)
 
@@ -206,14 +213,14 @@ class _Memory:
     """Keeps the last state of a run in memory."""
 
     def __init__(self) -> None:
-        self.state: dict[str, Tensor] = {}
+        self.state: State = {}
 
-    def save(self, step: int, tensors: dict[str, Tensor]) -> None:
+    def save(self, step: int, state: State) -> None:
         """Replace the checkpoint."""
         del step
-        self.state = tensors
+        self.state = as_arrays(state)
 
-    def load(self) -> dict[str, Tensor] | None:
+    def load(self) -> State | None:
         """Return nothing: every fit is a new one."""
         return self.state or None
 
@@ -222,7 +229,7 @@ def _job(
     schema: ResolvedSchema,
     plan: Plan,
     encoder: Encoder,
-    compact: Tensor,
+    compact: Floats,
     memory: _Memory,
     *,
     seed: int,

@@ -24,9 +24,11 @@ from doublure.data.relational import RelatedRows
 from doublure.data.series import Series
 from doublure.encode.columns import Floats
 from doublure.errors import SettingError
+from doublure.methods import registry as methods
 from doublure.planning import plan as planned
 from doublure.results import versions
 from doublure.schema import Schema
+from doublure.support.extras import require_torch
 from doublure.support.progress import Progress
 
 _ALIKE, _SAMPLED, _CELLS, _SHADES = 4, 200, 8, 4
@@ -85,6 +87,8 @@ def audit_method(
         )
     sides = NEIGHBOURING_SETS[kind]
     plan = planned(sides.schema, method=method, epsilon=epsilon, delta=delta, **settings)
+    if methods.method(plan.method).needs_torch(plan.schema, plan.settings):
+        require_torch(f"method {plan.method}")
     if plan.guarantee.epsilon is None:
         raise SettingError("claims no ε", field="method", remedy="audit a method of kind dp or bayesian-dp")
     make = partial(_counts, sides, refitting(plan.schema.resolve({}), plan, plan.guarantee), seed)

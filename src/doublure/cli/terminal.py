@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from doublure.errors import DoublureError, GateFailed, InputError, Interrupted, PrivacyWarning, SettingError
+from doublure.support.extras import missing_torch
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -100,6 +101,8 @@ def run_guarded(app: Callable[..., Any], arguments: list[str] | None = None) -> 
     except MemoryError:
         return _report(InputError("ran out of memory", remedy="use smaller lots or a larger machine"), command, as_json)
     except Exception as error:
+        if isinstance(error, ImportError) and (error.name or "").partition(".")[0] == "torch":
+            return _report(missing_torch(command), command, as_json)
         return _unforeseen(error, command, as_json)
 
 

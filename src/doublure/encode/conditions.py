@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from doublure.data.tables.cells import truth_of
 from doublure.encode.grids import Floats
@@ -14,6 +12,7 @@ from doublure.errors import SettingError
 from doublure.schema import Schema
 from doublure.schema.allowed import of_its_values
 from doublure.schema.columns import Column, label
+from doublure.support.tensors import Array
 
 
 def condition_codes(schema: Schema, given: Mapping[str, object]) -> dict[str, int]:
@@ -44,8 +43,8 @@ def drawn(
     n: int,
     rng: np.random.Generator,
     fixed: Mapping[str, int | Sequence[int]] | None,
-) -> Tensor:
-    """Return ``(n, K)`` one-hot blocks: of each condition its value, asked for or drawn.
+) -> Array:
+    """Return ``(n, K)`` float32 one-hot blocks: of each condition its value, asked for or drawn.
 
     Args:
         schema: Supplies the shares.
@@ -59,7 +58,7 @@ def drawn(
         codes = drawn_codes(schema.columns[name], size, n, rng, (fixed or {}).get(name))
         rows[np.arange(n), start + codes] = 1.0
         start += size
-    return torch.from_numpy(rows)
+    return rows
 
 
 def drawn_codes(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from doublure.encode import conditions
+from doublure.support.tensors import Array, as_tensor
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,6 +29,7 @@ class Encoder(ABC):
         condition_sizes: Condition -> how many values it has, side by side as in that part.
         fewest_rows: So many rows are decoded together at least, where some lend others what a rule asks of them.
         body_shape: The shape of one body, as networks take it: ``(D,)`` for a table, ``(C, H, W)`` for images.
+        of_wholes: Whether a row is the whole numbers of its compact record, so that it need not become a tensor.
     """
 
     schema: Schema
@@ -36,18 +38,23 @@ class Encoder(ABC):
     condition_sizes: Mapping[str, int]
     fewest_rows: int = 0
     body_shape: tuple[int, ...]
+    of_wholes: ClassVar[bool] = False
 
     @abstractmethod
-    def compact(self, content: Any) -> Tensor:
+    def compact(self, content: Any) -> Array:
         """Return ``(N, P)``: records small enough to keep the whole data set in."""
 
     @abstractmethod
     def expand(self, compact: Tensor) -> Tensor:
         """Return ``(B, width)`` rows."""
 
-    def encode(self, content: Any) -> Tensor:
-        """Return the rows of records, ``(N, width)`` float32."""
-        return self.expand(self.compact(content))
+    def encode(self, content: Any) -> Any:
+        """Return the rows of records, ``(N, width)``; see :meth:`rows`."""
+        return self.rows(self.compact(content))
+
+    def rows(self, compact: Array) -> Any:
+        """Return the rows of compact records, ``(N, width)``: a float32 tensor, or an array of whole numbers."""
+        return compact if self.of_wholes else self.expand(as_tensor(compact))
 
     def split(self, rows: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return bodies ``(B, *body_shape)`` and conditions ``(B, K)``, None where there are none."""
@@ -56,7 +63,7 @@ class Encoder(ABC):
         return body, rows[:, flat:] if self.condition_width else None
 
     @abstractmethod
-    def decode(self, rows: Tensor, rng: np.random.Generator | None = None) -> Any:
+    def decode(self, rows: Array | Tensor, rng: np.random.Generator | None = None) -> Any:
         """Return records of the schema's own types from ``(N, width)`` rows."""
 
     def spans(self, asked: Mapping[str, Allowed]) -> Mapping[int, Spans]:
@@ -80,8 +87,8 @@ class Encoder(ABC):
 
     def draw_conditions(
         self, n: int, rng: np.random.Generator, fixed: Mapping[str, int | Sequence[int]] | None = None
-    ) -> Tensor:
-        """Return ``(n, K)`` one-hot conditions from public or bought shares, uniform where there are none.
+    ) -> Array:
+        """Return ``(n, K)`` float32 one-hot conditions from public or bought shares, uniform where there are none.
 
         Args:
             n: How many.

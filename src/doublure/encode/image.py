@@ -19,6 +19,7 @@ from doublure.encode.encoder import Encoder
 from doublure.errors import InputError, SettingError
 from doublure.schema import Schema
 from doublure.schema.images import LABEL, ImageSchema
+from doublure.support.tensors import Array, as_tensor
 
 _HALF = 127.5
 
@@ -52,7 +53,7 @@ class ImageEncoder(Encoder):
 
     # -- encoding ------------------------------------------------------------------------------------------------
 
-    def compact(self, images: Images) -> Tensor:
+    def compact(self, images: Images) -> Array:
         """Return ``(N, P)`` uint8: the pixels, channels first, and the label's code."""
         pixels = np.ascontiguousarray(images.images.transpose(0, 3, 1, 2)).reshape(len(images), self._pixels)
         parts = [pixels]
@@ -61,7 +62,7 @@ class ImageEncoder(Encoder):
                 raise InputError("are not there, and the schema has one", field="labels", remedy="give each image one")
             codes = self._label.compact(images.labels)[0].astype(np.int64)
             parts += [(codes >> 8 * place)[:, None].astype(np.uint8) for place in range(self._code_bytes)]
-        return torch.from_numpy(np.concatenate(parts, axis=1))
+        return np.concatenate(parts, axis=1)
 
     def expand(self, compact: Tensor) -> Tensor:
         """Return ``(B, width)`` float32."""
@@ -77,14 +78,14 @@ class ImageEncoder(Encoder):
 
     # -- decoding ------------------------------------------------------------------------------------------------
 
-    def decode(self, rows: Tensor, rng: np.random.Generator | None = None) -> Images:
+    def decode(self, rows: Array | Tensor, rng: np.random.Generator | None = None) -> Images:
         """Return images and labels of the schema's own values; an image draws nothing, so ``rng`` is not used.
 
         Raises:
             InputError: A value is not finite.
         """
         del rng
-        values = rows.detach().to("cpu")
+        values = as_tensor(rows).detach().to("cpu")
         if not bool(torch.isfinite(values).all()):
             raise InputError(
                 "has values that are not finite", field="generator", remedy="fit again, with smaller steps"

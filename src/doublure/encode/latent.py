@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from doublure.encode.encoder import Encoder
+from doublure.support.tensors import Array
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,7 +42,7 @@ class LatentEncoder(Encoder):
         self.width = width + self.condition_width
         self.body_blocks = (LatentBlock(size=width),)
 
-    def compact(self, content: Any) -> Tensor:
+    def compact(self, content: Any) -> Array:
         """Refuse: a record becomes a latent by inversion only."""
         raise TypeError("records become latents by inversion")
 
@@ -49,7 +50,7 @@ class LatentEncoder(Encoder):
         """Return the rows, which are kept as they are."""
         return compact
 
-    def decode(self, rows: Tensor, rng: np.random.Generator | None = None) -> Any:
+    def decode(self, rows: Array | Tensor, rng: np.random.Generator | None = None) -> Any:
         """Refuse: latents are decoded by the public generator."""
         raise TypeError("latents are decoded by the public generator")
 

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from scipy import sparse
-from torch import Tensor
+
+from doublure.encode.grids import Floats
 
 Ints = npt.NDArray[np.int64]
 
@@ -31,7 +31,7 @@ _MOST_STRATA = 16
 _SURE = 1e-6
 
 
-def pairwise_swapped(codes: Ints, chances: Tensor, sizes: Sequence[int], kinds: Ints, rng: np.random.Generator) -> Ints:
+def pairwise_swapped(codes: Ints, chances: Floats, sizes: Sequence[int], kinds: Ints, rng: np.random.Generator) -> Ints:
     """Return the codes, exchanged between rows of one kind.
 
     Where every row is certain of a block, as of a condition, pairs are swapped within each of its values.
@@ -47,7 +47,7 @@ def pairwise_swapped(codes: Ints, chances: Tensor, sizes: Sequence[int], kinds: 
     shown, first = np.unique(kinds, return_index=True)
     if 2 * len(shown) > len(kinds):  # hardly two rows of a kind
         return mixed
-    parts = [_summing_to_one(part) for part in torch.split(chances[torch.from_numpy(first)], list(sizes), dim=1)]
+    parts = [_summing_to_one(part) for part in np.split(chances[first], np.cumsum(sizes)[:-1], axis=1)]
     certain = [place for place, part in enumerate(parts) if _sure(part)]
     if len(sizes) - len(certain) < 2:
         return mixed
@@ -62,11 +62,12 @@ def pairwise_swapped(codes: Ints, chances: Tensor, sizes: Sequence[int], kinds: 
     return mixed
 
 
-def _summing_to_one(chances: Tensor) -> Tensor:
-    return chances / chances.sum(dim=1, keepdim=True)
+def _summing_to_one(chances: Floats) -> Floats:
+    found: Floats = chances / chances.sum(axis=1, keepdims=True)
+    return found
 
 
-def _sure(chances: Tensor) -> bool:
+def _sure(chances: Floats) -> bool:
     return bool(((chances < _SURE) | (chances > 1 - _SURE)).all())
 
 
@@ -81,24 +82,25 @@ class _PairTables:
         codes: ``(N, B)``.
     """
 
-    def __init__(self, codes: Ints, parts: Sequence[Tensor], kinds: Ints) -> None:
+    def __init__(self, codes: Ints, parts: Sequence[Floats], kinds: Ints) -> None:
         self.codes = codes.copy()
         self._kinds = kinds
         rows, blocks = codes.shape
-        weights = torch.from_numpy(np.bincount(kinds, minlength=len(parts[0]))).to(parts[0].dtype)
+        weights = np.bincount(kinds, minlength=len(parts[0])).astype(parts[0].dtype)
         cells, expected, width = np.empty_like(codes), [], 0
         for place, part in enumerate(parts):
             cell_of = _cells(weights @ part, _MOST_CELLS // blocks)
             cells[:, place] = width + cell_of[codes[:, place]]
-            own = torch.zeros(len(part), int(cell_of.max()) + 1)
-            expected.append(own.index_add_(1, torch.from_numpy(cell_of), part))
-            width += own.shape[1]
+            own = np.zeros((int(cell_of.max()) + 1, len(part)), dtype=part.dtype)
+            np.add.at(own, cell_of, part.T)
+            expected.append(own.T)
+            width += len(own)
         self._cells = cells
         marks = sparse.csr_matrix(
             (np.ones(cells.size, dtype=np.float32), cells.ravel(), np.arange(rows + 1) * blocks), shape=(rows, width)
         )
-        chances = torch.cat(expected, dim=1)
-        self._surplus = (marks.T @ marks).toarray() - ((chances * weights[:, None]).T @ chances).numpy()
+        chances = np.concatenate(expected, axis=1)
+        self._surplus = (marks.T @ marks).toarray() - (chances * weights[:, None]).T @ chances
         block_of = np.repeat(np.arange(blocks), [own.shape[1] for own in expected])
         self._surplus[block_of[:, None] == block_of] = 0
 
@@ -162,10 +164,10 @@ def _earlier(keys: Ints) -> Ints:
     return found
 
 
-def _cells(counts: Tensor, most: int) -> Ints:
+def _cells(counts: Floats, most: int) -> Ints:
     """Return each code's cell: its own, or the last if it is among the rarest of more codes than cells."""
     if len(counts) <= most:
         return np.arange(len(counts))
     cells = np.full(len(counts), most - 1)
-    cells[np.sort(torch.topk(counts, most - 1).indices.numpy())] = np.arange(most - 1)
+    cells[np.sort(np.argsort(-counts, kind="stable")[: most - 1])] = np.arange(most - 1)
     return cells

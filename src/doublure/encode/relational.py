@@ -7,10 +7,10 @@ hold changes no count, so that a unit moves one cell of a table by one, however 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, ClassVar
+
 import numpy as np
 import pandas as pd
-import torch
-from torch import Tensor
 
 from doublure.data.relational.records import RelatedRows, marked, remarked
 from doublure.encode import across_tables
@@ -22,6 +22,10 @@ from doublure.errors import InputError
 from doublure.networks.related_layout import ChildPlace, Layout
 from doublure.schema import ResolvedSchema
 from doublure.schema.relational import ResolvedRelationalSchema
+from doublure.support.tensors import Array, as_array
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 _BEFORE, _NEXT = 1, 2
 """Turns of a unit's mark, beside its own."""
@@ -39,6 +43,7 @@ class RelationalEncoder(Encoder):
     """
 
     schema: ResolvedRelationalSchema
+    of_wholes: ClassVar[bool] = True
 
     def __init__(self, schema: ResolvedSchema) -> None:
         self.schema = ResolvedRelationalSchema.of(schema)
@@ -60,18 +65,18 @@ class RelationalEncoder(Encoder):
 
     # -- encoding ------------------------------------------------------------------------------------------------
 
-    def compact(self, content: RelatedRows) -> Tensor:
+    def compact(self, content: RelatedRows) -> Array:
         """Return ``(N, P)`` float64: each unit as it is counted; zeros where it has no such row."""
         found = np.zeros((len(content), self.layout.counted_width))
         root = self.schema.root
-        found[:, self.layout.root_part] = self.tables[root].compact(content.frames[root]).numpy()
+        found[:, self.layout.root_part] = self.tables[root].compact(content.frames[root])
         for number, child in enumerate(self.layout.children):
             many = content.counts(child.name)
             found[:, number] = many
-            rows = self.tables[child.name].compact(content.frames[child.name]).numpy()
+            rows = self.tables[child.name].compact(content.frames[child.name])
             begins, marks = np.cumsum(many) - many, remarked(content.marks, number)
             self._show(found, child, rows, begins, many, marks)
-        return torch.from_numpy(found)
+        return found
 
     def _show(
         self, found: Floats, child: ChildPlace, rows: Floats, begins: Ints, many: Ints, marks: np.ndarray
@@ -96,17 +101,17 @@ class RelationalEncoder(Encoder):
             at = child.next.start + child.order
             found[several, at] = np.maximum(found[several, at] - found[several, child.before.start + child.order], 0)
 
-    def expand(self, compact: Tensor) -> Tensor:
+    def expand(self, compact: Any) -> Any:
         """Return the numbers as they are."""
         return compact
 
-    def split(self, rows: Tensor) -> tuple[Tensor, Tensor | None]:
+    def split(self, rows: Any) -> tuple[Any, None]:
         """Return whole rows: conditions are columns like others."""
         return rows, None
 
     # -- decoding ------------------------------------------------------------------------------------------------
 
-    def decode(self, rows: Tensor, rng: np.random.Generator | None = None) -> RelatedRows:
+    def decode(self, rows: Array | Tensor, rng: np.random.Generator | None = None) -> RelatedRows:
         """Return units of the schema's own dtypes, every constraint kept.
 
         Args:
@@ -116,7 +121,7 @@ class RelationalEncoder(Encoder):
         Raises:
             InputError: A number is not finite.
         """
-        values = rows.detach().to("cpu", torch.float64).numpy()[:, : self.width]
+        values = as_array(rows)[:, : self.width].astype(np.float64)
         if not np.isfinite(values).all():
             raise InputError("has values that are not finite", field="generator", remedy="fit again")
         root = self.schema.root
@@ -133,7 +138,7 @@ class RelationalEncoder(Encoder):
 
     def _frame(self, name: str, rows: Floats) -> pd.DataFrame:
         table = self.schema.tables[name]
-        frame = self.tables[name].decode(torch.from_numpy(np.ascontiguousarray(rows)))
+        frame = self.tables[name].decode(rows)
         return frame.drop(columns=[own for own in table.ids if own in frame])
 
     def uniform(self, n: int, rng: np.random.Generator) -> Floats:

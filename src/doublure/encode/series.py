@@ -25,6 +25,7 @@ from doublure.errors import InputError
 from doublure.schema import Schema
 from doublure.schema.columns import IntegerColumn, RealColumn
 from doublure.schema.series import SeriesSchema
+from doublure.support.tensors import Array, as_tensor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +73,7 @@ class SeriesEncoder(SeriesRows):
 
     # -- encoding ------------------------------------------------------------------------------------------------
 
-    def compact(self, series: Series) -> Tensor:
+    def compact(self, series: Series) -> Array:
         """Return ``(N, P)`` float32: each channel's places, then the states of those that have any, then attributes."""
         places, states = [], []
         for planes in self.planes:
@@ -82,7 +83,7 @@ class SeriesEncoder(SeriesRows):
             places.append(self._bent(parts[-1], number, parts[0] if planes.states else None).reshape(shape))
             states += [parts[0].reshape(shape)] if planes.states else []
         codes = self._attributes.codes(series)
-        return torch.from_numpy(np.concatenate([*places, *states, codes], axis=1).astype(np.float32))
+        return np.concatenate([*places, *states, codes], axis=1).astype(np.float32)
 
     def expand(self, compact: Tensor) -> Tensor:
         """Return ``(B, width)`` float32: states and attributes as one-hot planes and blocks."""
@@ -109,7 +110,7 @@ class SeriesEncoder(SeriesRows):
 
     # -- decoding ------------------------------------------------------------------------------------------------
 
-    def decode(self, rows: Tensor, rng: np.random.Generator | None = None) -> Series:
+    def decode(self, rows: Array | Tensor, rng: np.random.Generator | None = None) -> Series:
         """Return series of the schema's own values.
 
         Args:
@@ -120,7 +121,7 @@ class SeriesEncoder(SeriesRows):
         Raises:
             InputError: A value is not finite.
         """
-        values = rows.detach().to("cpu")
+        values = as_tensor(rows).detach().to("cpu")
         if not bool(torch.isfinite(values).all()):
             raise InputError("has values that are not finite", field="generator", remedy="fit with smaller steps")
         body, condition = self.split(values)

@@ -19,6 +19,7 @@ from doublure.encode.series import channel_column
 from doublure.errors import InputError
 from doublure.schema import Schema
 from doublure.schema.series import SeriesSchema
+from doublure.support.tensors import Array, as_tensor
 
 LEVELS = 64
 """Into how many public bins a series' level falls."""
@@ -49,23 +50,21 @@ class SeriesCodes(SeriesRows):
         self.sizes = [number.parts[0].size for number in self._numbers]
         self.states = [number.parts[0].states for number in self._numbers]
 
-    def compact(self, series: Series) -> Tensor:
+    def compact(self, series: Series) -> Array:
         """Return ``(N, P)`` float32 codes: of each step, channel by channel, then of each level, then of attributes."""
         codes, levels = [], []
         for number, name in zip(self._numbers, self.schema.channels, strict=True):
             values = series.channel(name)
             codes.append(number.coded(values.reshape(-1))[0].reshape(values.shape))
             levels.append(self._level(number, values)[:, None])
-        return torch.from_numpy(
-            np.concatenate([*codes, *levels, self._attributes.codes(series)], axis=1).astype(np.float32)
-        )
+        return np.concatenate([*codes, *levels, self._attributes.codes(series)], axis=1).astype(np.float32)
 
     def expand(self, compact: Tensor) -> Tensor:
         """Return ``(B, width)`` float32: codes as they are, levels left out, attributes as one-hot blocks."""
         levels = len(self.sizes)
         return torch.cat([compact[:, : self._flat], self._attributes.one_hot(compact[:, self._flat + levels :])], dim=1)
 
-    def decode(self, rows: Tensor, rng: np.random.Generator | None = None) -> Series:
+    def decode(self, rows: Array | Tensor, rng: np.random.Generator | None = None) -> Series:
         """Return series of the schema's own values.
 
         Args:
@@ -75,7 +74,7 @@ class SeriesCodes(SeriesRows):
         Raises:
             InputError: A code is none of its channel's.
         """
-        body, condition = self.split(rows.detach().to("cpu"))
+        body, condition = self.split(as_tensor(rows).detach().to("cpu"))
         decoded = np.empty((len(body), self.schema.length, len(self.sizes)))
         for place, (number, size) in enumerate(zip(self._numbers, self.sizes, strict=True)):
             codes = body[:, place].numpy().astype(np.float64)

@@ -22,6 +22,7 @@ from doublure.errors import InputError
 from doublure.schema import Schema
 from doublure.schema.columns import IntegerColumn, RealColumn
 from doublure.schema.series import SeriesSchema
+from doublure.support.tensors import Array, as_tensor
 
 _MIDDLE = 0.5
 _LAST_PLACE = 1 - 2.0**-10
@@ -127,23 +128,23 @@ class SeriesPlaces(SeriesRows):
         self.may_be_missing = [own.column.may_be_missing for own in self.cells]
         self.sizes = [len(own) + missing for own, missing in zip(self.cells, self.may_be_missing, strict=True)]
 
-    def compact(self, series: Series) -> Tensor:
+    def compact(self, series: Series) -> Array:
         """Return ``(N, P)`` float32: places, channel by channel, then codes of attributes."""
         places = [own.places(series.channel(name)) for own, name in zip(self.cells, self.schema.channels, strict=True)]
-        return torch.from_numpy(np.concatenate([*places, self._attributes.codes(series)], axis=1).astype(np.float32))
+        return np.concatenate([*places, self._attributes.codes(series)], axis=1).astype(np.float32)
 
     def expand(self, compact: Tensor) -> Tensor:
         """Return ``(B, width)`` float32: attributes as one-hot blocks."""
         return torch.cat([compact[:, : self._flat], self._attributes.one_hot(compact[:, self._flat :])], dim=1)
 
-    def decode(self, rows: Tensor, rng: np.random.Generator | None = None) -> Series:
+    def decode(self, rows: Array | Tensor, rng: np.random.Generator | None = None) -> Series:
         """Return series of the schema's own values; nothing is drawn.
 
         Raises:
             InputError: A place is none of its channel's.
         """
         del rng
-        body, condition = self.split(rows.detach().to("cpu"))
+        body, condition = self.split(as_tensor(rows).detach().to("cpu"))
         places = body.numpy().astype(np.float64)
         decoded = np.empty((len(body), self.schema.length, len(self.sizes)))
         for channel, (own, size) in enumerate(zip(self.cells, self.sizes, strict=True)):

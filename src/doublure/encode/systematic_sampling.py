@@ -7,12 +7,11 @@ is noise on top of the noise that privacy needs, and need not be. Each row by it
 from __future__ import annotations
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from doublure.encode.grids import Floats
 
 _BELOW_ONE = np.nextafter(1.0, 0.0)
+_AT_ONCE = 4096
 
 
 class EvenShares:
@@ -26,10 +25,14 @@ class EvenShares:
         kinds: ``(N,)`` which rows are of one group, from 0.
     """
 
-    def __init__(self, rows: Tensor, rng: np.random.Generator) -> None:
+    def __init__(self, rows: Floats, rng: np.random.Generator) -> None:
         self._rng = rng
         # One number a row stands for all of it. Two that differ and share it by chance share out their draws, no more.
-        key = (rows @ torch.from_numpy(rng.standard_normal(rows.shape[1])).to(rows.dtype)).numpy()
+        # Added up row by row: a product of matrices may give equal rows other last digits at other places.
+        factors = rng.standard_normal(rows.shape[1]).astype(rows.dtype)
+        key = np.empty(len(rows), dtype=rows.dtype)
+        for first in range(0, len(rows), _AT_ONCE):
+            key[first : first + _AT_ONCE] = (rows[first : first + _AT_ONCE] * factors).sum(1)
         _, self.kinds, self._sizes = np.unique(key, return_inverse=True, return_counts=True)
         self._first = np.cumsum(self._sizes) - self._sizes
 

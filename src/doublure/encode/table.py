@@ -1,4 +1,4 @@
-"""ENCODE: rows of a table under a resolved schema -> tensors, and back.
+"""ENCODE: rows of a table under a resolved schema -> numbers, and back.
 
 A row is a vector of blocks, in the schema's order with the conditions last::
 
@@ -13,12 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
-import torch
-from torch import Tensor
 
 from doublure.data.tables.rules import TableRules
 from doublure.encode import constraints
@@ -30,6 +28,10 @@ from doublure.encode.systematic_sampling import EvenShares
 from doublure.errors import InputError
 from doublure.schema import ResolvedSchema
 from doublure.schema.columns import IdColumn
+from doublure.support.tensors import Array, as_array
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 _LENDERS = 1_000
 """Rows that are drawn together at least: enough to say what cells of a rule look like where it holds."""
@@ -99,9 +101,9 @@ class TableEncoder(Encoder):
 
     # -- encoding ------------------------------------------------------------------------------------------------
 
-    def compact(self, frame: pd.DataFrame) -> Tensor:
+    def compact(self, frame: pd.DataFrame) -> Array:
         """Return ``(N, P)`` float32: one code or scalar a part. Small enough to keep the whole data set in."""
-        return torch.from_numpy(self._compact(frame).astype(np.float32))
+        return self._compact(frame).astype(np.float32)
 
     def _compact(self, frame: pd.DataFrame) -> Floats:
         compact = np.empty((len(frame), len(self.blocks)))
@@ -124,10 +126,10 @@ class TableEncoder(Encoder):
 
     def expand(self, compact: Tensor) -> Tensor:
         """Return ``(B, width)`` float32: codes as one-hot blocks, scalars as they are."""
-        rows = torch.zeros(len(compact), self.width, device=compact.device)
+        rows = compact.new_zeros(len(compact), self.width)
         softmax = [number for number, block in enumerate(self.blocks) if block.kind == "softmax"]
         if softmax:
-            starts = torch.tensor([float(self.blocks[number].start) for number in softmax], device=compact.device)
+            starts = compact.new_tensor([float(self.blocks[number].start) for number in softmax])
             rows.scatter_(1, (compact[:, softmax] + starts).long(), 1.0)
         for number, block in enumerate(self.blocks):
             if block.kind == "tanh":
@@ -136,7 +138,7 @@ class TableEncoder(Encoder):
 
     # -- decoding ------------------------------------------------------------------------------------------------
 
-    def decode(self, rows: Tensor, rng: np.random.Generator | None = None) -> pd.DataFrame:
+    def decode(self, rows: Array | Tensor, rng: np.random.Generator | None = None) -> pd.DataFrame:
         """Return rows of the schema's own dtypes, every constraint kept.
 
         Args:
@@ -147,8 +149,7 @@ class TableEncoder(Encoder):
         Raises:
             InputError: A value is not finite.
         """
-        values = rows.detach().to("cpu")
-        return self._decoded(self._drawn(values, rng), rng)
+        return self._decoded(self._drawn(as_array(rows), rng), rng)
 
     def _decoded(self, parts: list[Floats], rng: np.random.Generator | None) -> pd.DataFrame:
         """Return rows from the code or scalar ``(N,)`` of each block."""
@@ -161,13 +162,13 @@ class TableEncoder(Encoder):
         frame = pd.DataFrame({name: decoded.get(name, numbered) for name in self.schema.columns})
         return constraints.keep(frame, self.schema, rng, self._rules)
 
-    def _drawn(self, values: Tensor, rng: np.random.Generator | None) -> list[Floats]:
+    def _drawn(self, values: Array, rng: np.random.Generator | None) -> list[Floats]:
         """Return the code or scalar of each block."""
         shares = None if rng is None else EvenShares(values, rng)
         soft = [block for block in self.blocks if block.kind == "softmax"]
         codes = [_draw(values[:, block.place], shares) for block in soft]
         if shares is not None and rng is not None and codes:
-            chances = torch.cat([values[:, block.place] for block in soft], dim=1)
+            chances = np.concatenate([values[:, block.place] for block in soft], axis=1)
             codes = list(
                 pairwise_swapped(np.stack(codes, axis=1), chances, [block.size for block in soft], shares.kinds, rng).T
             )
@@ -201,21 +202,20 @@ def _blocks(encoded: Mapping[str, RowEncoding]) -> Iterator[Block]:
             start += part.size
 
 
-def _draw(probabilities: Tensor, shares: EvenShares | None) -> Ints:
+def _draw(probabilities: Array, shares: EvenShares | None) -> Ints:
     """Return one code a row: drawn from the row's probabilities, or the likeliest."""
-    cumulative = probabilities.cumsum(dim=1, dtype=torch.float64)
+    cumulative = probabilities.cumsum(axis=1, dtype=np.float64)
     totals = _scalar(cumulative[:, -1:])
     if shares is None:
-        codes = probabilities.argmax(dim=1)
+        codes = probabilities.argmax(axis=1)
     else:
-        thresholds = torch.from_numpy(shares.draw() * totals)
-        codes = torch.searchsorted(cumulative, thresholds[:, None], right=True)[:, 0]
-    drawn: Ints = codes.clamp(max=probabilities.shape[1] - 1).numpy()
+        codes = (cumulative <= (shares.draw() * totals)[:, None]).sum(axis=1)
+    drawn: Ints = np.minimum(codes, probabilities.shape[1] - 1)
     return drawn
 
 
-def _scalar(cells: Tensor) -> Floats:
-    values: Floats = cells[:, 0].numpy().astype(np.float64)
+def _scalar(cells: Array) -> Floats:
+    values: Floats = cells[:, 0].astype(np.float64)
     if not np.isfinite(values).all():
         raise InputError("has values that are not finite", field="generator", remedy="fit again, with smaller steps")
     return values

@@ -8,11 +8,10 @@ they are counted (:mod:`doublure.methods.statistics.tables`). Constraints are ke
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
-import torch
-from torch import Tensor
 
 from doublure.encode.asked import common, spans_of
 from doublure.encode.cell_names import axis_name, interval_names
@@ -24,6 +23,10 @@ from doublure.errors import InputError
 from doublure.networks.steering import Spans
 from doublure.schema import ResolvedSchema
 from doublure.schema.allowed import Allowed
+from doublure.support.tensors import Array, as_array
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class TableValues(TableEncoder):
@@ -35,6 +38,8 @@ class TableValues(TableEncoder):
     Attributes:
         wholes: Of each part what its numbers stand for, in order; conditions last.
     """
+
+    of_wholes: ClassVar[bool] = True
 
     def __init__(self, schema: ResolvedSchema) -> None:
         super().__init__(schema, numerics="steps", bins=1)
@@ -55,19 +60,19 @@ class TableValues(TableEncoder):
         own = self._encodings[column]
         return axis_name(column, own), interval_names(own, starts, cells, size)
 
-    def compact(self, frame: pd.DataFrame) -> Tensor:
+    def compact(self, frame: pd.DataFrame) -> Array:
         """Return ``(N, P)`` float64."""
-        return torch.from_numpy(self._compact(frame))
+        return self._compact(frame)
 
-    def expand(self, compact: Tensor) -> Tensor:
+    def expand(self, compact: Any) -> Any:
         """Return the numbers as they are."""
         return compact
 
-    def split(self, rows: Tensor) -> tuple[Tensor, Tensor | None]:
+    def split(self, rows: Any) -> tuple[Any, None]:
         """Return whole rows: conditions are columns like others."""
         return rows, None
 
-    def decode(self, rows: Tensor, rng: np.random.Generator | None = None) -> pd.DataFrame:
+    def decode(self, rows: Array | Tensor, rng: np.random.Generator | None = None) -> pd.DataFrame:
         """Return rows of the schema's own dtypes, every constraint kept.
 
         Args:
@@ -77,7 +82,7 @@ class TableValues(TableEncoder):
         Raises:
             InputError: A number is not finite.
         """
-        values = rows.detach().to("cpu", torch.float64).numpy()[:, : self.width]
+        values = as_array(rows)[:, : self.width].astype(np.float64)
         if not np.isfinite(values).all():
             raise InputError("has values that are not finite", field="generator", remedy="fit again")
         ends = [(whole.first, whole.last + whole.nullable) for whole in self.wholes]

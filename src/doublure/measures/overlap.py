@@ -25,6 +25,7 @@ from doublure.schema.images import LabelColumn
 from doublure.schema.kinds import ByKind
 from doublure.schema.schema import Unit
 from doublure.support import seeding
+from doublure.support.extras import require_torch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -75,6 +76,7 @@ def overlap(public: Given, private: Given, schema: Schema | str | Path, *, seed:
     Raises:
         InputError: Data and schema do not fit, or the schema leaves a fact open.
     """
+    require_torch("overlap")
     plain = _undescribed(schema if isinstance(schema, Schema) else Schema.load(schema))
     draw = np.random.default_rng(seeding.chosen(seed))
     (theirs, public_marks), (ours, marks) = _read(public, plain, "public"), _read(private, plain, "private")
@@ -134,7 +136,7 @@ def _of_rows(content: Any, bodies: Tensor) -> list[bytes]:
 
 
 def _bodies(encoder: Encoder, content: Any) -> Tensor:
-    return encoder.split(encoder.expand(encoder.compact(content)))[0].flatten(1)
+    return encoder.split(encoder.encode(content))[0].flatten(1)
 
 
 _COMPARED: ByKind[tuple[Callable[[Schema], dict[str, Any]], Callable[[Any, Tensor], list[bytes]]]] = ByKind(

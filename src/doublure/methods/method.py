@@ -19,9 +19,8 @@ from doublure.training.job import Job
 from doublure.training.settings import MethodSettings, Work
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from doublure.encode.encoder import Encoder
+    from doublure.networks.array_generator import AnyGenerator
     from doublure.private.bayesian import BayesianAccountant
 
 S = TypeVar("S", bound=MethodSettings)
@@ -66,6 +65,10 @@ class Method(Protocol):
         """
         return False
 
+    def needs_torch(self, schema: Schema, settings: MethodSettings) -> bool:
+        """Whether training computes with torch, which is installed on request alone."""
+        return True
+
     def ready(self, schema: Schema, settings: MethodSettings) -> None:
         """Look whether all that a fit needs beside the private data is there, before anything is charged.
 
@@ -75,10 +78,10 @@ class Method(Protocol):
         """
         return
 
-    def build(self, encoder: Encoder, settings: MethodSettings, seed: int) -> nn.Module:
+    def build(self, encoder: Encoder, settings: MethodSettings, seed: int) -> AnyGenerator:
         """Return an untrained generator of the right shape."""
 
-    def train(self, job: Job) -> nn.Module:
+    def train(self, job: Job) -> AnyGenerator:
         """Train and return the generator to release."""
 
     # -- figures of the settings ---------------------------------------------------------------------------------

@@ -11,9 +11,12 @@ import itertools
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from doublure.networks.array_generator import Array
 
 _LEAST = 1e-30
 
@@ -42,6 +45,21 @@ class MixtureGenerator(nn.Module):
         self.body_sizes = [size for size, end in zip(sizes, widths, strict=True) if end <= self._body]
         self.logits = nn.Parameter(torch.zeros(components, sum(sizes)))
         self.register_buffer("log_weights", torch.full((components,), -math.log(components)))
+
+    @classmethod
+    def of(cls, sizes: Sequence[int], probabilities: Array, weights: Array) -> MixtureGenerator:
+        """Return a mixture without conditions.
+
+        Args:
+            sizes: The softmax blocks.
+            probabilities: ``(components, D)`` of every block, positive.
+            weights: ``(components,)`` how likely each component is, adding up to 1.
+        """
+        made = cls(sizes, condition_width=0, components=len(weights))
+        with torch.no_grad():
+            made.logits.copy_(torch.from_numpy(np.log(probabilities)))
+            made.log_weights.copy_(torch.from_numpy(np.log(weights)))
+        return made
 
     def probabilities(self) -> Tensor:
         """Return every component's probabilities, ``(components, D + K)``."""

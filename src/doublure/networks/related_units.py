@@ -7,19 +7,17 @@ one before it, until there are as many as the unit is to have.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 
+from doublure.networks.array_generator import ArrayGenerator
 from doublure.networks.given_columns import drawn_given
 from doublure.networks.related_layout import ChildPlace, Layout
 from doublure.networks.tree import TreeGenerator
 from doublure.networks.tree_tables import Floats, Ints
 
 
-class RelatedGenerator(nn.Module):
+class RelatedGenerator(ArrayGenerator):
     """Noise and conditions in, units as they are drawn out.
 
     Args:
@@ -33,50 +31,55 @@ class RelatedGenerator(nn.Module):
     """
 
     def __init__(self, layout: Layout, conditions: Sequence[int]) -> None:
-        super().__init__()
         self.layout = layout
         head = len(layout.children) + layout.root
         self.units = TreeGenerator(head, conditions)
-        self.first = nn.ModuleList(TreeGenerator(head + child.parts, []) for child in layout.children)
-        self.following = nn.ModuleList(TreeGenerator(head + 1 + 2 * child.parts, []) for child in layout.children)
+        self.first = [TreeGenerator(head + child.parts, []) for child in layout.children]
+        self.following = [TreeGenerator(head + 1 + 2 * child.parts, []) for child in layout.children]
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+    def state_dict(self) -> dict[str, Floats]:
+        """Return the tables of all trees, by name."""
+        trees = self._trees().items()
+        return {prefix + name: value for prefix, tree in trees for name, value in tree.state_dict().items()}
+
+    def load_state_dict(self, state: Mapping[str, Floats]) -> None:
         """Take tables of any shape that fit together.
 
         Raises:
             RuntimeError: They do not.
         """
         trees = self._trees()
-        known = {name for name in state_dict for prefix in trees if name.startswith(prefix)}
-        if known != set(state_dict):
+        known = {name for name in state for prefix in trees if name.startswith(prefix)}
+        if known != set(state):
             raise RuntimeError("tables do not fit together")
         for prefix, tree in trees.items():
-            own = {name.removeprefix(prefix): value for name, value in state_dict.items() if name.startswith(prefix)}
-            tree.load_state_dict(own, strict, assign)
+            tree.load_state_dict(
+                {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
+            )
 
     def _trees(self) -> dict[str, TreeGenerator]:
         """Return all trees by the prefix of their tables' names."""
         found = {"units.": self.units}
         for name, trees in (("first", self.first), ("following", self.following)):
-            found |= {f"{name}.{place}.": tree for place, tree in enumerate(trees)}  # type: ignore[misc]
+            found |= {f"{name}.{place}.": tree for place, tree in enumerate(trees)}
         return found
 
-    def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
+    def __call__(self, noise: Floats, condition: Floats | None = None) -> Floats:
         """Return units ``(B, P)`` float64, as they are drawn.
 
         Args:
             noise: ``(B, 1)`` standard normal; all of it together begins the draw.
             condition: ``(B, K)`` one block a condition, as of the root's tree; or None.
         """
-        rng = np.random.default_rng(np.frombuffer(noise.numpy().tobytes(), dtype=np.uint32))
+        rng = np.random.default_rng(np.frombuffer(noise.tobytes(), dtype=np.uint32))
         found = np.zeros((len(noise), self.layout.drawn_width))
         head = len(self.layout.children) + self.layout.root
-        found[:, :head] = self.units(noise, condition).numpy()
+        found[:, :head] = self.units(noise, condition)
         for number, child in enumerate(self.layout.children):
             self._fill(found, number, child, rng)
-        return torch.from_numpy(found)
+        return found
 
-    def draw_conditions(self, known: Tensor, source: torch.Generator) -> Tensor:
+    def draw_conditions(self, known: Floats, source: np.random.Generator) -> Floats:
         """Return conditions ``(n, K)`` as they are: what is open is drawn with the unit, as often as tables say."""
         return self.units.draw_conditions(known, source)
 
@@ -84,13 +87,13 @@ class RelatedGenerator(nn.Module):
         """Draw the rows of a child table, in order."""
         many = np.clip(found[:, number], 0, child.most).astype(np.int64)
         head = len(self.layout.children) + self.layout.root
-        tree: TreeGenerator = self.first[number]  # type: ignore[assignment]
+        tree = self.first[number]
         some = np.flatnonzero(many > 0)
         if len(tree.tree.nodes):
             rows = np.zeros((len(some), head + child.parts))
             rows[:, :head] = found[some, :head]
             found[some, child.row(0)] = drawn_given(tree.tree, rows, head, rng)[:, head:]
-        tree = self.following[number]  # type: ignore[assignment]
+        tree = self.following[number]
         for turn in range(1, child.most if len(tree.tree.nodes) else 1):
             units = np.flatnonzero(many > turn)
             if not len(units):

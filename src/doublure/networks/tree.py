@@ -17,13 +17,11 @@ NumPy inside (:mod:`doublure.networks.tree_draw`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 
 from doublure.networks import even_tables, tree_tables
+from doublure.networks.array_generator import ArrayGenerator
 from doublure.networks.steering import Spans
 from doublure.networks.tree_asked import Asked
 from doublure.networks.tree_draw import Draw, evenly_drawn
@@ -36,7 +34,7 @@ _AT_ONCE = 200_000
 _RARE = 1e-300
 
 
-class TreeGenerator(nn.Module):
+class TreeGenerator(ArrayGenerator):
     """Noise and conditions in, rows of whole numbers out.
 
     Args:
@@ -50,7 +48,6 @@ class TreeGenerator(nn.Module):
     tree: Tree
 
     def __init__(self, parts: int, conditions: Sequence[int]) -> None:
-        super().__init__()
         self.parts = parts
         self._sizes = list(conditions)
         self._spans: Mapping[int, Spans] = {}
@@ -59,25 +56,25 @@ class TreeGenerator(nn.Module):
     def take(self, tree: Tree) -> None:
         """Draw by these tables from now on."""
         self.tree = tree
-        self._buffers.clear()
-        for name, value in tree.kept().items():
-            self.register_buffer(name, torch.from_numpy(np.ascontiguousarray(value)).reshape(np.shape(value)))
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+    def state_dict(self) -> dict[str, Floats]:
+        """Return the tables, by name."""
+        return {name: np.asarray(value, order="C") for name, value in self.tree.kept().items()}
+
+    def load_state_dict(self, state: Mapping[str, Floats]) -> None:
         """Take tables of any shape that fit together.
 
         Raises:
             RuntimeError: They do not.
         """
-        del strict, assign
         try:
-            self.take(tree_tables.read({name: value.numpy() for name, value in state_dict.items()}, self.parts))
+            self.take(tree_tables.read(dict(state), self.parts))
         except ValueError as error:
             raise RuntimeError("tables do not fit together") from error
 
     # -- what is asked for -------------------------------------------------------------------------------------------
 
-    def draw_conditions(self, known: Tensor, source: torch.Generator) -> Tensor:
+    def draw_conditions(self, known: Floats, source: np.random.Generator) -> Floats:
         """Return conditions ``(n, K)`` as they are: what is open is drawn with the row, as often as the tables say."""
         del source
         return known
@@ -93,12 +90,12 @@ class TreeGenerator(nn.Module):
         narrow._spans = dict(spans)
         return narrow
 
-    def evidence(self, known: Tensor) -> Tensor:
+    def evidence(self, known: Floats) -> Floats:
         """Return ``(n,)`` how likely conditions are (all zeros: any), in logarithms; once narrowed, with fitting.
 
         Exactly, but for the column that is drawn last from all others: its chance is the mean of some thousand rows.
         """
-        distinct, which = np.unique(known.numpy(), axis=0, return_inverse=True)
+        distinct, which = np.unique(known, axis=0, return_inverse=True)
         found = np.empty(len(distinct))
         for number, mask in enumerate(distinct):
             spans, last = self._asked_of(mask)
@@ -110,7 +107,7 @@ class TreeGenerator(nn.Module):
                 drawn.draw()
                 likely *= float(self._last_chances(drawn)[:, last].sum(1).mean())
             found[number] = np.log(max(likely, _RARE))
-        return torch.from_numpy(found[which.reshape(-1)])
+        return found[which.reshape(-1)]
 
     def _asked_of(self, mask: Floats) -> tuple[dict[int, Spans], Mask | None]:
         """Return what each node is asked for, and which values of the last column fit; None if it is not asked for."""
@@ -136,22 +133,22 @@ class TreeGenerator(nn.Module):
 
     # -- drawing -----------------------------------------------------------------------------------------------------
 
-    def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
+    def __call__(self, noise: Floats, condition: Floats | None = None) -> Floats:
         """Return rows ``(B, parts)`` float64.
 
         Args:
             noise: ``(B, 1)`` standard normal; all of it together begins the draw.
             condition: ``(B, K)`` one block a condition: ones at the values that will do, zeros where any will; or None.
         """
-        rng = np.random.default_rng(np.frombuffer(noise.numpy().tobytes(), dtype=np.uint32))
-        masks = np.zeros((len(noise), sum(self._sizes))) if condition is None else condition.numpy()
+        rng = np.random.default_rng(np.frombuffer(noise.tobytes(), dtype=np.uint32))
+        masks = np.zeros((len(noise), sum(self._sizes))) if condition is None else condition
         rows = np.zeros((len(noise), self.parts))
         if len(noise):
             distinct, which = np.unique(masks, axis=0, return_inverse=True)
             for number, mask in enumerate(distinct):
                 own = np.flatnonzero(which.reshape(-1) == number)
                 rows[own] = self._asked(len(own), mask, rng)
-        return torch.from_numpy(rows)
+        return rows
 
     def groups(self, count: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
         """Return the coarse groups ``(count, nodes)`` of so many rows, and their components."""

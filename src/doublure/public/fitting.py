@@ -20,6 +20,7 @@ from doublure.public.settings import PublicSettings, read, resolve_defaults
 from doublure.schema import ResolvedSchema, Schema
 from doublure.support import seeding
 from doublure.support.devices import check_device, use_threads
+from doublure.support.extras import require_torch
 from doublure.support.progress import Progress, Silent
 from doublure.support.stopping import StopSignal
 
@@ -55,7 +56,7 @@ def fit(
         resume: Go on with a fit that was cut off there.
         seed: Makes the fit repeatable; with ``resume`` the one that it was begun with.
         device: Where to compute.
-        threads: CPU threads for torch.
+        threads: CPU threads.
         progress: Receives progress events.
         settings: Of :class:`~doublure.public.settings.PublicSettings` for the kind of data.
 
@@ -67,6 +68,7 @@ def fit(
             the fit was begun with.
         Interrupted: Stopped; the state is kept, and ``resume`` goes on.
     """
+    require_torch("a public generator")
     said, listener = Provenance.read(provenance), progress or Silent()
     resolved = _resolved(schema)
     own = read(resolved.kind, settings)
@@ -123,6 +125,7 @@ def adopt(
     Raises:
         InputError: The weights do not fit the settings, or something is missing.
     """
+    require_torch("a public generator")
     said, resolved = Provenance.read(provenance), _resolved(schema)
     own = read(resolved.kind, settings)
     shapes = encoder_of(resolved, own)

@@ -24,10 +24,12 @@ from doublure.errors import InputError, RunFolderError, SettingError, escaped
 from doublure.public.facts import VERSION, PublicFacts, parsed
 from doublure.public.settings import read as read_settings
 from doublure.support import files
-from doublure.support.tensors import all_finite, read_tensors, sha256_of
+from doublure.support.tensors import all_finite, packed, read_tensors, sha256_of
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from doublure.training.job import State
 
 FACTS, GENERATOR = "public.json", "generator.safetensors"
 ENCODER, DETAIL = "encoder.safetensors", "detail.safetensors"
@@ -177,19 +179,17 @@ class PublicFolder:
 
     # -- state while fitting (methods.base.Checkpoints) -----------------------------------------------------------
 
-    def save(self, step: int, tensors: dict[str, Tensor]) -> None:
+    def save(self, step: int, state: State) -> None:
         """Keep the state of the fit.
 
         Raises:
             SettingError: It has run away, and nothing would bring it back.
             RunFolderError: Another process has resumed the fit.
         """
-        from safetensors.torch import save
-
-        if not all_finite(tensors):
+        if not all_finite(state):
             raise SettingError("diverged", field="public fit", remedy="give smaller learning rates, or fewer steps")
         self._refuse_if_resumed()
-        content = save(tensors, {"step": str(step)})
+        content = packed(state, {"step": str(step)})
         files.write_atomic(self.path / _CHECKPOINT, lambda file: file.write(content))
 
     def load(self) -> dict[str, Tensor] | None:

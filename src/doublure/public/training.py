@@ -22,8 +22,10 @@ from doublure.errors import Interrupted
 from doublure.networks.detail import Detail
 from doublure.networks.latent import InversionEncoder, PublicNetworks, bounded
 from doublure.public.settings import PublicSettings
+from doublure.support.tensors import as_tensors
 from doublure.training import checkpoints as kept_state
 from doublure.training import gan_loop as adversarial
+from doublure.training import network_states
 from doublure.training.critic_steps import PlainCriticTrainer
 from doublure.training.job import Job
 
@@ -86,7 +88,7 @@ class _Training:
         kept = self._checkpoints.load()
         if kept is not None:
             with kept_state.taken_up():
-                kept_state.take_up(kept, self._modules(), {"optimizer": self._optimizer})
+                network_states.take_up(as_tensors(kept), self._modules(), {"optimizer": self._optimizer})
                 self.done = int(kept["done"][0])
         self._draw = np.random.default_rng([job.seed, self.done, 7])
         self._noise = torch.Generator().manual_seed(int(self._draw.integers(2**31)))
@@ -134,7 +136,7 @@ class _Training:
         return self._learning | {f"{key} average": module for key, module in self._averages.items()}
 
     def _keep(self) -> None:
-        state = kept_state.written(self._modules(), {"optimizer": self._optimizer})
+        state = network_states.written(self._modules(), {"optimizer": self._optimizer})
         self._checkpoints.save(self.done, state | {"done": torch.tensor([self.done])})
 
 

@@ -21,6 +21,7 @@ from doublure.run.loading import load
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema.kinds import KINDS
 from doublure.support import seeding
+from doublure.support.devices import use_threads
 from doublure.support.files import Unwritable, holds_anything, whole_folder
 from doublure.support.progress import Progress, Silent
 
@@ -117,9 +118,7 @@ _loaded: dict[str, Synthesizer] = {}
 def _part_elsewhere(run: str, settings: dict[str, object], asked: _Asked, folder: str, number: int) -> int:
     """Draw a part in a process of its own, which loads the synthesizer once."""
     if run not in _loaded:
-        import torch
-
-        torch.set_num_threads(1)
+        use_threads(1)
         _loaded[run] = load(run).sampling_with(**settings)
     return _part(_loaded[run], asked, Path(folder), number)
 

@@ -11,11 +11,11 @@ from doublure.data.records import taken
 from doublure.data.tables.fixing import has
 from doublure.data.tables.numbers import read as numbers_of
 from doublure.errors import SettingError, printable
+from doublure.networks.array_generator import AnyGenerator, Array
+from doublure.networks.sampling import rows_of
 from doublure.networks.steering import KnowsConditions, Narrows
 
 if TYPE_CHECKING:
-    import torch
-
     from doublure.encode.encoder import Encoder
     from doublure.run.conditions import Given
     from doublure.schema.allowed import Allowed
@@ -41,9 +41,10 @@ class Drawing:
         narrow: Whether the generator is asked for what fits.
     """
 
-    def __init__(self, generator: torch.nn.Module, encoder: Encoder, width: int, given: Given) -> None:
+    def __init__(self, generator: AnyGenerator, encoder: Encoder, width: int, given: Given) -> None:
         self._encoder, self._width, self.given = encoder, width, given
-        self._whole = self._generator = generator.eval()
+        self._whole: AnyGenerator = generator.eval()
+        self._generator = self._whole
         shared = {name for name in encoder.condition_sizes if encoder.schema.columns[name].shares is not None}  # type: ignore[union-attr]
         several = {name for name in encoder.condition_sizes if len(given.fixed.get(name, ())) != 1}
         self._open = several - shared if isinstance(generator, KnowsConditions) else set()
@@ -52,7 +53,7 @@ class Drawing:
         if isinstance(generator, Narrows):
             spans = encoder.spans(self._told_by_rows())
             self.narrow = bool(spans)
-            self._generator = generator.narrowed(spans).eval() if spans else generator
+            self._generator = generator.narrowed(spans) if spans else generator
 
     def records(self, size: int, rng: np.random.Generator) -> Any:
         """Return ``size`` records; where nothing could be asked for directly, they need not fit."""
@@ -62,14 +63,10 @@ class Drawing:
     def _records(self, size: int, rng: np.random.Generator) -> Any:
         return self._encoder.decode(self._rows(size, rng), rng)
 
-    def _rows(self, size: int, rng: np.random.Generator) -> torch.Tensor:
-        import torch
-
-        source = torch.Generator().manual_seed(int(rng.integers(2**62)))
-        with torch.inference_mode():
-            condition = self._conditions(size, rng, source)
-            rows: torch.Tensor = self._generator(torch.randn(size, self._width, generator=source), condition).flatten(1)
-            return rows if condition is None else torch.cat([rows, condition], dim=1)
+    def _rows(self, size: int, rng: np.random.Generator) -> Array:
+        seed = int(rng.integers(2**62))
+        known = self._conditions(size, rng)
+        return rows_of(self._generator, known, size, self._width, seed=seed, complete=bool(self._open))
 
     def _told_by_rows(self) -> dict[str, Allowed]:
         """Return what is asked for of columns that rules leave as rows say, but for one in a hundred that fit."""
@@ -85,7 +82,7 @@ class Drawing:
             fits = has(asked[name], numbers_of(frame[name], self.given.schema.columns[name]))
             said = np.ones(len(fits), dtype=np.bool_)
             for part, spans in self._encoder.spans({name: asked[name]}).items():
-                own = rows[:, part].numpy()
+                own = rows[:, part]
                 said &= np.logical_or.reduce([(low <= own) & (own <= high) for low, high in spans])
             if fits.sum() >= _SEEN and (fits & ~said).sum() <= _LEFT_OUT * fits.sum():
                 told[name] = asked[name]
@@ -103,25 +100,20 @@ class Drawing:
     @cached_property
     def _chance(self) -> float:
         """How likely a record fits, beside conditions that are asked for."""
-        import torch
-
-        with torch.inference_mode():
-            known = self._known(_CANDIDATES if self._uneven else 1, np.random.default_rng(0))
-            return float(self._fit(known).mean())
+        known = self._known(_CANDIDATES if self._uneven else 1, np.random.default_rng(0))
+        return float(self._fit(known).mean())
 
     # -- conditions --------------------------------------------------------------------------------------------------
 
-    def _conditions(self, size: int, rng: np.random.Generator, source: torch.Generator) -> torch.Tensor | None:
+    def _conditions(self, size: int, rng: np.random.Generator) -> Array | None:
         if not self._encoder.condition_width:
             return None
         known = self._known(size, rng)
         if self.narrow and self._uneven and size:
             known = self._reweighted(size, rng)
-        if self._open and isinstance(self._generator, KnowsConditions):
-            return self._generator.draw_conditions(known, source)
         return known
 
-    def _known(self, size: int, rng: np.random.Generator) -> torch.Tensor:
+    def _known(self, size: int, rng: np.random.Generator) -> Array:
         """Return conditions that are asked for or have shares; of the others that the generator knows what will do."""
         drawn, start = self._encoder.draw_conditions(size, rng, self.given.fixed), 0
         for name, length in self._encoder.condition_sizes.items():
@@ -131,21 +123,20 @@ class Drawing:
             start += length
         return drawn
 
-    def _reweighted(self, size: int, rng: np.random.Generator) -> torch.Tensor:
+    def _reweighted(self, size: int, rng: np.random.Generator) -> Array:
         """Return conditions as frequent as they are among records that fit, not as among all."""
-        import torch
-
         candidates = self._known(max(size, _CANDIDATES), rng)
-        weights = np.cumsum(self._fit(candidates).numpy())
+        weights = np.cumsum(self._fit(candidates))
         thresholds = (np.arange(size) + rng.random()) / size * weights[-1]
         chosen = rng.permutation(np.minimum(np.searchsorted(weights, thresholds), len(candidates) - 1))
-        return candidates[torch.from_numpy(chosen)]
+        return candidates[chosen]
 
-    def _fit(self, known: torch.Tensor) -> torch.Tensor:
+    def _fit(self, known: Array) -> Array:
         """Return ``(n,)`` the chance that a record with these conditions fits."""
         if not (isinstance(self._whole, Narrows) and isinstance(self._generator, Narrows)):
             raise TypeError("the generator cannot be narrowed")
-        return (self._generator.evidence(known) - self._whole.evidence(known)).exp()
+        found: Array = np.exp(self._generator.evidence(known) - self._whole.evidence(known))
+        return found
 
 
 def too_rare(given: Given, one_in: float, found: int, n: int) -> SettingError:

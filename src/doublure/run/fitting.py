@@ -55,6 +55,7 @@ from doublure.run.refusals import listing
 from doublure.run.running import Run
 from doublure.support import seeding
 from doublure.support.devices import check_device, use_threads
+from doublure.support.extras import require_torch
 from doublure.support.progress import Progress, Silent
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def fit(
         resume: Go on with the run in ``out``: fresh noise, inside its reservation; steps lost in a crash count.
         seed: Public: initial weights and the generator's noise. Privacy noise is never seeded.
         device: Where to compute, such as ``cpu`` or ``cuda``.
-        threads: CPU threads for torch.
+        threads: CPU threads.
         memory: What the process may hold, such as ``2GB``, or bytes; None: what there is. A table that it does not
             hold is read in partitions, by a method that can; see docs/scale.md.
         progress: Receives progress events.
@@ -108,7 +109,10 @@ def fit(
         raise SettingError("is needed: it pays before the data is opened", field="ledger", remedy=remedy)
     _refuse_forged(plan)
     parted = refuse_too_large(methods.method(plan.method), plan.schema, plan.settings, bytes_of(memory))
-    methods.method(plan.method).ready(plan.schema, plan.settings)
+    method = methods.method(plan.method)
+    if method.needs_torch(plan.schema, plan.settings):
+        require_torch(f"method {method.name}")
+    method.ready(plan.schema, plan.settings)
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     public_seed = seeding.chosen(seed)
     check_device(device)

@@ -39,11 +39,11 @@ from doublure.run import weights
 from doublure.run.tables_file import read_noisy_tables, write_tables
 from doublure.schema import ResolvedSchema
 from doublure.support import files
-from doublure.support.tensors import damaged, read_tensors, sha256_of
+from doublure.support.tensors import Array, damaged, packed, read_arrays, sha256_of
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
-
+    from doublure.networks.array_generator import AnyGenerator
+    from doublure.training.job import State
     from doublure.training.noisy_tables import NoisyTable
 
 VERSION = 1
@@ -293,13 +293,13 @@ class RunFolder:
 
     # -- weights -------------------------------------------------------------------------------------------------
 
-    def save_generator(self, generator: nn.Module, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> str:
+    def save_generator(self, generator: AnyGenerator, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> str:
         """Write ``generator.safetensors``: weights, schema, plan, and which of two claims. Return its SHA-256."""
         content = weights.file_of(generator, schema, plan, guarantee)
         files.write_atomic(self.path / weights.FILE, lambda file: file.write(content))
         return hashlib.sha256(content).hexdigest()
 
-    def load_weights(self, schema: ResolvedSchema, plan: Plan) -> dict[str, Tensor]:
+    def load_weights(self, schema: ResolvedSchema, plan: Plan) -> dict[str, Array]:
         """Return the generator's weights.
 
         Raises:
@@ -328,18 +328,16 @@ class RunFolder:
 
     # -- checkpoints (methods.base.Checkpoints) --------------------------------------------------------------------
 
-    def save(self, step: int, tensors: dict[str, Tensor]) -> None:
+    def save(self, step: int, state: State) -> None:
         """Keep the state of the training; no randomness among it."""
-        from safetensors.torch import save
-
         of = {} if self._records is None else {"records": self._records}
-        content = save(tensors, {"step": str(step), **of})
+        content = packed(state, {"step": str(step), **of})
         files.write_atomic(self.internal / _CHECKPOINT, lambda file: file.write(content), mode=0o600)
 
-    def load(self) -> dict[str, Tensor] | None:
+    def load(self) -> dict[str, Array] | None:
         """Return the checkpoint, if there is one."""
         path = self.internal / _CHECKPOINT
-        return read_tensors(path)[1] if path.is_file() else None
+        return read_arrays(path)[1] if path.is_file() else None
 
     @property
     def kept_step(self) -> int | None:
@@ -347,7 +345,7 @@ class RunFolder:
         path = self.internal / _CHECKPOINT
         if not path.is_file():
             return None
-        step = read_tensors(path)[0].get("step", "")
+        step = read_arrays(path)[0].get("step", "")
         if not (step.isascii() and step.isdigit()):
             raise damaged(path)
         return int(step)
@@ -362,30 +360,28 @@ class RunFolder:
             RunFolderError: The checkpoint is of others.
         """
         path = self.internal / _CHECKPOINT
-        if path.is_file() and read_tensors(path)[0].get("records", fingerprint) != fingerprint:
+        if path.is_file() and read_arrays(path)[0].get("records", fingerprint) != fingerprint:
             remedy = "give the same data, or fit into a new folder"
             raise RunFolderError("was begun with other records, or in another order", field=self.path, remedy=remedy)
         self._records = fingerprint
 
     # -- private work (methods.base.Workspace) -----------------------------------------------------------------------
 
-    def keep(self, name: str, tensors: dict[str, Tensor], key: str) -> None:
+    def keep(self, name: str, state: State, key: str) -> None:
         """Keep private numbers under a name, readable by their owner alone."""
-        from safetensors.torch import save
-
-        content = save({each: value.contiguous() for each, value in tensors.items()}, {"key": key})
+        content = packed(state, {"key": key})
         files.write_atomic(self._work(name), lambda file: file.write(content), mode=0o600)
 
-    def kept(self, name: str, key: str) -> dict[str, Tensor] | None:
+    def kept(self, name: str, key: str) -> dict[str, Array] | None:
         """Return what is kept under a name; nothing, if it is damaged or follows from something else."""
         path = self._work(name)
         if not path.is_file():
             return None
         try:
-            metadata, tensors = read_tensors(path)
+            metadata, state = read_arrays(path)
         except RunFolderError:
             return None  # it can be computed again
-        return tensors if metadata.get("key") == key else None
+        return state if metadata.get("key") == key else None
 
     def forget(self, name: str) -> None:
         """Remove what is kept under a name."""
@@ -442,7 +438,7 @@ class RunFolder:
         plan: Plan,
         schema: ResolvedSchema,
         guarantee: Guarantee,
-        generator: nn.Module,
+        generator: AnyGenerator,
         run: Mapping[str, Any],
         executed: list[dict[str, Any]] | None,
         tables: Sequence[NoisyTable] = (),

@@ -99,17 +99,17 @@ class RecordsInPartitions:
 
     def _as_they_are_read(self, encoder: TableValues) -> Iterator[npt.NDArray[np.float64]]:
         columns, misfit = {n: c for n, c in self._schema.columns.items() if c.type != "id"}, self._schema.misfit
-        yield encoder.compact(no_records(columns, misfit)).numpy()
+        yield encoder.compact(no_records(columns, misfit))
         read = 0
         for frame, _ in self._source.canonical_chunks(columns, {}, misfit, RECORDS_AT_ONCE):
             read += len(frame)
-            yield encoder.compact(checked(frame, self._schema)).numpy()
+            yield encoder.compact(checked(frame, self._schema))
         refuse_too_few(read, self._source, self._at_least)
 
     @staticmethod
     def _of_cells(table: TableOnDisk, encoder: TableValues) -> Iterator[npt.NDArray[np.float64]]:
         for part in table.parts():
-            yield encoder.compact(part.content).numpy()
+            yield encoder.compact(part.content)
 
     def __repr__(self) -> str:
         return "RecordsInPartitions(private)"

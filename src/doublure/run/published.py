@@ -26,7 +26,7 @@ from doublure.run import weights
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema import ResolvedSchema
 from doublure.support import files
-from doublure.support.tensors import read_tensors, sha256_of
+from doublure.support.tensors import read_arrays, sha256_of
 
 SCHEMA, CARD = "schema.yaml", "card.json"
 FILES = (weights.FILE, SCHEMA)
@@ -86,7 +86,7 @@ def read(folder: Path) -> Synthesizer:
             raise _broken("is not the file that the card names", folder / name)
     try:
         schema = ResolvedSchema.load(folder / SCHEMA)
-        written = json.loads(read_tensors(path)[0]["plan"])
+        written = json.loads(read_arrays(path)[0]["plan"])
     except (InputError, KeyError, ValueError):
         raise _broken("does not hold together", folder) from None
     made = card["doublure_version"]

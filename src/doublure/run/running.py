@@ -41,12 +41,10 @@ from doublure.schema import ResolvedSchema
 from doublure.support.progress import Progress
 from doublure.support.stopping import StopSignal
 from doublure.support.tensors import all_finite
-from doublure.training.job import Job, encoded_records
+from doublure.training.job import Job, State, encoded_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from torch import Tensor
 
     from doublure.access import Access
     from doublure.guarantee import Guarantee
@@ -75,12 +73,12 @@ class _Checkpoints:
         self._folder = folder
         self._write_what_ran = write_what_ran
 
-    def save(self, step: int, tensors: dict[str, Tensor]) -> None:
+    def save(self, step: int, state: State) -> None:
         """Replace the checkpoint."""
         self._write_what_ran()
-        self._folder.save(step, tensors)
+        self._folder.save(step, state)
 
-    def load(self) -> dict[str, Tensor] | None:
+    def load(self) -> State | None:
         """Return the checkpoint, if there is one."""
         return self._folder.load()
 

@@ -25,9 +25,8 @@ from doublure.schema.kinds import KINDS
 from doublure.support import seeding
 
 if TYPE_CHECKING:
-    import torch
-
     from doublure.encode.encoder import Encoder
+    from doublure.networks.array_generator import AnyGenerator
     from doublure.training.noisy_tables import NoisyTable
 
 
@@ -86,7 +85,7 @@ class Synthesizer:
     schema: ResolvedSchema
     plan: Plan
     guarantee: Guarantee
-    generator: torch.nn.Module = field(repr=False)
+    generator: AnyGenerator = field(repr=False)
     run: dict[str, Any] = field(default_factory=dict, repr=False)
     executed: list[dict[str, Any]] | None = field(default=None, repr=False)
     read_tables: Callable[[], tuple[NoisyTable, ...]] = field(default=tuple, repr=False)

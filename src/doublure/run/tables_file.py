@@ -1,4 +1,4 @@
-"""The noisy tables that a run has bought, in one file: a tensor of all counts, and what they count in its metadata."""
+"""The noisy tables that a run has bought, in one file: an array of all counts, and what they count in its metadata."""
 
 from __future__ import annotations
 
@@ -11,15 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from doublure.support import files
-from doublure.support.tensors import damaged, read_tensors, sha256_of
+from doublure.support.tensors import damaged, packed, read_arrays, sha256_of
 from doublure.training.noisy_tables import NoisyTable
 
 
 def write_tables(path: Path, tables: Sequence[NoisyTable]) -> str:
     """Write tables, whole or not at all, and return the file's SHA-256."""
-    import torch
-    from safetensors.torch import save
-
     axes: dict[tuple[str, ...], int] = {}
     described = [
         {
@@ -29,9 +26,9 @@ def write_tables(path: Path, tables: Sequence[NoisyTable]) -> str:
         }
         for table in tables
     ]
-    counts = torch.from_numpy(np.concatenate([table.counts.ravel() for table in tables]))
+    counts = np.concatenate([table.counts.ravel() for table in tables])
     metadata = {"tables": json.dumps(described, ensure_ascii=False), "axes": json.dumps(list(axes), ensure_ascii=False)}
-    content = save({"counts": counts}, metadata)
+    content = packed({"counts": counts}, metadata)
     files.write_atomic(path, lambda file: file.write(content))
     return hashlib.sha256(content).hexdigest()
 
@@ -48,12 +45,12 @@ def read_noisy_tables(path: Path, sha256: object) -> tuple[NoisyTable, ...]:
     """
     if sha256_of(path) != sha256:
         raise damaged(path)
-    metadata, tensors = read_tensors(path)
+    metadata, arrays = read_arrays(path)
     try:
         described, axes = json.loads(metadata["tables"]), [tuple(names) for names in json.loads(metadata["axes"])]
         cells = [tuple(axes[axis] for axis in entry["cells"]) for entry in described]
         shapes = [tuple(len(names) for names in own) for own in cells]
-        parts = np.split(tensors["counts"].numpy(), np.cumsum([math.prod(shape) for shape in shapes])[:-1])
+        parts = np.split(arrays["counts"], np.cumsum([math.prod(shape) for shape in shapes])[:-1])
         return tuple(
             NoisyTable(
                 columns=tuple(entry["columns"]),

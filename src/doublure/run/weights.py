@@ -4,64 +4,64 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from doublure._version import __version__
 from doublure.encode.choice import encoder_for
 from doublure.errors import InputError, RunFolderError, printable
 from doublure.guarantee import Guarantee, may_state_what_was_measured
 from doublure.methods import registry as methods
+from doublure.networks.array_generator import AnyGenerator
+from doublure.networks.sampling import take_state
 from doublure.planning import Plan
 from doublure.planning.plan_file import WORDS
 from doublure.schema import ResolvedSchema
-from doublure.support.tensors import damaged, read_tensors
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
+from doublure.support.extras import torch_for
+from doublure.support.tensors import Array, damaged, packed, read_arrays
 
 FILE = "generator.safetensors"
 """Its name in a run folder and in a published generator."""
 
 
-def file_of(generator: nn.Module, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> bytes:
+def file_of(generator: AnyGenerator, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> bytes:
     """Return what the file holds: weights, schema, plan, and which of two claims; nothing else."""
-    from safetensors.torch import save
-
     # The schema within the plan is the public one; what was bought is in the schema beside it.
     metadata = {"doublure": __version__, "watermark": guarantee.watermark, **_described(schema, plan, guarantee)}
-    tensors = {name: value.detach().cpu().contiguous() for name, value in generator.state_dict().items()}
-    return save(tensors, metadata)
+    return packed(generator.state_dict(), metadata)
 
 
-def read(path: Path, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> dict[str, Tensor]:
+def read(path: Path, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> dict[str, Array]:
     """Return the weights.
 
     Raises:
         RunFolderError: The file is missing or damaged, or the schema, plan or claim beside it are not its own.
     """
-    metadata, tensors = read_tensors(path)
+    metadata, state = read_arrays(path)
     for name, document in _documents(schema, plan, guarantee).items():
         if _facts(metadata.get(name)) != _facts(json.dumps(document, ensure_ascii=False)):
             field = f"{path.parent.name}/{path.name}"
             raise RunFolderError(f"was made with another {name}", field=field, remedy="the run folder was edited")
-    return tensors
+    return state
 
 
-def into_generator(tensors: dict[str, Tensor], schema: ResolvedSchema, plan: Plan, path: Path) -> nn.Module:
+def into_generator(state: dict[str, Array], schema: ResolvedSchema, plan: Plan, path: Path) -> AnyGenerator:
     """Put weights into a generator of the shape that the plan gives.
 
     Args:
-        tensors: As :func:`read` returns them.
+        state: As :func:`read` returns them.
         schema: Every fact known.
         plan: Says which method, and its settings.
         path: Where the weights come from, for errors.
 
     Raises:
         RunFolderError: They are of another shape.
+        MissingExtra: It is a network, and torch is not installed.
     """
-    generator = methods.method(plan.method).build(encoder_for(schema, plan.settings.encoding), plan.settings, seed=0)
+    method = methods.method(plan.method)
+    with torch_for(f"method {method.name}"):
+        generator = method.build(encoder_for(schema, plan.settings.encoding), plan.settings, seed=0)
     try:
-        generator.load_state_dict(tensors)
+        take_state(generator, state)
     except RuntimeError:
         raise damaged(path) from None
     return generator.eval()

@@ -1,19 +1,25 @@
-"""What torch computes on and with: the device, and how many CPU threads."""
+"""What is computed on and with: the device, and how many CPU threads."""
 
 from __future__ import annotations
 
+import os
+import sys
+
 from doublure.errors import SettingError
+from doublure.support.extras import torch_for
 
 
 def check_device(device: str) -> None:
-    """Refuse a device that torch does not have here.
+    """Refuse a device that is not there.
 
     Raises:
-        SettingError: Naming the remedy.
+        MissingExtra: It is another than the processor, and torch is not installed.
+        SettingError: torch does not have it here; naming the remedy.
     """
     if device == "cpu":
         return
-    import torch
+    with torch_for(f"device {device}"):
+        import torch
 
     try:
         torch.zeros(1, device=device).item()
@@ -24,13 +30,16 @@ def check_device(device: str) -> None:
 
 
 def use_threads(threads: int) -> None:
-    """Let torch use so many CPU threads.
+    """Compute with so many CPU threads: NumPy's products, and torch's, now or once it is loaded.
 
     Raises:
         SettingError: It is not at least one.
     """
-    import torch
+    from threadpoolctl import threadpool_limits
 
     if threads < 1:
         raise SettingError("must be at least 1", field="threads", remedy="leave it out")
-    torch.set_num_threads(threads)
+    threadpool_limits(threads)
+    os.environ["OMP_NUM_THREADS"] = str(threads)  # what torch begins with, where it is not loaded yet
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(threads)

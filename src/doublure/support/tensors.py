@@ -1,40 +1,94 @@
-"""Files of weights that somebody else may have touched: their hash, their tensors, whether all numbers are finite."""
+"""Files of weights that somebody else may have touched: their hash, their arrays, whether all numbers are finite.
+
+State is kept as NumPy arrays, so that a table's whole way needs no torch; networks turn it into tensors and back here.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from doublure.errors import RunFolderError
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+Array: TypeAlias = npt.NDArray[Any]
+
 _LARGEST_FILE = 20_000_000_000
 
 
-def read_tensors(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """Read a safetensors file, metadata and tensors; nothing in it is executed.
+def as_array(values: Array | Tensor) -> Array:
+    """Return numbers as an array in order, wherever and as whatever they are held."""
+    held: Any = values
+    return np.asarray(held.detach().cpu().numpy() if hasattr(held, "detach") else held, order="C")
+
+
+def as_arrays(state: Mapping[str, Array | Tensor]) -> dict[str, Array]:
+    """Return a state as arrays."""
+    return {name: as_array(value) for name, value in state.items()}
+
+
+def as_tensor(values: Array | Tensor) -> Tensor:
+    """Return numbers as a tensor on the CPU, if they are none yet."""
+    import torch
+
+    return values if isinstance(values, torch.Tensor) else torch.from_numpy(np.require(values, requirements=["C", "W"]))
+
+
+def as_tensors(state: Mapping[str, Array | Tensor]) -> dict[str, Tensor]:
+    """Return a state as tensors."""
+    return {name: as_tensor(value) for name, value in state.items()}
+
+
+def packed(state: Mapping[str, Array | Tensor], metadata: dict[str, str] | None = None) -> bytes:
+    """Return the content of a safetensors file."""
+    from safetensors.numpy import save
+
+    return save(as_arrays(state), metadata)
+
+
+def read_arrays(path: Path) -> tuple[dict[str, str], dict[str, Array]]:
+    """Read a safetensors file, metadata and arrays; nothing in it is executed.
 
     Raises:
         RunFolderError: It is missing or damaged.
     """
+    return _read(path, "numpy")
+
+
+def read_tensors(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """Read a safetensors file that may hold numbers that NumPy does not know, such as bfloat16.
+
+    Raises:
+        RunFolderError: It is missing or damaged.
+    """
+    return _read(path, "pt")
+
+
+def _read(path: Path, framework: Literal["numpy", "pt"]) -> tuple[dict[str, str], dict[str, Any]]:
     from safetensors import SafetensorError, safe_open
 
     try:
         if not path.is_file() or path.stat().st_size > _LARGEST_FILE:  # a pipe would be waited for
             raise damaged(path)
-        with safe_open(path, framework="pt") as file:
+        with safe_open(path, framework=framework) as file:
             return dict(file.metadata() or {}), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (OSError, SafetensorError, ValueError, KeyError, AttributeError, RuntimeError):
+    except (OSError, SafetensorError, ValueError, KeyError, AttributeError, RuntimeError, TypeError):
         raise damaged(path) from None
 
 
-def all_finite(tensors: Mapping[str, Tensor]) -> bool:
-    """Return whether none of them holds a number that is not finite."""
-    return all(bool(value.isfinite().all()) for value in tensors.values())
+def all_finite(state: Mapping[str, Array | Tensor]) -> bool:
+    """Return whether no number is anything but finite."""
+    held: Mapping[str, Any] = state
+    return all(
+        bool((value.isfinite() if hasattr(value, "isfinite") else np.isfinite(value)).all()) for value in held.values()
+    )
 
 
 def sha256_of(path: Path) -> str:

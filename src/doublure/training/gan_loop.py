@@ -21,7 +21,9 @@ from doublure.encode.encoder import Encoder
 from doublure.errors import Interrupted
 from doublure.private import noise
 from doublure.private.queries.lot_gradients import Partner
+from doublure.support.tensors import as_tensor, as_tensors
 from doublure.training import checkpoints as kept_state
+from doublure.training import network_states
 from doublure.training.gan_settings import AdversarialSettings
 from doublure.training.job import Job
 
@@ -174,7 +176,7 @@ class Adversaries:
         """Return generated records and their conditions, both drawn by the public seed."""
         condition = None
         if self._settings.condition_width(self._encoder):
-            condition = self._encoder.draw_conditions(size, self._conditions).to(self._device)
+            condition = as_tensor(self._encoder.draw_conditions(size, self._conditions)).to(self._device)
         return self.generator(self._noise(size, self._random), condition), condition
 
     def tempered(self, gradients: Sequence[Tensor]) -> Sequence[Tensor]:
@@ -203,13 +205,13 @@ class Adversaries:
 
     def state(self) -> dict[str, Tensor]:
         """Return everything a resumed run needs; no randomness among it."""
-        tensors = kept_state.written(self._modules(), self._optimizers())
+        tensors = network_states.written(self._modules(), self._optimizers())
         counts = {"iterations": torch.tensor([self.iterations]), "pace": self.pace.state()}
         return tensors | {"critic": self.flat.detach().cpu().clone(), **counts}
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Restore a checkpoint."""
-        kept_state.take_up(tensors, self._modules(), self._optimizers())
+        network_states.take_up(tensors, self._modules(), self._optimizers())
         with torch.no_grad():
             self.flat.copy_(tensors["critic"])
         self.iterations = int(tensors["iterations"][0])
@@ -257,7 +259,7 @@ def prepare(
     kept = job.checkpoints.load()
     if kept is not None:
         with kept_state.taken_up():
-            adversaries.restore(kept)
+            adversaries.restore(as_tensors(kept))
     return adversaries
 
 

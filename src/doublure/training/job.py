@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from doublure.access import Access
 from doublure.support.progress import Progress, Silent
@@ -22,32 +22,37 @@ if TYPE_CHECKING:
     from doublure.private.partitions import Partitions
     from doublure.private.queries.counts import Countable
     from doublure.private.records import PrivateRecords
+    from doublure.support.tensors import Array
     from doublure.training.noisy_tables import NoisyTable
+
+
+State: TypeAlias = "Mapping[str, Array | Tensor]"
+"""Numbers by name: arrays, or tensors of whoever computes in them."""
 
 
 class Checkpoints(Protocol):
     """Keeps the state of a run that may be cut off."""
 
-    def save(self, step: int, tensors: dict[str, Tensor]) -> None:
+    def save(self, step: int, state: State) -> None:
         """Replace the checkpoint."""
 
-    def load(self) -> dict[str, Tensor] | None:
-        """Return the checkpoint, if there is one."""
+    def load(self) -> State | None:
+        """Return the checkpoint, if there is one, as arrays."""
 
 
 class Workspace(Protocol):
     """Keeps private numbers that take long to compute within a run's internal folder, until the run is finished."""
 
-    def keep(self, name: str, tensors: dict[str, Tensor], key: str) -> None:
+    def keep(self, name: str, state: State, key: str) -> None:
         """Replace what is kept under a name.
 
         Args:
             name: A short word.
-            tensors: Private.
+            state: Private.
             key: What they follow from; other work never finds them.
         """
 
-    def kept(self, name: str, key: str) -> dict[str, Tensor] | None:
+    def kept(self, name: str, key: str) -> State | None:
         """Return what is kept under a name, if it follows from the same."""
 
     def forget(self, name: str) -> None:
@@ -57,10 +62,10 @@ class Workspace(Protocol):
 class NullWorkspace:
     """A workspace that keeps nothing."""
 
-    def keep(self, name: str, tensors: dict[str, Tensor], key: str) -> None:
+    def keep(self, name: str, state: State, key: str) -> None:
         """Keep nothing."""
 
-    def kept(self, name: str, key: str) -> dict[str, Tensor] | None:
+    def kept(self, name: str, key: str) -> State | None:
         """Return nothing."""
         return None
 
@@ -73,7 +78,7 @@ class Job:
     """Everything a method needs to train, and nothing it could use to look at the data another way.
 
     Attributes:
-        encoder: Records <-> tensors.
+        encoder: Records <-> numbers.
         records: The private records, for the mechanism's hands only.
         partitions: Where they lie, of a method whose every query can be asked of partitions
             (:attr:`doublure.training.settings.Work.records_bytes`); None: they are held.
@@ -188,12 +193,12 @@ class StageCheckpoints:
         kept = whole.load() or {}
         self._others = {key: value for key, value in kept.items() if not key.startswith(self._prefix)}
 
-    def save(self, step: int, tensors: dict[str, Tensor]) -> None:
+    def save(self, step: int, state: State) -> None:
         """Replace the stage's state."""
-        own = {self._prefix + key: value for key, value in tensors.items()}
-        self._whole.save(self._after + step, self._others | own)
+        own = {self._prefix + key: value for key, value in state.items()}
+        self._whole.save(self._after + step, {**self._others, **own})
 
-    def load(self) -> dict[str, Tensor] | None:
+    def load(self) -> State | None:
         """Return the stage's state, if there is one."""
         kept = self._whole.load() or {}
         own = {key.removeprefix(self._prefix): value for key, value in kept.items() if key.startswith(self._prefix)}
@@ -201,7 +206,7 @@ class StageCheckpoints:
 
 
 def encoded_records(
-    encoder: Encoder, compact: Tensor, unit: npt.NDArray[np.int64], n_units: int, device: str = "cpu"
+    encoder: Encoder, compact: npt.NDArray[Any], unit: npt.NDArray[np.int64], n_units: int, device: str = "cpu"
 ) -> PrivateRecords:
     """Return records that an encoder has made compact, and expands lot by lot.
 

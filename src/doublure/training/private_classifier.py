@@ -19,6 +19,7 @@ from doublure.encode.image import of_images
 from doublure.errors import RunFolderError
 from doublure.networks.fixed_features import LabelFeatures
 from doublure.networks.labelled import LabelledGenerator, Labeller
+from doublure.support.tensors import as_tensors
 from doublure.training.classifier_settings import CheckingSettings, LabellerSettings
 from doublure.training.job import Job, ProgressCounter
 from doublure.training.noisy_sums import NoisySums
@@ -66,7 +67,7 @@ def labelled(job: Job, settings: LabellerSettings, generator: nn.Module, noise_w
     encoder = of_images(job.encoder)
     classes = encoder.condition_width
     features = LabelFeatures(encoder.body_shape).to(job.device)
-    kept = dict(job.checkpoints.load() or {})
+    kept = as_tensors(job.checkpoints.load() or {})
     if not all(name in kept for name in _VIEW):
         job.progress.stage("label generated images", settings.view_images)
         view = _view(job, settings, generator, noise_width, features)

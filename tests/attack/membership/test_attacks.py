@@ -139,13 +139,15 @@ def test_a_critic_that_diverged_is_not_asked(make_world, score):
     assert "diverged" in entry.skipped
 
 
-def test_a_search_of_the_noise_finds_what_can_be_said(make_world):
-    """A generator that says one of the members, whichever the noise is nearest to."""
+@pytest.mark.parametrize("of_network", [True, False])
+def test_a_search_of_the_noise_finds_what_can_be_said(make_world, of_network):
+    """A generator that says one of the members, whichever the noise is nearest to; or that is drawn from often."""
     first = make_world(honest=True, n=60)
     members = first.seen.points.values
 
     class WhiteBoxAccess:
         critic = None
+        searchable = of_network
 
         def encoded(self, content):
             return world_points(content), None

@@ -12,6 +12,7 @@ from doublure.attack.attack_data import AttackData, RealRecords, WhiteBox
 from doublure.attack.membership.results import membership_result
 from doublure.attack.results import AttackResult, ThreatModel, skipped
 from doublure.encode.columns import Floats
+from doublure.measures.divergence import nearest
 
 _TARGETS = "the targets"
 _CANNOT = "That a record is protected: its membership can be known although nothing near it is ever generated."
@@ -54,6 +55,7 @@ _SEARCHED = 200
 _BEGUN = 500
 _ROUNDS = 12
 _TRIES = 16
+_DRAWN = 20_000
 
 
 def attack(data: AttackData) -> AttackResult:
@@ -76,9 +78,11 @@ def attack_partial(data: AttackData) -> AttackResult:
     data.progress.stage("search the generator's noise", 2)
     scores = []
     for number, side in enumerate((few.seen, few.unseen)):
-        scores.append(-_found(white_box, side, rng))
+        found = _found if white_box.searchable else _drawn
+        scores.append(-found(white_box, side, rng))
         data.progress.at(number + 1)
-    note = f"At most {_SEARCHED} targets of either side, {_BEGUN + _ROUNDS * _TRIES} trials each."
+    trials = f"{_BEGUN + _ROUNDS * _TRIES}" if white_box.searchable else f"the same {_DRAWN}"
+    note = f"At most {_SEARCHED} targets of either side, {trials} trials each."
     return membership_result(CHOSEN, few, *scores, notes=(note,))
 
 
@@ -93,3 +97,12 @@ def _found(white_box: WhiteBox, side: RealRecords, rng: np.random.Generator) -> 
         better = far < best
         noise, best = np.where(better[:, None], trial, noise), np.where(better, far, best)
     return np.asarray(np.sqrt(best), dtype=np.float64)
+
+
+def _drawn(white_box: WhiteBox, side: RealRecords, rng: np.random.Generator) -> Floats:
+    """Return ``(N,)`` how near the nearest of many draws comes, where noise cannot be searched: all targets share them.
+
+    Conditions are columns there, and are drawn with the others.
+    """
+    wanted, _ = white_box.encoded(side.content)
+    return nearest(white_box.generated(white_box.noise(_DRAWN, rng), None), wanted, 1)[0][:, 0]

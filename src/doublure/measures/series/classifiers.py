@@ -225,7 +225,7 @@ def _known(training: Floats) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 
 def _trained(model: Any, training: Floats, answers: Any) -> Any:
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # comes with scikit-learn
+    from threadpoolctl import threadpool_limits
 
     # On a busy machine its threads wait for one another, and one is quicker (see classifiers.py).
     with threadpool_limits(limits=1):

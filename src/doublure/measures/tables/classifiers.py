@@ -66,7 +66,7 @@ def _forest(lesson: Features, classes: Labels, test: Features, seed: int) -> Flo
 
 def _boosting(lesson: Features, classes: Labels, test: Features, seed: int) -> Floats:
     from sklearn.ensemble import HistGradientBoostingClassifier
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # comes with scikit-learn
+    from threadpoolctl import threadpool_limits
 
     # One tree a class and round: fewer rounds where there are many classes.
     rounds = max(20, 2 * _TREES // len(np.unique(classes)))

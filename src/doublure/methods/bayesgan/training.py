@@ -17,6 +17,7 @@ from doublure.private.bayesian import BayesianAccountant
 from doublure.private.critic_steps import CriticSteps
 from doublure.private.queries.distances import Distances
 from doublure.private.queries.lot_gradients import Partner, unpaired
+from doublure.support.tensors import as_tensors
 from doublure.training import checkpoints as kept_state
 from doublure.training.critic_steps import private_critic_trainer
 from doublure.training.gan_loop import Adversaries, CriticTrainer, SeededDraws, train
@@ -133,7 +134,7 @@ def taught_generator(job: Job, settings: BayesianSettings) -> tuple[nn.Module, B
     kept = stage.checkpoints.load()
     if kept is not None:
         with kept_state.taken_up():
-            adversaries.restore(kept)
+            adversaries.restore(as_tensors(kept))
     generator: nn.Module = adversaries.average
     if step.taken < step.steps:
         teacher: CriticTrainer = step

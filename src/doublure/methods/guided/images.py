@@ -66,7 +66,7 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
         from doublure.encode.image import of_images
         from doublure.methods.statistics.images.mean_embedding import generator_for
         from doublure.networks.labelled import Labeller
-        from doublure.networks.steering import with_shares
+        from doublure.networks.shares import with_shares
 
         generator, sizes = generator_for(encoder, settings, seed), encoder.condition_sizes.values()
         if not settings.labeller_share:
@@ -78,7 +78,7 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
         """Make the releases stage by stage."""
         from doublure.methods.guided.refining import refined
         from doublure.methods.statistics.images.mean_embedding import teaching
-        from doublure.networks.steering import with_shares
+        from doublure.networks.shares import with_shares
         from doublure.training.noisy_sums import NoisySums
         from doublure.training.private_classifier import labelled
 

@@ -7,12 +7,13 @@ lots, a pace that follows how well the critic does, and that the generator is he
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
 
 from doublure.access import Access
+from doublure.support.tensors import Array, as_array
 from doublure.training.critic_steps import private_critic_trainer
 from doublure.training.gan_loop import prepare, train
 from doublure.training.job import Job
@@ -50,3 +51,30 @@ def refined(
         for kept, new in zip(generator.parameters(), adversaries.average.parameters(), strict=True):
             kept.copy_(new)
     return generator
+
+
+def measured(probabilities: Tensor, distance: Callable[[Array], tuple[float, Array]]) -> Tensor:
+    """Return a distance that is computed in arrays, with its gradient.
+
+    Args:
+        probabilities: Of what.
+        distance: Returns how far they are, and what that changes by with each of them.
+    """
+    found: Tensor = _Measured.apply(probabilities, distance)  # type: ignore[no-untyped-call]
+    return found
+
+
+class _Measured(torch.autograd.Function):
+    """A number whose gradient is computed with it."""
+
+    @staticmethod
+    def forward(ctx: Any, moving: Tensor, distance: Callable[[Array], tuple[float, Array]]) -> Tensor:
+        """Measure."""
+        found, gradient = distance(as_array(moving))
+        ctx.gradient = torch.from_numpy(gradient).to(moving)
+        return moving.new_tensor(found)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        """Multiply."""
+        return gradients[0] * ctx.gradient, None

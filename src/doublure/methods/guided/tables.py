@@ -20,7 +20,7 @@ from doublure.training.job import Job
 from doublure.training.settings import Work
 
 if TYPE_CHECKING:
-    from torch import nn
+    from doublure.networks.array_generator import AnyGenerator
 
 
 class TableGuided(TableStatistics[TableGuidedSettings]):
@@ -35,6 +35,10 @@ class TableGuided(TableStatistics[TableGuidedSettings]):
         statistics = super().accesses(schema, settings, settings.statistics_noise(noise_multiplier))
         return settings.with_critic(statistics, schema, noise_multiplier)
 
+    def needs_torch(self, settings: TableGuidedSettings) -> bool:
+        """Where there is a critic."""
+        return bool(settings.critic_share)
+
     def work(self, schema: Schema, settings: TableGuidedSettings) -> Work:
         """Return what counting, fitting and refining compute and hold."""
         work = replace(super().work(schema, settings), records_bytes=0)
@@ -46,23 +50,24 @@ class TableGuided(TableStatistics[TableGuidedSettings]):
             work, flops=work.flops + critic.flops, steps=work.steps + settings.critic_steps, memory_bytes=memory
         )
 
-    def train(self, job: Job, settings: TableGuidedSettings) -> nn.Module:
+    def train(self, job: Job, settings: TableGuidedSettings) -> AnyGenerator:
         """Make the releases stage by stage."""
-        from doublure.methods.guided.refining import refined
+        from doublure.methods.guided.refining import measured, refined
         from doublure.methods.statistics.tables.fitting import finished, fitted_mixture
         from doublure.methods.statistics.tables.group_rows import of_groups
-        from doublure.networks.mixture import MixtureRows
+        from doublure.networks.mixture import MixtureGenerator, MixtureRows
 
         counted = len(counted_events(job))
         fit = fitted_mixture(job.stage("statistics", after=0), settings)
         if settings.critic_share:
-            rows = MixtureRows(fit.mixture)
+            rows = MixtureRows(MixtureGenerator.of(fit.sizes, fit.probabilities, fit.weights))
             refined(
                 of_groups(job.stage("critic", after=counted), fit.tables),
                 settings.adversarial(rows.noise_width),
                 job.accesses[-1],
                 rows,
                 weight=settings.anchor,
-                distance=lambda moving: fit.loss(moving.mixture),
+                distance=lambda moving: measured(moving.mixture.probabilities(), fit.distance),
             )
+            fit = replace(fit, probabilities=rows.mixture.probabilities().detach().numpy())
         return finished(job, fit)

@@ -22,6 +22,7 @@ from doublure.encode.latent import LatentEncoder
 from doublure.methods.latentgan.settings import LatentSettings
 from doublure.networks.latent_mixture import LatentMixture, class_of
 from doublure.private.queries.sums import Factors
+from doublure.support.tensors import as_tensor
 from doublure.training.checkpoints import KeptReleases
 from doublure.training.job import Job
 from doublure.training.noisy_sums import NoisySums
@@ -66,7 +67,7 @@ def mixture_from(job: Job, settings: LatentSettings, sums: NoisySums) -> nn.Modu
             place, [name], lambda: [sums.release(number, shape=shape)], doing="moments were summed up"
         )
         job.progress.at(place)
-        return total.to(job.device)
+        return as_tensor(total).to(job.device)
 
     def by_class(latents: Tensor, condition: Tensor | None) -> tuple[Tensor, Tensor]:
         of = class_of(condition, sizes, len(latents)).to(latents.device)

@@ -19,6 +19,7 @@ from doublure.networks.inversion import Inversion, InversionSettings
 from doublure.networks.labelled import Labeller
 from doublure.networks.latent import PublicNetworks, ThroughPublic
 from doublure.public.folder import PublicFolder
+from doublure.support.tensors import as_tensor
 from doublure.training.job import Job, ProgressCounter
 from doublure.training.noisy_sums import NoisySums
 from doublure.training.private_classifier import checked, labelled
@@ -172,7 +173,8 @@ class _LatentStore(ProgressCounter):
 
     def load(self, shape: tuple[int, int]) -> Tensor | None:
         """Return what is finished."""
-        found = (self.job.workspace.kept(_WORK, self._key) or {}).get(_WORK)
+        kept = self.job.workspace.kept(_WORK, self._key) or {}
+        found = as_tensor(kept[_WORK]) if _WORK in kept else None
         fits = found is not None and found.ndim == 2 and found.shape[1] == shape[1] and len(found) <= shape[0]
         return found if fits else None
 

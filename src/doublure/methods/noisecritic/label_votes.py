@@ -19,6 +19,7 @@ from doublure.access import Access
 from doublure.networks.scattering import Scattering
 from doublure.networks.sizes import paths, places
 from doublure.private.queries.votes import LabelVotes
+from doublure.support.tensors import as_tensor
 from doublure.training.checkpoints import KeptReleases
 from doublure.training.job import Job
 
@@ -43,7 +44,7 @@ def voted(job: Job, access: Access, groups: int) -> Job:
     (labels,) = KeptReleases(vote, [access]).drawn(
         1, [_KEPT], lambda: [_vote(vote, access, groups)], doing="labels were voted on"
     )
-    conditions = torch.eye(job.encoder.condition_width)[labels.long()]
+    conditions = torch.eye(job.encoder.condition_width)[as_tensor(labels).long()]
     return replace(job.stage("critic", after=1), records=records.with_conditions(conditions))
 
 

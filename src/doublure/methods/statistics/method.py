@@ -33,9 +33,8 @@ from doublure.training.job import Job
 from doublure.training.settings import MethodSettings, Work, by_kind
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from doublure.encode.encoder import Encoder
+    from doublure.networks.array_generator import AnyGenerator
 
 
 class Statistics(TakesOwn[StatisticsSettings], Method):
@@ -107,6 +106,10 @@ class Statistics(TakesOwn[StatisticsSettings], Method):
         """The counts or sums that are released say how frequent conditions are."""
         return True
 
+    def needs_torch(self, schema: Schema, settings: MethodSettings) -> bool:
+        """Whether training computes with torch: not where it counts cells of tables."""
+        return self.of_kind[schema.kind].needs_torch(self._own(settings))
+
     def sample_noise(self, settings: MethodSettings) -> int:
         """Return how many numbers of noise a sample takes for a record."""
         own = self._own(settings)
@@ -121,11 +124,11 @@ class Statistics(TakesOwn[StatisticsSettings], Method):
             return own.noise_source
         return super().noise_source(settings)
 
-    def build(self, encoder: Encoder, settings: MethodSettings, seed: int) -> nn.Module:
+    def build(self, encoder: Encoder, settings: MethodSettings, seed: int) -> AnyGenerator:
         """Return an untrained generator."""
         return self.of_kind[encoder.schema.kind].build(encoder, self._own(settings), seed)
 
-    def train(self, job: Job) -> nn.Module:
+    def train(self, job: Job) -> AnyGenerator:
         """Make the releases, then train."""
         return self.of_kind[job.encoder.schema.kind].train(job, self._own(job.settings))
 

@@ -15,9 +15,8 @@ from doublure.training.job import Job
 from doublure.training.settings import Work
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from doublure.encode.encoder import Encoder
+    from doublure.networks.array_generator import AnyGenerator
 
 S = TypeVar("S", bound=StatisticsSettings)
 
@@ -31,6 +30,10 @@ class StatisticsOfKind(ABC, Generic[S]):
     Whatever the kind, what is released says how frequent conditions are, and the generator knows it
     (:class:`doublure.networks.steering.KnowsConditions`).
     """
+
+    def needs_torch(self, settings: S) -> bool:
+        """Whether training computes with torch."""
+        return True
 
     @abstractmethod
     def resolve_defaults(self, schema: Schema, settings: S) -> S:
@@ -67,11 +70,11 @@ class StatisticsOfKind(ABC, Generic[S]):
         return ()
 
     @abstractmethod
-    def build(self, encoder: Encoder, settings: S, seed: int) -> nn.Module:
+    def build(self, encoder: Encoder, settings: S, seed: int) -> AnyGenerator:
         """Return an untrained generator."""
 
     @abstractmethod
-    def train(self, job: Job, settings: S) -> nn.Module:
+    def train(self, job: Job, settings: S) -> AnyGenerator:
         """Make the releases and return the generator that they train."""
 
 

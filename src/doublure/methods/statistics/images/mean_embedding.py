@@ -23,7 +23,9 @@ from doublure.methods.statistics.settings import ImageStatisticsSettings
 from doublure.networks.bfloat16 import bfloat16_products
 from doublure.networks.fixed_features import MeanEmbedding
 from doublure.networks.upsampling import UpsamplingGenerator
+from doublure.support.tensors import as_tensor, as_tensors
 from doublure.training import checkpoints as kept_state
+from doublure.training import network_states
 from doublure.training.job import Job
 from doublure.training.noisy_sums import NoisySums
 
@@ -145,13 +147,13 @@ def taught_by(
     features = features.to(job.device)
     job.progress.stage("average the records' features", 1)
     releases = kept_state.KeptReleases(job, sums.accesses)
-    (total,) = releases.drawn(
+    (drawn,) = releases.drawn(
         1,
         [RELEASED],
         lambda: [_released(sums, features, job.encoder.condition_width)],
         doing="features were averaged",
     )
-    kept = releases.tensors
+    kept, total = as_tensors(releases.state), as_tensor(drawn)
     job.progress.at(1)
     with kept_state.taken_up():
         lesson = Teaching(job, settings, features, target(total, sums.deviations[0]), build)
@@ -278,11 +280,11 @@ class Teaching(Generic[G]):
 
     def state(self) -> dict[str, Tensor]:
         """Return everything that a resumed run needs."""
-        return kept_state.written(*self._learning()) | {"fit_step": torch.tensor([self.done])}
+        return network_states.written(*self._learning()) | {"fit_step": torch.tensor([self.done])}
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Restore a checkpoint."""
-        kept_state.take_up(tensors, *self._learning())
+        network_states.take_up(tensors, *self._learning())
         self.done = int(tensors["fit_step"][0])
 
     def _learning(self) -> tuple[dict[str, nn.Module], dict[str, torch.optim.Optimizer]]:

@@ -117,14 +117,14 @@ class ImageStatistics(StatisticsOfKind[S]):
     def build(self, encoder: Encoder, settings: S, seed: int) -> nn.Module:
         """Return an untrained generator."""
         from doublure.methods.statistics.images.mean_embedding import generator_for
-        from doublure.networks.steering import with_shares
+        from doublure.networks.shares import with_shares
 
         return with_shares(generator_for(encoder, settings, seed), encoder.condition_sizes.values())
 
     def train(self, job: Job, settings: S) -> nn.Module:
         """Release the mean features, then train the generator."""
         from doublure.methods.statistics.images.mean_embedding import teaching
-        from doublure.networks.steering import with_shares
+        from doublure.networks.shares import with_shares
         from doublure.training.noisy_sums import NoisySums
 
         lesson = teaching(job, settings, NoisySums(job, job.accesses))

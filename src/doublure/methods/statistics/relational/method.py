@@ -23,9 +23,8 @@ from doublure.training.job import Job
 from doublure.training.settings import Work
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from doublure.encode.encoder import Encoder
+    from doublure.networks.array_generator import AnyGenerator
 
 _BYTES = 8
 _OF_TABLE: TableStatistics[RelationalStatisticsSettings] = TableStatistics()
@@ -73,6 +72,10 @@ class RelationalStatistics(StatisticsOfKind[RelationalStatisticsSettings]):
         ]
         return (*super().warnings(schema, settings), *wide)
 
+    def needs_torch(self, settings: RelationalStatisticsSettings) -> bool:
+        """No: all of it is sums and products of arrays."""
+        return False
+
     def work(self, schema: Schema, settings: RelationalStatisticsSettings) -> Work:
         """Return what all stages compute and hold."""
         related = RelationalSchema.of(schema)
@@ -84,13 +87,13 @@ class RelationalStatistics(StatisticsOfKind[RelationalStatisticsSettings]):
             memory_bytes=max(own.memory_bytes for own in each) + 2 * _BYTES * rows * schema.public_units,
         )
 
-    def build(self, encoder: Encoder, settings: RelationalStatisticsSettings, seed: int) -> nn.Module:
+    def build(self, encoder: Encoder, settings: RelationalStatisticsSettings, seed: int) -> AnyGenerator:
         """Return a generator without tables."""
         from doublure.methods.statistics.relational.fitting import initialised
 
         return initialised(encoder)
 
-    def train(self, job: Job, settings: RelationalStatisticsSettings) -> nn.Module:
+    def train(self, job: Job, settings: RelationalStatisticsSettings) -> AnyGenerator:
         """Release and fit, stage by stage."""
         from doublure.methods.statistics.relational.fitting import fitted
 

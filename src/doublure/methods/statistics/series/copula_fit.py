@@ -47,7 +47,7 @@ from doublure.networks.copula import (
     shares_at,
 )
 from doublure.networks.cosines import cosines
-from doublure.networks.steering import with_shares
+from doublure.networks.shares import with_shares
 from doublure.private.queries.counts import Axis, Counts
 from doublure.private.queries.query import Sensitivity
 from doublure.private.queries.sums import BoundedSums
@@ -193,13 +193,13 @@ class _Fit:
         """Make a release, or restore it."""
         access, job = self._paid[purpose], self._job
 
-        def draw() -> list[Tensor]:
-            return [torch.from_numpy(job.mechanism.release(query, access, job.records))]
+        def draw() -> list[npt.NDArray[Any]]:
+            return [job.mechanism.release(query, access, job.records)]
 
         number = self._order.index(purpose) + 1
         (found,) = self._kept.drawn(number, [f"release_{number}"], draw, doing="series were counted and added up")
         job.progress.at(number)
-        return found.numpy()
+        return found
 
     def _noise(self, purpose: str, sensitivity: Sensitivity) -> float:
         return self._job.mechanism.deviation(self._paid[purpose], sensitivity)

@@ -81,7 +81,7 @@ class SeriesStatistics(StatisticsOfKind[S]):
     def build(self, encoder: Encoder, settings: S, seed: int) -> nn.Module:
         """Return an untrained generator."""
         from doublure.methods.statistics.series import copula_fit, transition_tables
-        from doublure.networks.steering import with_shares
+        from doublure.networks.shares import with_shares
 
         of_model = transition_tables.initialised if settings.model == "chains" else copula_fit.untrained
         return with_shares(of_model(encoder, settings), encoder.condition_sizes.values())

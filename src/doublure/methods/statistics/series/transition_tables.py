@@ -18,7 +18,7 @@ from doublure.methods.statistics.series.chain_fit import ChainTables, expected, 
 from doublure.methods.statistics.series.step_counts import LEAST_SHARE, StepCounts
 from doublure.methods.statistics.settings import MOST_GROUPS, SeriesStatisticsSettings
 from doublure.networks.chains import ChainGenerator
-from doublure.networks.steering import with_shares
+from doublure.networks.shares import with_shares
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.training.checkpoints import Floats
 from doublure.training.job import Job

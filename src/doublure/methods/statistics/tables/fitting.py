@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from doublure.methods.statistics.binning import closest_counts
 from doublure.methods.statistics.settings import TableStatisticsSettings
@@ -19,7 +17,6 @@ from doublure.methods.statistics.tables.published import published
 from doublure.methods.statistics.tables.target_fit import fit_target, target_counts
 from doublure.methods.statistics.tables.tree_fit import joint_tables
 from doublure.methods.statistics.tables.work import rows_drawn
-from doublure.networks.mixture import MixtureGenerator
 from doublure.networks.tree import TreeGenerator
 from doublure.networks.tree_draw import raked
 from doublure.networks.tree_tables import LastColumn, Tree, TreeNode
@@ -36,13 +33,33 @@ class Fit:
 
     Attributes:
         tables: The releases.
-        mixture: Of the groups of all nodes, side by side, the target's values behind them.
-        loss: How far a mixture of the same shape is from the tables, in units of their noise's variance.
+        sizes: How many groups each node has, and last how many values the target, where it is not among them.
+        probabilities: ``(K, W)`` of the mixture's components: of the groups of all nodes, side by side, the target's
+            values behind them.
+        weights: ``(K,)`` how likely each component is.
+        moments: What is known of each class's tables.
     """
 
     tables: NoisyTables
-    mixture: MixtureGenerator
-    loss: Callable[[MixtureGenerator], Tensor]
+    sizes: Sequence[int]
+    probabilities: Floats
+    weights: Floats
+    moments: Sequence[Moments]
+
+    def distance(self, probabilities: Floats) -> tuple[float, Floats]:
+        """Return how far a mixture is from the tables, in units of their noise's variance, and the gradient.
+
+        Args:
+            probabilities: ``(K, W)`` float32, as :attr:`probabilities`.
+        """
+        total, gradient = 0.0, np.zeros_like(probabilities)
+        parts = np.split(np.arange(len(probabilities)), len(self.moments))
+        for moments, rows in zip(self.moments, parts, strict=True):
+            width = len(moments.single)
+            single, pairs, moved = misfits(probabilities[rows, :width], moments)
+            total += pairs + float(single.sum()) / moments.cells
+            gradient[rows, :width] = moved
+        return total, gradient
 
 
 def fitted_mixture(job: Job, settings: TableStatisticsSettings, tables: NoisyTables | None = None) -> Fit:
@@ -57,7 +74,7 @@ def fitted_mixture(job: Job, settings: TableStatisticsSettings, tables: NoisyTab
     tables.count()
     job.hand_out(published(tables.encoder, tables.nodes[0].patterns if tables.nodes else None, tables.published))
     moments = [moments_of(tables, own) for own in range(len(tables.class_rows))]
-    source = torch.Generator().manual_seed(job.seed)
+    rng = np.random.default_rng(job.seed)
     fits = [(own, components) for own in range(len(moments)) for components in settings.fits]
     total = len(fits) * settings.fit_steps
     job.progress.stage("fit the generator", total)
@@ -69,37 +86,25 @@ def fitted_mixture(job: Job, settings: TableStatisticsSettings, tables: NoisyTab
             job.progress.at(before + step)
 
         fitted = fit_mixture(
-            moments[own], components=components, steps=settings.fit_steps, prior=settings.prior, generator=source, at=at
+            moments[own], components=components, steps=settings.fit_steps, prior=settings.prior, rng=rng, at=at
         )
         job.log({"class": own, "fit_steps": fitted.steps, "misfit": round(fitted.misfit, 4)})
-        parts.append(_with_class(fitted.probabilities, own, tables).clamp(min=_LEAST).log())
+        parts.append(_with_class(fitted.probabilities, own, tables))
     job.progress.at(total)
-    logits = torch.cat(parts)
+    probabilities = np.maximum(np.concatenate(parts), _LEAST)
     sizes = [node.size for node in tables.nodes]
-    sizes += [logits.shape[1] - sum(sizes)] if logits.shape[1] > sum(sizes) else []
-    mixture = MixtureGenerator(sizes, condition_width=0, components=len(logits))
-    weights = torch.from_numpy(tables.class_rows / tables.class_rows.sum()).repeat_interleave(settings.components)
-    with torch.no_grad():
-        mixture.logits.copy_(logits)
-        mixture.log_weights.copy_((weights / settings.components).log())
-
-    def loss(moving: MixtureGenerator) -> Tensor:
-        total = torch.zeros(())
-        for each, rows in zip(moments, torch.split(moving.probabilities(), settings.components), strict=True):
-            single, pairs = misfits(rows[:, : len(each.single)], each)
-            total = total + pairs + single.sum() / each.cells
-        return total
-
-    return Fit(tables=tables, mixture=mixture, loss=loss)
+    sizes += [probabilities.shape[1] - sum(sizes)] if probabilities.shape[1] > sum(sizes) else []
+    weights = np.repeat(tables.class_rows / tables.class_rows.sum(), settings.components) / settings.components
+    return Fit(tables=tables, sizes=sizes, probabilities=probabilities, weights=weights, moments=moments)
 
 
-def _with_class(probabilities: Tensor, own: int, tables: NoisyTables) -> Tensor:
+def _with_class(probabilities: Floats, own: int, tables: NoisyTables) -> Floats:
     """Return the probabilities, with the target's behind them where it is not among what was fitted."""
     if not tables.pairs_within:
         return probabilities
-    target = torch.zeros(len(probabilities), len(tables.class_rows))
+    target = np.zeros((len(probabilities), len(tables.class_rows)), dtype=probabilities.dtype)
     target[:, own] = 1.0
-    return torch.cat([probabilities, target], dim=1)
+    return np.concatenate([probabilities, target], axis=1)
 
 
 def moments_of(tables: NoisyTables, own: int) -> Moments:
@@ -138,10 +143,10 @@ def moments_of(tables: NoisyTables, own: int) -> Moments:
         alike[start : start + node.size] = node.neighbours
     return Moments(
         sizes=sizes,
-        single=torch.from_numpy(np.concatenate([counts for counts, _ in known]) / rows).float(),
-        single_precision=torch.from_numpy(rows**2 / np.concatenate([variance for _, variance in known])).float(),
+        single=(np.concatenate([counts for counts, _ in known]) / rows).astype(np.float32),
+        single_precision=(rows**2 / np.concatenate([variance for _, variance in known])).astype(np.float32),
         pairs=pair_errors(sizes, doubles),
-        alike=torch.from_numpy(alike[:-1]).float(),
+        alike=alike[:-1].astype(np.float32),
     )
 
 
@@ -155,12 +160,9 @@ def finished(job: Job, fit: Fit) -> TreeGenerator:
     tables = fit.tables
     nodes = tables.nodes
     encoder = job.encoder
-    weights = torch.softmax(fit.mixture.log_weights.double(), 0).numpy()
-    with torch.no_grad():
-        probabilities = fit.mixture.probabilities().double()
-    sizes = [node.size for node in nodes]
-    sizes += [probabilities.shape[1] - sum(sizes)]  # of the target, none if there is none
-    *shares, by_component = (part.numpy() for part in torch.split(probabilities, sizes, dim=1))
+    weights = fit.weights / fit.weights.sum()
+    cuts = np.cumsum([node.size for node in nodes])
+    *shares, by_component = np.split(fit.probabilities.astype(np.float64), cuts, axis=1)  # no target: nothing is left
     shares = [own / own.sum(1, keepdims=True) for own in shares]
     order = [0, *(child for _, child in tables.edges)]
     turn = {place: number for number, place in enumerate(order)}

@@ -24,9 +24,8 @@ from doublure.training.job import Job
 from doublure.training.settings import Work
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from doublure.encode.encoder import Encoder
+    from doublure.networks.array_generator import AnyGenerator
 
 S = TypeVar("S", bound=TableStatisticsSettings)
 
@@ -77,17 +76,21 @@ class TableStatistics(StatisticsOfKind[S]):
         ]
         return (*super().warnings(schema, settings), *wide)
 
+    def needs_torch(self, settings: S) -> bool:
+        """No: all of it is sums and products of arrays."""
+        return False
+
     def work(self, schema: Schema, settings: S) -> Work:
         """Return what counting and fitting compute and hold."""
         return work_of(schema, settings, _planned(schema, settings))
 
-    def build(self, encoder: Encoder, settings: S, seed: int) -> nn.Module:
+    def build(self, encoder: Encoder, settings: S, seed: int) -> AnyGenerator:
         """Return a generator without tables."""
         from doublure.networks.tree import TreeGenerator
 
         return TreeGenerator(encoder.width, list(encoder.condition_sizes.values()))
 
-    def train(self, job: Job, settings: S) -> nn.Module:
+    def train(self, job: Job, settings: S) -> AnyGenerator:
         """Release the tables, then fit."""
         from doublure.methods.statistics.tables.fitting import finished, fitted_mixture
 

@@ -15,12 +15,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import torch
-from torch import Tensor
+import numpy as np
 
-from doublure.methods.statistics.tables.pair_errors import PairErrors
+from doublure.methods.statistics.tables.pair_errors import Floats, PairErrors
 
-_RATE = 0.05
+_RATE, _DECAYS, _TINY = 0.05, (0.9, 0.99), 1e-8
+"""Of Adam (Kingma and Ba 2015, arXiv:1412.6980)."""
 _SPREAD = 0.5
 _ENOUGH = 0.98
 """Of the noise's own variance: the components' freedom takes up some of it."""
@@ -36,17 +36,17 @@ class Moments:
 
     Attributes:
         sizes: How many groups each column has.
-        single: ``(W,)`` shares of each group, positive, adding up to 1 a column.
-        single_precision: ``(W,)`` one over their noise's variance.
+        single: ``(W,)`` float32, shares of each group, positive, adding up to 1 a column.
+        single_precision: ``(W,)`` float32, one over their noise's variance.
         pairs: The shares of each pair of groups that was counted.
-        alike: ``(W - 1,)`` 1 where a group and the next one are neighbours of an ordered column; None: nowhere.
+        alike: ``(W - 1,)`` float32, 1 where a group and the next are neighbours of an ordered column; None: nowhere.
     """
 
     sizes: Sequence[int]
-    single: Tensor
-    single_precision: Tensor
+    single: Floats
+    single_precision: Floats
     pairs: PairErrors
-    alike: Tensor | None = None
+    alike: Floats | None = None
 
     @cached_property
     def cells(self) -> int:
@@ -54,9 +54,9 @@ class Moments:
         return self.pairs.cells
 
     @cached_property
-    def columns(self) -> Tensor:
-        """``(W,)`` which column each group is of."""
-        return torch.arange(len(self.sizes)).repeat_interleave(torch.tensor(list(self.sizes)))
+    def starts(self) -> Floats:
+        """Where each column's groups begin."""
+        return np.cumsum(self.sizes) - self.sizes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,28 +64,33 @@ class Fitted:
     """A mixture, and how it was reached.
 
     Attributes:
-        probabilities: ``(K, W)``.
+        probabilities: ``(K, W)`` float32.
         steps: Steps taken.
         misfit: The pairs' mean squared error in units of the noise's variance.
     """
 
-    probabilities: Tensor
+    probabilities: Floats
     steps: int
     misfit: float
 
 
-def misfits(probabilities: Tensor, moments: Moments) -> tuple[Tensor, Tensor]:
+def misfits(probabilities: Floats, moments: Moments) -> tuple[Floats, float, Floats]:
     """Return how far a mixture of equally likely products is from noisy tables, in units of their noise's variance.
 
     Args:
-        probabilities: ``(K, W)``.
+        probabilities: ``(K, W)`` float32.
         moments: The tables.
 
     Returns:
-        The squared error of each group of a column ``(W,)``, and the mean squared error of all pairs' cells.
+        The squared error of each group of a column ``(W,)``; the mean squared error of all pairs' cells; and what the
+        sum of the former over the number of cells, and the latter, change by with each probability ``(K, W)``.
     """
-    single = (probabilities.mean(0) - moments.single).square() * moments.single_precision
-    return single, moments.pairs.squared(probabilities) / moments.cells
+    squared, gradient = moments.pairs.squared(probabilities)
+    apart = probabilities.mean(0) - moments.single
+    weighted = apart * moments.single_precision
+    gradient /= moments.cells
+    gradient += weighted * (2 / (len(probabilities) * moments.cells))
+    return apart * weighted, squared / moments.cells, gradient
 
 
 def fit_mixture(
@@ -94,7 +99,7 @@ def fit_mixture(
     components: int,
     steps: int,
     prior: float,
-    generator: torch.Generator,
+    rng: np.random.Generator,
     at: Callable[[int], None] = lambda _: None,
 ) -> Fitted:
     """Fit a mixture of ``components`` equally likely products.
@@ -105,45 +110,71 @@ def fit_mixture(
         steps: Steps at most.
         prior: How strongly each component is held to the columns' own shares, and as strongly to departing alike from
             them in groups that are neighbours.
-        generator: Public randomness for the start.
+        rng: Public randomness for the start.
         at: Called with each step's number.
     """
-    base = moments.single.clamp(min=_LEAST_SHARE).log()[None]
-    logits = base + _SPREAD * torch.randn(components, len(moments.single), generator=generator)
-    logits.requires_grad_()
-    optimiser = torch.optim.Adam([logits], lr=_RATE, betas=(0.9, 0.99))
+    base = np.log(np.maximum(moments.single, _LEAST_SHARE))
+    shape = (components, len(base))
+    apart = _SPREAD * rng.standard_normal(shape, dtype=np.float32)
+    first, second = np.zeros(shape, dtype=np.float32), np.zeros(shape, dtype=np.float32)
     misfit, before = 0.0, math.inf
     for step in range(steps):
         at(step)
-        probabilities = _softmax(logits, moments)
-        single, pairs = misfits(probabilities, moments)
-        misfit = float(pairs.detach())
-        if misfit < _ENOUGH and _singles_fit(single.detach()):
-            return Fitted(probabilities=probabilities.detach(), steps=step, misfit=misfit)
-        apart = logits - base
-        rough = apart.square().mean()
-        if moments.alike is not None:
-            rough = rough + (apart.diff(dim=1).square() * moments.alike).mean()
-        loss = pairs + single.sum() / moments.cells + prior * rough
+        probabilities = _softmax(base + apart, moments)
+        single, misfit, gradient = misfits(probabilities, moments)
+        if misfit < _ENOUGH and _singles_fit(single):
+            return Fitted(probabilities=probabilities, steps=step, misfit=misfit)
+        rough, held = _roughness(apart, moments.alike)
         if step % _LOOKED == 0:
-            if float(loss.detach()) > before * _WORTH:
-                return Fitted(probabilities=probabilities.detach(), steps=step, misfit=misfit)
-            before = float(loss.detach())
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
-    return Fitted(probabilities=_softmax(logits.detach(), moments), steps=steps, misfit=misfit)
+            loss = misfit + float(single.sum()) / moments.cells + prior * rough
+            if loss > before * _WORTH:
+                return Fitted(probabilities=probabilities, steps=step, misfit=misfit)
+            before = loss
+        gradient *= probabilities
+        gradient -= probabilities * _of_columns(np.add.reduceat(gradient, moments.starts, axis=1), moments)
+        gradient += prior * held
+        _step(apart, gradient, first, second, step + 1)
+    return Fitted(probabilities=_softmax(base + apart, moments), steps=steps, misfit=misfit)
 
 
-def _singles_fit(errors: Tensor) -> bool:
+def _singles_fit(errors: Floats) -> bool:
     """Say whether one-way tables fit as closely as their own noise allows."""
     return float(errors.mean()) < 1.0
 
 
-def _softmax(logits: Tensor, moments: Moments) -> Tensor:
+def _roughness(apart: Floats, alike: Floats | None) -> tuple[float, Floats]:
+    """Return how far components are from the columns' shares, and neighbours from one another, and its gradient."""
+    rough = float(np.vdot(apart, apart)) / apart.size
+    gradient = apart * (2 / apart.size)
+    if alike is not None and apart.shape[1] > 1:
+        steps = np.diff(apart, axis=1)
+        weighted = steps * alike
+        rough += float(np.vdot(steps, weighted)) / steps.size
+        weighted *= 2 / steps.size
+        gradient[:, 1:] += weighted
+        gradient[:, :-1] -= weighted
+    return rough, gradient
+
+
+def _step(moving: Floats, gradient: Floats, first: Floats, second: Floats, number: int) -> None:
+    """Take one step of Adam, in place; both moments are kept."""
+    for moment, decay, seen in ((first, _DECAYS[0], gradient), (second, _DECAYS[1], gradient * gradient)):
+        moment *= decay
+        moment += (1 - decay) * seen
+    scale = np.sqrt(second)
+    scale /= math.sqrt(1 - _DECAYS[1] ** number)
+    scale += _TINY
+    moving -= (_RATE / (1 - _DECAYS[0] ** number)) * first / scale
+
+
+def _softmax(logits: Floats, moments: Moments) -> Floats:
     """Return the probabilities of each column's groups, of all columns at once."""
-    of, count = moments.columns, len(moments.sizes)
-    most = torch.full((len(logits), count), -math.inf)
-    most.scatter_reduce_(1, of.expand_as(logits), logits.detach(), "amax")
-    each = (logits - most[:, of]).exp()
-    return each / torch.zeros(len(logits), count).index_add(1, of, each)[:, of]
+    logits -= _of_columns(np.maximum.reduceat(logits, moments.starts, axis=1), moments)
+    found: Floats = np.exp(logits, out=logits)
+    found /= _of_columns(np.add.reduceat(found, moments.starts, axis=1), moments)
+    return found
+
+
+def _of_columns(each: Floats, moments: Moments) -> Floats:
+    """Return what is said of each column ``(K, columns)``, of each of its groups ``(K, W)``."""
+    return np.repeat(each, moments.sizes, axis=1)

@@ -13,8 +13,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
+from scipy import sparse
 
 Floats: TypeAlias = npt.NDArray[Any]
 Pair: TypeAlias = tuple[int, int]
@@ -32,11 +31,14 @@ class PairErrors(Protocol):
     def cells(self) -> int:
         """How many cells were counted; 1 where there is none."""
 
-    def squared(self, probabilities: Tensor) -> Tensor:
-        """Return the sum, over all cells of pairs, of squared errors in units of their noise's variance.
+    def squared(self, probabilities: Floats) -> tuple[float, Floats]:
+        """Return the sum, over all cells of pairs, of squared errors in units of their noise's variance; its gradient.
 
         Args:
-            probabilities: ``(K, W)`` of equally likely products.
+            probabilities: ``(K, W)`` float32, of equally likely products.
+
+        Returns:
+            The sum, and what it changes by with each probability ``(K, W)``.
         """
 
 
@@ -45,22 +47,27 @@ class AllPairs:
     """One table of all groups by all groups.
 
     Attributes:
-        double: ``(W, W)`` symmetric, shares of each pair of groups.
-        precision: ``(W, W)`` one over their noise's variance; zero where a pair was not counted.
+        double: ``(W, W)`` float32, symmetric, shares of each pair of groups.
+        precision: ``(W, W)`` float32, symmetric, one over their noise's variance; zero where a pair was not counted.
     """
 
-    double: Tensor
-    precision: Tensor
+    double: Floats
+    precision: Floats
 
     @property
     def cells(self) -> int:
         """How many cells were counted; 1 where there is none."""
-        return max(1, int(torch.count_nonzero(self.precision)) // 2)
+        return max(1, int(np.count_nonzero(self.precision)) // 2)
 
-    def squared(self, probabilities: Tensor) -> Tensor:
-        """Return the sum of squared errors."""
-        products = probabilities.t() @ probabilities / len(probabilities)
-        return ((products - self.double).square() * self.precision).sum() / 2
+    def squared(self, probabilities: Floats) -> tuple[float, Floats]:
+        """Return the sum of squared errors, and its gradient."""
+        apart = probabilities.T @ probabilities
+        apart /= len(probabilities)
+        apart -= self.double
+        weighted = apart * self.precision
+        gradient = probabilities @ weighted
+        gradient *= 2 / len(probabilities)
+        return float(np.vdot(apart, weighted)) / 2, gradient
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -70,14 +77,16 @@ class _Blocks:
     Attributes:
         left: ``(pairs, a)`` the groups of one column.
         right: ``(pairs, b)`` and of the other.
-        double: ``(pairs, a, b)``.
-        precision: ``(pairs, a, b)``; zero where a smaller table was filled up.
+        double: ``(pairs, a, b)`` float32.
+        precision: ``(pairs, a, b)`` float32; zero where a smaller table was filled up.
+        gather: ``(W, pairs * (a + b))`` adds up what is said of a group's places in left and right.
     """
 
-    left: Tensor
-    right: Tensor
-    double: Tensor
-    precision: Tensor
+    left: Floats
+    right: Floats
+    double: Floats
+    precision: Floats
+    gather: Any
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -93,16 +102,23 @@ class ChosenPairs:
     @property
     def cells(self) -> int:
         """How many cells were counted; 1 where there is none."""
-        return max(1, sum(int(torch.count_nonzero(block.precision)) for block in self.blocks))
+        return max(1, sum(int(np.count_nonzero(block.precision)) for block in self.blocks))
 
-    def squared(self, probabilities: Tensor) -> Tensor:
-        """Return the sum of squared errors."""
-        total, groups = torch.zeros(()), probabilities.t()
+    def squared(self, probabilities: Floats) -> tuple[float, Floats]:
+        """Return the sum of squared errors, and its gradient."""
+        total, groups = 0.0, np.ascontiguousarray(probabilities.T)
+        gradient = np.zeros_like(groups)
         for block in self.blocks:
-            left, right = (_rows(groups, places) for places in (block.left, block.right))
-            products = torch.bmm(left, right.transpose(1, 2)) / len(probabilities)
-            total = total + ((products - block.double).square() * block.precision).sum()
-        return total
+            left, right = groups[block.left], groups[block.right]
+            apart = left @ right.transpose(0, 2, 1)
+            apart /= len(probabilities)
+            apart -= block.double
+            weighted = apart * block.precision
+            total += float(np.vdot(apart, weighted))
+            moved = [weighted @ right, weighted.transpose(0, 2, 1) @ left]
+            gradient += block.gather @ np.concatenate([each.reshape(-1, groups.shape[1]) for each in moved])
+        gradient *= 2 / len(probabilities)
+        return total, gradient.T
 
 
 def pair_errors(sizes: Sequence[int], known: Mapping[Pair, tuple[Floats, Floats]]) -> PairErrors:
@@ -119,7 +135,7 @@ def pair_errors(sizes: Sequence[int], known: Mapping[Pair, tuple[Floats, Floats]
             left, right = (slice(starts[place], starts[place + 1]) for place in (one, other))
             double[left, right], precisions[left, right] = table, precision
             double[right, left], precisions[right, left] = table.T, precision.T
-        return AllPairs(double=torch.from_numpy(double), precision=torch.from_numpy(precisions))
+        return AllPairs(double=double, precision=precisions)
     alike: dict[Pair, list[Pair]] = {}
     for one, other in known:
         alike.setdefault((_side(sizes[one]), _side(sizes[other])), []).append((one, other))
@@ -134,15 +150,17 @@ def pair_errors(sizes: Sequence[int], known: Mapping[Pair, tuple[Floats, Floats]
             table, precision = known[pair]
             double[number, : table.shape[0], : table.shape[1]] = table
             precisions[number, : table.shape[0], : table.shape[1]] = precision
-        tensors = [torch.from_numpy(array) for array in (*places, double, precisions)]
-        blocks.append(_Blocks(left=tensors[0], right=tensors[1], double=tensors[2], precision=tensors[3]))
+        blocks.append(
+            _Blocks(left=places[0], right=places[1], double=double, precision=precisions, gather=_gather(places, width))
+        )
     return ChosenPairs(blocks=blocks)
+
+
+def _gather(places: Sequence[Floats], width: int) -> Any:
+    flat = np.concatenate([each.ravel() for each in places])
+    ones = np.ones(len(flat), dtype=np.float32)
+    return sparse.csr_array((ones, (flat, np.arange(len(flat)))), shape=(width, len(flat)))
 
 
 def _side(size: int) -> int:
     return -(-size // _STEP) * _STEP
-
-
-def _rows(groups: Tensor, places: Tensor) -> Tensor:
-    """Return ``(pairs, a, K)``."""
-    return groups.index_select(0, places.reshape(-1)).view(*places.shape, groups.shape[1])

@@ -8,11 +8,8 @@ value of the target never get it.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import torch
-from scipy import sparse
+from scipy import optimize, sparse, special
 
 from doublure.methods.statistics.tables.leaves import Floats, Ints
 from doublure.methods.statistics.tables.nodes import Node
@@ -20,7 +17,9 @@ from doublure.methods.statistics.tables.noisy_tables import Noisy
 
 _RIDGE = 1.0
 _ROUGH = 4.0
-_STEPS = 150
+_STEPS, _REMEMBERED = 150, 20
+_FLAT, _STILL = 1e-4, 1e-9
+"""Of L-BFGS: steps, and pairs of steps that are kept; the slope, and the share of the loss, at which it ends."""
 _NEVER = -12.0
 _SURE = 10.0
 
@@ -52,52 +51,33 @@ def fit_target(
         shape=(len(groups), sum(sizes)),
     )
     marked = sparse.csr_array(marks.T)
-    counts = torch.from_numpy(np.concatenate([table.counts for table in tables]))
-    weight = torch.from_numpy(np.repeat([1 / table.variance for table in tables], sizes))[:, None]
-    never = torch.from_numpy(np.concatenate([_never(*pair, rate) for pair in zip(nodes, tables, strict=True)]))
-    alike = np.concatenate([node.neighbours for node in nodes])[:-1]
-    neighbours = torch.from_numpy(alike.astype(np.float64))[:, None]
-    before = torch.from_numpy(known)
-    scale, wanted = rows / len(groups), torch.from_numpy(totals)
-    effects = torch.zeros_like(counts, requires_grad=True)
-    bias = torch.log(torch.from_numpy(rate)).requires_grad_()
-    optimiser = torch.optim.LBFGS(
-        [effects, bias], max_iter=_STEPS, history_size=20, tolerance_grad=1e-4, tolerance_change=1e-7,
-        line_search_fn="strong_wolfe",
-    )  # fmt: skip
+    counts = np.concatenate([table.counts for table in tables])
+    weight = np.repeat([1 / table.variance for table in tables], sizes)[:, None]
+    never = np.concatenate([_never(*pair, rate) for pair in zip(nodes, tables, strict=True)])
+    neighbours = np.concatenate([node.neighbours for node in nodes])[:-1].astype(np.float64)[:, None]
+    scale, values = rows / len(groups), len(rate)
 
-    def loss() -> torch.Tensor:
-        optimiser.zero_grad()
-        chances = torch.softmax(bias + before + _times(effects + never, marks, marked), dim=1)
-        found = _times(chances, marked, marks) * scale
-        missed = ((found - counts) ** 2 * weight).sum() + ((chances.sum(0) * scale - wanted) ** 2).sum() * precision
-        rough = ((effects[1:] - effects[:-1]) ** 2 * neighbours).sum()
-        total = missed + _RIDGE * (effects**2).sum() + _ROUGH * rough
-        total.backward()  # type: ignore[no-untyped-call]
-        return total
+    def loss(moving: Floats) -> tuple[float, Floats]:
+        bias, effects = moving[:values], moving[values:].reshape(counts.shape)
+        chances = special.softmax(bias + known + marks @ (effects + never), axis=1)
+        apart = (marked @ chances) * scale - counts
+        total = chances.sum(0) * scale - totals
+        between = np.diff(effects, axis=0)
+        uneven = between * neighbours
+        missed = (apart**2 * weight).sum() + (total**2).sum() * precision
+        lost = missed + _RIDGE * (effects**2).sum() + _ROUGH * (between * uneven).sum()
+        slope = 2 * scale * (marks @ (apart * weight) + total * precision)
+        slope = chances * (slope - (chances * slope).sum(1, keepdims=True))
+        moved = marked @ slope + 2 * _RIDGE * effects
+        moved[1:] += 2 * _ROUGH * uneven
+        moved[:-1] -= 2 * _ROUGH * uneven
+        return float(lost), np.concatenate([slope.sum(0), moved.ravel()])
 
-    optimiser.step(loss)  # type: ignore[no-untyped-call]
-    return bias.detach().numpy(), (effects + never).detach().numpy()
-
-
-class _Times(torch.autograd.Function):
-    """A sparse matrix, of which the transpose is given too, times another."""
-
-    @staticmethod
-    def forward(ctx: Any, dense: torch.Tensor, matrix: Any, transposed: Any) -> torch.Tensor:
-        """Multiply."""
-        ctx.transposed = transposed
-        return torch.as_tensor(matrix @ dense.numpy())
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None, None]:
-        """Multiply by the transpose."""
-        return torch.as_tensor(ctx.transposed @ gradients[0].numpy()), None, None
-
-
-def _times(dense: torch.Tensor, matrix: Any, transposed: Any) -> torch.Tensor:
-    found: torch.Tensor = _Times.apply(dense, matrix, transposed)  # type: ignore[no-untyped-call]
-    return found
+    found = optimize.minimize(
+        loss, np.concatenate([np.log(rate), np.zeros(counts.size)]), jac=True, method="L-BFGS-B",
+        options={"maxiter": _STEPS, "maxcor": _REMEMBERED, "gtol": _FLAT, "ftol": _STILL},
+    ).x  # fmt: skip
+    return found[:values], found[values:].reshape(counts.shape) + never
 
 
 def _never(node: Node, table: Noisy, rate: Floats) -> Floats:

@@ -1,0 +1,61 @@
+"""Giving a generator its state and asking it for rows, in arrays, whether it is tables or a network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from doublure.networks.array_generator import AnyGenerator, Array, ArrayGenerator
+from doublure.networks.steering import KnowsConditions
+from doublure.support.tensors import as_tensors
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+def take_state(generator: AnyGenerator, state: Mapping[str, Array]) -> None:
+    """Give a generator its state back.
+
+    Raises:
+        RuntimeError: It is another one's.
+    """
+    if isinstance(generator, ArrayGenerator):
+        generator.load_state_dict(state)
+    else:
+        generator.load_state_dict(as_tensors(state))
+
+
+def rows_of(generator: AnyGenerator, known: Array | None, size: int, width: int, *, seed: int, complete: bool) -> Array:
+    """Return rows with their conditions behind them ``(size, D + K)``.
+
+    Args:
+        generator: Draws them.
+        known: ``(size, K)`` conditions; None: there are none.
+        size: How many.
+        width: How many standard normal numbers a row takes.
+        seed: Of all that is drawn.
+        complete: Whether the generator draws what conditions leave open.
+    """
+    if not isinstance(generator, ArrayGenerator):
+        return _of_network(generator, known, size, width, seed=seed, complete=complete)
+    source = np.random.default_rng(seed)
+    if complete and isinstance(generator, KnowsConditions):
+        known = generator.draw_conditions(known, source)
+    rows = generator(source.standard_normal((size, width)), known)
+    return rows if known is None else np.concatenate([rows, known], axis=1)
+
+
+def _of_network(
+    generator: nn.Module, known: Array | None, size: int, width: int, *, seed: int, complete: bool
+) -> Array:
+    import torch
+
+    source = torch.Generator().manual_seed(seed)
+    with torch.inference_mode():
+        condition: Any = None if known is None else torch.from_numpy(known)
+        if complete and isinstance(generator, KnowsConditions):
+            condition = generator.draw_conditions(condition, source)
+        rows: torch.Tensor = generator(torch.randn(size, width, generator=source), condition).flatten(1)
+        return (rows if condition is None else torch.cat([rows, condition], dim=1)).numpy()

@@ -1,0 +1,46 @@
+"""What is installed on request alone: torch, which images, networks and GANs compute with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from doublure.errors import MissingExtra
+
+_TORCH = "torch"
+
+
+@contextmanager
+def torch_for(what: str) -> Iterator[None]:
+    """Say in one line what needs torch, where it is imported inside and is not installed.
+
+    Args:
+        what: Who needs it, such as ``method dpgan``.
+
+    Raises:
+        MissingExtra: Naming the remedy.
+    """
+    try:
+        yield
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] != _TORCH:
+            raise
+        raise missing_torch(what) from None
+
+
+def require_torch(what: str) -> None:
+    """Refuse to go on without torch, before anything is charged.
+
+    Args:
+        what: Who needs it, such as ``method dpgan``.
+
+    Raises:
+        MissingExtra: Naming the remedy.
+    """
+    with torch_for(what):
+        import torch  # noqa: F401
+
+
+def missing_torch(what: str) -> MissingExtra:
+    """Return what to say of somebody who needs torch where it is not installed."""
+    return MissingExtra("needs torch", field=what, remedy="pip install 'doublure[torch]'")
