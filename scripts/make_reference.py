@@ -20,7 +20,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import click
 import typer
 
 import doublure
@@ -199,7 +198,7 @@ def python_pages() -> Iterator[tuple[str, str]]:
         yield f"{name}.md", page(f"`doublure.{name}`", docstring(module), parts)
 
 
-def command(path: str, found: click.Command, level: int = 2) -> str:
+def command(path: str, found: Any, level: int = 2) -> str:
     """Return what the reference says of a command and of those below it."""
     text = [f"{'#' * level} `{path}`", (found.help or "").strip()]
     below = getattr(found, "commands", {})
