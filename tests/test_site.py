@@ -126,20 +126,84 @@ def test_a_docstring_becomes_markdown(maker):
     assert "**Raises**\n\n- **`ValueError`**: `a` is odd." in text
 
 
-@exhaustive
-def test_the_site_is_whole_and_asks_nobody_else(pages, tmp_path):
+@pytest.fixture(scope="module")
+def site(pages, tmp_path_factory):
+    """Return the built site."""
     pytest.importorskip("zensical", reason="needs the extra docs")
-    shutil.copy(ROOT / "zensical.toml", tmp_path)
-    shutil.copytree(pages, tmp_path / "build" / "docs")
+    folder = tmp_path_factory.mktemp("built")
+    shutil.copy(ROOT / "zensical.toml", folder)
+    shutil.copytree(pages, folder / "build" / "docs")
     command = [sys.executable, "-m", "zensical", "build", "--strict"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    site = tmp_path / "build" / "site"
+    return folder / "build" / "site"
+
+
+@exhaustive
+def test_the_site_is_whole_and_asks_nobody_else(site, pages):
     html = list(site.rglob("*.html"))
     assert len(html) > len(list(pages.rglob("*.md")))
     loads = re.compile(r"<(?:script|img|iframe|source|link)\b[^>]*?(?:src|href)=\"?(?:https?:)?//[^\s\">]+")
     for page in html:
         assert not loads.findall(page.read_text(encoding="utf-8")), page.name
-    assert "var __index" in (site / "search.js").read_text(encoding="utf-8")[:40]  # the search works from files
     for sheet in site.rglob("*.css"):
         assert not re.search(r"url\([\"']?https?:|@import", sheet.read_text(encoding="utf-8")), sheet.name
+
+
+def shown(page):
+    """Return what a browser makes of a page that lies in a file."""
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if browser is None:
+        pytest.skip("needs Chromium")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=30000", "--dump-dom"]
+    done = subprocess.run([browser, *options, page.as_uri()], capture_output=True, text=True, timeout=500)
+    return done.stdout
+
+
+def scripted(site, name, script):
+    """Add a script to a page."""
+    page = site / name
+    page.write_text(page.read_text(encoding="utf-8").replace("</body>", f"<script>{script}</script></body>"))
+
+
+@exhaustive
+@pytest.mark.slow
+def test_no_page_is_wider_than_a_phone(site, tmp_path):
+    copy = Path(shutil.copytree(site, tmp_path / "site"))
+    names = sorted(path.relative_to(copy).as_posix() for path in copy.rglob("*.html") if path.name != "404.html")
+    tell = 'addEventListener("load", () => setTimeout(() => parent.postMessage("NAME " + WIDTH, "*"), 300))'
+    for name in names:
+        width = "document.documentElement.scrollWidth"
+        scripted(copy, name, tell.replace("NAME", name).replace("WIDTH", width))
+    told = 'addEventListener("message", (event) => document.querySelector("pre").append(event.data + "\\n"))'
+    frames = "".join(f'<iframe src="{name}" width="390" height="600"></iframe>' for name in names)
+    (copy / "all.html").write_text(f"<pre></pre><script>{told}</script>{frames}", encoding="utf-8")
+    widths = dict(re.findall(r"([\w/-]+\.html) (\d+)$", shown(copy / "all.html"), flags=re.MULTILINE))
+    assert set(widths) >= set(names) - {names[0]}  # the first stands behind the tag
+    assert {name: width for name, width in widths.items() if int(width) > 390} == {}
+
+
+@exhaustive
+@pytest.mark.slow
+def test_the_search_finds_something_in_a_file(site, tmp_path):
+    """Without a server a browser starts no worker: docs/javascripts/iframe-worker.js stands in for it."""
+    copy = Path(shutil.copytree(site, tmp_path / "site"))
+    script = """
+      const inner = (e) => (e.shadowRoot ? all(e.shadowRoot) : []);
+      const all = (root) => [...root.querySelectorAll("*")].flatMap((e) => [e, ...inner(e)]);
+      addEventListener("load", () => setTimeout(() => {
+        document.querySelector(".md-search__button").click();
+        setTimeout(() => {
+          const field = all(document).find((e) => e.getAttribute("role") === "combobox");
+          field.value = "ledger";
+          field.dispatchEvent(new Event("input", { bubbles: true, composed: true }));
+          setTimeout(() => {
+            const found = all(document).filter((e) => e.tagName === "LI" && e.getRootNode() !== document);
+            document.title = "found " + found.length;
+          }, 3000);
+        }, 1500);
+      }, 1500));
+    """
+    scripted(copy, "index.html", script)
+    (count,) = re.findall(r"<title>found (\d+)</title>", shown(copy / "index.html"))
+    assert int(count) > 0
