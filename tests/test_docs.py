@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import typer
 from shell import type_in
 from tiers import exhaustive
 
+import doublure as db
 from doublure.attack import registry as table
 from doublure.cli.main import VERBS, app
 from doublure.releasing.bundle import verify
@@ -72,6 +74,11 @@ SCHEMA = Page(
 RELATIONAL = Page(
     name="relational.md", printed=("True 500", "admitted", "ward"), left=bundle("hospital.ledger", files=6), commands=6
 )
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
+RUN = {"attacks", "extending", "images", "latent", "relational", "schema", "series"}
+"""Pages whose examples run below, each in a way of its own."""
+TYPED = {"choosing-epsilon", "index", "which-method"}
+"""Pages whose commands are typed in a folder with the census table and its schema."""
 PAGES = pytest.mark.parametrize("page", [ATTACKS, IMAGES, LATENT, RELATIONAL, SERIES], ids=lambda page: page.name)
 
 
@@ -132,3 +139,65 @@ def test_the_schema_shown_is_read_and_every_key_is_described():
     assert Schema.parse(text).undeclared == ()
     for key in Windows.model_fields:
         assert f"`series.{key}`" in SERIES.text
+
+
+@pytest.mark.parametrize("name", sorted(TYPED))
+def test_the_commands_run_as_shown(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    db.Schema.load(db.datasets.adult_schema_path()).save("adult.schema.yaml")
+    blocks = Page(name=f"{name}.md", printed=(), left=lambda: True, commands=0).blocks("sh")
+    assert blocks
+    for commands in blocks:
+        type_in(commands)
+
+
+def test_every_block_of_code_is_run_by_a_test():
+    """Python and sh run; YAML is read; what has no language shows a command or what it prints."""
+    for path in DOCS.rglob("*.md"):
+        languages = {language for language, _ in BLOCK.findall(path.read_text(encoding="utf-8"))}
+        assert languages <= {"", "python", "sh", "yaml", "text"}, path.name
+        if languages & {"python", "sh"} and path.stem not in {"benchmarks", "tutorial"}:
+            assert path.stem in RUN | TYPED, f"{path.name}: no test runs its code"
+
+
+def shown():
+    """Yield every command line of doublure that stands in a block, and the page."""
+    for path in sorted(DOCS.rglob("*.md")):
+        for _, body in BLOCK.findall(path.read_text(encoding="utf-8")):
+            for line in body.replace("\\\n", " ").splitlines():
+                if line.startswith("doublure "):
+                    yield path.name, line
+
+
+@pytest.mark.parametrize(("page", "line"), [pytest.param(*each, id=f"{each[0]}: {each[1][:60]}") for each in shown()])
+def test_a_command_that_is_shown_can_be_typed(page, line):
+    """Its verbs, flags and number of arguments are those of the command line."""
+    parsed, left, command = understood(line)
+    assert left == []
+    for argument in (each for each in command.params if each.param_type_name == "argument" and each.required):
+        assert parsed.get(argument.name), f"{argument.name} is missing"
+
+
+def test_a_command_that_is_not_understood_is_noticed():
+    with pytest.raises(Exception, match="--none"):
+        understood("doublure plan a.yaml --none 1")
+    assert understood("doublure plan a.yaml b.yaml")[1] == ["b.yaml"]
+
+
+def understood(line):
+    """Return a command's parsed words, those left over, and the command."""
+    words = [word for word in shlex.split(line, comments=True)[1:] if word != "…"]
+    command = typer.main.get_command(app)
+    while hasattr(command, "commands"):
+        command = command.commands[words.pop(0)]
+    parsed, left, _ = command.make_parser(command.context_class(command)).parse_args(words)
+    return parsed, left, command
+
+
+def test_a_benchmark_that_is_shown_is_one_that_there_is():
+    (block,) = re.findall(r"```sh\n(.*?)```", (DOCS / "benchmarks.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    for line in block.replace("\\\n", " ").splitlines():
+        _, file, verb, *words = shlex.split(line, comments=True)
+        program = (DOCS.parent / file).read_text(encoding="utf-8")
+        assert f'"{verb}"' in program
+        assert all(f'"{flag}"' in program for flag in words if flag.startswith("--") or flag == "-o"), line

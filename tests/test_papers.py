@@ -61,7 +61,8 @@ def test_what_does_not_hold_names_where_it_stands():
 @pytest.mark.parametrize(("paper", "cells"), ROWS, ids=lambda value: value if isinstance(value, str) else value[0])
 def test_a_figure_of_ours_is_one_of_the_results(paper, cells):
     """Written as a share or in per cent: the page has no figure of its own."""
-    results = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("results.md", "methods.md"))
+    pages = [ROOT / "docs" / "methods.md", *(ROOT / "docs" / "journal").glob("*.md")]
+    results = "".join(path.read_text(encoding="utf-8") for path in pages)
     known = set(re.findall(r"\d*\.\d+|\d+", results))
     for figure in re.findall(r"\d*\.\d+|\b\d\d+\b", cells[2]):
         share = float(figure) * 100

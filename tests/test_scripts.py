@@ -20,7 +20,7 @@ def checkout(tmp_path):
     if not (ROOT / "scripts").is_dir() or os.name != "posix":
         pytest.skip("needs the scripts and a shell")
     shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
-    for name in ("pyproject.toml", "constraints.txt"):
+    for name in ("pyproject.toml", "constraints.txt", "constraints-dev.txt"):
         shutil.copy(ROOT / name, tmp_path)
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     python = tmp_path / ".venv" / "bin" / "python"
@@ -47,13 +47,26 @@ def installs(lines):
 def test_what_is_installed_is_not_installed_again(checkout):
     assert installs(run(checkout, "demo")) == ["."]
     assert installs(run(checkout, "demo")) == []
-    assert installs(run(checkout, "test")) == [".[dev]"]
-    for script in ("demo", "test", "demo", "venv"):
+    assert installs(run(checkout, "docs")) == [".[docs]"]
+    assert installs(run(checkout, "test")) == [".[docs,dev]"]
+    for script in ("demo", "test", "docs", "demo", "venv"):
         assert installs(run(checkout, script)) == []
-    with (checkout / "constraints.txt").open("a") as file:
-        file.write("# changed\n")
-    assert installs(run(checkout, "demo")) == [".[dev]"]  # what was there is kept
-    assert installs(run(checkout, "test")) == []
+    for name in ("constraints.txt", "constraints-dev.txt"):
+        with (checkout / name).open("a") as file:
+            file.write("# changed\n")
+        assert installs(run(checkout, "demo")) == [".[docs,dev]"]  # what was there is kept
+        assert installs(run(checkout, "test")) == []
+
+
+def test_both_files_of_pins_are_used(checkout):
+    (line,) = (line for line in run(checkout, "venv") if "pip install" in line)
+    assert "-c constraints.txt -c constraints-dev.txt" in line
+
+
+def test_the_documentation_is_built_strictly(checkout):
+    made, built = run(checkout, "docs")[-2:]
+    assert made == "scripts/make_reference.py build/docs"
+    assert built == "-m zensical build --strict"
 
 
 def test_a_second_demo_finds_a_folder_of_its_own(checkout):

@@ -29,7 +29,7 @@ LONG = frozenset(
         "private/gradients/test_sensitivity.py", "private/queries/test_facts.py", "private/test_accounting.py",
         "private/test_rounded_normals.py", "test_annotating.py", "test_audit_fits.py", "test_docs.py",
         "test_fitting.py", "test_imports.py", "test_latent_measures.py", "test_noisy_counts.py", "test_planning.py",
-        "test_published.py",
+        "test_published.py", "test_site.py",
         "test_readme.py", "test_releasing.py", "test_repricing.py", "test_robustness.py", "test_synthesizer.py",
         "test_what_ran.py",
     }

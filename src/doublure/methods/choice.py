@@ -12,7 +12,7 @@ AUTO = "auto"
 _WHEREVER = "at every ε measured"
 _FEW = 200
 """Of ε times the images of a label. Measured with ten labels: at 100 a labeller costs more than it gains, at 400 it
-brings more than it costs (docs/results.md)."""
+brings more than it costs (docs/journal/images.md)."""
 
 
 def method_for(schema: Schema, epsilon: float) -> str:

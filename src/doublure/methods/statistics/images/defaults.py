@@ -23,7 +23,7 @@ Photographs above 32 pixels are learned in ``fit_steps=2000``. Images below 16 p
 strokes reach their borders, and of so few pixels wavelets do not tell light on dark from dark on light.
 
 A setting that is given stays, and so do those that only go together with it. How these were chosen is in
-docs/results.md ("How the settings of guided were chosen").
+docs/journal/images.md ("How the settings of guided were chosen").
 """
 
 from __future__ import annotations
