@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from doublure.guarantee import figure
 from doublure.ledger.shapes import NO_NOISE
 from doublure.support import views
 
@@ -16,6 +15,8 @@ def html(name: str, summary: dict[str, Any]) -> str:
         name: The file's name.
         summary: As :func:`doublure.ledger.summary.summary` returns it.
     """
+    from doublure.guarantee import figure  # whoever only keeps a ledger loads no pydantic
+
     cap, spent, left = summary["cap"], summary["spent"], summary["remaining"]
     shares = [spent[key] / cap[key] for key in ("epsilon", "delta") if cap[key]]
     rows = [

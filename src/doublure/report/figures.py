@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import io
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -38,7 +39,12 @@ class Figure(_Figure):
 
     def _repr_png_(self) -> bytes:
         buffer = io.BytesIO()
-        self.savefig(buffer, format="png", dpi=_DOTS)
+        with (
+            warnings.catch_warnings()
+        ):  # a name in a script that the font lacks is drawn as boxes, and no reason to warn
+            warnings.filterwarnings("ignore", message="Glyph .* missing from")
+            warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
+            self.savefig(buffer, format="png", dpi=_DOTS)
         return buffer.getvalue()
 
 

@@ -129,6 +129,7 @@ def fit(
         stack.enter_context(listing(None if out is None else path))
         if not resume:
             if not again:
+                RunFolder.refuse_taken(path)  # says more, where the run that was paid for is there
                 book.refuse_repeated(plan)
             _refuse_unaffordable(book, plan)
         else:

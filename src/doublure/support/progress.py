@@ -68,11 +68,13 @@ class Line:
         if not self._total or now - self._written < _EVERY:
             return
         left = (now - self._stage_began) * (self._total - done) / max(1, done)
-        still = f", about {seconds(left)} left" if done >= _TELLING * self._total else ""
+        still = f", about {seconds(left)} left" if _TELLING * self._total <= done < self._total else ""
         self._write(f"{self._work}: {self._name}, {done:,} of {self._total:,}{still}")
 
     def close(self, *, done: bool) -> None:
         """End the line: with the time that all took, or with where it stood."""
+        if not self._name:  # nothing was begun
+            return
         took = seconds(time.monotonic() - self._began)
         self._write(f"{self._work}: done in {took}" if done else f"{self._work}: stopped at: {self._name}", end="\n")
 
