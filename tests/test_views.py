@@ -91,7 +91,7 @@ def test_a_schema_shows_each_fact_with_its_state(objects, small):
     opened = Schema.parse("doublure: 1\nkind: table\ncolumns: {age: {type: integer}}\n")
     shown = text_of(opened._repr_html_())
     assert "Undeclared, and to be decided: units, columns.age.missing, columns.age.bounds" in shown
-    assert repr(opened) == "TableSchema(1 columns, units: undeclared, 3 undeclared)"
+    assert repr(opened) == "TableSchema(1 column, units: undeclared, 3 undeclared)"
 
 
 @pytest.mark.parametrize(

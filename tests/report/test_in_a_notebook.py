@@ -132,7 +132,10 @@ def of_series():
 
 
 def test_a_channel_is_drawn_and_may_be_left_out_where_there_is_one(of_series):
-    assert titles(of_series.plot()) == ["a: mean, and where four in five lie", "autocorrelation"]
+    assert titles(of_series.plot()) == [
+        "a: mean, and where four in five lie",
+        "autocorrelation (independent steps in grey)",
+    ]
     assert of_series.plot("a")._repr_png_() == of_series.plot()._repr_png_()
     assert "Evaluation" in of_series._repr_html_()
 

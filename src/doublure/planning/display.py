@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from doublure.guarantee import figure
 from doublure.planning.explain import budget_of, duration
+from doublure.schema.display import kind_of
 from doublure.support import views
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def html(made: PlanContents) -> str:
         rows.append(("total (composed, not added up)", _price(epsilon), _price(delta)))
     several = f", at most {made.unit['max_records']} records of each" if made.unit["max_records"] > 1 else ""
     named = [
-        ("data", f"{made.kind}, {made.schema.summary}"),
+        ("data", kind_of(made.schema)),
         ("unit of privacy", f"one {made.unit['name']}{several}"),
         ("noisy steps", f"{made.steps:,}" if made.steps else None),
         ("memory", f"{made.memory_bytes / 1e9:.1f} GB"),

@@ -17,12 +17,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as _Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 
 from doublure.errors import SettingError, printable
 from doublure.measures.evaluation import Evaluation
 from doublure.measures.images.evaluation import ImageEvaluation
 from doublure.measures.relational import RelationalEvaluation
 from doublure.measures.series import SeriesEvaluation
+from doublure.measures.series.plot_data import Curve
 from doublure.measures.tables.distributions import Frequencies
 from doublure.measures.tables.evaluation import TableEvaluation
 from doublure.report import plots
@@ -30,6 +32,7 @@ from doublure.report.page import shown
 from doublure.results import percent
 
 _DOTS = 110
+_LEAST = "independent steps"
 Panels = list[tuple[str, str, str, Callable[[Axes], None]]]
 """Of each: its title, the labels of both axes, and what paints it."""
 
@@ -133,10 +136,15 @@ def _of_series(found: SeriesEvaluation) -> Drawings:
         drawn: Panels = [(title, along, shown(name), lambda axes: plots.on_axes(axes, entry, found.clock))]
         if name in curves:
             curve = curves[name]
-            drawn.append(("autocorrelation", "lag in steps", "", lambda axes: plots.on_axes(axes, curve)))
+            drawn.append((f"autocorrelation ({_LEAST} in grey)", "lag in steps", "", lambda axes: _lags(axes, curve)))
         return drawn
 
     return list(profiles), panels
+
+
+def _lags(axes: Axes, curve: Curve) -> None:
+    plots.on_axes(axes, curve)
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
 
 
 def _of_images(found: ImageEvaluation) -> Drawings:

@@ -8,6 +8,7 @@ from typing import Any
 from doublure.guarantee import Guarantee
 from doublure.planning import Plan
 from doublure.schema import ResolvedSchema
+from doublure.schema.display import kind_of
 from doublure.schema.kinds import KINDS
 from doublure.support import views
 
@@ -19,7 +20,7 @@ def html(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee, run: Mapping[
     named = [
         ("method", plan.method),
         ("data set", kept.get("dataset")),
-        ("kind of data", f"{schema.kind}, {schema.summary}"),
+        ("kind of data", kind_of(schema)),
         (f"{KINDS[schema.kind].records}, by default", f"{schema.public_units:,}"),
         ("made", str(run["created"])[:10] if "created" in run else None),
         ("ledger entry", kept.get("sequence")),
@@ -31,7 +32,7 @@ def html(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee, run: Mapping[
         f"Synthesizer of {kept.get('dataset', schema.kind)}",
         views.line(guarantee.sentence, "claim" if claimed else "warn"),
         views.facts(named),
-        *([views.folded(f"{len(names)} columns", views.line(", ".join(names), "plain"))] if names else []),
+        *([views.folded(f"Columns: {len(names)}", views.line(", ".join(names), "plain"))] if names else []),
         *(views.line(f"{note}.", "plain") for note in notes),
         views.line("syn.sample() draws synthetic records, as often as you like: sampling costs nothing."),
     )

@@ -29,6 +29,11 @@ def short(schema: Any) -> str:
     return f"{type(schema).__name__}({', '.join([schema.summary, f'units: {_state(schema.units)}', *state])})"
 
 
+def kind_of(schema: Any) -> str:
+    """Return the kind of data and what it is made of; a kind without columns says itself alone."""
+    return str(schema.kind) if schema.summary == schema.kind else f"{schema.kind}, {schema.summary}"
+
+
 def html(schema: Any) -> str:
     """Return a schema as HTML."""
     unit = schema.unit

@@ -246,7 +246,7 @@ class Schema(Frozen):
     @property
     def summary(self) -> str:
         """What it describes, in two words."""
-        return f"{len(self.columns)} columns"
+        return "1 column" if len(self.columns) == 1 else f"{len(self.columns)} columns"
 
     def path_of(self, name: str) -> str:
         """Return where a column stands in the file."""
