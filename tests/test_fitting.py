@@ -29,6 +29,7 @@ from doublure.errors import (
     SettingError,
 )
 from doublure.ledger import Reservation, disk
+from doublure.ledger.request import facts as facts_of
 from doublure.methods.dpgan.method import Dpgan
 from doublure.private import facts, whole_noise
 from doublure.private.noise import OsKeyedNoise
@@ -140,7 +141,7 @@ def test_the_charge_and_the_leave_come_before_the_noise(small, book, monkeypatch
 
 def test_noise_is_new_with_the_same_seed(small, book):
     first = db.fit(small.frame(), small.plan, ledger=book, seed=1).generator.state_dict()
-    second = db.fit(small.frame(), small.plan, ledger=book, seed=1).generator.state_dict()
+    second = db.fit(small.frame(), small.plan, ledger=book, seed=1, again=True).generator.state_dict()
     assert any(not torch.equal(first[name], second[name]) for name in first)
 
 
@@ -512,6 +513,61 @@ def test_a_run_without_privacy_is_resumed_too(small, gan, book, tmp_path, monkey
     assert status(tmp_path / "run") == "aborted"
     db.fit(small.frame(), gan, ledger=book, out=tmp_path / "run", resume=True)
     assert taken == [1, 2, 3, None, 5, 6]
+
+
+# -- the same plan again -----------------------------------------------------------------------------------------------
+
+
+def test_the_same_plan_is_paid_for_once(small, book, tmp_path):
+    db.fit(small.frame(), small.plan, ledger=book, seed=1)
+    entries = len(book.entries)
+    with pytest.raises(BudgetRefused, match="was charged to people already: entry 2 of") as caught:
+        db.fit(tmp_path / "never-opened.csv", small.plan, ledger=book, out=tmp_path / "run", seed=2)
+    assert caught.value.field == "again"
+    assert (len(book.entries), (tmp_path / "run").exists()) == (entries, False)
+    db.fit(small.frame(), small.plan, ledger=book, again=True)
+    assert book.spent.epsilon == 2 * small.plan.epsilon
+
+
+def test_a_plan_read_from_its_file_is_the_same_and_one_of_other_settings_is_not(small, book, tmp_path):
+    small.plan.save(tmp_path / "plan.json")
+    read = replace(db.Plan.load(tmp_path / "plan.json"), seconds_estimate=1.0, memory_bytes=1, warnings=("slow",))
+    assert read.sha256 == small.plan.sha256
+    asked = {"epsilon": small.epsilon, "delta": small.delta, "accountant": "rdp"} | small.tiny
+    other = db.plan(small.declared, method="dpgan", critic_lr=1e-4, **asked)
+    assert facts_of(other) == facts_of(small.plan)  # what the ledger records leaves settings out
+    assert other.sha256 != small.plan.sha256
+    db.fit(small.frame(), small.plan, ledger=book)
+    db.fit(small.frame(), other, ledger=book)
+    with pytest.raises(BudgetRefused):
+        db.fit(small.frame(), read, ledger=book)
+
+
+def test_a_run_that_was_cut_off_is_gone_on_with_and_not_begun_anew(small, book, tmp_path):
+    with pytest.raises(Interrupted):
+        db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run", progress=StopAt("train", 3))
+    with pytest.raises(BudgetRefused, match="interrupted; go on with that run \\(resume\\), at no new charge"):
+        db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "other")
+    db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run", resume=True)
+    assert closed(book) == ["interrupted", "done"]
+    assert book.spent.epsilon == small.plan.epsilon
+
+
+def test_what_cost_nothing_may_be_run_again(small, gan, bought, book, tmp_path):
+    with pytest.raises(Interrupted, match="nothing was spent"):
+        db.fit(small.frame(), bought, ledger=book, progress=StopAt("read the records"))
+    db.fit(small.frame(), bought, ledger=book)
+    for _ in range(2):
+        db.fit(small.frame(), gan, ledger=book)
+
+
+def test_two_that_begin_at_once_pay_once(small, book, tmp_path, monkeypatch):
+    """The second is refused under the lock, although neither saw the other's reservation when it looked."""
+    monkeypatch.setattr(type(book), "refuse_repeated", lambda self, plan: None)
+    db.fit(small.frame(), small.plan, ledger=book)
+    with pytest.raises(BudgetRefused):
+        db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 # -- stopped by the user -----------------------------------------------------------------------------------------------

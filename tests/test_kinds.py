@@ -282,7 +282,7 @@ def test_it_is_written_and_released_once_it_has_a_writer(syn, tmp_path):
     WRITERS["bags"] = Writer(forms=("txt",), check=lambda *_: None, write=written)
     assert write_sample(syn, tmp_path / "out.txt", 150, seed=1) == 150
     assert len((tmp_path / "out.txt").read_text().splitlines()) == 150
-    card = db.release(syn, tmp_path / "bundle", n=20, seed=1)
+    card = db.release(syn, tmp_path / "bundle", n=20, seed=1).card
     assert card["limits"][0] == "Every bag is synthetic."
     assert {file["path"] for file in card["files"]} == {"data.txt", "dictionary.json", "card.html"}
     assert dictionary(syn.schema)["kind"] == "bags"

@@ -46,7 +46,7 @@ def test_the_names_mean_the_same_after_every_submodule_is_imported(small, tmp_pa
     syn = db.fit(small.frame(), plan, ledger=ledger)
     assert isinstance(syn, db.Synthesizer)
     syn.save(tmp_path / "run")
-    card = db.release(db.load(tmp_path / "run"), tmp_path / "bundle", n=20)
+    card = db.release(db.load(tmp_path / "run"), tmp_path / "bundle", n=20).card
     assert card["method"] == "gan"
     assert db.datasets.names()
     assert issubclass(db.errors.BudgetRefused, db.errors.DoublureError)

@@ -111,7 +111,7 @@ def test_a_bayesian_run_is_published_as_it_claims(small, tmp_path):
     own = small.tiny | {"noise_multiplier": 3.0, "distances": 3}
     plan = db.plan(small.declared, method="bayesgan", epsilon=2.0, delta=1e-4, accountant="rdp", **own)
     syn = db.fit(small.frame(), plan, ledger=small.book(tmp_path, epsilon=1e4), out=tmp_path / "run")
-    card = publish(syn, tmp_path / "gen")
+    card = publish(syn, tmp_path / "gen").card
     assert card["guarantee"]["kind"] == syn.guarantee.kind
     assert db.load(tmp_path / "gen").guarantee == syn.guarantee
     assert verify(tmp_path / "gen", ledger=tmp_path / "people.ledger")["ledger"]

@@ -39,3 +39,9 @@ def test_images_take_no_flag_of_tables(tmp_path):
     with np.load(tmp_path / "a.npz") as arrays:
         assert "do not publish" in str(arrays["watermark"])
         assert "labels" not in arrays
+
+
+def test_without_a_number_there_are_as_many_as_the_schema_says(small):
+    syn = db.load(small.run)
+    assert len(syn.sample(seed=1)) == syn.schema.units == syn.default_n
+    assert syn.sample(seed=1).equals(syn.sample(syn.schema.units, seed=1))

@@ -10,10 +10,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from doublure._version import __version__
 from doublure.errors import RunFolderError
+from doublure.models import Model
 
 Kind: TypeAlias = Literal["dp", "bayesian-dp", "empirical", "none"]
 
@@ -79,7 +80,7 @@ _WITHOUT_NOISE = "μ was itself computed from real records, without noise"
 _ESTIMATED = re.compile(r"([1-9][0-9]*) gradient distances per step, bound (.+)")
 
 
-class Guarantee(BaseModel):
+class Guarantee(Model):
     """One claim. What does not apply is None.
 
     Attributes:
@@ -104,8 +105,6 @@ class Guarantee(BaseModel):
             contract, so that this and ``bound`` are written among its assumptions.
         bound: What bounds their mean (``bayesian-dp``).
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     kind: Kind
     epsilon: float | None = None

@@ -10,7 +10,8 @@ from statistics import NormalDist
 from typing import Any, TypeAlias
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+
+from doublure.models import Model
 
 Interval: TypeAlias = tuple[float, float]
 
@@ -18,10 +19,8 @@ LEVEL = 0.95
 """The coverage of every interval, unless said otherwise."""
 
 
-class Result(BaseModel):
+class Result(Model):
     """A frozen part of an evaluation; NaN and infinities are refused, what is not known is null."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 def finite(value: float) -> float | None:

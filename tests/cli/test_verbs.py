@@ -121,6 +121,16 @@ def test_fit_sample_release_verify(doublure, plan, small, tmp_path):
         assert small.plan.guarantee.sentence in said.out
 
 
+def test_the_same_plan_is_paid_for_again_only_if_that_is_said(doublure, plan, small, tmp_path):
+    _, ledger = small.copies(tmp_path)
+    words = ["fit", small.csv(tmp_path), "--plan", plan, "--ledger", ledger, "-o", tmp_path / "second"]
+    said = doublure(*words)
+    assert said.code == 3
+    assert "the same plan was charged to people already: entry 2 of" in said.line
+    assert "use that run, which costs nothing, or pay once more with again=True (--again)" in said.line
+    assert doublure(*words, "--again").code == 0
+
+
 def test_fit_from_a_schema(doublure, schema, small, tmp_path):
     ledger = small.book(tmp_path).path
     words = ["fit", small.csv(tmp_path), "--schema", schema, "--method", "gan", *TINY[:-2], "--ledger", ledger]

@@ -112,7 +112,7 @@ def test_above_the_ceiling_nothing_is_released_under_it(world):
         with pytest.raises(LedgerError, match="ended as dp and cannot be released as bayesian-dp"):
             db.release(made, world / "bundle", n=20)
     assert not (world / "bundle").exists()
-    card = db.release(caught.value.synthesizer, world / "bundle", n=20)
+    card = db.release(caught.value.synthesizer, world / "bundle", n=20).card
     assert card["guarantee"]["kind"] == "dp"
     assert db.Ledger.open(world / "l").verify().releases == 1
 

@@ -202,5 +202,5 @@ def test_a_table_goes_the_same_way(small, tmp_path):
     assert stated.guarantee.mu == rounded_up(loss.mu, 3)
     stated.save(tmp_path / "stated")
     assert db.load(tmp_path / "stated").guarantee == stated.guarantee
-    card = db.release(stated, tmp_path / "bundle", n=20)
+    card = db.release(stated, tmp_path / "bundle", n=20).card
     assert card["guarantee"]["mu"] == rounded_up(loss.mu, 3)

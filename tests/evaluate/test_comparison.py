@@ -21,7 +21,7 @@ def test_the_same_figures_for_each(two, real, holdout):
     assert {(one.unit, one.max_records) for one in found.contenders} == {("person", 1)}
     assert [one.guarantee for one in found.contenders] == ["No privacy guarantee. Do not publish."] * 2
     assert [score.key for score in good.scores] == [score.key for score in poor.scores]
-    assert good.scores == evaluate.report(two["good"], real, holdout, seed=4).scores
+    assert good.scores == evaluate.report(two["good"], real, holdout, seed=4).measured.scores
     for one, other in zip(good.scores, poor.scores, strict=True):
         assert (one.baseline, one.real) == (other.baseline, other.real)
     (ranked,) = (n for n, score in enumerate(good.scores) if score.key == "accuracy")

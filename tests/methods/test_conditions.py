@@ -125,7 +125,7 @@ def test_a_method_that_counts_nothing_says_so_wherever_it_matters(tmp_path: Any,
             f"{line}: its values are sampled equally often, not as often as in the data; declare or learn shares"
             for line in told
         ]
-    card = db.release(syn, tmp_path / "bundle", n=20, seed=1)
+    card = db.release(syn, tmp_path / "bundle", n=20, seed=1).card
     assert next(limit for limit in card["limits"] if "without shares" in limit).startswith(told[0])
     assert told[0] in (tmp_path / "bundle/card.html").read_text()
     code, said = typed("sample", tmp_path / "dpgan0", "-n", 5, "-o", tmp_path / "rows.csv")

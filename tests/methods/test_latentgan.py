@@ -286,7 +286,7 @@ def test_the_run_folder_holds_both_networks(letters, tmp_path, more):
     assert set(made.labels) == {4}
     assert np.array_equal(made.images, syn.sample(20, given={"label": 4}, seed=1).images)
     assert not list((tmp_path / "run/internal").glob("work-*"))  # latents go once they were trained on
-    card = db.release(syn, tmp_path / "bundle", n=10)
+    card = db.release(syn, tmp_path / "bundle", n=10).card
     assert card["public_sources"] == [letters.facts.source]
     assert (card["guarantee"]["kind"], card["guarantee"]["epsilon"]) == ("dp", 5.0)
     page = (tmp_path / "bundle/card.html").read_text()

@@ -153,7 +153,7 @@ def test_units_are_asked_for_by_the_root(syn, name):
 
 
 def test_a_bundle_holds_a_file_for_each_table(syn, run, tmp_path):
-    card = db.release(syn, tmp_path / "bundle", n=500, seed=1, tables=True)
+    card = db.release(syn, tmp_path / "bundle", n=500, seed=1, tables=True).card
     rows = {file["path"]: file["rows"] for file in card["files"]}
     assert rows["patients.csv"] == rows["patients.parquet"] == 500
     assert card["title"] == "Synthetic units of related tables for patients"
@@ -181,9 +181,8 @@ def test_shares_and_places_are_public(syn):
 
 def test_an_evaluation_has_a_page_and_attacks_whole_units(syn, tmp_path):
     report = db.evaluate.report(syn, made_up(400, 1), made_up(300, 2), rows=400)
-    assert {"children stays", "transitions stays", "discriminative", "overall patients"} <= {
-        s.key for s in report.scores
-    }
+    wanted = {"children stays", "transitions stays", "discriminative", "overall patients"}
+    assert wanted <= set(report.scores.index)
     assert [found.story.attack for found in report.attacks] == ["gan-leaks", "neighbours"]
     report.save(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -402,7 +402,7 @@ def test_both_claims_say_that_private_data_decided_between_them(tmp_path):
     for kind, data in (("bayesian-dp", grey()), ("dp", with_unit(grey(), ODD["black"]))):
         folder = tmp_path / kind
         folder.mkdir()
-        card = db.release(fitted(data, between, folder), folder / "bundle", n=12)
+        card = db.release(fitted(data, between, folder), folder / "bundle", n=12).card
         page = re.sub(r"<[^>]+>", " ", (folder / "bundle" / "card.html").read_text())
         assert card["guarantee"]["kind"] == kind
         assert card["guarantee"]["sentence"].endswith(said)
@@ -433,7 +433,7 @@ def test_no_other_claim_can_be_stated_afterwards(usual, tmp_path):
 def test_a_run_that_stated_what_was_measured_is_not_read(usual, tmp_path):
     """Its plan has other words, whichever doublure says that it made it; its bundle is not vouched for."""
     syn = fitted(people(), usual, tmp_path)
-    card = db.release(syn, tmp_path / "bundle", n=5)
+    card = db.release(syn, tmp_path / "bundle", n=5).card
     run = tmp_path / "run"
     old = usual.guarantee.model_copy(update={"epsilon_mu": 1.23, "assumptions": (), "excluded": ()}).to_json()
     old["sentence"] = old["sentence"].replace(" ≤ ", "=").partition(" Which")[0]
@@ -598,7 +598,7 @@ def check_the_ceiling_is_kept(refusal, folder):
     assert (syn.guarantee.kind, syn.guarantee.epsilon_mu) == ("dp", None)
     assert (syn.guarantee.epsilon, syn.guarantee.delta) == plan.worst_case
     assert ledger.spent.epsilon == plan.worst_case[0]
-    card = db.release(syn, folder / "bundle", n=5)
+    card = db.release(syn, folder / "bundle", n=5).card
     assert card["guarantee"]["kind"] == "dp"
     assert "μ" not in card["guarantee"]["sentence"]
     assert ledger.entries[-1].body["kind"] == "dp"

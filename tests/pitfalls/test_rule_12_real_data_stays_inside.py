@@ -45,7 +45,7 @@ def public_files(folder):
 
 
 def bundle_of(folder, name="bundle"):
-    card = db.release(db.load(folder / "run"), folder / name, n=40, seed=11)
+    card = db.release(db.load(folder / "run"), folder / name, n=40, seed=11).card
     files = {path.name: path.read_bytes() for path in (folder / name).iterdir()}
     assert set(files) == BUNDLE
     card = {key: value for key, value in card.items() if key not in VOLATILE | {"files"}}
@@ -92,7 +92,7 @@ GENERATOR = {"generator.safetensors", "schema.yaml", "card.json", "card.html"}
 
 def generator_of(folder):
     """Return what a published generator says: its files, and its card without what differs between any two runs."""
-    card = publish(db.load(folder / "run"), folder / "gen")
+    card = publish(db.load(folder / "run"), folder / "gen").card
     assert {path.name for path in (folder / "gen").iterdir()} == GENERATOR
     files = {name: content for name, content in public_files(folder / "gen").items() if not name.startswith("card")}
     return {key: value for key, value in card.items() if key not in VOLATILE | {"files"}}, files

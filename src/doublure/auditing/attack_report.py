@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from doublure.attack.results import ABSENCE, SHOWN, AttackResult, Claim
+from doublure.report.display import outcome_html
 from doublure.report.files import Saved
 from doublure.results import INTERNAL, InternalReport, Verdict
 
@@ -28,6 +29,9 @@ class AttackReport(InternalReport, Saved):
     attacks: tuple[AttackResult, ...]
     seed: int
     versions: Mapping[str, str]
+
+    def _repr_html_(self) -> str:
+        return outcome_html(self, "Audit", self.internal)
 
     @property
     def alarms(self) -> tuple[AttackResult, ...]:

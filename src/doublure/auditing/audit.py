@@ -17,7 +17,7 @@ from doublure.results import versions
 from doublure.run.folder import RunFolder
 from doublure.run.loading import synthesizer_of
 from doublure.run.synthesizer import Synthesizer
-from doublure.support.progress import Progress, Silent
+from doublure.support.progress import Progress, following
 
 
 def audit(
@@ -28,7 +28,7 @@ def audit(
     *,
     shadows: int = 16,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> AttackReport:
     """Attack a run. The result is internal: do not publish it.
 
@@ -39,7 +39,7 @@ def audit(
         holdout: Real records of the same kind that it never saw; half of them are what the attacker holds.
         shadows: How many times attacks that fit again do so.
         seed: Fixes every random choice but privacy noise.
-        progress: Receives progress events.
+        progress: Receives progress events; None: a line where it is seen, False: nothing.
 
     Raises:
         InputError: The run, the data or a name is wrong, or there are too few records.
@@ -47,16 +47,16 @@ def audit(
     wanted = table.named([attack] if isinstance(attack, str) else list(attack))
     if shadows < 1:
         raise SettingError("must be at least 1", field="shadows", remedy="use 16 or more")
-    listener = progress or Silent()
     if isinstance(run, Synthesizer):
         syn, kept = run, None
     else:
         folder = RunFolder.open(Path(run))
         syn, kept = synthesizer_of(folder), folder.load()
-    data = attack_data_around(
-        syn, real, holdout, inside=WhiteBoxAccess(syn, kept), seed=seed, shadows=shadows, progress=listener
-    )
-    found = table.run(data, wanted)
+    with following(progress, "audit") as listener:
+        data = attack_data_around(
+            syn, real, holdout, inside=WhiteBoxAccess(syn, kept), seed=seed, shadows=shadows, progress=listener
+        )
+        found = table.run(data, wanted)
     return AttackReport(about=about(syn), claim=data.claim, attacks=found, seed=seed, versions=versions())
 
 

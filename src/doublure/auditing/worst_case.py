@@ -29,7 +29,7 @@ from doublure.planning import plan as planned
 from doublure.results import versions
 from doublure.schema import Schema
 from doublure.support.extras import require_torch
-from doublure.support.progress import Progress
+from doublure.support.progress import Progress, following
 
 _ALIKE, _SAMPLED, _CELLS, _SHADES = 4, 200, 8, 4
 _SIDE, _LENGTH = 8, 4
@@ -63,7 +63,7 @@ def audit_method(
     delta: float = 1e-5,
     runs: int = 1000,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     **settings: Any,
 ) -> AttackReport:
     """Fit a method to four records and to five, many times, and hold what is sampled against its claim.
@@ -75,7 +75,7 @@ def audit_method(
         delta: The δ to claim.
         runs: Runs on each data set.
         seed: Fixes every random choice but privacy noise.
-        progress: Receives progress events.
+        progress: Receives progress events; None: a line where it is seen, False: nothing.
         settings: Of the method; few steps make an audit quick, and what they cost is in the plan as ever.
 
     Raises:
@@ -93,7 +93,8 @@ def audit_method(
         raise SettingError("claims no ε", field="method", remedy="audit a method of kind dp or bayesian-dp")
     make = partial(_counts, sides, refitting(plan.schema.resolve({}), plan, plan.guarantee), seed)
     claim = Claim.of(plan.guarantee)
-    found = worst_case.audit(make, claim, runs=runs, progress=progress)
+    with following(progress, "audit") as listener:
+        found = worst_case.audit(make, claim, runs=runs, progress=listener)
     return AttackReport(claim=claim, attacks=(found,), seed=seed, versions=versions())
 
 

@@ -90,5 +90,5 @@ def demo(
 
 def _predicts(report: Any) -> bool:
     """Whether models learn more from the synthetic rows than from columns drawn one by one: the least to expect."""
-    ways = [score.way for score in report.scores if score.key == "auc"]
+    ways = [score.way for score in report.measured.scores if score.key == "auc"]
     return any(way is not None and way > 0 for way in ways)

@@ -39,6 +39,9 @@ def fit(
     memory: Annotated[
         str | None, typer.Option(help="What the process may hold, such as 2GB; a table is then read in parts.")
     ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Pay once more for a plan that the ledger was charged for already.")
+    ] = False,
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
@@ -59,6 +62,7 @@ def fit(
             device=device,
             threads=threads,
             memory=memory,
+            again=again,
             progress=progress,
         )
     left = book.remaining

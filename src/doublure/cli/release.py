@@ -71,7 +71,7 @@ def release(
             title=title,
             contact=contact,
             progress=progress,
-        )
+        ).card
     records = KINDS[syn.schema.kind].records
     sentence = card["guarantee"]["sentence"]
     counted = " and noisy tables of counts" if tables else ""
@@ -93,6 +93,6 @@ def _refuse_records(given: list[str]) -> None:
 def _published(syn: Synthesizer, out: Path, ledger: Path | None, title: str | None, contact: str | None) -> Outcome:
     from doublure.releasing.generator import publish
 
-    card = publish(syn, out, ledger=ledger, title=title, contact=contact)
+    card = publish(syn, out, ledger=ledger, title=title, contact=contact).card
     text = f"Wrote {out}: a generator, to sample from with doublure sample.\n{card['guarantee']['sentence']}"
     return Outcome(data={"bundle": str(out), "card": card}, text=text)

@@ -12,6 +12,7 @@ from doublure.guarantee import figure
 from doublure.intervals import Result
 from doublure.measures.holdout import seen_warning
 from doublure.measures.scores import Score, SideBySide
+from doublure.report.display import comparison_html
 from doublure.report.files import Saved
 from doublure.results import INTERNAL, Document
 from doublure.run.synthesizer import Synthesizer
@@ -76,6 +77,9 @@ class Comparison(Document, Saved):
     least: str = "independent columns"
     kept_aside: bool
     contenders: tuple[Contender, ...]
+
+    def _repr_html_(self) -> str:
+        return comparison_html(self, [f"{one.name} ({one.title})" for one in self.contenders], self.internal)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -149,7 +153,7 @@ def compare(
     holdout: Given | None = None,
     *,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Comparison:
     """Evaluate synthesizers of the same data in the same way.
 
@@ -158,7 +162,7 @@ def compare(
         real: The records that they were learned from.
         holdout: Real records kept aside.
         seed: Fixes every random choice made here.
-        progress: Receives progress events.
+        progress: Receives progress events; None: a line where it is seen, False: nothing.
 
     Raises:
         SettingError: There is none, or they have other columns or another target.
@@ -182,7 +186,7 @@ def compare(
                 delta=synthesizer.guarantee.delta,
                 unit=synthesizer.guarantee.unit,
                 max_records=synthesizer.guarantee.max_records,
-                scores=report(synthesizer, real, holdout, seed=seed, loss=False, progress=progress).scores,
+                scores=report(synthesizer, real, holdout, seed=seed, loss=False, progress=progress).measured.scores,
             )
         )
     kind = KINDS[next(iter(synthesizers.values())).schema.kind]

@@ -31,7 +31,7 @@ from doublure.results import About
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema import ResolvedSchema
 from doublure.schema.kinds import ByKind
-from doublure.support.progress import Progress, Silent
+from doublure.support.progress import Progress, following
 
 MOST_SAMPLED = 200_000
 """The most synthetic rows that are drawn unless asked otherwise."""
@@ -53,7 +53,7 @@ def report(
     rule: EstimatorConfig | None = None,
     loss: bool = True,
     extractor: Extractor | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Internal:
     """Compare what a synthesizer says with real records. The result is internal: do not publish it.
 
@@ -70,7 +70,7 @@ def report(
         extractor: Of images, in which features they are compared (:mod:`doublure.measures.images.feature_extractors`);
             those of a classifier that learned from real images if not given. The expected privacy loss is estimated in
             it only if it is the one that the rule names.
-        progress: Receives progress events.
+        progress: Receives progress events; None: a line where it is seen, False: nothing.
 
     Raises:
         DataError: The data does not fit the schema.
@@ -82,20 +82,20 @@ def report(
     if extractor is not None:
         refuse_other_kinds(syn.schema)
     evaluated = EVALUATIONS[syn.schema.kind]
-    listener = progress or Silent()
-    listener.stage("read the real records")
-    train, aside = load_both(syn.schema, real, holdout)
-    kept = None if aside is None else aside.content
-    wanted = rows if rows is not None else min(len(train.unit), evaluated.most)
-    listener.stage("draw synthetic records")
-    artificial = syn.draw(wanted, seed=seed)
-    listener.stage("compare")
-    chosen = (rule or _planned(syn)) if loss else None
-    lost, skipped = _expected_loss(syn, train.content, chosen, extractor, listener)
-    found, why = _attacked(syn, (artificial, wanted), train, aside, seed, listener)
-    asked: dict[str, Any] = {"unit": train.unit, "seed": seed}
-    asked |= {"extractor": extractor, "progress": listener} if evaluated.takes_extractor else {}
-    figures = evaluated.evaluate(syn.schema, artificial, train.content, kept, **asked)
+    with following(progress, "report") as listener:
+        listener.stage("read the real records")
+        train, aside = load_both(syn.schema, real, holdout)
+        kept = None if aside is None else aside.content
+        wanted = rows if rows is not None else min(len(train.unit), evaluated.most)
+        listener.stage("draw synthetic records")
+        artificial = syn.draw(wanted, seed=seed)
+        listener.stage("compare")
+        chosen = (rule or _planned(syn)) if loss else None
+        lost, skipped = _expected_loss(syn, train.content, chosen, extractor, listener)
+        found, why = _attacked(syn, (artificial, wanted), train, aside, seed, listener)
+        asked: dict[str, Any] = {"unit": train.unit, "seed": seed}
+        asked |= {"extractor": extractor, "progress": listener} if evaluated.takes_extractor else {}
+        figures = evaluated.evaluate(syn.schema, artificial, train.content, kept, **asked)
     return evaluated.report(
         **{syn.schema.kind: figures},
         about=about(syn),

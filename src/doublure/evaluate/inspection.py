@@ -34,12 +34,13 @@ from doublure.measures.series.fault_tests import signs_of_series
 from doublure.measures.tables.coding import Coder
 from doublure.measures.tables.fault_tests import signs_of_rows
 from doublure.planning.machine import seconds_of
+from doublure.report.display import outcome_html
 from doublure.report.files import Saved
 from doublure.results import About, Document, Verdict, p_value, percent, versions
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema.images import ImageSchema
 from doublure.schema.kinds import KINDS, ByKind
-from doublure.support.progress import Progress, Silent
+from doublure.support.progress import Progress, following
 from doublure.training.settings import Work
 
 LOOKED_AT = 2_000
@@ -76,6 +77,9 @@ class Inspection(Document, Saved):
     versions: Mapping[str, str]
     sheet: bytes = Field(default=b"", exclude=True, repr=False)
     reference_sheets: tuple[bytes, ...] = Field(default=(), exclude=True, repr=False)
+
+    def _repr_html_(self) -> str:
+        return outcome_html(self, "Inspection", None)
 
     @property
     def found(self) -> tuple[FaultTest, ...]:
@@ -132,7 +136,7 @@ def inspect(
     *,
     images: int = LOOKED_AT,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Inspection:
     """Look for signs of a broken pipeline in the records that a synthesizer makes.
 
@@ -144,7 +148,7 @@ def inspect(
             Those who look learn from the first.
         images: How many records of each are looked at; twice as many others are learned from.
         seed: Fixes the samples and the classifiers' randomness.
-        progress: Receives progress events.
+        progress: Receives progress events; None: a line where it is seen, False: nothing.
 
     Raises:
         SettingError: One of the others makes other records; or there is none, and the records are no images.
@@ -153,7 +157,8 @@ def inspect(
     look = INSPECTIONS[syn.schema.kind]
     if images < 1:
         raise SettingError("must be at least 1", field="images", remedy="leave it out")
-    return look(_Asked(syn=syn, right=right, size=images, seed=seed, listener=progress or Silent()))
+    with following(progress, "inspect") as listener:
+        return look(_Asked(syn=syn, right=right, size=images, seed=seed, listener=listener))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from doublure.attack.results import AttackResult
 from doublure.measures.evaluation import Evaluation
 from doublure.measures.expected_loss import ExpectedLoss
 from doublure.measures.images.evaluation import ImageEvaluation
 from doublure.measures.relational import RelationalEvaluation
-from doublure.measures.scores import Score
 from doublure.measures.series import SeriesEvaluation
 from doublure.measures.tables.evaluation import TableEvaluation
 from doublure.report.contents import Page
+from doublure.report.display import evaluation_html
 from doublure.report.files import Saved
 from doublure.results import InternalReport, Verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from doublure.report.figures import Figure
 
 
 class Internal(InternalReport, Saved):
@@ -42,10 +47,48 @@ class Internal(InternalReport, Saved):
         found: Evaluation = getattr(self, self.field)
         return found
 
+    def _repr_html_(self) -> str:
+        return evaluation_html(self, self.measured.scores, self.measured.internal)
+
     @property
-    def scores(self) -> tuple[Score, ...]:
-        """The headline figures."""
-        return self.measured.scores
+    def scores(self) -> pd.DataFrame:
+        """The headline figures, a row each, indexed by key.
+
+        Columns: ``name``; ``synthetic``, with ``low`` and ``high`` of its 95 % interval where one is cheap;
+        ``baseline``, the least to expect; ``real``, the most; ``goal`` (``low``, ``high``, ``near``); ``meaning``. What
+        is not known is missing. Computed on real data: internal.
+        """
+        import pandas as pd
+
+        found = self.measured.scores
+        ends = [score.interval or (None, None) for score in found]
+        return pd.DataFrame(
+            {
+                "name": [score.name for score in found],
+                "synthetic": pd.array([score.value for score in found], dtype="float64"),
+                "low": pd.array([low for low, _ in ends], dtype="float64"),
+                "high": pd.array([high for _, high in ends], dtype="float64"),
+                "baseline": pd.array([score.baseline for score in found], dtype="float64"),
+                "real": pd.array([score.real for score in found], dtype="float64"),
+                "goal": [score.goal for score in found],
+                "meaning": [score.meaning for score in found],
+            },
+            index=pd.Index([score.key for score in found], name="key"),
+        )
+
+    def plot(self, name: str | None = None) -> Figure:
+        """Return a figure of a column, real beside synthetic, that a notebook shows and ``savefig`` writes.
+
+        Args:
+            name: A column of a table; of related tables ``table.column``; a channel of series; nothing for images,
+                whose sheets are shown. Left out where there is one thing to draw.
+
+        Raises:
+            SettingError: There is none of that name.
+        """
+        from doublure.report.figures import figure_of
+
+        return figure_of(self.measured, name)
 
     @property
     def verdict(self) -> Verdict:

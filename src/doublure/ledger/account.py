@@ -18,7 +18,7 @@ from typing import Any
 from doublure.errors import BudgetRefused, LedgerError, printable
 from doublure.ledger.amounts import Amount
 from doublure.ledger.chain import Record
-from doublure.ledger.request import CHARGED
+from doublure.ledger.request import CHARGED, PlanLike, same_plan
 from doublure.ledger.shapes import NO_NOISE, check_shape
 from doublure.ledger.torn import lines, understood
 
@@ -26,6 +26,7 @@ FORMAT = 1
 CLAIM = "the claim: "
 """Begins the mark of what a run claims, where it ends with less than it was reserved as."""
 
+_ENDED = {"open": "under way or cut off", "aborted": "ended by an error"}
 _FINAL = frozenset({"done", NO_NOISE})
 # A run may be released under what it claims, or under less: bayesgan above its ceiling claims plain dp.
 RELEASABLE: Mapping[str, tuple[str, ...]] = {
@@ -196,6 +197,24 @@ class Account:
             charge=charge,
             sessions=(body["session"],),
         )
+
+    def refuse_repeated(self, plan: PlanLike) -> None:
+        """Refuse a plan that a run of this ledger is charged for already.
+
+        Raises:
+            BudgetRefused: Naming that run, and what to do.
+        """
+        for run in reversed(self.runs.values()):
+            if run.charge != Amount() and same_plan(plan, run.run_id, run.plan):
+                done = run.status == "done"
+                free = "use that run, which costs nothing" if done else "go on with that run (resume), at no new charge"
+                when, ended = run.utc[:16].replace("T", " "), _ENDED.get(run.status, run.status)
+                raise BudgetRefused(
+                    f"the same plan was charged to {printable(self.dataset)} already: entry {run.sequence} of {when} "
+                    f"UTC, {run.charge.rounded_up()}, {ended}",
+                    field="again",
+                    remedy=f"{free}, or pay once more with again=True (--again)",
+                )
 
     def _release(self, record: Record) -> None:
         self.refuse_release(record.body["id"], record.body["kind"])

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from doublure.errors import GateFailed, LedgerError, SettingError, escaped
-from doublure.ledger import disk
+from doublure.errors import GateFailed, LedgerError, SettingError, escaped, printable
+from doublure.ledger import disk, display
 from doublure.ledger.account import FORMAT, Account
 from doublure.ledger.amounts import Budget, is_figure
 from doublure.ledger.chain import Record, canonical
-from doublure.ledger.request import PlanLike, charge, facts
+from doublure.ledger.request import PlanLike, charge, facts, run_id_of
 from doublure.ledger.reservation import Reservation
 from doublure.ledger.store import Store
 from doublure.ledger.summary import coverage, summary
@@ -119,8 +119,46 @@ class Ledger:
         store.view()
         return cls(store)
 
+    @classmethod
+    def open_or_create(cls, path: str | Path, *, dataset: str, epsilon: float, delta: float) -> Ledger:
+        """Open a ledger, or create it where nothing lies yet: what a notebook that is run again needs.
+
+        Args:
+            path: As :meth:`create`.
+            dataset: As :meth:`create`; a ledger that is there must be of this data set.
+            epsilon: The cap on ε; a ledger that is there must have this one, as a cap is fixed for good.
+            delta: The cap on δ, likewise.
+
+        Raises:
+            LedgerError: It is of another data set or has another cap, or as :meth:`open` and :meth:`create`.
+            SettingError: An argument is out of its range.
+        """
+        if not Path(path).exists():
+            try:
+                return cls.create(path, dataset=dataset, epsilon=epsilon, delta=delta)
+            except LedgerError:
+                if not Path(path).exists():  # else another process has just made it
+                    raise
+        book = cls.open(path)
+        if book.dataset != dataset:
+            message = f"is the ledger of data set {printable(book.dataset)}"
+            raise LedgerError(message, field=Path(path), remedy="give each data set a ledger of its own")
+        if (book.cap.epsilon, book.cap.delta) != (epsilon, delta):
+            remedy = "give that cap, which was fixed when the ledger was made, or open it with Ledger.open"
+            raise LedgerError(f"has another cap: {book.cap}", field=Path(path), remedy=remedy)
+        return book
+
     def __repr__(self) -> str:
-        return f"Ledger({self._store.path.name!r})"
+        """Return the file, and what is spent of the cap; the file alone where it cannot be read."""
+        try:
+            account = self._store.view().account
+        except (LedgerError, OSError):
+            return f"Ledger({self._store.path.name!r})"
+        said = f"{printable(account.dataset)}, spent {account.spent.rounded_up()} of {account.cap.rounded_down()}"
+        return f"Ledger({self._store.path.name!r}: {said})"
+
+    def _repr_html_(self) -> str:
+        return display.html(self._store.path.name, self.show())
 
     @property
     def path(self) -> Path:
@@ -168,18 +206,30 @@ class Ledger:
         """One sentence on what the total stands for."""
         return coverage(self._store.view().account)
 
-    def reserve(self, plan: PlanLike, *, run_id: str | None = None) -> Reservation:
+    def refuse_repeated(self, plan: PlanLike) -> None:
+        """Refuse a plan that a run of this ledger is charged for already, whatever became of that run.
+
+        The same plan is one with the same facts and, where the run's id tells it, the same hash. Data are known by the
+        ledger's data set alone, which is public: no record is read. Runs that cost nothing are no reason to refuse.
+
+        Raises:
+            BudgetRefused: Naming the earlier reservation, and what to do.
+        """
+        self._store.view().account.refuse_repeated(plan)
+
+    def reserve(self, plan: PlanLike, *, run_id: str | None = None, again: bool = True) -> Reservation:
         """Charge a whole plan, durably, before any record is opened.
 
         Args:
             plan: What will be run. Kinds dp and bayesian-dp are charged; empirical and none are recorded at zero.
             run_id: The run's id, never used before in this ledger; a fresh one by default.
+            again: Whether a plan may be charged that a run is charged for already; decided under the lock.
 
         Returns:
             The reservation. The charge is on disk when this returns, and not before.
 
         Raises:
-            BudgetRefused: The cap would be passed.
+            BudgetRefused: The cap would be passed, or the plan was charged already and ``again`` is false.
             LedgerError: The ledger is damaged, on a network file system, or could not be written durably.
             SettingError: The plan contradicts itself.
         """
@@ -188,12 +238,18 @@ class Ledger:
         reservation_id = secrets.token_hex(8)
         body = {
             "id": reservation_id,
-            "run_id": reservation_id if run_id is None else run_id,
+            "run_id": run_id_of(plan, reservation_id) if run_id is None else run_id,
             "session": secrets.token_hex(16),
             "plan": plan_facts,
             "charge": charge(plan, plan_facts["kind"]),
         }
-        _, account = self._store.append("reserve", lambda account: body)
+
+        def checked(account: Account) -> Mapping[str, Any]:
+            if not again:
+                account.refuse_repeated(plan)
+            return body
+
+        _, account = self._store.append("reserve", checked)
         return Reservation(self._store, account.find(reservation_id))
 
     def resume(

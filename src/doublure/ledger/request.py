@@ -11,10 +11,13 @@ from typing import Any, Protocol
 
 from doublure.errors import SettingError
 from doublure.ledger.amounts import Budget, is_figure
+from doublure.ledger.chain import canonical
 
 KINDS = ("dp", "bayesian-dp", "empirical", "none")
 CHARGED = frozenset({"dp", "bayesian-dp"})
 _TOUCH = ("purpose", "event", "epsilon", "delta")
+_BEGINS, _DIGITS = "plan-", 24
+"""How the id of a run begins that tells its plan's hash, and how many digits of that."""
 
 
 class TouchLike(Protocol):
@@ -89,6 +92,30 @@ class PlanLike(Protocol):
     def steps(self) -> int:
         """How many noisy steps may be drawn, T."""
         ...
+
+
+def run_id_of(plan: PlanLike, reservation_id: str) -> str:
+    """Return the id of a new run: its reservation's, after the beginning of its plan's hash where a plan has one.
+
+    The recorded facts leave a method's settings out, which the hash covers. An id is free text in every version's
+    format, so that each reads a ledger that has such ids.
+    """
+    sha256 = getattr(plan, "sha256", None)
+    return reservation_id if sha256 is None else f"{_BEGINS}{sha256[:_DIGITS]}-{reservation_id}"
+
+
+def same_plan(plan: PlanLike, run_id: str, recorded: Mapping[str, Any]) -> bool:
+    """Whether a recorded run was one of this plan: its facts are equal, and so is its hash, where the run's id has it.
+
+    Args:
+        plan: What is to be run.
+        run_id: The recorded run's id.
+        recorded: The recorded facts of its plan.
+    """
+    if canonical(dict(recorded)) != canonical(facts(plan)):
+        return False
+    sha256 = getattr(plan, "sha256", None)
+    return sha256 is None or not run_id.startswith(_BEGINS) or run_id.startswith(f"{_BEGINS}{sha256[:_DIGITS]}-")
 
 
 def facts(plan: PlanLike) -> dict[str, Any]:

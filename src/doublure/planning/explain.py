@@ -19,7 +19,7 @@ def explain(made: PlanContents) -> str:
     unit = made.unit
     several = f", at most {unit['max_records']} records of each" if unit["max_records"] > 1 else ""
     lines.append(f"Unit of privacy: one {unit['name']}{several}")
-    lines.append(_budget(made))
+    lines.append(budget_of(made))
     lines.append("What touches private records:")
     together = "total (composed, not added up)"
     prices = [(access.purpose, _price(access)) for access in made.touches]
@@ -34,7 +34,7 @@ def explain(made: PlanContents) -> str:
     lines += [f"  {who}: {what}" for who, what in beside(said.kind, said.model_dump())]
     lines += _noise(made)
     lines += table.method(made.method).forecast(said, made.settings, made.touches, made.schema)
-    time = _duration(made.seconds_estimate)
+    time = duration(made.seconds_estimate)
     lines.append(f"A fit needs about {made.memory_bytes / 1e9:.1f} GB, and {time} of one core of this machine")
     settings = ", ".join(f"{key}={value}" for key, value in made.settings.shown().items() if value not in (None, ""))
     lines.append(f"Settings: {settings}")
@@ -44,7 +44,8 @@ def explain(made: PlanContents) -> str:
     return "\n".join(lines)
 
 
-def _budget(made: PlanContents) -> str:
+def budget_of(made: PlanContents) -> str:
+    """Return what is spent, or what is not claimed."""
     if made.epsilon is None:
         return f"No budget: {'nothing is protected' if made.guarantee.kind == 'none' else 'no ε is claimed'}"
     if made.worst_case is None:
@@ -98,7 +99,8 @@ def _tables(number: int) -> str:
     return "a table of counts" if number == 1 else f"{number} tables of counts"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Return a time in words."""
     if seconds < 1.5:
         return "a second"
     if seconds < 90:

@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from doublure.guarantee import Guarantee
+from doublure.ledger.chain import canonical
 from doublure.methods import registry as methods
-from doublure.planning import plan_file
+from doublure.planning import display, plan_file
 from doublure.planning.contents import PlanContents
 from doublure.planning.explain import explain
 from doublure.support.files import read_json, write_json
+
+_BINDS_NOBODY = frozenset({"seconds_estimate", "memory_bytes", "warnings"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan(PlanContents):
     """What a run will do. Made by :func:`doublure.plan`, read by :func:`doublure.fit`; its attributes are inherited."""
+
+    def __repr__(self) -> str:
+        """Return what it is in one line; :meth:`explain` says the rest."""
+        return display.short(self)
+
+    def _repr_html_(self) -> str:
+        return display.html(self)
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of what it does and claims; estimates of time and memory, and warnings, have no part in it."""
+        kept = {key: value for key, value in self.to_json().items() if key not in _BINDS_NOBODY}
+        return hashlib.sha256(canonical(kept)).hexdigest()
 
     @classmethod
     def of(cls, contents: PlanContents) -> Plan:

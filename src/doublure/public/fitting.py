@@ -21,7 +21,7 @@ from doublure.schema import ResolvedSchema, Schema
 from doublure.support import seeding
 from doublure.support.devices import check_device, use_threads
 from doublure.support.extras import require_torch
-from doublure.support.progress import Progress, Silent
+from doublure.support.progress import Progress, following
 from doublure.support.stopping import StopSignal
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def fit(
     seed: int | None = None,
     device: str = "cpu",
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     **settings: Any,
 ) -> PublicFacts:
     """Train a generator on public data.
@@ -57,7 +57,7 @@ def fit(
         seed: Makes the fit repeatable; with ``resume`` the one that it was begun with.
         device: Where to compute.
         threads: CPU threads.
-        progress: Receives progress events.
+        progress: Receives progress events; None: a line where it is seen, False: nothing.
         settings: Of :class:`~doublure.public.settings.PublicSettings` for the kind of data.
 
     Returns:
@@ -69,7 +69,7 @@ def fit(
         Interrupted: Stopped; the state is kept, and ``resume`` goes on.
     """
     require_torch("a public generator")
-    said, listener = Provenance.read(provenance), progress or Silent()
+    said = Provenance.read(provenance)
     resolved = _resolved(schema)
     own = read(resolved.kind, settings)
     check_device(device)
@@ -88,7 +88,7 @@ def fit(
     folder = PublicFolder.begun(out, fitting, resume=resume)
     stop = StopSignal()
     try:
-        with stop.listening():
+        with following(progress, "fit") as listener, stop.listening():
             listener.stage("read the public records")
             job = _job(source.load(resolved), resolved, own, folder, public_seed, device, listener, stop)
             folder.refuse_other_records(job.records.fingerprint)

@@ -26,6 +26,7 @@ from doublure.ledger import Ledger
 from doublure.ledger.chain import canonical
 from doublure.ledger.request import facts
 from doublure.private.executed import Executed, as_priced
+from doublure.releasing.released import Bundle, Card
 from doublure.releasing.tables import LIMIT, described, refuse_none, write_noisy_tables
 from doublure.releasing.verifying import CARD, VERSION, claims_sha256, verify
 from doublure.releasing.writing import WRITERS, write_released
@@ -34,7 +35,7 @@ from doublure.schema import ResolvedSchema
 from doublure.schema.columns import label
 from doublure.schema.kinds import KINDS
 from doublure.support import files, seeding
-from doublure.support.progress import Progress
+from doublure.support.progress import Progress, following
 from doublure.support.tensors import sha256_of
 
 _PAGE, _DICTIONARY = "card.html", "dictionary.json"
@@ -57,7 +58,7 @@ def release(
     syn: Synthesizer,
     out: str | Path,
     *,
-    n: SupportsIndex,
+    n: SupportsIndex | None = None,
     seed: SupportsIndex | None = None,
     ledger: Ledger | str | Path | None = None,
     formats: Sequence[str] | None = None,
@@ -65,14 +66,14 @@ def release(
     tables: bool = False,
     title: str | None = None,
     contact: str | None = None,
-    progress: Progress | None = None,
-) -> dict[str, Any]:
+    progress: Progress | bool | None = None,
+) -> Bundle:
     """Write a bundle.
 
     Args:
         syn: A fitted synthesizer.
         out: A folder that does not exist yet, or is empty.
-        n: Synthetic rows, images or series.
+        n: Synthetic rows, images or series; left out, as many as the schema says that there are units.
         seed: Makes them repeatable.
         ledger: Where the release is recorded; found through the run when left out.
         formats: ``csv``, ``parquet`` or both for a table, ``npz`` for images, any of the three for series; all of
@@ -82,10 +83,10 @@ def release(
             are answers of the mechanism already.
         title: The card's title.
         contact: Whom to ask.
-        progress: Receives progress events.
+        progress: Receives progress events; None: a line where it is seen, False: nothing.
 
     Returns:
-        The card.
+        Where the bundle lies, its card and its files.
 
     Raises:
         InputError: The folder is not empty, the guarantee is not one that the plan gives, something else ran than was
@@ -93,17 +94,18 @@ def release(
         SettingError: An argument is out of its range, or tables are asked for and the fit bought none.
     """
     asked = Path(out)
-    rows, forms = _check_arguments(asked, n, formats, WRITERS[syn.schema.kind].forms)
+    size = syn.default_n if n is None else n
+    rows, forms = _check_arguments(asked, size, formats, WRITERS[syn.schema.kind].forms)
     executed = executed_of(syn)
     if tables:
         refuse_none(syn.tables)
     book, reservation = ledger_of(syn, ledger)
-    with files.whole_folder(asked) as staging:
+    with files.whole_folder(asked) as staging, following(progress, "release") as listener:
         entropy = seeding.chosen(seed)
         holds: dict[str, int | None] = {}
         for form in forms:
             holds |= write_released(
-                syn, staging, form, rows, seed=entropy, spreadsheet_safe=spreadsheet_safe, progress=progress
+                syn, staging, form, rows, seed=entropy, spreadsheet_safe=spreadsheet_safe, progress=listener
             )
         cells = write_noisy_tables(staging, syn.tables, syn.guarantee.about) if tables else {}
         words = dictionary(syn.schema, spreadsheet_safe=spreadsheet_safe) | (
@@ -119,7 +121,7 @@ def release(
         sheet = WRITERS[syn.schema.kind].sheet
         shown = None if sheet is None else sheet(syn, next(syn.sample_chunks(rows, seed=entropy)))
         write_card(staging, card, shown, KINDS[syn.schema.kind].records)
-    return card
+    return Bundle(path=asked, card=card)
 
 
 def refuse_taken(target: Path) -> None:
@@ -247,7 +249,7 @@ def card_of(
     title: str,
     contact: str | None,
     limits: Sequence[str] = (),
-) -> dict[str, Any]:
+) -> Card:
     """Return the card, its ledger entry and its page still to come.
 
     Args:
@@ -259,30 +261,32 @@ def card_of(
         limits: What is to be known of this release beside what is of all.
     """
     now = datetime.datetime.now(datetime.UTC)
-    return {
-        "version": VERSION,
-        "doublure_version": __version__,
-        "created": now.isoformat(timespec="seconds"),
-        "title": title,
-        "contact": contact,
-        "method": syn.plan.method,
-        "watermark": syn.guarantee.watermark,
-        "guarantee": syn.guarantee.to_json(),
-        "touches": [access.to_json() for access in syn.plan.touches],
-        "executed": executed,
-        "schema_sha256": syn.plan.schema_sha256,
-        "public_sources": list(syn.plan.settings.public_sources),
-        "ledger": None,
-        "files": listed,
-        "limits": [
-            *(f"{note}." for note in syn.notes),
-            *KINDS[syn.schema.kind].limits,
-            _ERROR_LIMIT,
-            _UNIT_LIMIT[syn.guarantee.kind],
-            *limits,
-        ],
-        "review_by": now.replace(year=now.year + _REVIEW_YEARS, day=min(now.day, 28)).date().isoformat(),
-    }
+    return Card(
+        {
+            "version": VERSION,
+            "doublure_version": __version__,
+            "created": now.isoformat(timespec="seconds"),
+            "title": title,
+            "contact": contact,
+            "method": syn.plan.method,
+            "watermark": syn.guarantee.watermark,
+            "guarantee": syn.guarantee.to_json(),
+            "touches": [access.to_json() for access in syn.plan.touches],
+            "executed": executed,
+            "schema_sha256": syn.plan.schema_sha256,
+            "public_sources": list(syn.plan.settings.public_sources),
+            "ledger": None,
+            "files": listed,
+            "limits": [
+                *(f"{note}." for note in syn.notes),
+                *KINDS[syn.schema.kind].limits,
+                _ERROR_LIMIT,
+                _UNIT_LIMIT[syn.guarantee.kind],
+                *limits,
+            ],
+            "review_by": now.replace(year=now.year + _REVIEW_YEARS, day=min(now.day, 28)).date().isoformat(),
+        }
+    )
 
 
 def write_card(folder: Path, card: dict[str, Any], sheet: bytes | None, records: str) -> None:

@@ -7,11 +7,11 @@ That is post-processing of what the plan paid for, so that the run's claim cover
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from doublure.errors import RunFolderError
 from doublure.ledger import Ledger
 from doublure.releasing.bundle import card_of, entry_of, executed_of, ledger_of, refuse_taken, write_card
+from doublure.releasing.released import Bundle
 from doublure.releasing.verifying import CARD, claims_sha256
 from doublure.run import published
 from doublure.run.synthesizer import Synthesizer
@@ -35,7 +35,7 @@ def publish(
     ledger: Ledger | str | Path | None = None,
     title: str | None = None,
     contact: str | None = None,
-) -> dict[str, Any]:
+) -> Bundle:
     """Write a generator to publish: ``generator.safetensors``, ``schema.yaml``, ``card.json`` and ``card.html``.
 
     :func:`doublure.load` reads it, and ``doublure sample`` takes it, where there is neither run nor ledger.
@@ -48,7 +48,7 @@ def publish(
         contact: Whom to ask.
 
     Returns:
-        The card; its keys are those of a bundle's.
+        Where it lies, its card, whose keys are those of a bundle's, and its files.
 
     Raises:
         InputError: The folder is not empty, the guarantee covers no generator or is not one that the plan gives,
@@ -70,4 +70,4 @@ def publish(
         recorded = {file["path"]: file["sha256"] for file in listed} | {CARD: claims_sha256(card)}
         card["ledger"] = book.record_release(reservation, recorded, kind).to_json()
         write_card(staging, card, None, KINDS[syn.schema.kind].records)
-    return card
+    return Bundle(path=asked, card=card)

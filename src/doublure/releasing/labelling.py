@@ -43,7 +43,7 @@ from doublure.schema import ResolvedSchema, Schema
 from doublure.schema.images import LABEL, ImageSchema
 from doublure.schema.schema import Unit
 from doublure.support import files, seeding
-from doublure.support.progress import Progress, Silent
+from doublure.support.progress import Progress, following
 
 if TYPE_CHECKING:
     from doublure.measures.classification import Labels
@@ -155,7 +155,7 @@ def by_classifier(
     *,
     provenance: Provenance | str | Path | dict[str, Any],
     seed: SupportsIndex | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Labelled:
     """Draw ``n`` synthetic images, and label them by a classifier that was trained on labelled public images.
 
@@ -166,7 +166,7 @@ def by_classifier(
         n: How many.
         provenance: What public data it is, whose people are in it, under which licence; it goes with what is saved.
         seed: Makes images and labels repeatable.
-        progress: Receives progress events.
+        progress: Receives progress events; None: a line where it is seen, False: nothing.
 
     Raises:
         SettingError: The synthesizer is of another kind than images, or the provenance says too little.
@@ -177,18 +177,18 @@ def by_classifier(
     from doublure.measures.images.feature_extractors import codes_of
 
     said, theirs = Provenance.read(provenance), _labelled_schema(_image_schema(syn), schema)
-    own_seed, listener = seeding.chosen(seed), progress or Silent()
+    own_seed, column = seeding.chosen(seed), theirs.columns[LABEL]
     source = open_data(public, theirs.kind)
     source.check(theirs)
-    listener.stage("read the public images")
-    lesson = source.load(theirs).content
-    codes = codes_of(theirs, lesson)
-    _refuse_unseen_classes(theirs, codes)
-    listener.stage("draw synthetic images")
-    drawn = syn.sample(n, seed=own_seed)
-    listener.stage("train a classifier on the public images")
-    column = theirs.columns[LABEL]
-    chances = predict("cnn", lesson, codes, drawn, len(column.domain), own_seed)
+    with following(progress, "label") as listener:
+        listener.stage("read the public images")
+        lesson = source.load(theirs).content
+        codes = codes_of(theirs, lesson)
+        _refuse_unseen_classes(theirs, codes)
+        listener.stage("draw synthetic images")
+        drawn = syn.sample(n, seed=own_seed)
+        listener.stage("train a classifier on the public images")
+        chances = predict("cnn", lesson, codes, drawn, len(column.domain), own_seed)
     labels = Discrete(column=column).restore([chances.argmax(axis=1).astype(np.float64)], None)
     claim = syn.guarantee.with_public_labels(shared_people=said.shared_people != "none")
     return Labelled(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from doublure.errors import InputError
+from doublure.report import display
 from doublure.report.build import page_of
 from doublure.report.contents import Page, Shown
 from doublure.support.files import Form, check_output, refuse_unwritable, write_atomic
@@ -40,6 +41,16 @@ class Saved:
     """What has a page saves it by itself; it names the page."""
 
     save = write_page
+
+    def show(self) -> None:
+        """Show the page: below the cell in a notebook, else in a browser.
+
+        A notebook keeps what it shows when it is saved: internal figures, and of images and series real records.
+
+        Raises:
+            InputError: There is neither notebook nor browser.
+        """
+        display.show(page_of(self))  # type: ignore[arg-type]  # who saves names a page
 
 
 def check_places(html: str | Path, json: str | Path | None = None, *reads: Path | None, form: Form = "figures") -> None:

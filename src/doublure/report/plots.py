@@ -40,7 +40,7 @@ _WHAT = {"autocorrelation": "Autocorrelation", "spectrum": "Spectrum", "apart": 
 _STRENGTH = LinearSegmentedColormap.from_list("strength", ["#f4f5f7", "#a9b3c1", "#4a586d", "#1b2431"])
 _GAP = LinearSegmentedColormap.from_list("gap", ["#1f5fa8", "#9fc0e2", "#f4f5f7", "#f0b493", "#c4410f"])
 
-_STYLE: dict[str, Any] = {
+STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
     "font.family": "DejaVu Sans",
     "text.parse_math": False,
@@ -138,6 +138,28 @@ def heat_map(columns: Sequence[str], matrix: Sequence[Sequence[float]], title: s
     return _draw(
         side, side, f"heat {title}", f"{title}, a heat map", lambda axes: _heat(axes, columns, matrix, signed=signed)
     )
+
+
+def on_axes(axes: Axes, entry: Frequencies | Density | Profile | Curve, clock: Sequence[str] | None = None) -> None:
+    """Draw an entry on the axes of a figure of one's own, made under :data:`STYLE`, as a page would show it.
+
+    Args:
+        axes: Where.
+        entry: What.
+        clock: The time of day at each step of a profile, where a series is one day.
+    """
+    if isinstance(entry, Density):
+        _curves(axes, entry)
+    elif isinstance(entry, Profile):
+        _steps(axes, entry, clock)
+    elif isinstance(entry, Curve):
+        figures = {BASELINE: entry.baseline} | _both(entry)
+        known = [value for values in figures.values() for value in values if value is not None]
+        _lines(axes, entry.at, figures, room(known), clock)
+    elif entry.labels is None:
+        _histogram(axes, entry)
+    else:
+        _bars(axes, entry)
 
 
 # -- drawing ---------------------------------------------------------------------------------------------------------
@@ -361,7 +383,7 @@ def _draw(width: float, height: float, key: str, alt: str, paint: Callable[[Axes
         alt: What a reader who cannot see it is told.
         paint: Draws on the axes.
     """
-    style: Any = {**_STYLE, "svg.hashsalt": key}
+    style: Any = {**STYLE, "svg.hashsalt": key}
     with mpl.rc_context(style), warnings.catch_warnings():
         # The browser has more glyphs than matplotlib's font; only their widths are guessed here.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")

@@ -56,7 +56,7 @@ from doublure.run.running import Run
 from doublure.support import seeding
 from doublure.support.devices import check_device, use_threads
 from doublure.support.extras import require_torch
-from doublure.support.progress import Progress, Silent
+from doublure.support.progress import Progress, following
 
 if TYPE_CHECKING:
     from doublure.run.synthesizer import Synthesizer
@@ -73,7 +73,8 @@ def fit(
     device: str = "cpu",
     threads: int | None = None,
     memory: int | str | None = None,
-    progress: Progress | None = None,
+    again: bool = False,
+    progress: Progress | bool | None = None,
 ) -> Synthesizer:
     """Fit a plan to private data.
 
@@ -89,7 +90,10 @@ def fit(
         threads: CPU threads.
         memory: What the process may hold, such as ``2GB``, or bytes; None: what there is. A table that it does not
             hold is read in partitions, by a method that can; see docs/scale.md.
-        progress: Receives progress events.
+        again: Whether to charge a plan that a run of this ledger is charged for already. Such a fit is refused
+            otherwise: it would spend the same (ε, δ) once more. Data are known by the ledger's data set alone.
+        progress: Receives progress events; left out, a line where somebody sees it (:mod:`doublure.support.progress`),
+            none with False.
 
     Returns:
         The synthesizer.
@@ -97,11 +101,11 @@ def fit(
     Raises:
         InputError: The data, the plan or the folder does not fit; the reservation is closed at zero and the folder
             removed if no noise was drawn. Of single records that break a rule, a list beside ``out`` says which.
-        BudgetRefused: The ledger's cap would be passed; the data was not opened.
+        BudgetRefused: The ledger's cap would be passed, or the plan was charged already and ``again`` is false; the
+            data was not opened.
         CeilingPassed: ε_μ came out above the plan's ceiling; the finished run is kept under its worst case.
         Interrupted: Stopped by a signal; the state is kept and the run can be resumed.
     """
-    listener = progress or Silent()
     if not isinstance(plan, Plan):
         raise SettingError("is no plan", field="plan", remedy="make one with doublure.plan, or read one with Plan.load")
     if not isinstance(ledger, (Ledger, str, Path)):
@@ -119,6 +123,7 @@ def fit(
     if threads is not None:
         use_threads(threads)
     with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(following(progress, "fit"))
         if out is None:
             if resume:
                 raise SettingError("needs the run folder", field="resume", remedy="give out")
@@ -127,6 +132,9 @@ def fit(
             path = Path(out)
         stack.enter_context(listing(None if out is None else path))
         if not resume:
+            if not again:
+                RunFolder.refuse_taken(path)  # says more, where the run that was paid for is there
+                book.refuse_repeated(plan)
             _refuse_unaffordable(book, plan)
         else:
             folder = stack.enter_context(RunFolder.open(path).held())
@@ -141,7 +149,7 @@ def fit(
             folder = RunFolder.create(path, plan)
             # Whoever tries to go on with it now is refused, and holds it no longer than that takes.
             stack.enter_context(folder.held(wait=True))
-            run = Run.begun(folder, plan, book, public_seed)
+            run = Run.begun(folder, plan, book, public_seed, again=again)
         return _under_the_ceiling(run.finish(source, device, listener, keeps=out is not None, parted=parted), out)
 
 

@@ -88,8 +88,7 @@ class RunFolder:
         """
         folder = cls(path)
         try:
-            if files.holds_anything(path):
-                raise folder._taken()
+            cls.refuse_taken(path)
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.chmod(0o700)
             folder.internal.mkdir(mode=0o700)  # of two processes that found the folder empty, one makes this
@@ -106,6 +105,16 @@ class RunFolder:
             folder.discard()
             raise
         return folder
+
+    @classmethod
+    def refuse_taken(cls, path: Path) -> None:
+        """Refuse a place where something is, and say what.
+
+        Raises:
+            RunFolderError: Something is there.
+        """
+        if files.holds_anything(path):
+            raise cls(path)._taken()
 
     def _taken(self) -> RunFolderError:
         with contextlib.suppress(InputError):

@@ -113,11 +113,11 @@ class Run:
         self._tables: tuple[NoisyTable, ...] = ()
 
     @classmethod
-    def begun(cls, folder: RunFolder, plan: Plan, ledger: Ledger, seed: int) -> Run:
+    def begun(cls, folder: RunFolder, plan: Plan, ledger: Ledger, seed: int, *, again: bool) -> Run:
         """Reserve; leave neither folder nor charge behind if that fails."""
         try:
             folder.update_run(seed=seed, ledger={"dataset": ledger.dataset, "path": str(ledger.path)})
-            reservation = ledger.reserve(plan)
+            reservation = ledger.reserve(plan, again=again)
         except BaseException:
             folder.discard()
             raise

@@ -19,6 +19,7 @@ from doublure.methods import registry as methods
 from doublure.methods.method import Estimation, unshared_conditions
 from doublure.planning import Plan
 from doublure.run import conditions as asking
+from doublure.run import display
 from doublure.run.drawing import Drawing, refuse_endless
 from doublure.schema import ResolvedSchema
 from doublure.schema.kinds import KINDS
@@ -96,18 +97,29 @@ class Synthesizer:
         made = self.schema.summary if self.schema.only_columns else self.schema.kind
         return f"Synthesizer(method={self.plan.method!r}, {made}, guarantee={self.guarantee.sentence!r})"
 
+    def _repr_html_(self) -> str:
+        return display.html(self.schema, self.plan, self.guarantee, self.run, self.notes)
+
     @property
     def notes(self) -> tuple[str, ...]:
         """What whoever uses the records should know of how they are drawn, a line each."""
         return unshared_conditions(methods.method(self.plan.method), self.schema)
 
+    @property
+    def default_n(self) -> int:
+        """How many records are drawn where nobody says how many: the schema's units, declared or bought."""
+        return self.schema.public_units
+
     def sample(
-        self, n: SupportsIndex, given: Mapping[str, object] | None = None, seed: SupportsIndex | None = None
+        self,
+        n: SupportsIndex | None = None,
+        given: Mapping[str, object] | None = None,
+        seed: SupportsIndex | None = None,
     ) -> Any:
         """Return exactly ``n`` synthetic records.
 
         Args:
-            n: How many, at least 0.
+            n: How many, at least 0; left out, as many as the schema says that there are units, which is public.
             given: Column -> what every record must have: a value, a range ``(30, 40)``, a list of values, None for
                 missing, or a distribution ``{"f": 0.5, "m": 0.5}``; for images ``{"label": value}``, for series
                 attributes.
@@ -122,7 +134,7 @@ class Synthesizer:
         Raises:
             SettingError: A column or value is not in the schema, or the combination is too rare to sample.
         """
-        return handed_out(self.draw(n, given=given, seed=seed))
+        return handed_out(self.draw(self.default_n if n is None else n, given=given, seed=seed))
 
     def draw(
         self, n: SupportsIndex, given: Mapping[str, object] | None = None, seed: SupportsIndex | None = None

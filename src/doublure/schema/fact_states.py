@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import BaseModel, BeforeValidator, Discriminator, Field, Tag
 
 from doublure.errors import SchemaError
+from doublure.models import Model
 
 Undeclared: TypeAlias = Literal["undeclared"]
 UNDECLARED: Undeclared = "undeclared"
@@ -20,10 +21,8 @@ UNDECLARED: Undeclared = "undeclared"
 Declared = TypeVar("Declared")
 
 
-class Frozen(BaseModel):
-    """A model that refuses unknown keys and cannot be changed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+class Frozen(Model):
+    """A part of a schema: a model that refuses unknown keys and cannot be changed."""
 
 
 class Learn(Frozen):

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, cast
 from pydantic import Field, StrictStr, TypeAdapter, ValidationError, model_validator
 
 from doublure.errors import SchemaError, printable
+from doublure.schema import display
 from doublure.schema.columns import Column, Value, label
 from doublure.schema.constraints import Constraint, derived_by
 from doublure.schema.fact_states import UNDECLARED, Fact, Frozen, Learn
@@ -106,6 +107,16 @@ class Schema(Frozen):
         @property
         def constraints(self) -> tuple[Constraint, ...]:
             """What is known of columns together."""
+
+    def __repr__(self) -> str:
+        """Return what it describes in one line; its facts would fill pages."""
+        return display.short(self)
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def _repr_html_(self) -> str:
+        return display.html(self)
 
     # -- reading and writing -------------------------------------------------------------------------------------
 
@@ -235,7 +246,7 @@ class Schema(Frozen):
     @property
     def summary(self) -> str:
         """What it describes, in two words."""
-        return f"{len(self.columns)} columns"
+        return "1 column" if len(self.columns) == 1 else f"{len(self.columns)} columns"
 
     def path_of(self, name: str) -> str:
         """Return where a column stands in the file."""

@@ -1,8 +1,25 @@
-"""How long work tells what it is doing, whoever receives the events."""
+"""How long work tells what it is doing, whoever receives the events.
+
+Who names no listener gets a :class:`Line` where somebody can see one: in a terminal, on stderr, and in a notebook,
+below the cell. Elsewhere (a script's log, a pipe, a test) it is quiet. ``progress=False`` switches it off, and so does
+the environment: ``DOUBLURE_PROGRESS=0``.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Iterator
+from typing import Protocol, TextIO
+
+_EVERY = 0.25
+"""Seconds between two writings of a line."""
+_TELLING = 0.1
+"""The share of a stage that is done before the rest is forecast."""
+_OFF = frozenset({"0", "off", "no", "false"})
+_WIDTH = 78
 
 
 class Progress(Protocol):
@@ -23,3 +40,102 @@ class Silent:
 
     def at(self, done: int) -> None:
         """Ignore it."""
+
+
+class Line:
+    """One line that is written over itself: what is being done, how far it is, and how long it may still take.
+
+    Args:
+        stream: Where it is written.
+        work: What all stages together are called, for the last line.
+    """
+
+    def __init__(self, stream: TextIO, work: str) -> None:
+        self._stream, self._work = stream, work
+        self._name, self._total = "", 0
+        self._began = self._stage_began = time.monotonic()
+        self._written = 0.0
+
+    def stage(self, name: str, total: int | None = None) -> None:
+        """Show the stage's name."""
+        self._name, self._total = name, total or 0
+        self._stage_began = time.monotonic()
+        self._write(f"{self._work}: {name}")
+
+    def at(self, done: int) -> None:
+        """Show how far the stage is, four times a second at most."""
+        now = time.monotonic()
+        if not self._total or now - self._written < _EVERY:
+            return
+        left = (now - self._stage_began) * (self._total - done) / max(1, done)
+        still = f", about {seconds(left)} left" if _TELLING * self._total <= done < self._total else ""
+        self._write(f"{self._work}: {self._name}, {done:,} of {self._total:,}{still}")
+
+    def close(self, *, done: bool) -> None:
+        """End the line: with the time that all took, or with where it stood."""
+        if not self._name:  # nothing was begun
+            return
+        took = seconds(time.monotonic() - self._began)
+        self._write(f"{self._work}: done in {took}" if done else f"{self._work}: stopped at: {self._name}", end="\n")
+
+    def _write(self, text: str, end: str = "") -> None:
+        self._written = time.monotonic()
+        with contextlib.suppress(OSError, ValueError):  # full or closed: what is said there decides nothing
+            self._stream.write(f"\r{text[:_WIDTH]:<{_WIDTH}}{end}")
+            self._stream.flush()
+
+
+@contextlib.contextmanager
+def following(asked: Progress | bool | None, work: str) -> Iterator[Progress]:
+    """Yield who receives the events of some work, and end its line.
+
+    Args:
+        asked: A listener of one's own; None for a line where it is seen, False for none, True for one in any case.
+        work: What the work is called.
+    """
+    if asked is not None and not isinstance(asked, bool):
+        yield asked
+        return
+    stream = None if asked is False else _seen(asked is True)
+    if stream is None:
+        yield Silent()
+        return
+    shown = Line(stream, work)
+    try:
+        yield shown
+    except BaseException:
+        shown.close(done=False)
+        raise
+    shown.close(done=True)
+
+
+def in_notebook() -> bool:
+    """Whether a notebook's kernel runs this: an IPython shell with a kernel, as Jupyter, VS Code and Colab have it."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None
+
+
+def seconds(number: float) -> str:
+    """Return a time in short words.
+
+    Example:
+        >>> seconds(0.4), seconds(11.4), seconds(4000)
+        ('1 s', '11 s', '67 min')
+    """
+    return f"{max(1, round(number))} s" if number < 90 else f"{round(number / 60)} min"
+
+
+def _seen(anyway: bool) -> TextIO | None:
+    """Return the stream on which somebody sees a line; a notebook shows stderr as if something had failed."""
+    if os.environ.get("DOUBLURE_PROGRESS", "").strip().lower() in _OFF:
+        return None
+    if in_notebook():
+        return sys.stdout
+    stream = sys.stderr
+    try:
+        return stream if anyway or (stream is not None and stream.isatty()) else None
+    except ValueError:  # closed
+        return None
+
+
+__all__ = ["Line", "Progress", "Silent", "following", "in_notebook", "seconds"]

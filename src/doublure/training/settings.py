@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self, TypeAlias, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from doublure.encode.choice import EncodingChoice
 from doublure.errors import SettingError
+from doublure.models import Model
 from doublure.private.noise import SourceName
 
 S = TypeVar("S", bound="MethodSettings")
@@ -47,13 +48,11 @@ def _worded(error: Mapping[str, Any]) -> str:
     return message[:1].lower() + message[1:]
 
 
-class MethodSettings(BaseModel):
+class MethodSettings(Model):
     """A method's own settings. ``None`` means: chosen by the plan from public facts."""
 
     data: ClassVar[str]
     """The kind of data that they are for, where a method has others for another."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     @classmethod
     def read(cls, given: dict[str, Any]) -> Self:

@@ -1,0 +1,198 @@
+"""Figures of an evaluation for a notebook: a column, a channel or the classes, real beside synthetic.
+
+They are matplotlib's own, on a light ground in every notebook, and show shares and means only: no real record. As all
+of an evaluation they are computed on real data, and internal.
+"""
+
+from __future__ import annotations
+
+import difflib
+import io
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as _Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from doublure.errors import SettingError, printable
+from doublure.measures.evaluation import Evaluation
+from doublure.measures.images.evaluation import ImageEvaluation
+from doublure.measures.relational import RelationalEvaluation
+from doublure.measures.series import SeriesEvaluation
+from doublure.measures.series.plot_data import Curve
+from doublure.measures.tables.distributions import Frequencies
+from doublure.measures.tables.evaluation import TableEvaluation
+from doublure.report import plots
+from doublure.report.page import shown
+from doublure.results import percent
+
+_DOTS = 110
+_LEAST = "independent steps"
+Panels = list[tuple[str, str, str, Callable[[Axes], None]]]
+"""Of each: its title, the labels of both axes, and what paints it."""
+
+
+class Figure(_Figure):
+    """A matplotlib figure that a notebook shows whether or not pyplot was imported."""
+
+    def _repr_png_(self) -> bytes:
+        buffer = io.BytesIO()
+        with (
+            warnings.catch_warnings()
+        ):  # a name in a script that the font lacks is drawn as boxes, and no reason to warn
+            warnings.filterwarnings("ignore", message="Glyph .* missing from")
+            warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
+            self.savefig(buffer, format="png", dpi=_DOTS)
+        return buffer.getvalue()
+
+
+def figure_of(found: Evaluation, name: str | None) -> Figure:
+    """Return the figure of one column, channel or label of an evaluation.
+
+    Args:
+        found: The evaluation.
+        name: What to draw; may be left out where there is one thing.
+
+    Raises:
+        SettingError: There is none of that name, or there are several and none is named.
+    """
+    for kind, drawings in _DRAWINGS:
+        if isinstance(found, kind):
+            known, panels = drawings(found)
+            return _drawn(panels(_named(name, known)))
+    raise SettingError("has no figures of its own", field="plot", remedy="see report.show()")
+
+
+def _named(name: str | None, known: Sequence[str]) -> str:
+    if name is None and len(known) == 1:
+        return known[0]
+    if name in known:
+        return str(name)
+    near = difflib.get_close_matches(str(name), known, n=1)
+    listed = ", ".join(printable(each) for each in known[:12]) + (", …" if len(known) > 12 else "")
+    remedy = f"did you mean {printable(near[0])}?" if name is not None and near else f"name one of: {listed}"
+    message = "is needed: there are several" if name is None else "is not among what was drawn"
+    raise SettingError(message, field="name" if name is None else name, remedy=remedy)
+
+
+# -- what there is to draw, by kind ----------------------------------------------------------------------------------
+
+Drawings = tuple[Sequence[str], Callable[[str], Panels]]
+
+
+def _of_table(found: TableEvaluation) -> Drawings:
+    shares = {entry.column: entry for entry in found.frequencies}
+    smooth = {entry.column: entry for entry in found.densities}
+
+    def panels(name: str) -> Panels:
+        entry = shares[name]
+        title = shown(name) + _beside(entry)
+        if entry.labels is not None:
+            return [(title, "share of rows", "", lambda axes: plots.on_axes(axes, entry))]
+        drawn: Panels = [(title, shown(name), "share of rows", lambda axes: plots.on_axes(axes, entry))]
+        if name in smooth:
+            curve = smooth[name]
+            drawn.append(("smoothed", shown(name), "density", lambda axes: plots.on_axes(axes, curve)))
+        return drawn
+
+    return list(shares), panels
+
+
+def _beside(entry: Frequencies) -> str:
+    """Return the shares of what a drawing leaves out: zeros that are a state of their own, and missing cells."""
+    left_out = {"zero": entry.zero, "missing": entry.missing}
+    said = [
+        f"{what}: {percent(pair[0])} real, {percent(pair[1])} synthetic"
+        for what, pair in left_out.items()
+        if pair is not None
+    ]
+    return "\n" + "; ".join(said) if said else ""
+
+
+def _of_related(found: RelationalEvaluation) -> Drawings:
+    parts = {name: _of_table(table) for name, table in found.tables.items()}
+    known = [f"{table}.{column}" for table, (columns, _) in parts.items() for column in columns]
+
+    def panels(name: str) -> Panels:
+        table = next(each for each in parts if name.startswith(f"{each}.") and name in known)
+        return parts[table][1](name.removeprefix(f"{table}."))
+
+    return known, panels
+
+
+def _of_series(found: SeriesEvaluation) -> Drawings:
+    profiles = {entry.channel: entry for entry in found.profiles}
+    curves = {entry.channel: entry for entry in found.curves if entry.kind == "autocorrelation"}
+
+    def panels(name: str) -> Panels:
+        entry = profiles[name]
+        along = "step" if found.clock is None else "time of day"
+        title = f"{shown(name)}: mean, and where four in five lie"
+        drawn: Panels = [(title, along, shown(name), lambda axes: plots.on_axes(axes, entry, found.clock))]
+        if name in curves:
+            curve = curves[name]
+            drawn.append((f"autocorrelation ({_LEAST} in grey)", "lag in steps", "", lambda axes: _lags(axes, curve)))
+        return drawn
+
+    return list(profiles), panels
+
+
+def _lags(axes: Axes, curve: Curve) -> None:
+    plots.on_axes(axes, curve)
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+
+
+def _of_images(found: ImageEvaluation) -> Drawings:
+    def sheet(axes: Axes) -> None:
+        from matplotlib.image import imread
+
+        axes.imshow(imread(io.BytesIO(found.artificial_sheet), format="png"))
+        axes.set_axis_off()
+
+    known = [entry for entry in found.classes if entry.share.value is not None and entry.share.real is not None]
+    shares = Frequencies(
+        column="label",
+        kind="category",
+        labels=tuple(entry.label for entry in known),
+        real=tuple(entry.share.real or 0.0 for entry in known),
+        synthetic=tuple(entry.share.value or 0.0 for entry in known),
+    )
+    drawn: Panels = [("synthetic images", "", "", sheet)] if found.artificial_sheet else []
+    if known:
+        drawn.append(("label", "share of images", "", lambda axes: plots.on_axes(axes, shares)))
+    return ["images"], lambda _: drawn
+
+
+_DRAWINGS: tuple[tuple[type[Evaluation], Callable[[Any], Drawings]], ...] = (
+    (TableEvaluation, _of_table),
+    (RelationalEvaluation, _of_related),
+    (SeriesEvaluation, _of_series),
+    (ImageEvaluation, _of_images),
+)
+
+
+# -- drawing ---------------------------------------------------------------------------------------------------------
+
+
+def _drawn(panels: Panels) -> Figure:
+    style: Any = plots.STYLE | {"font.size": 10, "axes.titlesize": 10.5, "axes.titlelocation": "left"}
+    with mpl.rc_context(style):
+        figure = Figure(figsize=(4.6 * len(panels) + 0.4, 3.4), layout="constrained", facecolor="white")
+        for axes, (title, along, up, paint) in zip(
+            figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True
+        ):
+            paint(axes)
+            axes.set_title(title)
+            axes.set_xlabel(along)
+            axes.set_ylabel(up if len(axes.get_yticks()) else "density")
+        handles = [
+            Patch(color=plots.REAL, alpha=0.38, label="real", linewidth=0),
+            Line2D([], [], color=plots.SYNTHETIC, linewidth=2, label="synthetic"),
+        ]
+        figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False)
+    return figure

@@ -1,0 +1,159 @@
+"""A report in a notebook: its page below the cell, its figures as a frame, and drawings that are looked at."""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+import sys
+import webbrowser
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from doublure.data.series import Series
+from doublure.errors import InputError, SettingError
+from doublure.evaluate import ImageReport, SeriesReport, evaluate_series
+from doublure.measures.scores import Score
+from doublure.report import page_of
+from doublure.report.display import InlinePage
+from doublure.report.figures import Figure
+from doublure.schema import Schema
+
+
+@pytest.fixture
+def cell(monkeypatch):
+    """Return what a notebook's cell is given to display."""
+    displayed = []
+    module = SimpleNamespace(
+        get_ipython=lambda: SimpleNamespace(kernel=object()),
+        display=SimpleNamespace(display=displayed.append),
+        version_info=(9, 0),  # matplotlib asks for it
+    )
+    monkeypatch.setitem(sys.modules, "IPython", module)
+    return displayed
+
+
+def test_the_page_is_shown_below_the_cell(hostile_report, cell):
+    hostile_report.show()
+    (shown,) = cell
+    frame = shown._repr_html_()
+    assert re.match(r'<iframe sandbox="" title="report" style="[^"]*" srcdoc="[^"]*"></iframe>$', frame)
+    assert html.unescape(re.search('srcdoc="([^"]*)"', frame).group(1)) == page_of(hostile_report)
+    assert repr(InlinePage("private")) == "InlinePage()"
+
+
+def test_elsewhere_a_browser_opens_a_private_file(hostile_report, monkeypatch):
+    opened, kept = [], []
+    monkeypatch.setattr(webbrowser, "open", lambda address: opened.append(address) or True)
+    monkeypatch.setattr("atexit.register", lambda *call, **rest: kept.append((call, rest)))
+    hostile_report.show()
+    file = Path(opened[0].removeprefix("file://"))
+    assert file.read_text(encoding="utf-8") == page_of(hostile_report)
+    assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    ((remove, folder), rest) = kept[0]
+    remove(folder, **rest)
+    assert not file.parent.exists()
+
+
+def test_without_a_browser_it_says_what_to_do(hostile_report, monkeypatch):
+    monkeypatch.setattr(webbrowser, "open", lambda address: False)
+    with pytest.raises(InputError, match="no browser"):
+        hostile_report.show()
+
+
+def test_scores_are_a_frame(hostile_report):
+    found, scores = hostile_report.scores, hostile_report.table.scores
+    assert list(found.columns) == ["name", "synthetic", "low", "high", "baseline", "real", "goal", "meaning"]
+    assert list(found.index) == [score.key for score in scores]
+    for score, (_, row) in zip(scores, found.iterrows(), strict=True):
+        for key, value in (("synthetic", score.value), ("baseline", score.baseline), ("real", score.real)):
+            assert row[key] == value if value is not None else np.isnan(row[key])
+        assert (row["low"], row["high"]) == score.interval if score.interval else np.isnan(row["low"])
+    assert found[["synthetic", "low", "real"]].dtypes.eq("float64").all()
+
+
+# -- figures -----------------------------------------------------------------------------------------------------------
+
+
+def titles(figure):
+    return [axes.get_title(loc="left") for axes in figure.axes]
+
+
+def test_every_column_of_a_table_is_drawn(hostile_report):
+    for entry in hostile_report.table.frequencies:
+        figure = hostile_report.plot(entry.column)
+        drawn = Image.open(io.BytesIO(figure._repr_png_()))
+        pixels = np.asarray(drawn.convert("RGB")).astype(int)
+        assert pixels[0, 0].tolist() == [255, 255, 255]
+        orange = (pixels[..., 0] > 200) & (abs(pixels[..., 1] - 85) < 30) & (pixels[..., 2] < 80)
+        assert orange.sum() > 300  # synthetic rows are there
+
+
+def test_a_number_has_two_panels_with_their_axes_named(hostile_report):
+    figure = hostile_report.plot("wide")
+    first, second = figure.axes
+    assert "zero: " in titles(figure)[0]
+    assert (first.get_xlabel(), second.get_xlabel(), second.get_ylabel()) == ("wide", "wide", "density")
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["real", "synthetic"]
+    assert isinstance(figure, Figure)
+
+
+def test_bars_are_the_shares(hostile_report):
+    (entry,) = (entry for entry in hostile_report.table.frequencies if entry.column == "target")
+    (axes,) = hostile_report.plot("target").axes
+    widths = [bar.get_width() for bars in axes.containers for bar in bars]
+    assert widths == pytest.approx([*entry.real, *entry.synthetic])
+
+
+def test_another_name_is_refused_with_a_near_one(hostile_report):
+    with pytest.raises(SettingError) as caught:
+        hostile_report.plot("wede")
+    assert (caught.value.field, caught.value.remedy) == ("wede", "did you mean wide?")
+    with pytest.raises(SettingError, match="is needed: there are several"):
+        hostile_report.plot()
+
+
+@pytest.fixture(scope="module")
+def of_series():
+    channel = "{a: {type: real, bounds: [-5, 5], missing: true}}"
+    text = f"doublure: 1\nkind: series\nunits: 90\nseries: {{length: 6, gaps: missing}}\nchannels: {channel}\n"
+
+    def draw(seed):
+        values = np.random.default_rng(seed).normal(size=(90, 6, 1)).clip(-5, 5)
+        return Series(values=values, channels=("a",), attributes=pd.DataFrame(index=range(90)))
+
+    schema = Schema.parse(text).resolve({})
+    return SeriesReport(series=evaluate_series(schema, draw(1), draw(2), draw(3), students=False, nearest=False))
+
+
+def test_a_channel_is_drawn_and_may_be_left_out_where_there_is_one(of_series):
+    assert titles(of_series.plot()) == [
+        "a: mean, and where four in five lie",
+        "autocorrelation (independent steps in grey)",
+    ]
+    assert of_series.plot("a")._repr_png_() == of_series.plot()._repr_png_()
+    assert "Evaluation" in of_series._repr_html_()
+
+
+def test_images_show_synthetic_ones_and_shares_of_labels():
+    sheet = io.BytesIO()
+    Image.new("L", (40, 20), 99).save(sheet, format="png")
+
+    def share(value):
+        return Score(key="share", name="share", value=value, real=0.5, goal="near", range=(0, 1))
+
+    classes = [{"label": label, "share": share(value)} for label, value in (("cat", 0.4), ("dog", 0.6))]
+    rows = {"synthetic": 10, "train": 10, "holdout": 10, "kept_aside": True}
+    found = ImageReport.model_validate(
+        {"images": {"seed": 0, "rows": rows, "notes": (), "versions": {}, "students": (), "students_skipped": "few",
+                    "classes": classes, "pixels": (), "taught": {}, "artificial_sheet": sheet.getvalue(),
+                    "real_sheet": b"private"}}
+    )  # fmt: skip
+    sheet_axes, shares = found.plot().axes
+    assert np.asarray(sheet_axes.images[0].get_array()).shape[:2] == (20, 40)
+    assert [bar.get_width() for bars in shares.containers for bar in bars] == [0.5, 0.5, 0.4, 0.6]
