@@ -58,6 +58,7 @@ from doublure.support.devices import check_device, use_threads
 from doublure.support.progress import Progress, Silent
 
 if TYPE_CHECKING:
+    from doublure.run.ranks import RunRanks
     from doublure.run.synthesizer import Synthesizer
 
 
@@ -73,6 +74,7 @@ def fit(
     threads: int | None = None,
     memory: int | str | None = None,
     progress: Progress | None = None,
+    ranks: RunRanks | None = None,
 ) -> Synthesizer:
     """Fit a plan to private data.
 
@@ -89,6 +91,8 @@ def fit(
         memory: What the process may hold, such as ``2GB``, or bytes; None: what there is. A table that it does not
             hold is read in partitions, by a method that can; see docs/scale.md.
         progress: Receives progress events.
+        ranks: Where several processes fit together, the first of them (:mod:`doublure.run.ranks`); None: this process
+            alone.
 
     Returns:
         The synthesizer.
@@ -108,6 +112,8 @@ def fit(
         raise SettingError("is needed: it pays before the data is opened", field="ledger", remedy=remedy)
     _refuse_forged(plan)
     parted = refuse_too_large(methods.method(plan.method), plan.schema, plan.settings, bytes_of(memory))
+    if ranks is not None:
+        ranks.refuse_unfit(plan, parted=parted)
     methods.method(plan.method).ready(plan.schema, plan.settings)
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     public_seed = seeding.chosen(seed)
@@ -132,12 +138,12 @@ def fit(
         source = open_data(data, plan.kind)
         source.check(plan.schema)
         if resume:
-            run = Run.resumed(folder, plan, book)
+            run = Run.resumed(folder, plan, book, ranks)
         else:
             folder = RunFolder.create(path, plan)
             # Whoever tries to go on with it now is refused, and holds it no longer than that takes.
             stack.enter_context(folder.held(wait=True))
-            run = Run.begun(folder, plan, book, public_seed)
+            run = Run.begun(folder, plan, book, public_seed, ranks)
         return _under_the_ceiling(run.finish(source, device, listener, keeps=out is not None, parted=parted), out)
 
 
