@@ -181,7 +181,7 @@ class OverRanks(Partitions[P]):
             NotAsPriced: A rank was asked something else.
         """
         asked = said(query)
-        self._leader.tell(_ASKED, {"asked": asked})
+        self._leader.tell(_ASKED)
         yield self._own.ask(query, sample_rate=sample_rate)
         for message in self._leader.hear(_ANSWER):
             if message.facts["asked"] != asked:
@@ -244,11 +244,9 @@ class FollowingMechanism(Mechanism):
         places.refuse_unfit(query)
         self._follower.say(_FITS, {"access": self._places[access], "taken": taken})
         for each in query.sums() if isinstance(query, PutTogether) else [query]:
-            asked = said(each)
-            if self._follower.expect(_ASKED).facts["asked"] != asked:
-                raise _out_of_step(each)
+            self._follower.expect(_ASKED)
             answer = places.ask(each, sample_rate=getattr(access.event, "sample_rate", 1.0))
-            self._follower.say(_ANSWER, {"asked": asked, **_stated(answer)}, [answer.total])
+            self._follower.say(_ANSWER, {"asked": said(each), **_stated(answer)}, [answer.total])
         (noisy,) = self._follower.expect(_RELEASED).arrays
         self._taken[access] = taken + 1
         return noisy.copy()

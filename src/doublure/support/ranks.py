@@ -8,6 +8,7 @@ word, which says at which point of the program it was sent; another word than is
 edge case                        what happens
 ===============================  ======================================================================================
 a rank dies                      its connection closes: rank 0 hears of it where it next listens (``RankLost``)
+ranks that do not meet           are given up after five minutes
 rank 0 dies                      the others end where they next listen
 a rank fails by itself           it says why, in words that name no private value, and rank 0 ends the run with them
 rank 0 ends the run              the others are told so in place of what they wait for (``Ended``)
@@ -38,6 +39,7 @@ from doublure.errors import DoublureError, InputError, RankLost, SettingError
 Array = npt.NDArray[Any]
 
 _PATIENCE = timedelta(hours=12)  # a rank that dies is noticed at once; one that works may take long
+_MEETING = timedelta(minutes=5)
 _LAST_WORD = timedelta(seconds=10)
 _NUMBERS = "biuf"
 _ENDED, _FAILED, _MEET = "ended", "failed", "meet"
@@ -83,7 +85,12 @@ class GlooLink:
     def __init__(self) -> None:
         from torch import distributed
 
-        distributed.init_process_group("gloo", timeout=_PATIENCE)
+        # One that dies before they have met would be waited for as long as one that works.
+        meeting = threading.Thread(target=self._meet, daemon=True)
+        meeting.start()
+        meeting.join(_MEETING.total_seconds())
+        if not distributed.is_initialized():
+            raise RankLost("the ranks have not met", field="ranks", remedy="see that all are started; fit again")
         self._ranks = distributed
         self.rank: int = distributed.get_rank()
         self.size: int = distributed.get_world_size()
@@ -92,6 +99,13 @@ class GlooLink:
         self._threads = [threading.Thread(target=self._take_in, args=[rank], daemon=True) for rank in peers]
         for thread in self._threads:
             thread.start()
+
+    @staticmethod
+    def _meet() -> None:
+        from torch import distributed
+
+        with contextlib.suppress(OSError, RuntimeError):
+            distributed.init_process_group("gloo", timeout=_PATIENCE)
 
     def send(self, content: bytes, to: int, within: timedelta | None = None) -> None:
         """Send bytes."""
@@ -280,9 +294,10 @@ class Follower:
         told = {"message": message, "field": known and known.field, "remedy": known and known.remedy}
         with contextlib.suppress(RankLost):
             self.say(_FAILED, told)
-            with contextlib.suppress(Ended, InputError):
+            with contextlib.suppress(Ended):
                 while True:  # what was under way when this rank failed comes first
-                    self.expect(_ENDED)
+                    with contextlib.suppress(InputError):
+                        self.expect(_ENDED)
 
 
 def started_by_torchrun() -> tuple[int, int] | None:
