@@ -16,6 +16,7 @@
     ├── GateFailed                 exit 4   a check said no: verify, audit
     │   └── CeilingPassed                   ε_μ came out above its ceiling; the run is kept under its worst case
     └── Interrupted                exit 130 stopped by the user; what was spent stays spent
+        └── RankLost                        one of several processes is gone, and the run was stopped
 
 Every message is one line that names the field and the remedy, and never a private value (design §5, rule 16).
 """
@@ -198,6 +199,10 @@ class Interrupted(DoublureError):
 
     code = "interrupted"
     exit_code = 130
+
+
+class RankLost(Interrupted):
+    """One of the processes that run together is gone, so that the run was stopped. It can be resumed."""
 
 
 class PrivacyWarning(UserWarning):

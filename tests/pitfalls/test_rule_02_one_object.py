@@ -58,6 +58,7 @@ PARTS = {
     "clipping": {"Constant", "Geometric", "Schedule"},
     "records": {"PrivateRecords", "RecordsElsewhere"},
     "partitions": {"InTurn", "Partitions"},
+    "ranks": {"Alone", "Following", "Leading", "Ranks"},
     "codes": {"Codes", "narrowest"},
     "noise": {"source", "secret_draws", "Draws", "SourceName", "NoiseSource"},
     "facts": {"learn"},

@@ -23,6 +23,7 @@ from doublure.attack import bounds
 from doublure.errors import SettingError
 from doublure.private import accounting
 from doublure.private.accounting import GaussianEvent
+from doublure.private.ranks import Alone, Ranks
 from doublure.support.extras import require_torch
 from doublure.support.progress import Progress, Silent
 
@@ -92,6 +93,7 @@ def audit_trainer(
     confidence: float = 0.95,
     max_grad_norm: float = 1.0,
     progress: Progress | None = None,
+    ranks: Ranks | None = None,
 ) -> TrainerAudit:
     """Attack the production mechanism at a claimed ε.
 
@@ -105,6 +107,7 @@ def audit_trainer(
         confidence: Of the bounds.
         max_grad_norm: C.
         progress: Receives progress events.
+        ranks: Where several processes share the mechanism's records, and all audit it; None: this process alone.
 
     Returns:
         The bounds beside the claim.
@@ -122,7 +125,7 @@ def audit_trainer(
     listener.stage("audit the trainer", 4 * runs)
     sides = []
     for side, planted in enumerate((True, False)):
-        observed = _observations(planted, event, max_grad_norm, n_critic, 2 * runs)
+        observed = _observations(planted, event, max_grad_norm, n_critic, 2 * runs, ranks or Alone())
         scores = np.empty(2 * runs)
         for number in range(2 * runs):
             scores[number] = next(observed)
@@ -152,7 +155,7 @@ def audit_trainer(
 
 
 def _observations(
-    planted: bool, event: GaussianEvent, max_grad_norm: float, n_critic: int, runs: int
+    planted: bool, event: GaussianEvent, max_grad_norm: float, n_critic: int, runs: int, ranks: Ranks
 ) -> Iterator[float]:
     """Run the production mechanism again and again and yield the attacker's log-likelihood ratio of each run.
 
@@ -165,7 +168,6 @@ def _observations(
     from doublure.private.clipping import Constant
     from doublure.private.critic_steps import CriticSteps
     from doublure.private.gradients import CriticLoss
-    from doublure.private.mechanism import Mechanism
     from doublure.private.queries.lot_gradients import CriticSettings
     from doublure.private.records import PrivateRecords
 
@@ -175,10 +177,11 @@ def _observations(
     units = np.arange(len(rows), dtype=np.int64)
     critic = _linear_critic()
     access = Access(purpose="train the critic", event=replace(event, steps=event.steps * runs))
+    records = PrivateRecords(rows, units, len(rows), lambda compact: (compact, None))
     step = CriticSteps(
-        Mechanism([access], noise=noise.source("os-keyed"), authorise=lambda access, step: None),
+        ranks.mechanism([access], noise=noise.source("os-keyed"), authorise=lambda access, step: None),
         access,
-        PrivateRecords(rows, units, len(rows), lambda compact: (compact, None)),
+        ranks.dealt(records, records.fingerprint),
         CriticSettings(
             loss=CriticLoss(kind="wgan"),
             schedule=Constant(max_grad_norm=max_grad_norm),

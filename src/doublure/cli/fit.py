@@ -48,23 +48,29 @@ def fit(
     """Fit a plan to private data."""
     from doublure.ledger import Ledger
     from doublure.run.fitting import fit as run
+    from doublure.run.ranks import OtherRank, own_device, together
 
-    made = _plan_of(plan, schema, method, epsilon, delta, set_, out if resume else None)
-    book = Ledger.open(ledger)
-    with TerminalProgress() as progress:
-        syn = run(
-            data,
-            made,
-            ledger=book,
-            out=out,
-            resume=resume,
-            seed=seed,
-            device=device,
-            threads=threads,
-            memory=memory,
-            again=again,
-            progress=progress,
-        )
+    with together() as ranks:
+        if isinstance(ranks, OtherRank):  # rank 0 says for all what there is to say
+            ranks.follow(data, device=own_device(device), threads=threads)
+            raise typer.Exit
+        made = _plan_of(plan, schema, method, epsilon, delta, set_, out if resume else None)
+        book = Ledger.open(ledger)
+        with TerminalProgress() as progress:
+            syn = run(
+                data,
+                made,
+                ledger=book,
+                out=out,
+                resume=resume,
+                seed=seed,
+                device=own_device(device),
+                threads=threads,
+                memory=memory,
+                again=again,
+                progress=progress,
+                ranks=ranks,
+            )
     left = book.remaining
     text = f"{syn.guarantee.sentence}\nWrote {out}. Left in {ledger}: ε = {left.epsilon:g}, δ = {left.delta:g}."
     text = "\n".join([text, *(f"Note: {note}." for note in syn.notes)])

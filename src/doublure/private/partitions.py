@@ -15,6 +15,7 @@ no record at all                                there is one partition, and it i
 answers that state different sensitivities,     nothing is given out, and the run ends
 rates or units
 a query that is no sum over records             its parts are asked one after the other, and put together once
+a query that needs all records in one place     is refused before anything is asked
 ==============================================  ===================================================================
 """
 
@@ -25,7 +26,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
-from doublure.errors import NotAsPriced
+from doublure.errors import NotAsPriced, SettingError
 from doublure.private.executed import DEFECT
 from doublure.private.queries.query import Answer, Query
 
@@ -43,6 +44,15 @@ class PutTogether(Protocol):
 
     def together(self, totals: Iterator[Any]) -> Answer:
         """Return the answer from their exact totals, each taken before the next is asked for."""
+
+
+@runtime_checkable
+class Undivided(Protocol):
+    """A query that may be one of all records in one place: what parts would answer does not add up."""
+
+    @property
+    def undivided(self) -> str | None:
+        """Why it cannot be asked of partitions; None: it can."""
 
 
 class Partitions(ABC, Generic[P]):
@@ -116,7 +126,8 @@ class InTurn(Partitions[P]):
         self._check = check
 
     def refuse_unfit(self, query: Query[P]) -> None:
-        """Refuse what does not fit one of them."""
+        """Refuse what does not fit one of them, or cannot be asked of parts."""
+        refuse_undivided(query)
         for part in self._parts():
             query.refuse_unfit(part)
 
@@ -130,6 +141,16 @@ class InTurn(Partitions[P]):
 def everywhere(records: R | Partitions[R]) -> Partitions[R]:
     """Return records as partitions: those that are in one place are the only one."""
     return records if isinstance(records, Partitions) else Whole(records)
+
+
+def refuse_undivided(query: Query[Any]) -> None:
+    """Refuse a query that cannot be asked of partitions.
+
+    Raises:
+        SettingError: Naming why.
+    """
+    if isinstance(query, Undivided) and query.undivided is not None:
+        raise SettingError(query.undivided, field="partitions", remedy="fit in one process that holds all records")
 
 
 def added(one: Any, other: Any) -> Any:

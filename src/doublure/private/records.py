@@ -286,6 +286,18 @@ class PrivateRecords:
         )
         return self._batches[rows]
 
+    def of_units(self, chosen: npt.NDArray[np.bool_]) -> PrivateRecords:
+        """Return the records of some units, each with all of them.
+
+        Args:
+            chosen: ``(n_units,)`` which.
+        """
+        kept = chosen[self._units]
+        numbers = np.cumsum(chosen) - 1
+        return PrivateRecords(
+            self._compact[kept], numbers[self._units[kept]], int(chosen.sum()), self._expand, self._device
+        )
+
     def by_body(self) -> PrivateRecords:
         """Return the same records in an order that follows from their bodies alone, each a unit of its own.
 

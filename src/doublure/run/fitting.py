@@ -59,6 +59,7 @@ from doublure.support.extras import require_torch
 from doublure.support.progress import Progress, following
 
 if TYPE_CHECKING:
+    from doublure.run.ranks import RunRanks
     from doublure.run.synthesizer import Synthesizer
 
 
@@ -75,6 +76,7 @@ def fit(
     memory: int | str | None = None,
     again: bool = False,
     progress: Progress | bool | None = None,
+    ranks: RunRanks | None = None,
 ) -> Synthesizer:
     """Fit a plan to private data.
 
@@ -94,6 +96,8 @@ def fit(
             otherwise: it would spend the same (ε, δ) once more. Data are known by the ledger's data set alone.
         progress: Receives progress events; left out, a line where somebody sees it (:mod:`doublure.support.progress`),
             none with False.
+        ranks: Where several processes fit together, the first of them (:mod:`doublure.run.ranks`); None: this process
+            alone.
 
     Returns:
         The synthesizer.
@@ -113,6 +117,8 @@ def fit(
         raise SettingError("is needed: it pays before the data is opened", field="ledger", remedy=remedy)
     _refuse_forged(plan)
     parted = refuse_too_large(methods.method(plan.method), plan.schema, plan.settings, bytes_of(memory))
+    if ranks is not None:
+        ranks.refuse_unfit(plan, parted=parted)
     method = methods.method(plan.method)
     if method.needs_torch(plan.schema, plan.settings):
         require_torch(f"method {method.name}")
@@ -144,12 +150,12 @@ def fit(
         source = open_data(data, plan.kind)
         source.check(plan.schema)
         if resume:
-            run = Run.resumed(folder, plan, book)
+            run = Run.resumed(folder, plan, book, ranks)
         else:
             folder = RunFolder.create(path, plan)
             # Whoever tries to go on with it now is refused, and holds it no longer than that takes.
             stack.enter_context(folder.held(wait=True))
-            run = Run.begun(folder, plan, book, public_seed, again=again)
+            run = Run.begun(folder, plan, book, public_seed, ranks, again=again)
         return _under_the_ceiling(run.finish(source, device, listener, keeps=out is not None, parted=parted), out)
 
 

@@ -21,22 +21,23 @@ from doublure.errors import (
     LedgerError,
     LostRun,
     NotAsPriced,
+    RankLost,
     RunFolderError,
     SettingError,
 )
 from doublure.ledger import Ledger, Reservation
 from doublure.methods import registry as methods
 from doublure.planning import Plan
-from doublure.planning.budget import DELTA_WITHOUT_PRIVACY, learned_facts
 from doublure.private import facts
 from doublure.private.codes import Codes
 from doublure.private.executed import Executed
-from doublure.private.mechanism import Mechanism
 from doublure.private.noise import source
 from doublure.private.records import PrivateRecords, RecordsElsewhere
+from doublure.run.accesses import accesses_of, facts_of, fewest_records
 from doublure.run.folder import RunFolder
 from doublure.run.in_partitions import RecordsInPartitions
 from doublure.run.loading import synthesizer_of
+from doublure.run.ranks import OneProcess, RunRanks
 from doublure.schema import ResolvedSchema
 from doublure.support.progress import Progress
 from doublure.support.stopping import StopSignal
@@ -56,14 +57,6 @@ if TYPE_CHECKING:
 
 _NOT_AS_PRICED = "not-as-priced"
 """The status of a run that drew other noise than was priced: nobody may go on with it."""
-
-
-def _fewest(plan: Plan) -> int:
-    """Return how many records a fit needs: none where misfits are coerced, for a refusal would tell how many there are.
-
-    Without a claim there is nobody to protect from that, and a generator without noise has nothing to learn.
-    """
-    return 0 if plan.schema.misfit == "coerce" and plan.guarantee.epsilon is not None else 2
 
 
 class _Checkpoints:
@@ -95,14 +88,16 @@ class Run:
         executed: Executed | None = None,
         *,
         tells_what_ran: bool = True,
+        ranks: RunRanks | None = None,
     ) -> None:
         self._folder = folder
         self._plan = plan
         self._reservation = reservation
         self._seed = seed
         self._stop = StopSignal()
-        self._mechanism = Mechanism(
-            _accesses(plan),
+        self._ranks: RunRanks = OneProcess() if ranks is None else ranks
+        self._mechanism = self._ranks.mechanism(
+            accesses_of(plan),
             noise=source(plan.settings.stream),
             authorise=self._authorise,
             taken=reservation.authorised,
@@ -113,7 +108,9 @@ class Run:
         self._tables: tuple[NoisyTable, ...] = ()
 
     @classmethod
-    def begun(cls, folder: RunFolder, plan: Plan, ledger: Ledger, seed: int, *, again: bool) -> Run:
+    def begun(
+        cls, folder: RunFolder, plan: Plan, ledger: Ledger, seed: int, ranks: RunRanks | None = None, *, again: bool
+    ) -> Run:
         """Reserve; leave neither folder nor charge behind if that fails."""
         try:
             folder.update_run(seed=seed, ledger={"dataset": ledger.dataset, "path": str(ledger.path)})
@@ -121,7 +118,7 @@ class Run:
         except BaseException:
             folder.discard()
             raise
-        run = cls(folder, plan, reservation, seed)
+        run = cls(folder, plan, reservation, seed, ranks=ranks)
         try:
             run._note(status="reserved", ledger=ledger)
         except BaseException:
@@ -130,7 +127,7 @@ class Run:
         return run
 
     @classmethod
-    def resumed(cls, folder: RunFolder, plan: Plan, ledger: Ledger) -> Run:
+    def resumed(cls, folder: RunFolder, plan: Plan, ledger: Ledger, ranks: RunRanks | None = None) -> Run:
         """Take the reservation up again; write nothing before the ledger has decided that this process may."""
         path = folder.path
         if (fault := folder.fault) is not None:
@@ -152,7 +149,7 @@ class Run:
         reservation = _take_up(ledger, folder, known, begun)
         folder.sweep()
         # the plan in the folder, with its estimates
-        run = cls(folder, begun, reservation, seed, executed, tells_what_ran=executed is not None)
+        run = cls(folder, begun, reservation, seed, executed, tells_what_ran=executed is not None, ranks=ranks)
         run._note(status="resumed", ledger=ledger)
         return run
 
@@ -181,6 +178,7 @@ class Run:
         with self._stop.listening():
             try:
                 self._refuse_what_is_lost()
+                self._ranks.begin(self._plan, self._seed)
                 progress.stage("read the records")
                 with self._stop.at_once():
                     table = self._read(source, parted=parted)
@@ -188,10 +186,10 @@ class Run:
                 generator = self._train(table, schema, device, progress, keeps=keeps)
                 progress.stage("save")
                 return self._save(schema, generator, keeps=keeps)
-            except (Interrupted, KeyboardInterrupt):
+            except (Interrupted, KeyboardInterrupt) as stop:
                 self._stop.close()
                 spent = self._close("interrupted", keeps=keeps)
-                raise self._stopped(spent=spent, keeps=keeps) from None
+                raise self._stopped(stop, spent=spent, keeps=keeps) from None
             except LostRun:
                 self._stop.close()
                 with contextlib.suppress(OSError):
@@ -234,10 +232,12 @@ class Run:
         """Return the records: held, or on disk; as an interrupted run has kept them, if it has."""
         plan, kept = self._plan, Codes.opened(self._folder.codes)
         if not parted and kept is None:
-            return source.load(plan.schema, at_least=_fewest(plan))
+            return source.load(plan.schema, at_least=fewest_records(plan))
         if not isinstance(source, TableSource):
             raise TypeError("only tables are read in partitions")
-        records = RecordsInPartitions(source, plan.schema, self._folder.internal, kept=kept, at_least=_fewest(plan))
+        records = RecordsInPartitions(
+            source, plan.schema, self._folder.internal, kept=kept, at_least=fewest_records(plan)
+        )
         records.read()
         return records
 
@@ -250,7 +250,7 @@ class Run:
         # All or none: a run that is stopped between two facts could not be resumed.
         self._stop.check()
         progress.stage("learn what was bought", len(self._plan.learned))
-        for number, (access, question) in enumerate(zip(_facts(self._plan), schema.questions, strict=True)):
+        for number, (access, question) in enumerate(zip(facts_of(self._plan), schema.questions, strict=True)):
             asked: Cells | Partitions[Cells] = table.facts() if isinstance(table, RecordsInPartitions) else table
             learned[question.path] = facts.learn(
                 question, asked, schema, mechanism=self._mechanism, access=access, learned=learned
@@ -284,6 +284,14 @@ class Run:
                 records = encoded_records(encoder, encoder.compact(table.content), table.unit, table.n_units, device)
                 fingerprint = records.fingerprint if table.repeatable else ""
         self._folder.refuse_other_records(fingerprint)
+        self._ranks.train(
+            schema,
+            self._folder.load,
+            taken=self._reservation.authorised,
+            session=self._reservation.session,
+            executed=self._mechanism.ran(),
+        )
+        records = self._ranks.dealt(records, fingerprint)
         job = Job(
             encoder=encoder,
             records=records,
@@ -296,7 +304,7 @@ class Run:
             authorise=self._advance,
             check_stop=self._stop.check,
             checkpoints=_Checkpoints(self._folder, self._write_what_ran),
-            workspace=self._folder,
+            workspace=self._ranks.workspace(self._folder),
             taken=self._reservation.authorised,
             session=self._reservation.session,
             take_up_undrawn=self._reservation.take_up_undrawn,
@@ -307,6 +315,7 @@ class Run:
             delta_mu=plan.guarantee.delta_mu,
             measured=self._measure,
             hand_out=self._keep_tables,
+            agree=self._ranks.agree,
         )
         generator = methods.method(plan.method).train(job)
         if not all_finite(generator.state_dict()):
@@ -391,19 +400,22 @@ class Run:
 
     # -- stopping ------------------------------------------------------------------------------------------------
 
-    def _stopped(self, *, spent: bool, keeps: bool) -> Interrupted:
-        """Return what to say to somebody who stopped the run."""
+    def _stopped(self, stop: BaseException, *, spent: bool, keeps: bool) -> Interrupted:
+        """Return what to say to somebody who stopped the run, or whose run was stopped by a rank's end."""
+        kind, why = Interrupted, "stopped"
+        if isinstance(stop, RankLost):
+            kind, why = RankLost, f"{stop.message}, so that the run was stopped"
         if not spent:
-            return Interrupted("stopped before anything was drawn; nothing was spent", remedy="fit again")
+            return kind(f"{why} before anything was drawn; nothing was spent", remedy="fit again")
         if not keeps:
             remedy = "give a run folder next time, to be able to go on"
-            return Interrupted("stopped; what was spent stays spent", remedy=remedy)
+            return kind(f"{why}; what was spent stays spent", remedy=remedy)
         if self._reservation.drawn and self._folder.schema is None:
-            said = "stopped while facts were learned, and their price covers one draw; what was spent stays spent"
-            return Interrupted(said, field=self._folder.path, remedy="fit into a new folder")
+            said = f"{why} while facts were learned, and their price covers one draw; what was spent stays spent"
+            return kind(said, field=self._folder.path, remedy="fit into a new folder")
         drew = self._reservation.authorised or self._reservation.drawn
         said = "what was spent stays spent" if drew else "nothing was drawn yet, and its charge is kept"
-        return Interrupted(f"stopped; {said}", field=self._folder.path, remedy="go on with --resume")
+        return kind(f"{why}; {said}", field=self._folder.path, remedy="go on with --resume")
 
 
 def _take_up(ledger: Ledger, folder: RunFolder, known: list[str], plan: Plan) -> Reservation:
@@ -424,24 +436,13 @@ def _take_up(ledger: Ledger, folder: RunFolder, known: list[str], plan: Plan) ->
     raise refusal or LedgerError("knows no session", field=kept["reservation"], remedy="fit into a new folder")
 
 
-def _facts(plan: Plan) -> tuple[Access, ...]:
-    """Return the accesses that buy facts; a plan without a claim names no price, and they are noised all the same."""
-    priced = all(access.event is not None for access in plan.learned)
-    return plan.learned if priced else learned_facts(plan.schema, DELTA_WITHOUT_PRIVACY)
-
-
-def _accesses(plan: Plan) -> tuple[Access, ...]:
-    """Return all accesses of a plan, as they are answered."""
-    return (*_facts(plan), *plan.training)
-
-
 def _executed(folder: RunFolder, plan: Plan) -> Executed | None:
     """Return what earlier sessions of a run have done; None where they have learned, and their word is gone.
 
     Raises:
         RunFolderError: What they wrote down does not belong to this plan.
     """
-    executed = Executed(access for access in _accesses(plan) if access.event is not None)
+    executed = Executed(access for access in accesses_of(plan) if access.event is not None)
     if (written := folder.executed) is not None:
         executed.take_up(written)
     elif folder.schema is not None:

@@ -218,6 +218,16 @@ class Adversaries:
         self.pace.restore(tensors["pace"])
         self._slow_down()
 
+    def agree(self, make_equal: Callable[[Sequence[Tensor]], None]) -> None:
+        """Let processes that have taken the same step go on from the same numbers.
+
+        Args:
+            make_equal: Makes tensors those of the first process, in place.
+        """
+        pace = self.pace.state()
+        make_equal([*self.generator.parameters(), *self.generator.buffers(), self.flat, pace])
+        self.pace.restore(pace)
+
     def _modules(self) -> dict[str, nn.Module]:
         return {"generator": self.generator, "average": self.average}
 
@@ -241,6 +251,7 @@ def train(job: Job, settings: AdversarialSettings, teacher: CriticTrainer, adver
             job.checkpoints.save(teacher.taken, adversaries.state())
             raise
         loss = adversaries.improve_generator()
+        adversaries.agree(job.agree)
         job.progress.at(teacher.taken)
         if teacher.taken - kept >= every:
             kept = teacher.taken

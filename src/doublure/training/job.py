@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -102,6 +102,8 @@ class Job:
         delta_mu: δ_μ, where a Bayesian claim is planned.
         measured: Takes what was estimated for it, once, before the end.
         hand_out: Takes the noisy tables that may be published, once, before the end; most methods have none.
+        agree: Where several processes train one generator, makes tensors those of the first, in place: what all
+            compute from the same releases may differ by rounding.
     """
 
     encoder: Encoder
@@ -126,6 +128,7 @@ class Job:
     partitions: Partitions[Countable] | None = None
     measured: Callable[[BayesianAccountant], None] = lambda _: None
     hand_out: Callable[[tuple[NoisyTable, ...]], None] = lambda _: None
+    agree: Callable[[Sequence[Tensor]], None] = lambda _: None
 
     @property
     def private(self) -> bool:

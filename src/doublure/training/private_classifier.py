@@ -74,6 +74,7 @@ def labelled(job: Job, settings: LabellerSettings, generator: nn.Module, noise_w
         # Kept with the weights, which mean nothing without: another machine may find directions the other way round.
         kept |= dict(zip(_VIEW, (view.centre, view.directions.contiguous()), strict=True))
     view = _View(*(kept[name] for name in _VIEW))
+    job.agree([view.centre, view.directions])
     weights, velocity = (kept.get(name, torch.zeros(classes, view.directions.shape[1])) for name in _NAMES)
     if weights.shape != (classes, view.directions.shape[1]) or len(view.centre) != features.width:
         raise RunFolderError("does not fit the plan's labeller", field="checkpoint", remedy="fit into a new folder")

@@ -81,7 +81,8 @@ def mixture_from(job: Job, settings: LatentSettings, sums: NoisySums) -> nn.Modu
     noise = sums.deviations
     first = release(_RELEASES[0], kinds, by_class)
     classes, splits = Moments.of(first, noise[0]), believable_splits(settings, job.units / kinds, noise[-1])
-    directions = classes.directions[:, :, :splits]
+    directions = classes.directions[:, :, :splits].contiguous()
+    job.agree([classes.means, directions])
     cells = classes
     if settings.splits:
         second = release(_RELEASES[1], kinds * 2**splits, by_cell)

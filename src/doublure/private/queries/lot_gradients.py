@@ -140,6 +140,11 @@ class CriticGradients:
         return self
 
     @property
+    def undivided(self) -> str | None:
+        """A lot that is clipped as a whole is in one place."""
+        return None if self.settings.joint is None else "a lot that is clipped together is no sum of parts"
+
+    @property
     def sensitivity(self) -> Sensitivity:
         """C_t, or 2 C_t n."""
         return Sensitivity.of_length(self.settings.moved(self.step), self._size)

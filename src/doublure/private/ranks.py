@@ -1,0 +1,335 @@
+"""Records that lie with several processes, which run one training together: each holds some units, whole.
+
+Every rank runs the same program with the same public seed. Where it comes to a release, each asks the query of its own
+units, with coins, pairing and mixing numbers of its own operating system; rank 0 adds the answers, has the release paid
+for, adds the noise once, and tells the others the noisy sum, with which all go on. So whoever trains need not know that
+there are ranks.
+
+Guarantee: that of :class:`doublure.private.mechanism.Mechanism`, which rank 0 runs unchanged. A unit is with one rank
+alone (:func:`rank_of_units`), so that the sum moves as far as that rank's answer does. Lots that ranks draw by
+themselves at one rate, each unit by its own coin, are together one Poisson lot. Rank 0 and the wires between ranks see
+exact sums: ranks are one trusted party (docs/scale.md).
+
+==========================================  ==========================================================================
+edge case                                   what happens
+==========================================  ==========================================================================
+a rank without a unit                       answers as nobody does: zeros
+a rank at another step, or query            ends the run before anything is added up
+records that do not fit one rank            refused before the release is paid for
+a rank that dies before the noise is drawn  ends the run; the step is paid for and not drawn
+facts of a schema                           are learned by rank 0 alone, of all units, before they are dealt
+a query that is no sum over partitions      refused before the release is paid for
+==========================================  ==========================================================================
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from doublure.access import Access
+from doublure.errors import DataError, NotAsPriced
+from doublure.private.executed import DEFECT
+from doublure.private.mechanism import Mechanism
+from doublure.private.partitions import Partitions, PutTogether, everywhere, refuse_undivided
+from doublure.private.queries.query import Answer, Query, Sensitivity
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from doublure.private.records import PrivateRecords
+    from doublure.support.ranks import Follower, Leader, Message
+
+R = TypeVar("R")
+P = TypeVar("P", covariant=True)
+
+KEY_BITS = 128
+_FITS, _ASKED, _ANSWER, _RELEASED, _DEAL, _READ, _AGREE = "fits", "asked", "answer", "released", "deal", "read", "agree"
+
+
+class Ranks(Protocol):
+    """How a run is one of several processes, or alone."""
+
+    def mechanism(self, accesses: Sequence[Access], **arguments: Any) -> Mechanism:
+        """Return what answers queries; see :class:`Mechanism`."""
+
+    def dealt(self, records: PrivateRecords, fingerprint: str) -> PrivateRecords:
+        """Return those of all records that this process holds.
+
+        Args:
+            records: All.
+            fingerprint: Of all, empty where each load draws others.
+        """
+
+    def agree(self, tensors: Sequence[Tensor]) -> None:
+        """Make tensors those of rank 0, in place: what all compute alike may differ by rounding."""
+
+
+class Alone:
+    """A run in one process."""
+
+    def mechanism(self, accesses: Sequence[Access], **arguments: Any) -> Mechanism:
+        """Return a mechanism."""
+        return Mechanism(accesses, **arguments)
+
+    def dealt(self, records: PrivateRecords, fingerprint: str) -> PrivateRecords:
+        """Return all records."""
+        return records
+
+    def agree(self, tensors: Sequence[Tensor]) -> None:
+        """There is nobody to agree with."""
+
+
+# -- rank 0 ----------------------------------------------------------------------------------------------------------
+
+
+class Leading:
+    """Rank 0 of several.
+
+    Args:
+        leader: To the others.
+        size: How many ranks there are, this one included.
+    """
+
+    def __init__(self, leader: Leader, size: int) -> None:
+        self._leader = leader
+        self._size = size
+
+    def mechanism(self, accesses: Sequence[Access], **arguments: Any) -> Mechanism:
+        """Return a mechanism that asks all ranks."""
+        return LeadingMechanism(accesses, leader=self._leader, **arguments)
+
+    def dealt(self, records: PrivateRecords, fingerprint: str) -> PrivateRecords:
+        """Return this rank's units, and tell the others how to find theirs; the key is fresh, and never kept.
+
+        Raises:
+            DataError: A rank has read other records, or nobody can tell.
+        """
+        if not fingerprint:
+            message = "draws records of units that have too many, which each rank would do otherwise"
+            raise DataError(message, field="records", remedy="give no unit more than max_records, or take one process")
+        key = secrets.randbits(KEY_BITS)
+        self._leader.tell(_DEAL, {"key": f"{key:x}", "size": self._size})
+        if any(message.facts["fingerprint"] != fingerprint for message in self._leader.hear(_READ)):
+            raise DataError("are not the same on all ranks", field="records", remedy="give every rank equal files")
+        return records.of_units(rank_of_units(key, records.n_units, self._size) == 0)
+
+    def agree(self, tensors: Sequence[Tensor]) -> None:
+        """Tell the others what these tensors are."""
+        self._leader.tell(_AGREE, arrays=[tensor.detach().cpu().numpy() for tensor in tensors])
+
+
+class LeadingMechanism(Mechanism):
+    """The mechanism of a run whose units lie with several ranks.
+
+    Args:
+        accesses: See :class:`Mechanism`.
+        leader: To the other ranks.
+        arguments: See :class:`Mechanism`.
+    """
+
+    def __init__(self, accesses: Sequence[Access], *, leader: Leader, **arguments: Any) -> None:
+        super().__init__(accesses, **arguments)
+        self._leader = leader
+        self._places = {access: place for place, access in enumerate(accesses)}
+
+    def release(self, query: Query[R], access: Access, records: R | Partitions[R]) -> Any:
+        """Return a query's noisy answer over all ranks, and tell it to them; see :meth:`Mechanism.release`."""
+        if access.path is not None:
+            return super().release(query, access, records)
+        step = {"access": self._places.get(access), "taken": self.taken(access)}
+        noisy = super().release(query, access, OverRanks(everywhere(records), self._leader, step))
+        self._leader.tell(_RELEASED, arrays=[noisy])
+        return noisy
+
+
+class OverRanks(Partitions[P]):
+    """The records of all ranks, as rank 0 asks them.
+
+    Args:
+        own: Those of rank 0.
+        leader: To the others.
+        step: Which release it is, as all have to know.
+    """
+
+    def __init__(self, own: Partitions[P], leader: Leader, step: Mapping[str, Any]) -> None:
+        self._own = own
+        self._leader = leader
+        self._step = step
+
+    def refuse_unfit(self, query: Query[P]) -> None:
+        """Refuse what does not fit the records of some rank.
+
+        Raises:
+            NotAsPriced: A rank is at another release.
+        """
+        refuse_undivided(query)
+        self._own.refuse_unfit(query)
+        if any(message.facts != self._step for message in self._leader.hear(_FITS)):
+            raise _out_of_step(query)
+
+    def answers(self, query: Query[P], *, sample_rate: float) -> Iterator[Answer]:
+        """Yield one answer a rank.
+
+        Raises:
+            NotAsPriced: A rank was asked something else.
+        """
+        asked = said(query)
+        self._leader.tell(_ASKED)
+        yield self._own.ask(query, sample_rate=sample_rate)
+        for message in self._leader.hear(_ANSWER):
+            if message.facts["asked"] != asked:
+                raise _out_of_step(query)
+            yield _answer_of(message)
+
+
+# -- the others ------------------------------------------------------------------------------------------------------
+
+
+class Following:
+    """A rank beside rank 0.
+
+    Args:
+        follower: To rank 0.
+    """
+
+    def __init__(self, follower: Follower) -> None:
+        self._follower = follower
+
+    def mechanism(self, accesses: Sequence[Access], **arguments: Any) -> Mechanism:
+        """Return a mechanism that answers rank 0, and hears from it what is released."""
+        return FollowingMechanism(accesses, follower=self._follower, **arguments)
+
+    def dealt(self, records: PrivateRecords, fingerprint: str) -> PrivateRecords:
+        """Return this rank's units."""
+        deal = self._follower.expect(_DEAL).facts
+        self._follower.say(_READ, {"fingerprint": fingerprint})
+        ranks = rank_of_units(int(deal["key"], 16), records.n_units, deal["size"])
+        return records.of_units(ranks == self._follower.rank)
+
+    def agree(self, tensors: Sequence[Tensor]) -> None:
+        """Make tensors those of rank 0."""
+        import torch
+
+        told = self._follower.expect(_AGREE).arrays
+        with torch.no_grad():
+            for own, theirs in zip(tensors, told, strict=True):
+                own.copy_(torch.from_numpy(theirs.copy()))
+
+
+class FollowingMechanism(Mechanism):
+    """Answers rank 0, which has the release paid for and adds the noise; this one does neither.
+
+    Args:
+        accesses: See :class:`Mechanism`.
+        follower: To rank 0.
+        arguments: See :class:`Mechanism`.
+    """
+
+    def __init__(self, accesses: Sequence[Access], *, follower: Follower, **arguments: Any) -> None:
+        super().__init__(accesses, **arguments)
+        self._follower = follower
+        self._places = {access: place for place, access in enumerate(accesses)}
+
+    def release(self, query: Query[R], access: Access, records: R | Partitions[R]) -> Any:
+        """Return what rank 0 releases, once this rank has answered what rank 0 has had paid for."""
+        taken, places = self.taken(access), everywhere(records)
+        refuse_undivided(query)
+        places.refuse_unfit(query)
+        self._follower.say(_FITS, {"access": self._places[access], "taken": taken})
+        for each in query.sums() if isinstance(query, PutTogether) else [query]:
+            self._follower.expect(_ASKED)
+            answer = places.ask(each, sample_rate=getattr(access.event, "sample_rate", 1.0))
+            self._follower.say(_ANSWER, {"asked": said(each), **_stated(answer)}, [answer.total])
+        (noisy,) = self._follower.expect(_RELEASED).arrays
+        self._taken[access] = taken + 1
+        return noisy.copy()
+
+
+# -- what both know --------------------------------------------------------------------------------------------------
+
+
+def rank_of_units(key: int, units: int, size: int) -> npt.NDArray[np.int64]:
+    """Return which rank has each unit, ``(units,)`` from 0 to ``size - 1``: a keyed hash of the unit's number.
+
+    The hash is Philox4x64-10 in counter mode: a unit's word follows from the key and its number alone.
+
+    Args:
+        key: 128 bits, drawn afresh for each session.
+        units: How many there are.
+        size: How many ranks there are.
+    """
+    words = np.random.Philox(key=key).random_raw(units)
+    return (words % np.uint64(size)).astype(np.int64)
+
+
+def said(query: Query[Any]) -> str:
+    """Return a hash of what a query says in plain numbers and words: equal on all ranks that ask the same.
+
+    What it computes with (a network, a function) is not looked at: it is kept equal (:meth:`Ranks.agree`).
+    """
+    found = hashlib.sha256()
+    _add(query, found.update)
+    return found.hexdigest()
+
+
+def _add(value: Any, add: Callable[[bytes], None]) -> None:
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        add(f"{value.dtype.str}{value.shape}".encode() + value.tobytes())
+    elif is_dataclass(value):
+        add(type(value).__name__.encode())
+        for each in fields(value):
+            _add(getattr(value, each.name), add)
+    elif isinstance(value, Mapping):
+        _add([*value.items()], add)
+    elif isinstance(value, (list, tuple)):
+        add(b"[")
+        for each in value:
+            _add(each, add)
+        add(b"]")
+    elif value is None or isinstance(value, (bool, int, float, str)):
+        add(f"{value!r},".encode())
+    else:
+        add(type(value).__name__.encode())
+
+
+def _stated(answer: Answer) -> dict[str, Any]:
+    moved = answer.sensitivity
+    own = {"l1": moved.l1, "l2": moved.l2, "sampling": answer.sampling, "unit": answer.unit}
+    return own | {"sample_rate": answer.sample_rate}
+
+
+def _answer_of(message: Message) -> Answer:
+    told = message.facts
+    (total,) = message.arrays
+    return Answer(
+        total=total,
+        sensitivity=Sensitivity(l1=told["l1"], l2=told["l2"]),
+        sample_rate=told["sample_rate"],
+        sampling=told["sampling"],
+        unit=told["unit"],
+    )
+
+
+def _out_of_step(query: Query[Any]) -> NotAsPriced:
+    return NotAsPriced("is not asked alike of all ranks", field=type(query).__name__, remedy=DEFECT)
+
+
+__all__ = [
+    "KEY_BITS",
+    "Alone",
+    "Following",
+    "FollowingMechanism",
+    "Leading",
+    "LeadingMechanism",
+    "OverRanks",
+    "Ranks",
+    "rank_of_units",
+    "said",
+]

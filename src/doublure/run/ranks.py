@@ -1,0 +1,280 @@
+"""One run by several processes: ``torchrun … -m doublure fit``. Rank 0 runs it, the others answer.
+
+=====================  ==========================  =====================================================================
+                       rank 0                      every other rank
+=====================  ==========================  =====================================================================
+plan, ledger, folder   reads and writes            hears the plan; opens neither ledger nor folder
+the data               once it is charged          once rank 0 says that it is charged; keeps its own units
+facts of the schema    learns them, of all units   hears the resolved schema
+a noisy step           has it paid for, adds       answers for its units, hears the noisy sum
+                       answers, adds the noise
+a checkpoint           writes it                   hears it when a run goes on
+a signal               stops the run               ignores it, and ends when rank 0 says so, or is gone
+=====================  ==========================  =====================================================================
+
+A session deals the units anew, under a fresh key, so that a run may go on with another number of ranks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import numpy as np
+from safetensors.numpy import load, save
+
+from doublure.data.opening import Given, open_data
+from doublure.encode.choice import encoder_for
+from doublure.errors import RankLost, SettingError
+from doublure.methods import registry as methods
+from doublure.planning import Plan
+from doublure.private.executed import Executed
+from doublure.private.noise import source
+from doublure.private.ranks import Alone, Following, Leading, Ranks
+from doublure.run.accesses import accesses_of, fewest_records
+from doublure.schema import ResolvedSchema
+from doublure.support.devices import check_device, use_threads
+from doublure.support.ranks import Ended, Follower, GlooLink, Leader, Link, own_device, started_by_torchrun
+from doublure.support.tensors import as_arrays
+from doublure.training.job import Job, NullWorkspace, State, Workspace, encoded_records
+
+if TYPE_CHECKING:
+    from doublure.access import Access
+
+Checkpoint: TypeAlias = Callable[[], State | None]
+
+_BEGIN, _TRAIN = "begin", "train"
+
+
+class RunRanks(Ranks, Protocol):
+    """What a run tells other processes, if there are any."""
+
+    def refuse_unfit(self, plan: Plan, *, parted: bool) -> None:
+        """Refuse a run that these processes cannot do together, before anything is charged.
+
+        Raises:
+            SettingError: Naming why.
+        """
+
+    def begin(self, plan: Plan, seed: int) -> None:
+        """Say that the run is charged, so that records may be opened."""
+
+    def train(self, schema: ResolvedSchema, checkpoint: Checkpoint, **facts: Any) -> None:
+        """Say from where training goes on.
+
+        Args:
+            schema: Resolved.
+            checkpoint: Returns what is kept, if anything is.
+            facts: Plain JSON.
+        """
+
+    def workspace(self, folder: Workspace) -> Workspace:
+        """Return where private numbers are kept that take long to compute."""
+
+
+class OneProcess(Alone):
+    """A run in one process."""
+
+    def refuse_unfit(self, plan: Plan, *, parted: bool) -> None:
+        """Refuse nothing."""
+
+    def begin(self, plan: Plan, seed: int) -> None:
+        """There is nobody to tell."""
+
+    def train(self, schema: ResolvedSchema, checkpoint: Checkpoint, **facts: Any) -> None:
+        """There is nobody to tell."""
+
+    def workspace(self, folder: Workspace) -> Workspace:
+        """Return the run's own folder."""
+        return folder
+
+
+class RankZero(Leading):
+    """The first of several processes.
+
+    Args:
+        leader: To the others.
+        size: How many there are.
+    """
+
+    def refuse_unfit(self, plan: Plan, *, parted: bool) -> None:
+        """Refuse a method that does more with records than ask queries, and records that are not held."""
+        if any(access.event is None for access in plan.training):
+            message, remedy = f"{plan.method} trains on records themselves", "fit in one process"
+            raise SettingError(message, field="ranks", remedy=remedy)
+        if parted:
+            raise SettingError("each rank holds its records", field="memory", remedy="leave it out, or take --engine")
+
+    def begin(self, plan: Plan, seed: int) -> None:
+        """Hand the plan on, once it is charged."""
+        self._leader.tell(_BEGIN, {"plan": plan.to_json(), "seed": seed})
+
+    def train(self, schema: ResolvedSchema, checkpoint: Checkpoint, **facts: Any) -> None:
+        """Hand on what was learned, and the checkpoint."""
+        state = checkpoint()
+        kept = [] if state is None else [np.frombuffer(save(as_arrays(state)), np.uint8)]
+        self._leader.tell(_TRAIN, {"schema": schema.to_yaml(), **facts}, kept)
+
+    def workspace(self, folder: Workspace) -> Workspace:
+        """Return one that keeps nothing: which units a rank has changes with every session."""
+        return NullWorkspace()
+
+
+class OtherRank:
+    """Any other of several processes.
+
+    Args:
+        link: To rank 0.
+    """
+
+    def __init__(self, link: Link) -> None:
+        self._follower = Follower(link)
+        self._follower.meet()
+
+    def follow(self, data: Given, *, device: str = "cpu", threads: int | None = None) -> None:
+        """Answer rank 0 until it ends the run; what fails here is told to it, and said there.
+
+        Args:
+            data: As rank 0 has it: equal files, wherever they are.
+            device: Where to compute.
+            threads: CPU threads for torch.
+
+        Raises:
+            RankLost: Rank 0 is gone.
+        """
+        with _signals_ignored():
+            try:
+                self._answer(data, device, threads)
+            except Ended:
+                return
+            except RankLost:
+                raise
+            except Exception as error:
+                self._follower.fail(error)
+
+    def _answer(self, data: Given, device: str, threads: int | None) -> None:
+        told = self._follower.expect(_BEGIN).facts
+        plan, seed = Plan.from_json(told["plan"], reprice=False), int(told["seed"])
+        method = methods.method(plan.method)
+        method.ready(plan.schema, plan.settings)
+        check_device(device)
+        if threads is not None:
+            use_threads(threads)
+        given = open_data(data, plan.kind)
+        given.check(plan.schema)
+        table = given.load(plan.schema, at_least=fewest_records(plan))
+        message = self._follower.expect(_TRAIN)
+        schema, taken = ResolvedSchema.parse(message.facts["schema"]), int(message.facts["taken"])
+        encoder = encoder_for(schema, plan.settings.encoding)
+        records = encoded_records(encoder, encoder.compact(table.content), table.unit, table.n_units, device)
+        ranks = Following(self._follower)
+        own = ranks.dealt(records, records.fingerprint if table.repeatable else "")
+        accesses = accesses_of(plan)
+        executed = Executed(access for access in accesses if access.event is not None)
+        executed.take_up(message.facts["executed"])
+        mechanism = ranks.mechanism(
+            accesses, noise=source(plan.settings.stream), authorise=_pays_nothing, taken=taken, executed=executed
+        )
+        method.train(
+            Job(
+                encoder=encoder,
+                records=own,
+                settings=plan.settings,
+                accesses=plan.training,
+                mechanism=mechanism,
+                sample_rate=plan.sample_rate or 1.0,
+                units=max(1, schema.public_units),
+                authorise=lambda step: None,
+                check_stop=lambda: None,
+                checkpoints=_Heard(_state_of(message.arrays)),
+                taken=taken,
+                session=message.facts["session"],
+                take_up_undrawn=lambda session: True,  # had rank 0 refused it, it would have ended the run
+                seed=seed,
+                device=device,
+                delta_mu=plan.guarantee.delta_mu,
+                agree=ranks.agree,
+            )
+        )
+        self._follower.expect("end")
+
+
+class _Heard:
+    """The checkpoint that rank 0 has told of; it alone keeps another."""
+
+    def __init__(self, state: State | None) -> None:
+        self._state = state
+
+    def save(self, step: int, state: State) -> None:
+        """Keep it for the next stage of this session."""
+        self._state = state
+
+    def load(self) -> State | None:
+        """Return the checkpoint, if there is one."""
+        return self._state
+
+
+@contextlib.contextmanager
+def together() -> Iterator[OneProcess | RankZero | OtherRank]:
+    """Join the processes that ``torchrun`` has started; alone where it has not.
+
+    Raises:
+        RankLost: One is gone before they have met.
+    """
+    if started_by_torchrun() is None:
+        yield OneProcess()
+        return
+    link = GlooLink()
+    try:
+        if link.rank:
+            yield OtherRank(link)
+        else:
+            with leading(link) as first:
+                yield first
+    finally:
+        with contextlib.suppress(RuntimeError, ValueError):
+            link.close()
+
+
+@contextlib.contextmanager
+def leading(link: Link) -> Iterator[RankZero]:
+    """Lead the other ranks, and let them end when this block does, however it ends.
+
+    Args:
+        link: To the others.
+    """
+    leader = Leader(link)
+    try:
+        leader.meet()
+        yield RankZero(leader, link.size)
+    finally:
+        leader.end()
+
+
+def _state_of(arrays: Any) -> State | None:
+    return load(arrays[0].tobytes()) if arrays else None
+
+
+def _pays_nothing(access: Access, step: int) -> None:
+    raise TypeError("rank 0 pays")
+
+
+@contextlib.contextmanager
+def _signals_ignored() -> Iterator[None]:
+    """Leave it to rank 0 to stop: a terminal signals every process."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, signal.SIG_IGN) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler or signal.SIG_DFL)
+
+
+__all__ = ["OneProcess", "OtherRank", "RankZero", "RunRanks", "leading", "own_device", "together"]

@@ -1,0 +1,338 @@
+"""Processes that run one program together: who is which, and messages between rank 0 and the others.
+
+``torchrun`` starts them and says which each one is. They talk over gloo, whatever they compute on: what is exchanged is
+sums and short words, on the processor. Rank 0 *leads*: it alone speaks to a ledger and a folder. Every message has a
+word, which says at which point of the program it was sent; another word than is expected ends the run.
+
+===============================  ======================================================================================
+edge case                        what happens
+===============================  ======================================================================================
+a rank dies                      its connection closes: rank 0 hears of it where it next listens (``RankLost``)
+ranks that do not meet           are given up after five minutes
+rank 0 dies                      the others end where they next listen
+a rank fails by itself           it says why, in words that name no private value, and rank 0 ends the run with them
+rank 0 ends the run              the others are told so in place of what they wait for (``Ended``)
+other versions of doublure       refused when ranks meet
+===============================  ======================================================================================
+
+Nothing is pickled: a message is JSON and plain numbers. It is not encrypted either; see docs/scale.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from doublure._version import __version__
+from doublure.errors import DoublureError, InputError, RankLost, SettingError
+
+Array = npt.NDArray[Any]
+
+_PATIENCE = timedelta(hours=12)  # a rank that dies is noticed at once; one that works may take long
+_MEETING = timedelta(minutes=5)
+_LAST_WORD = timedelta(seconds=10)
+_NUMBERS = "biuf"
+_ENDED, _FAILED, _MEET = "ended", "failed", "meet"
+
+
+class Ended(Exception):
+    """Rank 0 has ended the run, and says why itself."""
+
+
+class Link(Protocol):
+    """A way to the other ranks, on which bytes arrive whole and in order.
+
+    Attributes:
+        rank: Which this process is, from 0.
+        size: How many there are.
+    """
+
+    rank: int
+    size: int
+
+    def send(self, content: bytes, to: int, within: timedelta | None = None) -> None:
+        """Send bytes to a rank, which takes them.
+
+        Raises:
+            OSError, RuntimeError: It is gone, or does not take them in time.
+        """
+
+    def receive(self, of: int) -> bytes:
+        """Return the next bytes of a rank.
+
+        Raises:
+            OSError, RuntimeError: It is gone.
+        """
+
+
+class GlooLink:
+    """The ranks that ``torchrun`` has started, over gloo: rank 0 to each of the others.
+
+    A thread takes in what a rank sends, so that whoever sends never waits for the other to listen, and whoever listens
+    can be interrupted.
+    """
+
+    def __init__(self) -> None:
+        from torch import distributed
+
+        # One that dies before they have met would be waited for as long as one that works.
+        meeting = threading.Thread(target=self._meet, daemon=True)
+        meeting.start()
+        meeting.join(_MEETING.total_seconds())
+        if not distributed.is_initialized():
+            raise RankLost("the ranks have not met", field="ranks", remedy="see that all are started; fit again")
+        self._ranks = distributed
+        self.rank: int = distributed.get_rank()
+        self.size: int = distributed.get_world_size()
+        peers = [0] if self.rank else range(1, self.size)
+        self._inbox: dict[int, queue.SimpleQueue[bytes | None]] = {rank: queue.SimpleQueue() for rank in peers}
+        self._threads = [threading.Thread(target=self._take_in, args=[rank], daemon=True) for rank in peers]
+        for thread in self._threads:
+            thread.start()
+
+    @staticmethod
+    def _meet() -> None:
+        from torch import distributed
+
+        with contextlib.suppress(OSError, RuntimeError):
+            distributed.init_process_group("gloo", timeout=_PATIENCE)
+
+    def send(self, content: bytes, to: int, within: timedelta | None = None) -> None:
+        """Send bytes."""
+        import torch
+
+        length, numbers = torch.tensor([len(content)]), torch.from_numpy(np.frombuffer(content, np.uint8).copy())
+        for part in (length, numbers) if content else (length,):
+            work = self._ranks.isend(part, to)
+            if work is None:
+                raise TypeError("a rank sends to another one")
+            work.wait(within or _PATIENCE)
+
+    def receive(self, of: int) -> bytes:
+        """Return the next bytes."""
+        content = self._inbox[of].get()
+        if content is None:
+            self._inbox[of].put(None)
+            raise ConnectionError
+        return content
+
+    def _take_in(self, of: int) -> None:
+        import torch
+
+        length = torch.empty(1, dtype=torch.int64)
+        with contextlib.suppress(RuntimeError):
+            while self._ranks.recv(length, of) is not None and (size := int(length)):
+                content = torch.empty(size, dtype=torch.uint8)
+                self._ranks.recv(content, of)
+                self._inbox[of].put(content.numpy().tobytes())
+        self._inbox[of].put(None)
+
+    def close(self) -> None:
+        """Part: nothing more is sent, and what the others send is waited for until they part, too."""
+        for rank in self._inbox:
+            with contextlib.suppress(OSError, RuntimeError):
+                self.send(b"", rank, _LAST_WORD)
+        for thread in self._threads:
+            thread.join(_LAST_WORD.total_seconds())
+        if not any(thread.is_alive() for thread in self._threads):
+            self._ranks.destroy_process_group()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Message:
+    """What one rank tells another.
+
+    Attributes:
+        word: At which point of the program.
+        facts: Plain JSON.
+        arrays: Of plain numbers.
+    """
+
+    word: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    arrays: Sequence[Array] = ()
+
+    def to_bytes(self) -> bytes:
+        """Return the message as bytes: how long its head is, its head, its numbers.
+
+        Raises:
+            TypeError: An array holds something else than numbers.
+        """
+        if any(array.dtype.kind not in _NUMBERS for array in self.arrays):
+            raise TypeError("only numbers are sent")
+        shapes = [[array.dtype.str, array.shape] for array in self.arrays]
+        head = json.dumps({"word": self.word, "facts": self.facts, "arrays": shapes}).encode()
+        return b"".join([len(head).to_bytes(8, "little"), head, *(array.tobytes() for array in self.arrays)])
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Message:
+        """Read what :meth:`to_bytes` wrote.
+
+        Raises:
+            ValueError: It is something else.
+        """
+        start = 8 + int.from_bytes(content[:8], "little")
+        head = json.loads(content[8:start])
+        arrays = []
+        for kind, shape in head["arrays"]:
+            dtype = np.dtype(kind)
+            if dtype.kind not in _NUMBERS:
+                raise ValueError("only numbers are sent")
+            array = np.frombuffer(content, dtype, count=int(np.prod(shape, dtype=np.int64)), offset=start)
+            arrays.append(array.reshape(shape))
+            start += array.nbytes
+        return cls(word=head["word"], facts=head["facts"], arrays=tuple(arrays))
+
+
+class Leader:
+    """Rank 0's side.
+
+    Args:
+        link: To the others.
+    """
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._others = range(1, link.size)
+
+    def tell(self, word: str, facts: Mapping[str, Any] | None = None, arrays: Sequence[Array] = ()) -> None:
+        """Tell all others; one that is gone is missed where it is next heard."""
+        content = Message(word=word, facts=facts or {}, arrays=arrays).to_bytes()
+        for rank in self._others:
+            with contextlib.suppress(OSError, RuntimeError):
+                self._link.send(content, rank)
+
+    def hear(self, word: str) -> list[Message]:
+        """Return what each of the others has to say, in their order.
+
+        Raises:
+            RankLost: One is gone.
+            InputError: One has failed, with its reason; or is at another point of the program.
+        """
+        heard = []
+        for rank in self._others:
+            with _lost(rank):
+                message = Message.from_bytes(self._link.receive(rank))
+            if message.word == _FAILED:
+                told = message.facts
+                raise InputError(f"rank {rank}: {told['message']}", field=told["field"], remedy=told["remedy"])
+            if message.word != word:
+                raise _out_of_step(rank)
+            heard.append(message)
+        return heard
+
+    def meet(self) -> None:
+        """Refuse ranks that run another version."""
+        for rank, message in enumerate(self.hear(_MEET), start=1):
+            if message.facts["version"] != __version__:
+                raise SettingError(
+                    f"rank {rank} runs another version of doublure", field="ranks", remedy="install one everywhere"
+                )
+
+    def end(self) -> None:
+        """Let the others end, as far as they are there."""
+        content = Message(word=_ENDED).to_bytes()
+        for rank in self._others:
+            with contextlib.suppress(OSError, RuntimeError):
+                self._link.send(content, rank, _LAST_WORD)
+
+
+class Follower:
+    """Any other rank's side.
+
+    Args:
+        link: To rank 0.
+    """
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self.rank = link.rank
+
+    def say(self, word: str, facts: Mapping[str, Any] | None = None, arrays: Sequence[Array] = ()) -> None:
+        """Say something to rank 0.
+
+        Raises:
+            RankLost: It is gone.
+        """
+        with _lost(0):
+            self._link.send(Message(word=word, facts=facts or {}, arrays=arrays).to_bytes(), 0)
+
+    def expect(self, word: str) -> Message:
+        """Return what rank 0 says next.
+
+        Raises:
+            Ended: It has ended the run.
+            RankLost: It is gone.
+            InputError: It is at another point of the program.
+        """
+        with _lost(0):
+            message = Message.from_bytes(self._link.receive(0))
+        if message.word == _ENDED:
+            raise Ended
+        if message.word != word:
+            raise _out_of_step(0)
+        return message
+
+    def meet(self) -> None:
+        """Say which version this is."""
+        self.say(_MEET, {"version": __version__})
+
+    def fail(self, error: Exception) -> None:
+        """Say why this rank goes no further, and wait until rank 0 has ended the run."""
+        known = error if isinstance(error, DoublureError) else None
+        message = f"failed with {type(error).__name__}" if known is None else known.message
+        told = {"message": message, "field": known and known.field, "remedy": known and known.remedy}
+        with contextlib.suppress(RankLost):
+            self.say(_FAILED, told)
+            with contextlib.suppress(Ended):
+                while True:  # what was under way when this rank failed comes first
+                    with contextlib.suppress(InputError):
+                        self.expect(_ENDED)
+
+
+def started_by_torchrun() -> tuple[int, int] | None:
+    """Return which rank this process is, and of how many; None where it runs alone.
+
+    Raises:
+        SettingError: The environment says something else than numbers.
+    """
+    told = [os.environ.get(name) for name in ("RANK", "WORLD_SIZE")]
+    if "TORCHELASTIC_RUN_ID" not in os.environ or None in told:
+        return None
+    try:
+        rank, size = (int(value or "") for value in told)
+    except ValueError:
+        raise SettingError("is no number", field="RANK", remedy="start the ranks with torchrun") from None
+    return None if size < 2 else (rank, size)
+
+
+def own_device(device: str) -> str:
+    """Return a rank's own device: of several on a machine, each rank has one.
+
+    Args:
+        device: As it was asked for; ``cuda`` becomes ``cuda:`` and the rank's number on its machine.
+    """
+    return f"{device}:{os.environ.get('LOCAL_RANK', '0')}" if device == "cuda" and started_by_torchrun() else device
+
+
+def _out_of_step(rank: int) -> InputError:
+    return InputError(f"rank {rank} is at another point of the run", field="ranks", remedy="go on with --resume")
+
+
+@contextlib.contextmanager
+def _lost(rank: int) -> Iterator[None]:
+    """Say which rank is gone."""
+    try:
+        yield
+    except (OSError, RuntimeError, ValueError, KeyError):
+        raise RankLost(f"rank {rank} is gone", field="ranks", remedy="go on with --resume") from None

@@ -1,0 +1,69 @@
+"""A program for ``torchrun``: plans fitted one after the other, given equal coins, pairing and noise.
+
+Alone it fits them in one process. What was about to be noised is kept beside each run, for a test to compare.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from keyed import Keyed
+
+import doublure as db
+from doublure.private.mechanism import Mechanism
+from doublure.run.fitting import fit
+from doublure.run.ranks import OtherRank, leading
+from doublure.support.ranks import GlooLink, started_by_torchrun
+
+
+def fit_all(folder: Path, out: Path, patch: pytest.MonkeyPatch, link: GlooLink | None = None) -> None:
+    """Fit ``NAME.plan.json`` to ``NAME.data`` for each name, into ``out / NAME``.
+
+    Args:
+        folder: Of plans and data.
+        out: Of runs, a ledger each, and ``NAME.npz``: the exact sum of each release.
+        patch: What undoes the keyed draws.
+        link: To the other ranks, if there are any.
+    """
+    torch.set_num_threads(1)
+    keyed, sums = Keyed(), []
+    keyed.install(patch)
+    honest = Mechanism._noised
+
+    def noised(mechanism: Mechanism, answer: Any, access: Any) -> Any:
+        if access.path is None:
+            sums.append(np.asarray(answer.total).copy())
+        return honest(mechanism, answer, access)
+
+    patch.setattr(Mechanism, "_noised", noised)
+    for file in sorted(folder.glob("*.plan.json")):
+        name = file.name.removesuffix(".plan.json")
+        (data,) = (path for path in folder.glob(f"{name}.data*"))
+        keyed.begin()
+        sums.clear()
+        if link is not None and link.rank:
+            OtherRank(link).follow(data)
+            assert not keyed.drawn, "a rank that is not the first has drawn noise"
+            continue
+        out.mkdir(exist_ok=True)
+        ledger = db.Ledger.create(out / f"{name}.ledger", dataset=name, epsilon=100.0, delta=0.5)
+        given = {"ledger": ledger, "out": out / name, "seed": 1}
+        if link is None:
+            fit(data, db.Plan.load(file), **given)
+        else:
+            with leading(link) as ranks:
+                fit(data, db.Plan.load(file), **given, ranks=ranks)
+        np.savez(out / f"{name}.npz", *sums)
+
+
+if __name__ == "__main__":
+    if started_by_torchrun() is None:
+        sys.exit("start me with torchrun")
+    LINK = GlooLink()
+    fit_all(Path(sys.argv[1]), Path(sys.argv[2]), pytest.MonkeyPatch(), LINK)
+    LINK.close()
