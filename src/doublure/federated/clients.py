@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _FEDERATION = "federation.json"
 _NONCE_BYTES = 16
-_HELLO = "who is there"
+_HELLO = "hello"
 _ANOTHER = "answers another question"
 
 
@@ -94,6 +94,7 @@ class Clients(Elsewhere, AskedRecords):
         self._digest = wire.digest_of(plan)
         self._run = secrets.token_hex(_NONCE_BYTES)
         self._names: dict[int, str] = {}
+        self._strangers: set[int] = set()
         self._values: dict[str, list[str]] = {}
         self.rounds: list[Round] = []
         self.bytes = [0, 0]
@@ -115,7 +116,7 @@ class Clients(Elsewhere, AskedRecords):
         if not nodes:
             raise InputError("are none", field="clients", remedy="start at least one")
         self._names = {node: f"node {node}" for node in nodes}
-        found = dict(self._round("hello", _HELLO))
+        found = dict(self._round(_HELLO, "who is there"))
         names = {node: printable(str(said.words.get("name"))) for node, said in found.items()}
         several = {name for name in names.values() if [*names.values()].count(name) > 1}
         if missed := self.rounds[-1].missed:
@@ -225,10 +226,27 @@ class Clients(Elsewhere, AskedRecords):
 
     # -- rounds --------------------------------------------------------------------------------------------------
 
+    def _welcome_back(self) -> None:
+        """Let an owner whose node was started again go on under its name: a new node has a new number."""
+        there = set(self._post.nodes())
+        gone = {name: node for node, name in self._names.items() if node not in there}
+        newcomers = there - {*self._names} - self._strangers
+        if not gone or not newcomers:
+            return
+        known, self._names = self._names, {node: f"node {node}" for node in newcomers}
+        found = {str(said.words.get("name")): node for node, said in self._round(_HELLO, "who has come back")}
+        self._names = known
+        for name in gone.keys() & found.keys():
+            del self._names[gone[name]]
+            self._names[found[name]] = name
+        self._strangers |= newcomers - {*self._names}
+
     def _round(
         self, ask: str, asked: str, words: Mapping[str, Any] | None = None, arrays: wire.Arrays | None = None
     ) -> Iterator[tuple[int, Said]]:
         """Put a question to everybody; yield whose answer is to this question, and what it is."""
+        if ask != _HELLO:
+            self._welcome_back()
         this = Round(asked=asked)
         self.rounds.append(this)
         own = {node: secrets.token_hex(_NONCE_BYTES) for node in self._names}
@@ -273,7 +291,7 @@ class Clients(Elsewhere, AskedRecords):
     def _refused(self, owner: str, why: str) -> None:
         this = self.rounds[-1]
         this.missed.setdefault(owner, why)
-        if self.rounds[-1].asked != _HELLO:
+        if not this.asked.startswith("who "):
             self._said(f"{owner} {why}; it counts for zero in this round: {this.asked}")
 
     def _nobody(self, parts: int) -> Nobody:

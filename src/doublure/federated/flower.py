@@ -57,17 +57,15 @@ class FlowerPost:
     Args:
         grid: Flower's, or one in this process.
         timeout: Seconds to wait for everybody's answer to one question; None: for ever.
-        nodes: Who is asked; everybody who is there by default.
     """
 
-    def __init__(self, grid: Grid, *, timeout: float | None = None, nodes: Iterable[int] | None = None) -> None:
+    def __init__(self, grid: Grid, *, timeout: float | None = None) -> None:
         self._grid = grid
         self._timeout = timeout
-        self._nodes = None if nodes is None else list(nodes)
 
     def nodes(self) -> Iterable[int]:
         """Return who is there."""
-        return list(self._grid.get_node_ids()) if self._nodes is None else self._nodes
+        return list(self._grid.get_node_ids())
 
     def sent(self, messages: Mapping[int, Said]) -> Iterator[tuple[int, Said | None]]:
         """Send a message to each node; yield who answers and what, None where it is unreadable."""

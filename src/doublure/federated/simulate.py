@@ -15,6 +15,7 @@ from doublure.ledger import Ledger
 from doublure.planning import Plan
 from doublure.run.fitting import fit
 from doublure.run.folder import RunFolder
+from doublure.run.loading import synthesizer_of
 from doublure.support.progress import Progress
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def fit_elsewhere(
     """Fit a plan by asking owners; write down beside the run which rounds each of them missed."""
     done = False
     try:
-        made = fit(asked, plan, ledger=ledger, out=out, resume=resume, seed=seed, threads=threads, progress=progress)
+        fit(asked, plan, ledger=ledger, out=out, resume=resume, seed=seed, threads=threads, progress=progress)
         done = True
     finally:
         asked.end(done=done)
@@ -106,7 +107,7 @@ def fit_elsewhere(
             shutil.rmtree(out / "internal", ignore_errors=True)
             with contextlib.suppress(OSError):
                 out.rmdir()
-    return made
+    return synthesizer_of(RunFolder.open(out))
 
 
 def clients_in(folder: Path) -> list[Path]:
