@@ -200,10 +200,10 @@ class Network:
         )
 
     def start(self, name, *command):
-        log = (self.folder / f"{name}.log").open("a")
-        self.running[name] = subprocess.Popen(
-            command, cwd=self.folder, env=self.environment, stdout=log, stderr=log, start_new_session=True
-        )
+        with (self.folder / f"{name}.log").open("a") as log:
+            self.running[name] = subprocess.Popen(
+                command, cwd=self.folder, env=self.environment, stdout=log, stderr=log, start_new_session=True
+            )
 
     def link(self):
         self.start(
@@ -269,8 +269,7 @@ def test_hospitals_over_tls_one_of_which_is_killed_and_comes_back(tmp_path):
             run, cwd=tmp_path, env=network.environment, capture_output=True, text=True, timeout=120, check=False
         )
         assert submitted.returncode == 0, submitted.stdout + submitted.stderr
-        session = tmp_path / "site-1" / "session.json"
-        until(lambda: session.is_file() and json.loads(session.read_text())["asked"], 300, "nothing was asked")
+        until((tmp_path / "site-1" / "asked.jsonl").is_file, 300, "nothing was asked")
         network.kill("node-1")
         network.node(1)
 
@@ -285,7 +284,8 @@ def test_hospitals_over_tls_one_of_which_is_killed_and_comes_back(tmp_path):
     assert record["status"] == "done"
     assert record["federated"]["clients"] == ["site-0", "site-1"]
     missed = [each for each in record["federated"]["rounds"] if each["missed"]]
-    assert all(set(each["missed"]) <= {"site-1"} for each in missed)
+    assert all(set(each["missed"]) == {"site-1"} for each in missed)
+    assert len(missed) <= 3  # it came back under its name
     assert len(db.load(tmp_path / "run").sample(5)) == 5
     for number in range(2):
         book = Ledger.open(tmp_path / f"site-{number}" / "ledger")

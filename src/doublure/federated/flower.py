@@ -76,7 +76,8 @@ class FlowerPost:
             outgoing.append(Message(contents[node], node, f"query.{ACTION}", group_id=str(number)))
         for reply in self._grid.send_and_receive(outgoing, timeout=self._timeout):
             node = reply.metadata.src_node_id
-            yield node, None if reply.has_error() else read(reply.content)
+            if not reply.has_error():  # else the owner has not answered, and it may be the link that says so
+                yield node, read(reply.content)
 
 
 def client_app(owner_of: Callable[[Context], Silo]) -> ClientApp:

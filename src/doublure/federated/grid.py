@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from flwr.app import Context, Message, RecordDict
@@ -16,15 +17,16 @@ from flwr.serverapp import Grid
 from flwr.supercore.task_identity import TaskIdentity
 
 _SELF = 1
+_AT_ONCE = 8
 
 
 class InProcessGrid(Grid):
-    """Client apps in this process, one after the other.
+    """Client apps in this process, some at once: owners mostly wait for their disks.
 
     Args:
         app: What every node runs.
         nodes: Their numbers.
-        check: Called before each message is handed over; may raise to stop.
+        check: Called after each reply; may raise to stop.
     """
 
     def __init__(self, app: ClientApp, nodes: Sequence[int], check: Callable[[], None] = lambda: None) -> None:
@@ -59,15 +61,25 @@ class InProcessGrid(Grid):
         return []
 
     def push_messages(self, messages: Iterable[Message]) -> list[str]:
-        """Hand messages over, one after the other, and keep the replies."""
-        pushed = []
+        """Hand messages over, some at once, and keep the replies."""
+        numbered = []
         for message in messages:
-            self._check()
             number = str(next(self._numbers))
             message.metadata.__dict__["_message_id"] = number
-            self._replies[number] = self._app(message, self._contexts[message.metadata.dst_node_id])
-            pushed.append(number)
-        return pushed
+            numbered.append((number, message))
+        with ThreadPoolExecutor(_AT_ONCE) as workers:
+            try:
+                for (number, _), reply in zip(numbered, workers.map(self._replied, numbered), strict=True):
+                    self._check()
+                    self._replies[number] = reply
+            except BaseException:
+                workers.shutdown(cancel_futures=True)
+                raise
+        return [number for number, _ in numbered]
+
+    def _replied(self, numbered: tuple[str, Message]) -> Message:
+        _, message = numbered
+        return self._app(message, self._contexts[message.metadata.dst_node_id])
 
     def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
         """Return the replies that are there."""

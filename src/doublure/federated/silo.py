@@ -11,15 +11,17 @@ asked                                  what is done
 ``end``                                the charge is closed; where nothing was asked, at zero
 =====================================  ==============================================================================
 
-What was asked is on disk before it is answered (``session.json``, mode 0600, beside the ledger), so that an owner who
-was killed goes on with what was charged, and answers nothing that was not paid for. Whoever asks is told that something
-went wrong and of what kind it is, and no more; the owner's own log says it in full.
+What was asked is on disk before it is answered (``asked.jsonl`` beside ``session.json``, mode 0600), so that an owner
+who was killed goes on with what was charged, and answers nothing that was not paid for. Whoever asks is told that
+something went wrong and of what kind it is, and no more; the owner's own log says it in full.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
+import os
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +42,7 @@ from doublure.schema import ResolvedSchema
 from doublure.support import files
 
 _LOG = logging.getLogger("doublure.federated")
-_SESSION = "session.json"
+_SESSION, _ASKED = "session.json", "asked.jsonl"
 _KINDS: tuple[tuple[type[DoublureError], str], ...] = (
     (BudgetRefused, "its ledger does not pay for the plan"),
     (LedgerError, "its ledger refuses"),
@@ -113,7 +115,7 @@ class Silo:
         if not isinstance(run, str) or not isinstance(ask, str):
             raise wire.garbled("message")
         if ask == "hello":
-            return self._hello()
+            return self._hello(run)
         if ask == "begin":
             return self._begin(run)
         self._go_on(run)
@@ -131,9 +133,10 @@ class Silo:
             raise SettingError("is not asked of owners", field=self._plan.kind, remedy="plan for a table")
         return source
 
-    def _hello(self) -> Said:
+    def _hello(self, run: str) -> Said:
         self._source()
-        if not (self._makes_ledger and not self._ledger.exists()):
+        begun = run in (self._run, self._session().get("run"))  # and is charged, so that nothing more has to be paid
+        if not begun and not (self._makes_ledger and not self._ledger.exists()):
             refuse_unaffordable(Ledger.open(self._ledger), self._plan)
         return Said({}, {})
 
@@ -143,7 +146,7 @@ class Silo:
             self._close()
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             reservation = self._book().reserve(self._plan)
-            self._kept = {"run": run, "reservation": reservation.id, "session": reservation.session, "asked": {}}
+            self._kept = {"run": run, "reservation": reservation.id, "session": reservation.session}
             self._write()
             self._take(run, reservation)
         self._go_on(run)
@@ -170,8 +173,7 @@ class Silo:
     def _take(self, run: str, reservation: Reservation) -> None:
         self._run, self._reservation = run, reservation
         self._forget()
-        asked = {int(number): dict(found) for number, found in self._kept["asked"].items()}
-        self._owner = Owner(self._plan.touches, authorise=self._authorise, note=self._note, asked=asked)
+        self._owner = Owner(self._plan.touches, authorise=self._authorise, note=self._note, asked=self._asked(run))
 
     def _resumed(self) -> Reservation:
         kept, refusal = self._kept, None
@@ -269,22 +271,36 @@ class Silo:
         if step == 0:
             self._reservation.noise_drawn(access.purpose)
         elif step > self._reservation.authorised:
-            self._reservation.advance(step)
+            self._reservation.advance(self._plan.steps)  # all of them at once: the charge is for all of them
 
     def _note(self, number: int, digest: str, tables: int) -> None:
-        asked = {key: dict(found) for key, found in self._kept["asked"].items()}
-        asked.setdefault(str(number), {})[digest] = tables
-        self._kept = {**self._kept, "asked": asked}
-        self._write()
+        """Write down that a question was asked; a line that was cut short was not answered."""
+        line = json.dumps([self._run, number, digest, tables]) + "\n"
+        with (self._folder / _ASKED).open("a", encoding="ascii") as file:
+            os.fchmod(file.fileno(), 0o600)
+            new = file.tell() == 0
+            file.write(line if new else "\n" + line)
+            file.flush()
+            os.fsync(file.fileno())
+        if new:
+            files.sync_folder(self._folder)
+
+    def _asked(self, run: str) -> dict[int, dict[str, int]]:
+        found: dict[int, dict[str, int]] = {}
+        with contextlib.suppress(FileNotFoundError):
+            for line in (self._folder / _ASKED).read_text(encoding="ascii", errors="replace").splitlines():
+                with contextlib.suppress(ValueError, TypeError):
+                    of, number, digest, tables = json.loads(line)
+                    if of == run:
+                        found.setdefault(number, {})[digest] = tables
+        return found
 
     def _write(self) -> None:
         files.write_json(self._folder / _SESSION, self._kept, mode=0o600)
 
     def _session(self) -> dict[str, Any]:
         with contextlib.suppress(InputError):
-            found = files.read_json(self._folder / _SESSION, "session", dict)
-            if isinstance(found.get("asked"), dict):
-                return dict(found)
+            return dict(files.read_json(self._folder / _SESSION, "session", dict))
         return {}
 
     def _book(self) -> Ledger:
