@@ -255,7 +255,7 @@ def test_hospitals_over_tls_one_of_which_is_killed_and_comes_back(tmp_path):
         Ledger.create(tmp_path / f"site-{number}" / "ledger", dataset=f"site {number}", epsilon=30.0, delta=0.5)
     init = [
         "federate", "init", str(tmp_path / "hospitals"), "--plan", str(tmp_path / "plan.json"), "--clients", "2",
-        "--ledger", str(tmp_path / "ledger"), "-o", str(tmp_path / "run"), "--timeout", "60",
+        "--ledger", str(tmp_path / "ledger"), "-o", str(tmp_path / "run"), "--timeout", "120",
     ]  # fmt: skip
     CliRunner().invoke(cli, init, standalone_mode=False, catch_exceptions=False)
     network = Network(tmp_path, files)
@@ -269,7 +269,7 @@ def test_hospitals_over_tls_one_of_which_is_killed_and_comes_back(tmp_path):
             run, cwd=tmp_path, env=network.environment, capture_output=True, text=True, timeout=120, check=False
         )
         assert submitted.returncode == 0, submitted.stdout + submitted.stderr
-        until((tmp_path / "site-1" / "asked.jsonl").is_file, 300, "nothing was asked")
+        until((tmp_path / "site-1" / "asked.jsonl").is_file, 600, "nothing was asked")
         network.kill("node-1")
         network.node(1)
 
@@ -277,7 +277,7 @@ def test_hospitals_over_tls_one_of_which_is_killed_and_comes_back(tmp_path):
             record = tmp_path / "run" / "run.json"
             return record.is_file() and "federated" in json.loads(record.read_text())
 
-        until(done, 900, "the run does not end")
+        until(done, 1800, "the run does not end")
     finally:
         network.stop()
     record = json.loads((tmp_path / "run" / "run.json").read_text())
