@@ -186,7 +186,7 @@ def test_delta_is_a_budget_too(small, tmp_path):
 def test_the_reservation_has_the_last_word(small, tmp_path, monkeypatch):
     """Another process may have spent the rest since the first look: then the folder goes too."""
     ledger = small.book(tmp_path, epsilon=small.epsilon / 2)
-    monkeypatch.setattr(fitting, "_refuse_unaffordable", lambda *_: None)
+    monkeypatch.setattr(fitting, "refuse_unaffordable", lambda *_: None)
     monkeypatch.setattr(TableSource, "load", lambda *_: pytest.fail("the records were read"))
     with pytest.raises(BudgetRefused):
         db.fit(small.frame(), small.plan, ledger=ledger, out=tmp_path / "run")

@@ -28,8 +28,13 @@ def test_the_names_are_these():
 
 def _import_everything():
     for module in pkgutil.walk_packages(db.__path__, "doublure."):
-        if module.name != "doublure.__main__":
+        if module.name == "doublure.__main__":
+            continue
+        try:
             importlib.import_module(module.name)
+        except ModuleNotFoundError as missing:
+            if (missing.name, module.name.rpartition(".")[0]) != ("flwr", "doublure.federated"):  # an extra
+                raise
 
 
 def test_the_names_mean_the_same_after_every_submodule_is_imported(small, tmp_path):

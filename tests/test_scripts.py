@@ -20,12 +20,13 @@ def checkout(tmp_path):
     if not (ROOT / "scripts").is_dir() or os.name != "posix":
         pytest.skip("needs the scripts and a shell")
     shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
-    for name in ("pyproject.toml", "constraints.txt", "constraints-dev.txt"):
+    for name in ("pyproject.toml", "constraints.txt", "constraints-dev.txt", "constraints-federated.txt"):
         shutil.copy(ROOT / name, tmp_path)
-    (tmp_path / ".venv" / "bin").mkdir(parents=True)
-    python = tmp_path / ".venv" / "bin" / "python"
-    python.write_text(PYTHON)
-    python.chmod(0o755)
+    for venv in (".venv", ".venv-federated"):
+        (tmp_path / venv / "bin").mkdir(parents=True)
+        python = tmp_path / venv / "bin" / "python"
+        python.write_text(PYTHON)
+        python.chmod(0o755)
     return tmp_path
 
 
@@ -90,4 +91,7 @@ def test_a_quick_test_asks_for_lint_and_tests_alone(checkout):
     assert [line.split()[1] for line in asked if line.startswith("-m")] == ["pip", "ruff", "ruff", "pytest"]
     assert asked[-1].endswith("--dist loadfile -k name")
     asked = run(checkout, "test", "--all")
-    assert [line.split()[1] for line in asked if line.startswith("-m")] == ["ruff", "ruff", "mypy", "pytest"]
+    words = [line.split()[1] for line in asked if line.startswith("-m")]
+    assert words == ["ruff", "ruff", "mypy", "pip", "pytest", "pytest"]
+    assert installs(asked) == [".[dev,federated]"]
+    assert "-m pytest tests/federated" in asked

@@ -46,6 +46,9 @@ SHARED_PEOPLE = "what the public data itself tells about people who are in both"
 CHOICE_OF_KIND = "which claim was made depends on the private data and is not accounted for"
 """What a Bayesian claim leaves out, and so does a worst case that is left of it; the sentences of both say so too."""
 
+AGGREGATOR = "whoever adds up the owners' answers sees each owner's exact sums, and is trusted with them"
+"""What a claim rests on where records stay with several owners."""
+
 ANY_DATA = (
     "the container's form (its columns or arrays, and how they are stored) is public; all data of that form is read"
 )

@@ -45,7 +45,7 @@ PARTS = {
     "queries.query": {"Sensitivity"},
     "queries.axes": {"AnyAxis", "Axis", "IntArray", "Intervals", "Patterns", "Table"},
     "queries.counts": {"Axis", "Countable", "Counts", "Table"},
-    "queries.facts": {"Cells"},
+    "queries.facts": {"Cells", "Fact"},
     "queries.dependence": {"Dependence"},
     "queries.sums": {"BoundedSums", "Factors"},
     "queries.trees": {"CountTrees"},
@@ -60,6 +60,7 @@ PARTS = {
     "partitions": {"InTurn", "Partitions"},
     "ranks": {"Alone", "Following", "Leading", "Ranks"},
     "codes": {"Codes", "narrowest"},
+    "owners": {"Answers", "Nobody", "Owner", "own_fact"},
     "noise": {"source", "secret_draws", "Draws", "SourceName", "NoiseSource"},
     "facts": {"learn"},
     "whole_noise": set(),
@@ -417,7 +418,7 @@ TABLES = {
     ],
     "more tables than planned": [LIMIT, (noisy_tables.NoisyTables, "_released", WANTED)],
     "priced as one record": [
-        (TableStatistics, "accesses", ("records=schema.unit.max_records", "records=1")),
+        (TableStatistics, "accesses", ("records=schema.most_records", "records=1")),
         LIMIT,
     ],
     "a unit not bounded": [

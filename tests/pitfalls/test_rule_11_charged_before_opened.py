@@ -145,7 +145,7 @@ def test_the_cap_stops_the_second_fit(lab, monkeypatch, declared_plan, ledger, t
 
 def test_a_cap_that_is_not_kept_is_caught(lab, monkeypatch, declared_plan, ledger, tmp_path):
     monkeypatch.setattr(Amount, "fits", lambda self, cap: True)
-    monkeypatch.setattr(fitting, "_refuse_unaffordable", lambda *arguments: None, raising=False)
+    monkeypatch.setattr(fitting, "refuse_unaffordable", lambda *arguments: None, raising=False)
     with lab.caught():
         check_the_cap_stops_the_second_fit(lab, monkeypatch, declared_plan, ledger, tmp_path)
 

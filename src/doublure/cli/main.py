@@ -34,6 +34,7 @@ VERBS = (
     "budget",
     "plan",
     "fit",
+    "federate",
     "sample",
     "label",
     "public",

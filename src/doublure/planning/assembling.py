@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from doublure.access import Access
-from doublure.guarantee import ANY_DATA, FLOATING, LARGE_EPSILON, REFUSALS, TIMING, Guarantee, odds_factor
+from doublure.errors import SettingError
+from doublure.guarantee import AGGREGATOR, ANY_DATA, FLOATING, LARGE_EPSILON, REFUSALS, TIMING, Guarantee, odds_factor
 from doublure.methods.method import Method, unshared_conditions
 from doublure.planning import signal_to_noise as loudness
 from doublure.planning.budget import Budget, learned_facts
@@ -39,6 +40,10 @@ def assemble(
         noise: σ; None where nothing is claimed.
         worst: The (ε, δ) that everything composes to, where the settings fix the noise; else it is what was asked for.
     """
+    work = chosen.work(schema, settings)
+    if schema.federated is not None and not work.records_bytes:
+        remedy = "plan with statistics on a table, or leave federated out of the schema"
+        raise SettingError("cannot be asked of owners yet", field=f"method {chosen.name}", remedy=remedy)
     learned = learned_facts(schema, budget.discovery_delta)
     if budget.epsilon is None:  # what claims nothing prints no ε, not even a fact's own (rule 13)
         learned = tuple(replace(access, event=None, epsilon=None, delta=None) for access in learned)
@@ -46,7 +51,6 @@ def assemble(
     if noise is not None:
         delta = budget.of_training(learned) if worst is None else worst[1]
         training = tuple(replace(access, delta=delta) for access in training)
-    work = chosen.work(schema, settings)
     guarantee = _guarantee(chosen, schema, settings, budget, accountant, (*learned, *training), worst)
     return PlanContents(
         method=chosen.name,
@@ -107,12 +111,15 @@ def _guarantee(
     touches: tuple[Access, ...],
     worst: tuple[float, float] | None,
 ) -> Guarantee:
-    unit, max_records = schema.unit.name, schema.unit.max_records
+    unit, max_records = schema.unit.name, schema.most_records
     if budget.epsilon is None or budget.delta is None:
         return Guarantee(kind=chosen.guarantee, unit=unit, max_records=max_records)
     assumptions = ["the declared facts of the schema are public"]
     if schema.unit.max_records > 1 or schema.unit.id is not None:
         assumptions.append(f"{schema.unit.id} names each {schema.unit.name} the same way in every record")
+    if schema.federated is not None:
+        several = "one owner" if schema.max_silos == 1 else f"{schema.max_silos} owners"
+        assumptions += [f"no {unit} has records with more than {several}", AGGREGATOR]
     coerced = schema.misfit == "coerce"
     if coerced:
         assumptions.append(ANY_DATA)

@@ -48,7 +48,9 @@ def memory_bytes() -> int | None:
         return whole
 
 
-def refuse_too_large(chosen: Method, schema: Schema, settings: MethodSettings, memory: int | None = None) -> bool:
+def refuse_too_large(
+    chosen: Method, schema: Schema, settings: MethodSettings, memory: int | None = None, *, elsewhere: bool = False
+) -> bool:
     """Refuse a run that this machine, or the memory that it is given, could not hold.
 
     It would be killed after its budget was charged.
@@ -58,6 +60,7 @@ def refuse_too_large(chosen: Method, schema: Schema, settings: MethodSettings, m
         schema: The public facts.
         settings: With defaults resolved.
         memory: What the run may hold, in bytes; None: what there is.
+        elsewhere: Whether records stay where they are, and are never held here.
 
     Returns:
         Whether records are to be read in partitions: of a method that can, where memory is given or does not hold them.
@@ -67,7 +70,8 @@ def refuse_too_large(chosen: Method, schema: Schema, settings: MethodSettings, m
     """
     work = chosen.work(schema, settings)
     needed, there = needed_bytes(chosen, schema, settings), memory_bytes() if memory is None else memory
-    parted = bool(work.records_bytes) and there is not None and (memory is not None or needed > there)
+    apart = elsewhere or (there is not None and (memory is not None or needed > there))
+    parted = bool(work.records_bytes) and apart
     if parted:
         needed += PARTITION_BYTES - work.records_bytes
     if there is None or needed <= there:

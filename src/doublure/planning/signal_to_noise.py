@@ -103,7 +103,7 @@ def warnings_of_bounds(schema: Schema, *, priced: bool) -> tuple[str, ...]:
             or not isinstance(column, IntegerColumn | RealColumn)
         ):
             continue
-        records = schema.unit.max_records * schema.cells_of(question.column, "bounds")
+        records = schema.most_records * schema.cells_of(question.column, "bounds")
         grid = Grid.of_decades(integer=isinstance(column, IntegerColumn), precision=getattr(column, "precision", None))
         limit, units = grid.limit(epsilon=question.epsilon, max_records=records), schema.public_units
         noise = limit > units * records / 2
@@ -142,7 +142,7 @@ def warnings_of_values(schema: Schema, learned: tuple[Access, ...]) -> tuple[str
         if not isinstance(event, ApproximateEvent) or not access.path:
             continue
         question = next(each for each in schema.questions if each.path == access.path)
-        records = schema.unit.max_records * schema.cells_of(question.column or "", "values")
+        records = schema.most_records * schema.cells_of(question.column or "", "values")
         limit = math.ceil(records * (1 + math.log(1 / (2 * event.delta)) / event.epsilon))
         share = limit / (schema.public_units * records)
         if share > _RARE_VALUE:

@@ -140,6 +140,7 @@ class Mechanism:
         _refuse_dearer(stated, access)
         self._authorise(access, 0 if access.path is not None else self._before[access] + taken + 1)
         self._taken[access] = taken + 1
+        places.paid_by(access)
         try:
             answer = places.ask(query, sample_rate=getattr(event, "sample_rate", 1.0))
         except (Interrupted, KeyboardInterrupt):  # stopped by its owner, and nothing was drawn yet

@@ -24,11 +24,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from doublure.errors import NotAsPriced, SettingError
 from doublure.private.executed import DEFECT
 from doublure.private.queries.query import Answer, Query
+
+if TYPE_CHECKING:
+    from doublure.access import Access
 
 R = TypeVar("R")
 P = TypeVar("P", covariant=True)
@@ -61,6 +64,10 @@ class Partitions(ABC, Generic[P]):
     Whoever adds a place (workers of a cluster, clients of a federation) says how a query reaches it: by
     :meth:`answers`, which may come in any order and from anywhere, and :meth:`refuse_unfit`.
     """
+
+    def paid_by(self, access: Access) -> None:
+        """Hear which access pays for what is asked next, once it is authorised; owners look it up in their own plan."""
+        return
 
     @abstractmethod
     def refuse_unfit(self, query: Query[P]) -> None:

@@ -49,6 +49,7 @@ from doublure.ledger.request import charge
 from doublure.methods import registry as methods
 from doublure.planning import Plan
 from doublure.planning.machine import bytes_of, refuse_too_large
+from doublure.run.elsewhere import Elsewhere
 from doublure.run.folder import RunFolder
 from doublure.run.loading import synthesizer_of
 from doublure.run.refusals import listing
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
 
 
 def fit(
-    data: Given,
+    data: Given | Elsewhere,
     plan: Plan,
     *,
     ledger: Ledger | str | Path,
@@ -82,7 +83,7 @@ def fit(
 
     Args:
         data: A table: CSV, Parquet, a folder or pattern of such files, a DataFrame, or any stream of Arrow. Images:
-            NPZ, IDX, Parquet, a folder, a CSV file of names, or a mapping of arrays.
+            NPZ, IDX, Parquet, a folder, a CSV file of names, or a mapping of arrays. Or a place that is asked.
         plan: From :func:`doublure.plan`.
         ledger: What the run is charged to, durably, before the data is opened.
         out: A new run folder; without one the synthesizer is kept in memory and cannot be resumed.
@@ -116,13 +117,13 @@ def fit(
         remedy = "give a Ledger or its path; Ledger.create makes one"
         raise SettingError("is needed: it pays before the data is opened", field="ledger", remedy=remedy)
     _refuse_forged(plan)
-    parted = refuse_too_large(methods.method(plan.method), plan.schema, plan.settings, bytes_of(memory))
+    chosen, most = methods.method(plan.method), bytes_of(memory)
+    parted = refuse_too_large(chosen, plan.schema, plan.settings, most, elsewhere=isinstance(data, Elsewhere))
     if ranks is not None:
         ranks.refuse_unfit(plan, parted=parted)
-    method = methods.method(plan.method)
-    if method.needs_torch(plan.schema, plan.settings):
-        require_torch(f"method {method.name}")
-    method.ready(plan.schema, plan.settings)
+    if chosen.needs_torch(plan.schema, plan.settings):
+        require_torch(f"method {chosen.name}")
+    chosen.ready(plan.schema, plan.settings)
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     public_seed = seeding.chosen(seed)
     check_device(device)
@@ -141,13 +142,13 @@ def fit(
             if not again:
                 RunFolder.refuse_taken(path)  # says more, where the run that was paid for is there
                 book.refuse_repeated(plan)
-            _refuse_unaffordable(book, plan)
+            refuse_unaffordable(book, plan)
         else:
             folder = stack.enter_context(RunFolder.open(path).held())
             if (finished := _finished(folder, book)) is not None:
                 return _under_the_ceiling(finished, out)
         listener.stage("check the data's header")
-        source = open_data(data, plan.kind)
+        source = data if isinstance(data, Elsewhere) else open_data(data, plan.kind)
         source.check(plan.schema)
         if resume:
             run = Run.resumed(folder, plan, book, ranks)
@@ -177,7 +178,7 @@ def _refuse_forged(plan: Plan) -> None:
     Plan.from_json(json.loads(json.dumps(plan.to_json())), name="plan")
 
 
-def _refuse_unaffordable(ledger: Ledger, plan: Plan) -> None:
+def refuse_unaffordable(ledger: Ledger, plan: Plan) -> None:
     """Refuse before even the header is read; the reservation decides again, under the ledger's lock."""
     asked, left = charge(plan, plan.guarantee.kind), ledger.remaining
     if asked is None:

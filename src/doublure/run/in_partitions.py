@@ -26,6 +26,7 @@ from doublure.data.tables.source import no_records
 from doublure.encode.table_values import TableValues
 from doublure.private.codes import Codes, narrowest
 from doublure.private.partitions import InTurn
+from doublure.run.elsewhere import AskedRecords
 
 if TYPE_CHECKING:
     from doublure.data.tables.source import TableSource
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 RECORDS_AT_ONCE = 2**16
 
 
-class RecordsInPartitions:
+class RecordsInPartitions(AskedRecords):
     """A table's records, wherever they are at the time.
 
     Args:

@@ -34,6 +34,7 @@ from doublure.private.executed import Executed
 from doublure.private.noise import source
 from doublure.private.records import PrivateRecords, RecordsElsewhere
 from doublure.run.accesses import accesses_of, facts_of, fewest_records
+from doublure.run.elsewhere import AskedRecords, Elsewhere
 from doublure.run.folder import RunFolder
 from doublure.run.in_partitions import RecordsInPartitions
 from doublure.run.loading import synthesizer_of
@@ -164,12 +165,12 @@ class Run:
     # -- the way through -----------------------------------------------------------------------------------------
 
     def finish(
-        self, source: Source, device: str, progress: Progress, *, keeps: bool, parted: bool = False
+        self, source: Source | Elsewhere, device: str, progress: Progress, *, keeps: bool, parted: bool = False
     ) -> Synthesizer:
         """Load, learn, train, save; close the reservation whatever happens.
 
         Args:
-            source: The private data, its header checked.
+            source: The private data, its header checked; or where it is asked.
             device: Where to compute.
             progress: Receives progress events.
             keeps: Whether the folder stays, so that the run can be resumed.
@@ -228,8 +229,12 @@ class Run:
         if reservation.authorised:
             folder.log({"resumed_at": reservation.authorised, "from_state_of": kept or 0})
 
-    def _read(self, source: Source, *, parted: bool) -> Loaded | RecordsInPartitions:
-        """Return the records: held, or on disk; as an interrupted run has kept them, if it has."""
+    def _read(self, source: Source | Elsewhere, *, parted: bool) -> Loaded | AskedRecords:
+        """Return the records: held, or asked where they are; as an interrupted run has kept them, if it has."""
+        if isinstance(source, Elsewhere):
+            asked = source.begun(self._folder.internal)
+            asked.read()
+            return asked
         plan, kept = self._plan, Codes.opened(self._folder.codes)
         if not parted and kept is None:
             return source.load(plan.schema, at_least=fewest_records(plan))
@@ -241,7 +246,7 @@ class Run:
         records.read()
         return records
 
-    def _resolve(self, table: Loaded | RecordsInPartitions, progress: Progress) -> ResolvedSchema:
+    def _resolve(self, table: Loaded | AskedRecords, progress: Progress) -> ResolvedSchema:
         kept = self._folder.schema
         if kept is not None:
             return kept
@@ -251,7 +256,7 @@ class Run:
         self._stop.check()
         progress.stage("learn what was bought", len(self._plan.learned))
         for number, (access, question) in enumerate(zip(facts_of(self._plan), schema.questions, strict=True)):
-            asked: Cells | Partitions[Cells] = table.facts() if isinstance(table, RecordsInPartitions) else table
+            asked: Cells | Partitions[Cells] = table.facts() if isinstance(table, AskedRecords) else table
             learned[question.path] = facts.learn(
                 question, asked, schema, mechanism=self._mechanism, access=access, learned=learned
             )
@@ -263,7 +268,7 @@ class Run:
 
     def _train(
         self,
-        table: Loaded | RecordsInPartitions,
+        table: Loaded | AskedRecords,
         schema: ResolvedSchema,
         device: str,
         progress: Progress,
@@ -276,7 +281,7 @@ class Run:
         records: PrivateRecords = RecordsElsewhere()
         partitions = None
         with self._stop.at_once():
-            if isinstance(table, RecordsInPartitions):
+            if isinstance(table, AskedRecords):
                 codes = table.encoded(encoder, self._folder.codes if keeps else None)
                 partitions = codes.partitions(self._stop.check)
                 fingerprint = codes.fingerprint

@@ -17,6 +17,8 @@ _FORMS = {
     "roles": "must be a list of target and condition, such as [target]",
     "units": "must be a whole number of at least 1, {learn: epsilon, magnitude: number} or undeclared",
     "unit": "must be {name: text, id: a column or null, max_records: a whole number}",
+    "federated": "must be {max_silos: a whole number of at least 1}",
+    "max_silos": "must be a whole number of at least 1",
     "columns": "must give every column its description, as in age: {type: integer, bounds: [0, 120], missing: false}",
     "constraints": "must be a list of rules: equal, at_most, implies, determines, sum or combinations",
     "tables": "must give every table its key or parent, and its columns, as docs/relational.md shows",

@@ -50,6 +50,15 @@ class Unit(Frozen):
         return self
 
 
+class Federated(Frozen):
+    """Private data that lies with several owners (docs/federated.md).
+
+    ``max_silos`` is how many of them hold records of the same unit, at most: it multiplies what a unit moves.
+    """
+
+    max_silos: Positive = 1
+
+
 @dataclass(frozen=True, kw_only=True)
 class Question:
     """One fact to buy: its path in the schema and its price."""
@@ -68,6 +77,7 @@ class Schema(Frozen):
         unit: Whom the guarantee protects.
         units: How many there are.
         misfit: What becomes of private data that does not fit: it is refused, or coerced by public rules.
+        federated: Whether private data lies with several owners, who answer for themselves.
         columns: Name -> what is known of it, in file order.
         constraints: Public knowledge about columns together.
 
@@ -97,6 +107,7 @@ class Schema(Frozen):
     misfit: Misfit = Field(
         default="refuse", description="data that does not fit is refused, or changed cell by cell by public rules"
     )
+    federated: Federated | None = None
 
     if TYPE_CHECKING:
 
@@ -259,6 +270,16 @@ class Schema(Frozen):
     def cells_of(self, column: str | None, fact: str) -> int:
         """Return how many cells of a column one record adds to the statistic that answers a question: public."""
         return 1
+
+    @property
+    def max_silos(self) -> int:
+        """How many owners have records of the same unit, at most."""
+        return 1 if self.federated is None else self.federated.max_silos
+
+    @property
+    def most_records(self) -> int:
+        """How many records of a unit are used, at most, over all owners."""
+        return self.unit.max_records * self.max_silos
 
     @property
     def public_units(self) -> int:

@@ -143,7 +143,7 @@ class KeptTables:
             LostRun: The release was paid for and lost.
         """
         job, access = self._job, self._accesses[number - 1]
-        counts = Counts(tables=wanted, max_records=job.encoder.schema.unit.max_records)
+        counts = Counts(tables=wanted, max_records=job.encoder.schema.most_records)
 
         def draw() -> list[npt.NDArray[Any]]:
             counted = counts.split(job.mechanism.release(counts, access, job.everyone))
@@ -167,7 +167,7 @@ class KeptTables:
             LostRun: The release was paid for and lost.
         """
         job, access = self._job, self._accesses[number - 1]
-        most = job.encoder.schema.unit.max_records
+        most = job.encoder.schema.most_records
         query = Dependence(tables=wanted, expected=expected, max_records=most)
 
         def draw() -> list[npt.NDArray[Any]]:

@@ -1,7 +1,8 @@
 """The counts that buy a schema's facts: units, missing cells, bounds, categories, class shares.
 
 Sensitivity: a unit adds at most m cells (its records, times the cells that each of them has), each of which falls in
-one cell of a public partition at most: the counts move by m in L1 at most. The number of units moves by exactly 1.
+one cell of a public partition at most: the counts move by m in L1 at most. The number of units moves by exactly 1 with
+each owner that has records of one.
 
 ==========================================  =======================================================
 edge case                                   what happens
@@ -230,6 +231,11 @@ def counted_labels(cells: pd.Series[Any]) -> list[tuple[str, int]]:
     return sorted(Counter(label(cell) for cell in cells.dropna()).items())
 
 
+def values_path(path: str) -> str:
+    """Return the path of the values of which a path's shares are."""
+    return f"{path.removesuffix('.shares')}.values"
+
+
 def query_of(question: Question, schema: Schema, learned: Mapping[str, Any]) -> Fact:
     """Return what a question asks.
 
@@ -238,13 +244,13 @@ def query_of(question: Question, schema: Schema, learned: Mapping[str, Any]) -> 
         schema: The public facts.
         learned: Earlier answers: class shares need the values.
     """
-    most = schema.unit.max_records
+    most = schema.most_records
     if question.column is None:
-        return Units(question=question, max_records=most, moved=1)
+        return Units(question=question, max_records=most, moved=schema.max_silos)
     name, column = question.column, schema.columns[question.column]
     moved = most * schema.cells_of(name, question.fact)
     if question.fact == "shares":
-        domain = _domain(column, learned.get(f"{question.path.removesuffix('.shares')}.values"))
+        domain = _domain(column, learned.get(values_path(question.path)))
         return Shares(question=question, max_records=most, moved=moved, column=column, name=name, domain=domain)
     kinds: dict[str, type[Missing | Categories | Bounds]] = {
         "missing": Missing, "values": Categories, "bounds": Bounds,

@@ -63,7 +63,7 @@ class TableStatistics(StatisticsOfKind[S]):
         planned = _planned(schema, settings)
         return counting(
             ((purpose, tables, planned.shares[purpose]) for purpose, tables in planned.tables.items()),
-            records=schema.unit.max_records,
+            records=schema.most_records,
             noise_multiplier=noise_multiplier,
         )
 

@@ -1,0 +1,97 @@
+"""``doublure federate simulate|init``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from doublure.cli.options import Config, Json, Seed, Threads
+from doublure.cli.terminal import Outcome, TerminalProgress, console, on_stderr
+
+_Plan = Annotated[Path, typer.Option(help="The plan; its schema has federated: {max_silos: 1}.")]
+_Ledger = Annotated[Path, typer.Option(help="The coordinator's ledger.")]
+_Out = Annotated[Path, typer.Option("-o", "--out", help="The run folder to make.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    group = typer.Typer(
+        no_args_is_help=True, help="Fit a plan to records that stay with their owners.", rich_markup_mode=None
+    )
+    group.command("simulate")(simulate)
+    group.command("init")(init)
+    app.add_typer(group, name="federate")
+
+
+def simulate(
+    plan: _Plan,
+    clients: Annotated[Path, typer.Option(help="A folder; each file or subfolder in it is a client's data.")],
+    ledger: _Ledger,
+    out: _Out,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was cut off.")] = False,
+    one_unit: Annotated[
+        bool, typer.Option("--one-unit", help="Each client is one unit; see docs/federated.md.")
+    ] = False,
+    seed: Seed = None,
+    threads: Threads = None,
+    as_json: Json = False,
+    config: Config = None,
+) -> Outcome:
+    """Fit with all clients in this process, through Flower's messages."""
+    from doublure.federated.simulate import simulate as run
+    from doublure.ledger import Ledger
+    from doublure.planning import Plan
+
+    book = Ledger.open(ledger)
+
+    def tell(line: str) -> None:
+        with on_stderr():
+            console(stderr=True).print(f"doublure: {line}")
+
+    with TerminalProgress() as progress:
+        syn = run(
+            clients,
+            Plan.load(plan),
+            ledger=book,
+            out=out,
+            resume=resume,
+            one_unit=one_unit,
+            seed=seed,
+            threads=threads,
+            progress=progress,
+            said=tell,
+        )
+    federated = syn.run["federated"]
+    missed = sum(bool(each["missed"]) for each in federated["rounds"])
+    left = book.remaining
+    lines = [
+        syn.guarantee.sentence,
+        f"Wrote {out}. Left in {ledger}: ε = {left.epsilon:g}, δ = {left.delta:g}.",
+        f"{len(federated['clients'])} clients, {len(federated['rounds'])} rounds; "
+        + (f"in {missed} of them some were missed: see run.json." if missed else "none was missed."),
+    ]
+    result = {"run": str(out), "guarantee": syn.guarantee.to_json(), "federated": federated}
+    return Outcome(data=result, text="\n".join(lines))
+
+
+def init(
+    app: Annotated[Path, typer.Argument(metavar="APP", help="The folder to make.")],
+    plan: _Plan = Path("plan.json"),
+    ledger: _Ledger = Path("ledger"),
+    out: _Out = Path("run"),
+    clients: Annotated[int, typer.Option(min=1, help="How many owners there have to be.")] = 2,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait for answers to one question.")] = 600.0,
+    as_json: Json = False,
+    config: Config = None,
+) -> Outcome:
+    """Write a Flower app for flwr run."""
+    from doublure.federated.simulate import require_flower
+
+    require_flower()
+    from doublure.federated.app import init as write
+
+    written = write(app, plan=plan, ledger=ledger, out=out, clients=clients, timeout=timeout)
+    text = f"Wrote {app}: {', '.join(written)}. Start it with: flwr run {app}"
+    return Outcome(data={"app": str(app), "files": written}, text=text)

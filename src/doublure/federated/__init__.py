@@ -1,0 +1,1 @@
+"""Records stay with their owners: Flower carries questions to them, and answers back (docs/federated.md)."""

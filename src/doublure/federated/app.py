@@ -1,0 +1,150 @@
+"""The two halves of a Flower app, and the folder that ``flwr run`` takes: ``doublure federate init``."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from flwr.app import Context
+from flwr.clientapp import ClientApp
+from flwr.serverapp import Grid, ServerApp
+
+from doublure.errors import InputError, SettingError
+from doublure.federated.clients import Clients
+from doublure.federated.flower import FlowerPost, client_app, owner_of_node
+from doublure.federated.simulate import fit_elsewhere
+from doublure.planning import Plan
+from doublure.support import files
+
+_POLL = 1.0
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_CONFIG = """\
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+
+[project]
+name = "{name}"
+version = "1.0.0"
+description = "Ask owners who keep their records, with doublure"
+license = "Apache-2.0"
+dependencies = ["doublure[federated]"]
+
+[tool.hatch.build.targets.wheel]
+packages = ["."]
+
+[tool.flwr.app]
+publisher = "doublure"
+
+[tool.flwr.app.components]
+serverapp = "{name}.server_app:app"
+clientapp = "{name}.client_app:app"
+
+[tool.flwr.app.config]
+plan = "{plan}"
+ledger = "{ledger}"
+out = "{out}"
+clients = {clients}
+timeout = {timeout}
+resume = false
+"""
+_HALVES = {
+    "__init__.py": '"""Ask owners who keep their records, with doublure."""\n',
+    "server_app.py": '"""Adds the owners\' answers up, and the noise."""\n\n'
+    "from doublure.federated.app import server_app\n\napp = server_app()\n",
+    "client_app.py": '"""One owner."""\n\nfrom doublure.federated.app import node_app\n\napp = node_app()\n',
+}
+
+
+def node_app() -> ClientApp:
+    """Return the app of a SuperNode: the owner that its ``--node-config`` describes."""
+    return client_app(owner_of_node)
+
+
+def server_app() -> ServerApp:
+    """Return the app of the server: it asks, adds up, and fits, as the run's configuration says."""
+    app = ServerApp()
+
+    @app.main()
+    def main(grid: Grid, context: Context) -> None:
+        run(grid, context.run_config)
+
+    return app
+
+
+def run(grid: Grid, config: Mapping[str, Any]) -> None:
+    """Fit as a run's configuration says, once as many nodes are there as it names.
+
+    Raises:
+        DoublureError: The run was refused, or failed; Flower then calls it failed, too.
+    """
+    plan, timeout = Plan.load(str(config["plan"])), float(config["timeout"])
+    _wait_for(grid, int(config["clients"]), timeout)
+    asked = Clients(FlowerPost(grid, timeout=timeout), plan, said=_tell)
+    out = Path(str(config["out"]))
+    made = fit_elsewhere(asked, plan, ledger=str(config["ledger"]), out=out, resume=bool(config["resume"]))
+    _tell(made.guarantee.sentence)
+    _tell(f"Wrote {out}.")
+
+
+def _wait_for(grid: Grid, clients: int, timeout: float) -> None:
+    """Return once there are as many nodes as were named."""
+    until = time.monotonic() + timeout
+    while len(found := list(grid.get_node_ids())) < clients:
+        if time.monotonic() > until:
+            raise InputError(
+                f"{len(found)} of {clients} are there", field="clients", remedy="start the others, or name fewer"
+            )
+        time.sleep(_POLL)
+
+
+def _tell(line: str) -> None:
+    import logging
+
+    logging.getLogger("flwr").info(line)
+
+
+def init(app: Path, *, plan: Path, ledger: Path, out: Path, clients: int, timeout: float) -> list[str]:
+    """Write a Flower app.
+
+    Args:
+        app: A new folder; its name is the app's.
+        plan: The coordinator's copy of the plan.
+        ledger: The coordinator's ledger.
+        out: The run folder to make.
+        clients: How many owners there have to be.
+        timeout: Seconds to wait for everybody's answer to one question.
+
+    Returns:
+        The files' names.
+
+    Raises:
+        SettingError: The folder's name is none that Python takes.
+        InputError: Something is there.
+    """
+    name = app.name
+    if not _NAME.fullmatch(name):
+        raise SettingError("is no name of a package", field="APP", remedy="use a to z, 0 to 9 and _, such as hospitals")
+    if files.holds_anything(app):
+        raise InputError("is not empty", field=app, remedy="give a new folder")
+    Plan.load(plan)
+    config = _CONFIG.format(
+        name=name,
+        plan=_quoted(plan),
+        ledger=_quoted(ledger),
+        out=_quoted(out),
+        clients=clients,
+        timeout=float(timeout),
+    )
+    (app / name).mkdir(parents=True)
+    written = {"pyproject.toml": config, **{f"{name}/{half}": text for half, text in _HALVES.items()}}
+    for path, text in written.items():
+        (app / path).write_text(text, encoding="utf-8")
+    return sorted(written)
+
+
+def _quoted(path: Path) -> str:
+    return str(path.absolute()).replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,319 @@
+"""One owner: its data, its plan, its ledger, and what it answers. Knows no network.
+
+=====================================  ==============================================================================
+asked                                  what is done
+=====================================  ==============================================================================
+``hello``                              plans are compared, the data's header is checked, the ledger is looked at;
+                                       nothing is charged
+``begin``                              the plan is charged to the owner's own ledger, then the records are read
+``schema``                             the facts that were learned are taken over, where they were to be learned
+``fact``, ``counts``                   the exact answer, if this owner's own plan pays for it
+``end``                                the charge is closed; where nothing was asked, at zero
+=====================================  ==============================================================================
+
+What was asked is on disk before it is answered (``asked.jsonl`` beside ``session.json``, mode 0600), so that an owner
+who was killed goes on with what was charged, and answers nothing that was not paid for. Whoever asks is told that
+something went wrong and of what kind it is, and no more; the owner's own log says it in full.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+from doublure._version import __version__
+from doublure.data.opening import Given, open_data
+from doublure.data.tables.source import TableSource
+from doublure.encode.choice import encoder_for
+from doublure.errors import BudgetRefused, DataError, DoublureError, InputError, LedgerError, SettingError
+from doublure.federated import wire
+from doublure.federated.wire import Said
+from doublure.ledger import Ledger, Reservation
+from doublure.planning import Plan
+from doublure.private.codes import Codes
+from doublure.private.owners import Owner, own_fact
+from doublure.run.fitting import refuse_unaffordable
+from doublure.run.in_partitions import RecordsInPartitions
+from doublure.schema import ResolvedSchema
+from doublure.support import files
+
+_LOG = logging.getLogger("doublure.federated")
+_SESSION, _ASKED = "session.json", "asked.jsonl"
+_KINDS: tuple[tuple[type[DoublureError], str], ...] = (
+    (BudgetRefused, "its ledger does not pay for the plan"),
+    (LedgerError, "its ledger refuses"),
+    (DataError, "its data does not fit the schema"),
+    (SettingError, "its plan does not pay for what was asked"),
+)
+
+
+class Silo:
+    """One owner.
+
+    Args:
+        name: As the run calls it: public.
+        data: The owner's records.
+        plan: The owner's copy of the plan.
+        ledger: The owner's, or where one is made that pays for this plan alone, if ``makes_ledger``.
+        folder: The owner's own, for what was asked, and for records while they are counted.
+        makes_ledger: Whether a ledger that is not there is made: for simulations.
+    """
+
+    def __init__(
+        self, *, name: str, data: Given, plan: Plan, ledger: Path, folder: Path, makes_ledger: bool = False
+    ) -> None:
+        self.name = name
+        self._data = data
+        self._plan = plan
+        self._ledger = ledger
+        self._folder = folder
+        self._makes_ledger = makes_ledger
+        self._digest = wire.digest_of(plan)
+        self._run: str | None = None
+        self._reservation: Reservation | None = None
+        self._kept: dict[str, Any] = {}
+        self._owner: Owner | None = None
+        self._records: RecordsInPartitions | None = None
+        self._codes: Codes | None = None
+
+    def heard(self, said: Said) -> Said:
+        """Return what is answered to a message; a refusal is an answer, too."""
+        words = said.words
+        try:
+            answer = self._answered(said)
+            refused = None
+        except DoublureError as error:
+            _LOG.warning("%s: %s", self.name, error)
+            kind = next((told for known, told in _KINDS if isinstance(error, known)), None)
+            if isinstance(error, _Refusal):
+                kind = error.message
+            answer, refused = Said({}, {}), kind or "it could not"
+        except Exception as error:
+            _LOG.error("%s: %s", self.name, type(error).__name__, exc_info=error)
+            answer, refused = Said({}, {}), "it failed"
+        head = {
+            "version": wire.VERSION,
+            "doublure": __version__,
+            "nonce": words.get("nonce"),
+            "name": self.name,
+            "plan": self._digest,
+            "refused": refused,
+        }
+        return Said({**answer.words, **head}, answer.arrays)
+
+    def _answered(self, said: Said) -> Said:
+        words = said.words
+        if words.get("version") != wire.VERSION:
+            raise _Refusal("it speaks another version", field="version", remedy="use the same doublure at both ends")
+        if words.get("plan") != self._digest:
+            raise _Refusal("it has another plan", field="plan", remedy="give every owner the same plan.json")
+        ask, run = words.get("ask"), words.get("run")
+        if not isinstance(run, str) or not isinstance(ask, str):
+            raise wire.garbled("message")
+        if ask == "hello":
+            return self._hello(run)
+        if ask == "begin":
+            return self._begin(run)
+        self._go_on(run)
+        known = {"schema": self._schema, "fact": self._fact, "counts": self._counts, "end": self._end}
+        if ask not in known:
+            raise wire.garbled("message")
+        return known[ask](said)
+
+    # -- before and after ----------------------------------------------------------------------------------------
+
+    def _source(self) -> TableSource:
+        source = open_data(self._data, self._plan.kind)
+        source.check(self._plan.schema)
+        if not isinstance(source, TableSource):
+            raise SettingError("is not asked of owners", field=self._plan.kind, remedy="plan for a table")
+        return source
+
+    def _hello(self, run: str) -> Said:
+        self._source()
+        begun = run in (self._run, self._session().get("run"))  # and is charged, so that nothing more has to be paid
+        if not begun and not (self._makes_ledger and not self._ledger.exists()):
+            refuse_unaffordable(Ledger.open(self._ledger), self._plan)
+        return Said({}, {})
+
+    def _begin(self, run: str) -> Said:
+        """Charge the plan, once a run; then read."""
+        if self._run != run and self._session().get("run") != run:
+            self._close()
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            reservation = self._book().reserve(self._plan)
+            self._kept = {"run": run, "reservation": reservation.id, "session": reservation.session}
+            self._write()
+            self._take(run, reservation)
+        self._go_on(run)
+        return Said({}, {})
+
+    def _go_on(self, run: str) -> None:
+        """Be at work for a run: as this process has begun it, or another one that is gone.
+
+        Raises:
+            InputError: It never began here.
+        """
+        if self._run != run:
+            kept = self._session()
+            if kept.get("run") != run:
+                raise _Refusal("it was not there when the run began", field="run", remedy="begin again")
+            self._kept = kept
+            self._take(run, self._resumed())
+        if self._records is None:
+            self._records = RecordsInPartitions(self._source(), self._plan.schema, self._folder, at_least=0)
+            self._records.read()
+            if (schema := self._kept.get("schema")) is not None:
+                self._encode(ResolvedSchema.parse(schema))
+
+    def _take(self, run: str, reservation: Reservation) -> None:
+        self._run, self._reservation = run, reservation
+        self._forget()
+        self._owner = Owner(self._plan.touches, authorise=self._authorise, note=self._note, asked=self._asked(run))
+
+    def _resumed(self) -> Reservation:
+        kept, refusal = self._kept, None
+        for session in [kept["session"], *kept.get("next_sessions", [])]:
+
+            def promise(fresh: str, session: str = session) -> None:
+                self._kept = {**kept, "session": session, "next_sessions": [fresh]}
+                self._write()
+
+            try:
+                found = self._book().resume(kept["reservation"], session, plan=self._plan, promise=promise)
+            except LedgerError as error:
+                refusal = refusal or error
+                continue
+            self._kept = {**kept, "session": found.session, "next_sessions": []}
+            self._write()
+            return found
+        raise refusal or LedgerError("knows no session", field=self.name, remedy="begin again")
+
+    def _end(self, said: Said) -> Said:
+        self._close(done=said.words.get("done") is True)
+        return Said({}, {})
+
+    def _close(self, *, done: bool = False) -> None:
+        """Close the charge: at zero where nothing was asked; it stays where anything was."""
+        reservation, self._reservation, self._run = self._reservation, None, None
+        self._forget()
+        self._owner = None
+        if reservation is None or reservation.status != "open":
+            return
+        if reservation.authorised == 0 and not reservation.drawn:
+            reservation.close("no-noise-drawn", steps=None)
+        else:
+            reservation.close("done" if done else "interrupted", steps=reservation.authorised)
+
+    def _forget(self) -> None:
+        """Let go of the records."""
+        if self._codes is not None:
+            self._codes.close()
+        self._codes = self._records = None
+
+    # -- questions -----------------------------------------------------------------------------------------------
+
+    def _schema(self, said: Said) -> Said:
+        """Take over what was learned: of what this owner's plan declares, nothing may be changed."""
+        text = wire.heard_as(said.words, "schema", str, lambda: wire.garbled("schema"))
+        found = ResolvedSchema.parse(text)
+        declared = self._plan.schema
+        learned = {
+            each.path: found.units if each.column is None else getattr(found.columns.get(each.column), each.fact, None)
+            for each in declared.questions
+        }
+        if declared.resolve(learned).to_yaml() != found.to_yaml():
+            raise _Refusal("it declares other facts", field="schema", remedy="give every owner the same plan.json")
+        self._encode(found)
+        self._kept = {**self._kept, "schema": text}
+        self._write()
+        return Said({}, {})
+
+    def _encode(self, schema: ResolvedSchema) -> None:
+        if self._records is None:
+            raise TypeError("nothing was read")
+        if self._codes is None:
+            self._codes = self._records.encoded(encoder_for(schema, self._plan.settings.encoding), None)
+
+    def _fact(self, said: Said) -> Said:
+        if self._records is None or self._codes is not None:
+            raise _Refusal("its facts were learned before", field="fact", remedy="begin again")
+        path = wire.heard_as(said.words, "path", str, lambda: wire.garbled("question"))
+        values = said.words.get("values")
+        if values is not None and not (isinstance(values, list) and all(isinstance(each, str) for each in values)):
+            raise wire.garbled("question")
+        query = own_fact(self._plan.schema, path, None if values is None else tuple(values))
+        return self._told(query, said, self._records.facts())
+
+    def _counts(self, said: Said) -> Said:
+        if self._codes is None:
+            raise _Refusal("it has missed the schema", field="schema", remedy="begin again")
+        query = wire.counts_heard(said, self._plan.schema.most_records)
+        return self._told(query, said, self._codes.partitions())
+
+    def _told(self, query: Any, said: Said, records: Any) -> Said:
+        number = wire.heard_as(said.words, "access", int, lambda: wire.garbled("question"))
+        asked = {key: value for key, value in said.words.items() if key not in ("nonce", "doublure")}
+        if self._owner is None:
+            raise TypeError("the run has not begun")
+        digest = wire.digest_of_question(Said(asked, said.arrays))
+        return wire.total_said(self._owner.told(query, number, digest, records))
+
+    # -- what is on disk -----------------------------------------------------------------------------------------
+
+    def _authorise(self, access: Any, step: int) -> None:
+        if self._reservation is None:
+            raise LedgerError("has no charge", field=self.name, remedy="begin again")
+        if step == 0:
+            self._reservation.noise_drawn(access.purpose)
+        elif step > self._reservation.authorised:
+            self._reservation.advance(self._plan.steps)  # all of them at once: the charge is for all of them
+
+    def _note(self, number: int, digest: str, tables: int) -> None:
+        """Write down that a question was asked; a line that was cut short was not answered."""
+        line = json.dumps([self._run, number, digest, tables]) + "\n"
+        with (self._folder / _ASKED).open("a", encoding="ascii") as file:
+            os.fchmod(file.fileno(), 0o600)
+            new = file.tell() == 0
+            file.write(line if new else "\n" + line)
+            file.flush()
+            os.fsync(file.fileno())
+        if new:
+            files.sync_folder(self._folder)
+
+    def _asked(self, run: str) -> dict[int, dict[str, int]]:
+        found: dict[int, dict[str, int]] = {}
+        with contextlib.suppress(FileNotFoundError):
+            for line in (self._folder / _ASKED).read_text(encoding="ascii", errors="replace").splitlines():
+                with contextlib.suppress(ValueError, TypeError):
+                    of, number, digest, tables = json.loads(line)
+                    if of == run:
+                        found.setdefault(number, {})[digest] = tables
+        return found
+
+    def _write(self) -> None:
+        files.write_json(self._folder / _SESSION, self._kept, mode=0o600)
+
+    def _session(self) -> dict[str, Any]:
+        with contextlib.suppress(InputError):
+            return dict(files.read_json(self._folder / _SESSION, "session", dict))
+        return {}
+
+    def _book(self) -> Ledger:
+        if self._makes_ledger and not self._ledger.exists():
+            epsilon, delta = self._plan.worst_case or (self._plan.epsilon, self._plan.delta)
+            if epsilon is None or delta is None:
+                raise SettingError("claims nothing", field="plan", remedy="plan with an ε")
+            return Ledger.create(self._ledger, dataset=self.name, epsilon=epsilon, delta=delta)
+        return Ledger.open(self._ledger)
+
+    def __repr__(self) -> str:
+        return f"Silo({self.name!r}, private)"
+
+
+class _Refusal(InputError):
+    """What whoever asks is told in these words."""

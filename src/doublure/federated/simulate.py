@@ -1,0 +1,154 @@
+"""A federation in one process: a folder whose files or subfolders are clients, and Flower's messages between them."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from doublure.errors import InputError, SettingError
+from doublure.federated.clients import Clients, Post
+from doublure.federated.silo import Silo
+from doublure.ledger import Ledger
+from doublure.planning import Plan
+from doublure.run.fitting import fit
+from doublure.run.folder import RunFolder
+from doublure.run.loading import synthesizer_of
+from doublure.support.progress import Progress
+
+if TYPE_CHECKING:
+    from flwr.clientapp import ClientApp
+
+    from doublure.run.synthesizer import Synthesizer
+
+CLIENTS = "clients"
+
+
+def simulate(
+    clients: str | Path,
+    plan: Plan,
+    *,
+    ledger: Ledger | str | Path,
+    out: str | Path,
+    resume: bool = False,
+    one_unit: bool = False,
+    seed: int | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    said: Callable[[str], None] = lambda _: None,
+    wrapped: Callable[[ClientApp], ClientApp] = lambda app: app,
+) -> Synthesizer:
+    """Fit a plan to private data that lies with several clients, all of them in this process.
+
+    Args:
+        clients: A folder; each file or subfolder in it is a client's data.
+        plan: From :func:`doublure.plan`; its schema has ``federated``.
+        ledger: The coordinator's. Each client has one of its own, under ``internal/clients/`` of the run folder.
+        out: The run folder.
+        resume: Go on with the run in ``out``.
+        one_unit: Whether each client is one unit, so that what it may count has a bound.
+        seed: Public: of the generator, never of the noise.
+        threads: CPU threads for torch.
+        progress: Receives progress events.
+        said: Told one line at a time who was refused or has missed a round, and why.
+        wrapped: Changes what every node runs; for tests of bad answers.
+
+    Returns:
+        The synthesizer.
+
+    Raises:
+        InputError: There is no client, or one has another schema or version; nothing was charged anywhere.
+        BudgetRefused: The coordinator's ledger does not pay.
+    """
+    post_of = _flower()
+    found = clients_in(Path(clients))
+    folder = Path(out) / "internal" / CLIENTS
+    owners = {
+        number: Silo(
+            name=path.name,
+            data=str(path),
+            plan=plan,
+            ledger=folder / path.name / "ledger",
+            folder=folder / path.name,
+            makes_ledger=True,
+        )
+        for number, path in enumerate(found, start=1)
+    }
+    asked = Clients(post_of(owners, wrapped), plan, one_unit=one_unit, said=said)
+    return fit_elsewhere(
+        asked, plan, ledger=ledger, out=Path(out), resume=resume, seed=seed, threads=threads, progress=progress
+    )
+
+
+def fit_elsewhere(
+    asked: Clients,
+    plan: Plan,
+    *,
+    ledger: Ledger | str | Path,
+    out: Path,
+    resume: bool = False,
+    seed: int | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Synthesizer:
+    """Fit a plan by asking owners; write down beside the run which rounds each of them missed."""
+    done = False
+    try:
+        fit(asked, plan, ledger=ledger, out=out, resume=resume, seed=seed, threads=threads, progress=progress)
+        done = True
+    finally:
+        asked.end(done=done)
+        if (out / "run.json").is_file():
+            with contextlib.suppress(InputError):
+                RunFolder.open(out).update_run(federated=asked.told())
+        else:  # it came to nothing, and so do what the clients have kept
+            shutil.rmtree(out / "internal", ignore_errors=True)
+            with contextlib.suppress(OSError):
+                out.rmdir()
+    return synthesizer_of(RunFolder.open(out))
+
+
+def clients_in(folder: Path) -> list[Path]:
+    """Return the clients' data, in the order of their names.
+
+    Raises:
+        InputError: There is no folder, or nothing in it.
+    """
+    if not folder.is_dir():
+        raise InputError("is no folder", field=folder, remedy="give one whose files or subfolders are clients")
+    found = sorted(path for path in folder.iterdir() if path.name[0] not in "._")
+    if not found:
+        raise InputError("is empty", field=folder, remedy="put one file or subfolder a client into it")
+    return found
+
+
+def _flower() -> Callable[[dict[int, Silo], Callable[[ClientApp], ClientApp]], Post]:
+    """Return what makes a post of Flower's grid in this process.
+
+    Raises:
+        SettingError: Flower is not installed.
+    """
+    require_flower()
+    from doublure.federated.flower import FlowerPost, client_app
+    from doublure.federated.grid import InProcessGrid
+
+    def post_of(owners: dict[int, Silo], wrapped: Callable[[ClientApp], ClientApp]) -> Post:
+        app = wrapped(client_app(lambda context: owners[context.node_id]))
+        return FlowerPost(InProcessGrid(app, list(owners)))
+
+    return post_of
+
+
+def require_flower() -> None:
+    """Refuse where Flower is not installed.
+
+    Raises:
+        SettingError: It is not.
+    """
+    import importlib.util
+
+    if importlib.util.find_spec("flwr") is None:
+        remedy = "pip install -c constraints-federated.txt 'doublure[federated]'"
+        raise SettingError("is not installed", field="flwr", remedy=remedy)

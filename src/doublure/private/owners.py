@@ -1,0 +1,255 @@
+"""Records that stay with several owners: what each lets be asked, and what whoever adds the answers up lets in.
+
+An owner has the same plan, and keeps a ledger of its own. :class:`Owner` answers what that plan pays for, access by
+access, whatever whoever asks believes to have paid. :class:`Answers` adds up what owners say, after it has looked at
+it: nothing that arrives is trusted to be numbers, of the right shape, or possible counts.
+
+Guarantee: none of its own; the sum has the sensitivity that the query states, because a unit has at most m records with
+all owners together (``max_records`` with each of at most ``max_silos``). Exact sums leave an owner for whoever adds
+them up, who is trusted with them, and who adds the noise once. An owner that says nothing, or something impossible,
+adds zero: removing units changes no sensitivity and no noise.
+
+==============================================  ===================================================================
+edge case                                       what happens
+==============================================  ===================================================================
+no owner answers                                zeros, and noise
+the same question, asked again                  the same answer, which costs nothing: whoever asked has it already
+another question for an access that is used up  refused by the owner, before it looks at a record
+fewer tables in a question than were paid for   the rest may be asked later: all tables together are paid once
+an answer of another shape or type, below zero  refused by name, and counts for zero
+tables of one answer that count different       refused by name: each record is in one cell of each
+numbers of records
+counts beyond what one unit can have            refused by name, where each owner is one unit
+==============================================  ===================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from doublure.errors import SettingError, printable
+from doublure.private.accounting import ApproximateEvent, DiscreteGaussianEvent, PureEvent
+from doublure.private.executed import steps_of
+from doublure.private.partitions import Partitions, everywhere
+from doublure.private.queries.counts import Counts
+from doublure.private.queries.facts import Fact, query_of, values_path
+from doublure.private.queries.query import Answer, Query
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from doublure.access import Access
+    from doublure.schema import Schema
+
+P = TypeVar("P")
+
+_MOST = 2**48
+"""More records than anybody has: sums of so many answers do not overflow."""
+_REMEDY = "ask what the plan says"
+
+
+class Owner:
+    """What one owner's plan lets be asked of its records.
+
+    Args:
+        accesses: All of the plan's, in its order.
+        authorise: Returns once an access is durably paid for in the owner's ledger: its step of training, counted from
+            1 over all accesses that train; 0 for a fact.
+        note: Returns once it is durably written down that a question was asked for an access: its number, the
+            question's digest, and how many tables it has.
+        asked: What earlier processes have written down so.
+    """
+
+    def __init__(
+        self,
+        accesses: Sequence[Access],
+        *,
+        authorise: Callable[[Access, int], None],
+        note: Callable[[int, str, int], None],
+        asked: Mapping[int, Mapping[str, int]],
+    ) -> None:
+        self._accesses = accesses
+        self._authorise = authorise
+        self._note = note
+        self._asked = {number: dict(asked.get(number, {})) for number in range(len(accesses))}
+        before, self._step = 0, {}
+        for number, access in enumerate(accesses):
+            before += 0 if access.path is not None else steps_of(access)
+            self._step[number] = 0 if access.path is not None else before
+
+    def told(self, query: Query[P], number: int, digest: str, records: P | Partitions[P]) -> Any:
+        """Return the exact answer, for whoever adds answers up and adds noise.
+
+        Args:
+            query: Rebuilt from what was asked, with this owner's own facts.
+            number: The access that pays, by its place in the plan.
+            digest: Of the question as it came: the same one is answered again.
+            records: The owner's.
+
+        Raises:
+            SettingError: The plan does not pay for it, or it does not fit the records.
+        """
+        if number not in self._asked:
+            raise SettingError("is no access of the plan", field="access", remedy=_REMEDY)
+        access, asked = self._accesses[number], self._asked[number]
+        places = everywhere(records)
+        places.refuse_unfit(query)
+        moved = _tables(query, access)
+        if digest not in asked:
+            if sum(asked.values()) + moved > _paid(access):
+                raise SettingError("is used up", field=access.purpose, remedy="make a new plan, which is paid anew")
+            self._authorise(access, self._step[number])
+            self._note(number, digest, moved)
+            asked[digest] = moved
+        return places.ask(query, sample_rate=1.0).total
+
+    def __repr__(self) -> str:
+        return "Owner(private)"
+
+
+class Answers(Partitions[P]):
+    """Owners' answers, looked at before they are added.
+
+    Args:
+        post: Puts a question that an access pays for to all owners; yields who has answered, and what.
+        nobody: Records of nobody: what an owner that says nothing counts for, and what answers look like.
+        refused: Told who gave an answer that is not added, and why.
+        one_unit: Whether each owner is one unit, so that its counts have a bound.
+    """
+
+    def __init__(
+        self,
+        post: Callable[[Query[P], Access], Iterator[tuple[str, Any]]],
+        nobody: P,
+        *,
+        refused: Callable[[str, str], None],
+        one_unit: bool,
+    ) -> None:
+        self._post = post
+        self._nobody = nobody
+        self._refused = refused
+        self._one_unit = one_unit
+        self._access: Access | None = None
+
+    def paid_by(self, access: Access) -> None:
+        """Remember which access pays for what is asked next."""
+        self._access = access
+
+    def refuse_unfit(self, query: Query[P]) -> None:
+        """Refuse what would not fit anybody's records; each owner looks at its own."""
+        query.refuse_unfit(self._nobody)
+
+    def answers(self, query: Query[P], *, sample_rate: float) -> Iterator[Answer]:
+        """Yield nobody's answer, and one of each owner that has given a possible one."""
+        if self._access is None:
+            raise TypeError("nobody has said what pays")
+        nothing = query.answer(self._nobody, sample_rate=sample_rate)
+        yield nothing
+        for owner, total in self._post(query, self._access):
+            fault = fault_of(query, nothing, total, one_unit=self._one_unit)
+            if fault is None:
+                yield replace(nothing, total=total)
+            else:
+                self._refused(owner, fault)
+
+
+class Nobody:
+    """Compact records of nobody, as queries count them, and cells of nobody, as facts look at them.
+
+    Args:
+        parts: How many parts a compact record has.
+        frame: A table's columns in canonical form, without a row.
+    """
+
+    n_units = most_records = 0
+
+    def __init__(self, parts: int, frame: pd.DataFrame) -> None:
+        self.parts = parts
+        self._frame = frame
+
+    def chunks(self, rows: int) -> Iterator[Any]:
+        """Yield the only chunk, an empty one."""
+        yield np.zeros((0, self.parts), dtype=np.int64)
+
+    def cells(self, column: str, fact: str) -> pd.Series[Any]:
+        """Return no cell of a column."""
+        return self._frame[column]
+
+
+def own_fact(schema: Schema, path: str, values: tuple[str, ...] | None) -> Fact:
+    """Return what a question of an owner's own schema asks.
+
+    Args:
+        schema: The owner's.
+        path: Which question.
+        values: The values that were learned before, where shares of them are asked for.
+
+    Raises:
+        SettingError: It is no question of this schema.
+    """
+    for question in schema.questions:
+        if question.path == path:
+            return query_of(question, schema, {} if values is None else {values_path(path): values})
+    raise SettingError("is not to be learned", field=printable(path), remedy=_REMEDY)
+
+
+def fault_of(query: Query[Any], nothing: Answer, total: Any, *, one_unit: bool) -> str | None:
+    """Return why an owner's answer cannot be one, if it cannot; no number of it is named.
+
+    Args:
+        query: What was asked.
+        nothing: The answer of no records, for its shape.
+        total: What came.
+        one_unit: Whether the owner is one unit.
+    """
+    most = int(nothing.sensitivity.l1) if one_unit else _MOST
+    if isinstance(nothing.total, Mapping):
+        if not isinstance(total, Mapping):
+            return "has another shape than what was asked"
+        whole = all(isinstance(key, str) and type(count) is int and count > 0 for key, count in total.items())
+        if not whole:
+            return "has other than texts and whole numbers above zero"
+        return None if sum(total.values()) <= most else _too_much(one_unit)
+    if not isinstance(total, np.ndarray) or total.shape != nothing.total.shape:
+        return "has another shape than what was asked"
+    if total.dtype != nothing.total.dtype:
+        return "is not in whole numbers of 64 bits"
+    if total.size and int(total.min()) < 0:
+        return "counts below zero"
+    if (total.size and int(total.max()) > _MOST) or int(total.sum(dtype=object)) > most:
+        return _too_much(one_unit)
+    if isinstance(query, Counts):
+        each = {int(table.sum(dtype=object)) for table in query.split(total)}
+        if len(each) > 1:
+            return "counts other records in one table than in another"
+        if one_unit and max(each) > query.max_records:
+            return _too_much(one_unit)
+    return None
+
+
+def _too_much(one_unit: bool) -> str:
+    return "counts more than one unit can have" if one_unit else "counts more records than anybody has"
+
+
+def _tables(query: Query[Any], access: Access) -> int:
+    """Return for how many tables a question has to be paid, by this access."""
+    event = access.event
+    if isinstance(event, DiscreteGaussianEvent) and isinstance(query, Counts):
+        if query.max_records != event.records:
+            raise SettingError("counts other records of a unit than planned", field=access.purpose, remedy=_REMEDY)
+        return len(query.tables)
+    if isinstance(event, (PureEvent, ApproximateEvent)) and isinstance(query, Fact):
+        if query.question.path != access.path or not math.isclose(query.question.epsilon, event.epsilon):
+            raise SettingError("asks for another fact than is paid for", field=access.purpose, remedy=_REMEDY)
+        return 1
+    raise SettingError("is not asked so of owners", field=access.purpose, remedy=_REMEDY)
+
+
+def _paid(access: Access) -> int:
+    """Return how many tables an access pays for; a fact is one."""
+    return access.event.tables if isinstance(access.event, DiscreteGaussianEvent) else 1

@@ -1,0 +1,293 @@
+"""Through Flower's own messages: in this process without Ray, and over TLS between processes."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.util
+import ipaddress
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from owners import dealt, plan_of, with_owners
+from parted import BOTH, SEVERAL, check_equal, people, replayed
+from tiers import exhaustive
+from typer.testing import CliRunner
+
+import doublure as db
+from doublure.cli.main import app as cli
+from doublure.errors import InputError
+from doublure.ledger import Ledger
+
+if importlib.util.find_spec("flwr") is None:
+    pytest.skip("Flower is an extra: scripts/test --all installs it beside", allow_module_level=True)
+
+from flwr.app import ArrayRecord, ConfigRecord, Message, RecordDict
+
+from doublure.federated.flower import client_app, read, written
+from doublure.federated.simulate import simulate
+from doublure.federated.wire import Said
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    torch.set_num_threads(1)
+
+
+def coordinators(folder):
+    return Ledger.create(folder / "ledger", dataset="all", epsilon=1000.0, delta=0.5)
+
+
+@pytest.mark.parametrize("schema", [SEVERAL, BOTH])
+def test_the_release_through_flower_is_that_of_all_records_in_one_place(monkeypatch, tmp_path, schema):
+    plan = plan_of(with_owners(schema))
+    dealt(people(), tmp_path / "clients", 3, "who")
+    with monkeypatch.context() as inner:
+        replayed(inner)
+        syn = simulate(tmp_path / "clients", plan, ledger=coordinators(tmp_path), out=tmp_path / "run", seed=1)
+    (tmp_path / "one").mkdir()
+    with monkeypatch.context() as inner:
+        replayed(inner)
+        one = db.fit(people(), plan, ledger=coordinators(tmp_path / "one"), out=tmp_path / "one" / "run", seed=1)
+    check_equal(one, syn)
+    assert "ray" not in sys.modules
+    for owner in range(3):
+        book = Ledger.open(tmp_path / "run" / "internal" / "clients" / f"owner-{owner}.csv" / "ledger")
+        assert book.spent == Ledger.open(tmp_path / "ledger").spent
+
+
+def test_what_is_said_survives_the_way_and_nothing_else_is_read():
+    said = Said({"ask": "counts", "é": [1, None, "x"]}, {"0.cells": np.arange(4), "0.starts": np.array([0.5, np.inf])})
+    heard = read(written(said))
+    assert heard.words == said.words
+    assert all(np.array_equal(heard.arrays[name], array) for name, array in said.arrays.items())
+    assert all(heard.arrays[name].dtype == array.dtype for name, array in said.arrays.items())
+    for content in (
+        RecordDict(),
+        RecordDict({"words": ConfigRecord({"json": "[1]"}), "arrays": ArrayRecord()}),
+        RecordDict({"words": ConfigRecord({"json": "{"}), "arrays": ArrayRecord()}),
+        RecordDict({"words": ConfigRecord({"json": 3}), "arrays": ArrayRecord()}),
+        written(Said({}, {"a": np.array(["text"])})),
+    ):
+        assert read(content) is None
+
+
+def test_a_client_app_that_fails_is_missed_and_the_run_goes_on(tmp_path):
+    lines, number = [], [0]
+
+    def wrapped(app):
+        def called(message, context):
+            if context.node_id == 2 and (said := read(message.content)) and said.words["ask"] == "counts":
+                number[0] += 1
+                return Message(RecordDict(), reply_to=message)
+            return app(message, context)
+
+        return called
+
+    dealt(people(), tmp_path / "clients", 3, "who")
+    plan = plan_of(with_owners(SEVERAL))
+    syn = simulate(
+        tmp_path / "clients", plan, ledger=coordinators(tmp_path), out=tmp_path / "run", said=lines.append,
+        wrapped=wrapped,
+    )  # fmt: skip
+    assert len(syn.sample(3)) == 3
+    assert number[0] == len(lines) > 3
+    assert all(line.startswith("owner-1.csv sent something unreadable") for line in lines)
+
+
+def test_flowers_garbage_is_answered_by_a_refusal(tmp_path):
+    (file,) = dealt(people(), tmp_path / "clients", 1)
+    from doublure.federated.silo import Silo
+
+    owner = Silo(name="a", data=str(file), plan=plan_of(with_owners(SEVERAL)), ledger=tmp_path / "x", folder=tmp_path)
+    from doublure.federated.grid import InProcessGrid
+
+    grid = InProcessGrid(client_app(lambda _: owner), [1])
+    (reply,) = grid.send_and_receive([Message(RecordDict(), 1, "query.doublure")])
+    assert read(reply.content).words["refused"] == "it speaks another version"
+
+
+def test_the_command_says_what_came_of_it(tmp_path):
+    dealt(people(), tmp_path / "clients", 3, "who")
+    plan_of(with_owners(SEVERAL)).save(tmp_path / "plan.json")
+    coordinators(tmp_path)
+    asked = [
+        "federate", "simulate", "--plan", str(tmp_path / "plan.json"), "--clients", str(tmp_path / "clients"),
+        "--ledger", str(tmp_path / "ledger"), "-o", str(tmp_path / "run"),
+    ]  # fmt: skip
+    outcome = CliRunner().invoke(cli, asked, standalone_mode=False).return_value
+    assert "3 clients, " in outcome.text
+    assert "none was missed" in outcome.text
+    assert outcome.data["federated"]["clients"] == ["owner-0.csv", "owner-1.csv", "owner-2.csv"]
+    assert db.load(tmp_path / "run").guarantee.epsilon == 20.0
+    (tmp_path / "none").mkdir()
+    asked[asked.index(str(tmp_path / "clients"))] = str(tmp_path / "none")
+    with pytest.raises(InputError, match="is empty"):
+        CliRunner().invoke(cli, asked, standalone_mode=False, catch_exceptions=False)
+
+
+# -- SuperLink and SuperNodes ------------------------------------------------------------------------------------------
+
+
+def certificates(folder):
+    """Make an authority and a server's certificate for this machine."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    def name(text):
+        return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, text)])
+
+    now = datetime.datetime.now(datetime.UTC)
+    keys = {who: ec.generate_private_key(ec.SECP256R1()) for who in ("ca", "server")}
+
+    def made(who, extensions):
+        built = (
+            x509.CertificateBuilder().subject_name(name(who)).issuer_name(name("ca"))
+            .public_key(keys[who].public_key()).serial_number(x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(hours=1)).not_valid_after(now + datetime.timedelta(days=1))
+        )  # fmt: skip
+        for extension, critical in extensions:
+            built = built.add_extension(extension, critical)
+        return built.sign(keys["ca"], hashes.SHA256())
+
+    here = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(keys["ca"].public_key())
+    subject = x509.SubjectKeyIdentifier.from_public_key(keys["ca"].public_key())
+    usage = x509.KeyUsage(True, False, False, False, False, True, True, False, False)
+    found = {
+        "ca": made("ca", [(x509.BasicConstraints(True, 0), True), (subject, False), (usage, True)]),
+        "server": made("server", [(x509.SubjectAlternativeName(here), False), (issuer, False)]),
+    }
+    for who, certificate in found.items():
+        (folder / f"{who}.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    (folder / "server.key").write_bytes(
+        keys["server"].private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+    )
+
+
+def free_port():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+class Network:
+    """A SuperLink and SuperNodes on loopback, with TLS."""
+
+    def __init__(self, folder, files):
+        self.folder, self.files, self.port, self.running = folder, files, free_port(), {}
+        certificates(folder)
+        source = str(Path(db.__file__).parents[1])
+        self.environment = os.environ | {
+            "FLWR_HOME": str(folder / "flower"), "FLWR_TELEMETRY_ENABLED": "0", "PYTHONPATH": source,
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1",
+        }  # fmt: skip
+        (folder / "flower").mkdir()
+        (folder / "flower" / "config.toml").write_text(
+            f'[superlink]\ndefault = "here"\n[superlink.here]\naddress = "127.0.0.1:{self.port}"\n'
+            f'root-certificates = "{folder}/ca.pem"\n'
+        )
+
+    def start(self, name, *command):
+        with (self.folder / f"{name}.log").open("a") as log:
+            self.running[name] = subprocess.Popen(
+                command, cwd=self.folder, env=self.environment, stdout=log, stderr=log, start_new_session=True
+            )
+
+    def link(self):
+        self.start(
+            "link", "flower-superlink", "--ssl-ca-certfile", "ca.pem", "--ssl-certfile", "server.pem",
+            "--ssl-keyfile", "server.key", "--port", str(self.port), "--disable-runtime-dependency-installation",
+        )  # fmt: skip
+
+    def node(self, number):
+        own = self.folder / f"site-{number}"
+        config = {"data": self.files[number], "plan": own / "plan.json", "ledger": own / "ledger", "folder": own}
+        said = " ".join(f'{key}="{value}"' for key, value in {**config, "name": f"site-{number}"}.items())
+        self.start(
+            f"node-{number}", "flower-supernode", "--root-certificates", "ca.pem", "--superlink",
+            f"127.0.0.1:{self.port}", "--port", str(free_port()), "--node-config", said,
+        )  # fmt: skip
+
+    def kill(self, name):
+        process = self.running.pop(name)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def stop(self):
+        for process in self.running.values():
+            process.send_signal(signal.SIGTERM)
+        for name in list(self.running):
+            try:
+                self.running[name].wait(20)
+                os.killpg(self.running[name].pid, signal.SIGKILL)
+            except (subprocess.TimeoutExpired, ProcessLookupError, PermissionError):
+                self.running[name].kill()
+
+
+def until(found, seconds, what):
+    end = time.monotonic() + seconds
+    while not found():
+        assert time.monotonic() < end, what
+        time.sleep(0.5)
+
+
+@exhaustive
+def test_hospitals_over_tls_one_of_which_is_killed_and_comes_back(tmp_path):
+    plan = plan_of(with_owners(SEVERAL))
+    files = dealt(people(), tmp_path / "clients", 2, "who")
+    plan.save(tmp_path / "plan.json")
+    coordinators(tmp_path)
+    for number in range(2):
+        (tmp_path / f"site-{number}").mkdir()
+        plan.save(tmp_path / f"site-{number}" / "plan.json")
+        Ledger.create(tmp_path / f"site-{number}" / "ledger", dataset=f"site {number}", epsilon=30.0, delta=0.5)
+    init = [
+        "federate", "init", str(tmp_path / "hospitals"), "--plan", str(tmp_path / "plan.json"), "--clients", "2",
+        "--ledger", str(tmp_path / "ledger"), "-o", str(tmp_path / "run"), "--timeout", "120",
+    ]  # fmt: skip
+    CliRunner().invoke(cli, init, standalone_mode=False, catch_exceptions=False)
+    network = Network(tmp_path, files)
+    try:
+        network.link()
+        until(lambda: "started" in (tmp_path / "link.log").read_text().lower(), 90, "the link does not start")
+        for number in range(2):
+            network.node(number)
+        run = ["flwr", "run", "hospitals", "here"]
+        submitted = subprocess.run(
+            run, cwd=tmp_path, env=network.environment, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert submitted.returncode == 0, submitted.stdout + submitted.stderr
+        until((tmp_path / "site-1" / "asked.jsonl").is_file, 600, "nothing was asked")
+        network.kill("node-1")
+        network.node(1)
+
+        def done():
+            record = tmp_path / "run" / "run.json"
+            return record.is_file() and "federated" in json.loads(record.read_text())
+
+        until(done, 1800, "the run does not end")
+    finally:
+        network.stop()
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert record["status"] == "done"
+    assert record["federated"]["clients"] == ["site-0", "site-1"]
+    missed = [each for each in record["federated"]["rounds"] if each["missed"]]
+    assert all(set(each["missed"]) == {"site-1"} for each in missed)
+    assert len(missed) <= 3  # it came back under its name
+    assert len(db.load(tmp_path / "run").sample(5)) == 5
+    for number in range(2):
+        book = Ledger.open(tmp_path / f"site-{number}" / "ledger")
+        assert book.spent.epsilon == 20.0  # charged once, whatever was killed
+        assert len(book.show()["runs"]) == 1
