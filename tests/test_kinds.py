@@ -170,13 +170,13 @@ class BagEncoder(Encoder):
         self.condition_width, self.condition_sizes, self.body_shape = 0, {}, (self.width,)
 
     def compact(self, content):
-        return torch.from_numpy(content.has.astype(np.float32))
+        return content.has.astype(np.float32)
 
     def expand(self, compact):
         return compact
 
     def decode(self, rows, rng=None):
-        return Bags(rows.numpy() > 0.5)
+        return Bags(rows > 0.5)
 
 
 class Chances(torch.nn.Module):
