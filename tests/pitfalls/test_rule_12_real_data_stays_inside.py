@@ -185,15 +185,6 @@ def test_the_length_of_a_release_is_always_asked_for():
         assert inspect.signature(sampled).parameters["n"].default is inspect.Parameter.empty
 
 
-def test_a_sample_without_a_number_has_the_public_number_and_not_that_of_the_records(small, tmp_path):
-    plan = db.plan(small.declared, method="gan", **small.tiny)
-    for rows in (150, 290):
-        folder = tmp_path / str(rows)
-        folder.mkdir()
-        syn = db.fit(small.frame(rows), plan, ledger=small.book(folder), seed=1)
-        assert len(syn.sample()) == syn.default_n == small.declared.units == 300
-
-
 def check_reports_are_written_inside(patch, folder):
     """``doublure evaluate`` puts its page under internal/, for its owner's eyes only, unless told where."""
     internal = folder / "run/internal"
