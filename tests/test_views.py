@@ -26,7 +26,7 @@ def objects(small, tmp_path_factory):
     folder = tmp_path_factory.mktemp("views")
     run, ledger = small.copies(folder)
     syn = db.load(run)
-    bundle = db.release(syn, folder / "bundle", title="People", contact="us@example.org")
+    bundle = db.release(syn, folder / "bundle", n=300, title="People", contact="us@example.org")
     found = db.evaluate.report(syn, small.frame(), rows=200)
     book = db.Ledger.open(ledger)
     return dict(

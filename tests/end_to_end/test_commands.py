@@ -105,7 +105,7 @@ def test_budget_refused_before_the_data_is_opened(census: Path, monkeypatch: pyt
 
     assert fit()[0] == 0
     monkeypatch.setattr(tables.TableSource, "load", lambda *_, **__: pytest.fail("the data was opened"))
-    code, refused = fit(out="second")
+    code, refused = fit("--again", out="second")
     assert code == 3
     assert refused["error"]["code"] == "budget"
     assert not Path("second").exists()

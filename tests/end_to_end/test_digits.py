@@ -67,8 +67,10 @@ def test_the_whole_way_from_the_command_line(tmp_path, digits, method, run, doub
     made = doublure("plan", tmp_path / "s.yaml", *asked, "-o", tmp_path / "plan.json")
     assert made["steps"] == (1 + STEPS if method == "guided" else 1)
     doublure("fit", tmp_path / "d.npz", "--plan", tmp_path / "plan.json", "--ledger", ledger, "-o", out)
-    code, said = run("fit", tmp_path / "d.npz", "--plan", tmp_path / "plan.json", "--ledger", ledger, "-o", out / "2")
-    assert (code, said["error"]["field"]) == (3, "epsilon")
+    again = ("fit", tmp_path / "d.npz", "--plan", tmp_path / "plan.json", "--ledger", ledger, "-o", tmp_path / "second")
+    for words, field in (((), "again"), (("--again",), "epsilon")):
+        code, said = run(*again, *words)
+        assert (code, said["error"]["field"]) == (3, field)
     words = ["--given", "label=7", "--seed", 4]
     assert doublure("sample", out, "-n", 30, *words, "-o", tmp_path / "a.npz")["rows"] == 30
     with np.load(tmp_path / "a.npz") as arrays:

@@ -130,7 +130,7 @@ def check_the_cap_stops_the_second_fit(lab, patch, plan, ledger, folder):
     before = ledger.path.read_bytes()
     with patch.context() as inner:
         watch = Watch(inner)
-        again = partial(lab.fit, lab.people(), plan, folder / "two", real=True, ledger=ledger)
+        again = partial(lab.fit, lab.people(), plan, folder / "two", real=True, ledger=ledger, again=True)
         error = lab.refusal(BudgetRefused, again)
     assert (error.exit_code, error.field) == (3, "epsilon")
     assert "opened" not in watch.acts

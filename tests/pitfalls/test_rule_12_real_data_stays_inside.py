@@ -181,7 +181,7 @@ def test_a_release_that_looks_inside_is_caught(lab, declared_plan, tmp_path, own
 
 def test_the_length_of_a_release_is_always_asked_for():
     """Row 24: no default says how many units there are."""
-    for sampled in (db.release, db.Synthesizer.sample, db.Synthesizer.sample_chunks):
+    for sampled in (db.release, db.Synthesizer.sample_chunks):
         assert inspect.signature(sampled).parameters["n"].default is inspect.Parameter.empty
 
 

@@ -20,8 +20,8 @@ for number, source in enumerate(json.loads(sys.stdin.read())):
     exec(compile(ast.Module(body, []), f"<cell {number}>", "exec"), names)
     found = None if last is None else eval(compile(ast.Expression(last.value), f"<cell {number}>", "eval"), names)
     forms = [form for form in ("_repr_html_", "_repr_png_") if getattr(found, form, None) is not None]
-    said = [len(getattr(found, form)() or "") for form in forms] or [0 if found is None else len(repr(found))]
-    sys.stderr.write("SHOWN " + json.dumps([number, type(found).__name__, *said]) + "\\n")
+    said = max([len(getattr(found, form)() or "") for form in forms] or [0 if found is None else len(repr(found))])
+    sys.stderr.write("SHOWN " + json.dumps([number, type(found).__name__, said]) + "\\n")
 """
 
 

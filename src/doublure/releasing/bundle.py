@@ -58,7 +58,7 @@ def release(
     syn: Synthesizer,
     out: str | Path,
     *,
-    n: SupportsIndex | None = None,
+    n: SupportsIndex,
     seed: SupportsIndex | None = None,
     ledger: Ledger | str | Path | None = None,
     formats: Sequence[str] | None = None,
@@ -73,7 +73,7 @@ def release(
     Args:
         syn: A fitted synthesizer.
         out: A folder that does not exist yet, or is empty.
-        n: Synthetic rows, images or series; left out, as many as the schema says that there are units.
+        n: Synthetic rows, images or series.
         seed: Makes them repeatable.
         ledger: Where the release is recorded; found through the run when left out.
         formats: ``csv``, ``parquet`` or both for a table, ``npz`` for images, any of the three for series; all of
@@ -94,8 +94,7 @@ def release(
         SettingError: An argument is out of its range, or tables are asked for and the fit bought none.
     """
     asked = Path(out)
-    size = syn.default_n if n is None else n
-    rows, forms = _check_arguments(asked, size, formats, WRITERS[syn.schema.kind].forms)
+    rows, forms = _check_arguments(asked, n, formats, WRITERS[syn.schema.kind].forms)
     executed = executed_of(syn)
     if tables:
         refuse_none(syn.tables)
