@@ -33,7 +33,8 @@ def _import_everything():
         try:
             importlib.import_module(module.name)
         except ModuleNotFoundError as missing:
-            assert (missing.name, module.name.rpartition(".")[0]) == ("flwr", "doublure.federated")  # an extra
+            if (missing.name, module.name.rpartition(".")[0]) != ("flwr", "doublure.federated"):  # an extra
+                raise
 
 
 def test_the_names_mean_the_same_after_every_submodule_is_imported(small, tmp_path):
