@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 from owners import Federation, dealt, plan_of, with_owners
 from parted import BOTH, DECLARED, LEARNED, SCHEMAS, SEVERAL, check_equal, people, replayed
 from planting import plant
+from tiers import by_tier
 
 import doublure as db
 from doublure.errors import InputError, Interrupted, NotAsPriced, SchemaError, SettingError
@@ -422,6 +424,71 @@ def test_an_owner_that_is_killed_between_any_two_questions_goes_on(monkeypatch, 
     book = made.book(2)
     assert book.spent.epsilon == 20.0
     assert [each["steps"] for each in book.show()["runs"]] == [made.plan.steps]
+
+
+class Killed(BaseException):
+    """A process ends: nothing that it would have done is done."""
+
+
+class Mortal:
+    """An owner whose process ends as it writes for the n-th time; the next message goes to another process."""
+
+    def __init__(self, made, number, at, patch):
+        self.made, self.number, self.left = made, number, at
+        self.owner, self.dies = made.owner(number), 0
+        self.answered = []
+        fsync = os.fsync
+
+        def written(file):
+            if not self.inside:
+                return fsync(file)
+            self.left -= 1
+            if self.left == 0:
+                raise Killed  # what was written may be on the disk, or not: here it is
+            return fsync(file)
+
+        self.inside = False
+        patch.setattr(os, "fsync", written)
+
+    def heard(self, said):
+        self.inside = True
+        try:
+            answer = self.owner.heard(said)
+        except Killed:
+            self.dies += 1
+            self.owner = self.made.owner(self.number)
+            return None
+        finally:
+            self.inside = False
+        if answer.arrays or "names" in answer.words:
+            self.answered.append(said.words["access"])
+        return answer
+
+
+def test_an_owner_that_is_killed_at_any_write_undercounts_nothing(monkeypatch, tmp_path):
+    """One after the other, or spread over all of them; where everything runs, a hundred."""
+    draw, died = np.random.default_rng(3), 0
+    for turn in range(by_tier(4, 100)):
+        made = federation(tmp_path / str(turn), [SEVERAL, BOTH][turn % 2], rows=120)
+        with monkeypatch.context() as inner:
+            mortal = made.post.owners[2] = Mortal(made, 2, int(draw.integers(1, 45)), inner)
+            made.fitted(inner)
+        died += mortal.dies
+        book = made.book(2)
+        book.verify()
+        (run,) = book.show()["runs"] or [None]
+        if mortal.answered:
+            assert run["epsilon"] == 20.0
+            assert book.spent.epsilon == 20.0
+            training = [access for access in mortal.answered if made.plan.touches[access].path is None]
+            reserved = [record for record in book.entries if record.kind == "advance"]
+            assert bool(training) <= bool(reserved)
+            learned = {access for access in mortal.answered if made.plan.touches[access].path is not None}
+            marked = [record.body["what"] for record in book.entries if record.kind == "noise"]
+            assert {made.plan.touches[access].purpose for access in learned} <= {*marked}
+            assert len(marked) == len({*marked})
+        assert made.ledger.spent.epsilon == 20.0
+    assert died >= turn // 2
 
 
 def test_a_coordinator_that_was_stopped_goes_on(monkeypatch, tmp_path):

@@ -51,7 +51,9 @@ class HandToHand:
     def sent(self, messages):
         for node, said in messages.items():
             self.asked.append((said.words["ask"], node))
-            yield from self.change(said.words, node, self.owners[node].heard(said))
+            answer = self.owners[node].heard(said)
+            if answer is not None:
+                yield from self.change(said.words, node, answer)
 
 
 class Federation:
