@@ -147,7 +147,7 @@ def test_ranks_that_let_a_unit_move_more_are_caught(lab, monkeypatch, plan_of, t
     lab.plant(*MUTANTS[mutant])
     plan = plan_of(lab, lab.SEVERAL, "statistics")
     with pytest.raises(REFUSED):
-        check_a_unit_moves_no_sum_further(lab, monkeypatch, tmp_path, plan, odd=("duplicate",))
+        check_a_unit_moves_no_sum_further(lab, monkeypatch, tmp_path, plan, records=3, odd=("duplicate",))
 
 
 def check_noise_steps_and_shapes_are_public(lab, patch, folder, plan):

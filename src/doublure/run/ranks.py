@@ -5,7 +5,8 @@
 =====================  ==========================  =====================================================================
 plan, ledger, folder   reads and writes            hears the plan; opens neither ledger nor folder
 the data               once it is charged          once rank 0 says that it is charged; keeps its own units
-facts of the schema    learns them, of all units   hears the resolved schema
+facts of the schema    learns them, of all units,  says that it has read the data, and hears the resolved schema
+                       once all have read the data
 a noisy step           has it paid for, adds       answers for its units, hears the noisy sum
                        answers, adds the noise
 a checkpoint           writes it                   hears it when a run goes on
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 Checkpoint: TypeAlias = "Callable[[], State | None]"
 
-_BEGIN, _TRAIN = "begin", "train"
+_BEGIN, _LOADED, _TRAIN = "begin", "loaded", "train"
 
 
 class RunRanks(Ranks, Protocol):
@@ -61,6 +62,9 @@ class RunRanks(Ranks, Protocol):
 
     def begin(self, plan: Plan, seed: int) -> None:
         """Say that the run is charged, so that records may be opened."""
+
+    def loaded(self) -> None:
+        """Wait until all have read their records, so that nothing is drawn for one that cannot."""
 
     def train(self, schema: ResolvedSchema, checkpoint: Checkpoint, **facts: Any) -> None:
         """Say from where training goes on.
@@ -83,6 +87,9 @@ class OneProcess(Alone):
 
     def begin(self, plan: Plan, seed: int) -> None:
         """There is nobody to tell."""
+
+    def loaded(self) -> None:
+        """There is nobody to wait for."""
 
     def train(self, schema: ResolvedSchema, checkpoint: Checkpoint, **facts: Any) -> None:
         """There is nobody to tell."""
@@ -111,6 +118,10 @@ class RankZero(Leading):
     def begin(self, plan: Plan, seed: int) -> None:
         """Hand the plan on, once it is charged."""
         self._leader.tell(_BEGIN, {"plan": plan.to_json(), "seed": seed})
+
+    def loaded(self) -> None:
+        """Wait for the others."""
+        self._leader.hear(_LOADED)
 
     def train(self, schema: ResolvedSchema, checkpoint: Checkpoint, **facts: Any) -> None:
         """Hand on what was learned, and the checkpoint."""
@@ -166,6 +177,7 @@ class OtherRank:
         given = open_data(data, plan.kind)
         given.check(plan.schema)
         table = given.load(plan.schema, at_least=fewest_records(plan))
+        self._follower.say(_LOADED)
         message = self._follower.expect(_TRAIN)
         schema, taken = ResolvedSchema.parse(message.facts["schema"]), int(message.facts["taken"])
         encoder = encoder_for(schema, plan.settings.encoding)

@@ -183,6 +183,7 @@ class Run:
                 progress.stage("read the records")
                 with self._stop.at_once():
                     table = self._read(source, parted=parted)
+                    self._ranks.loaded()
                 schema = self._resolve(table, progress)
                 generator = self._train(table, schema, device, progress, keeps=keeps)
                 progress.stage("save")
