@@ -44,7 +44,7 @@ from doublure.training.job import Job, NullWorkspace, State, Workspace, encoded_
 if TYPE_CHECKING:
     from doublure.access import Access
 
-Checkpoint: TypeAlias = Callable[[], State | None]
+Checkpoint: TypeAlias = "Callable[[], State | None]"
 
 _BEGIN, _TRAIN = "begin", "train"
 
