@@ -77,6 +77,8 @@ RELATIONAL = Page(
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
 RUN = {"attacks", "extending", "images", "latent", "relational", "schema", "series"}
 """Pages whose examples run below, each in a way of its own."""
+ELSEWHERE = {"federated": "federated/test_page.py"}
+"""Pages whose examples another file of tests runs."""
 TYPED = {"choosing-epsilon", "index", "which-method"}
 """Pages whose commands are typed in a folder with the census table and its schema."""
 PAGES = pytest.mark.parametrize("page", [ATTACKS, IMAGES, LATENT, RELATIONAL, SERIES], ids=lambda page: page.name)
@@ -157,6 +159,10 @@ def test_every_block_of_code_is_run_by_a_test():
         languages = {language for language, _ in BLOCK.findall(path.read_text(encoding="utf-8"))}
         assert languages <= {"", "python", "sh", "yaml", "text"}, path.name
         if languages & {"python", "sh"} and path.stem not in {"benchmarks", "tutorial"}:
+            if path.stem in ELSEWHERE:
+                test = Path(__file__).parent / ELSEWHERE[path.stem]
+                assert path.name in test.read_text(encoding="utf-8")
+                continue
             assert path.stem in RUN | TYPED, f"{path.name}: no test runs its code"
 
 
