@@ -36,9 +36,26 @@ def init(
     """Create a ledger with its cap."""
     from doublure.ledger import Ledger
 
-    made = Ledger.create(ledger, dataset=dataset, epsilon=epsilon, delta=delta)
+    try:
+        made = Ledger.create(ledger, dataset=dataset, epsilon=epsilon, delta=delta)
+    except LedgerError as error:
+        raise _there(ledger) or error from None
     text = f"Wrote {ledger}: {dataset} may spend ε = {epsilon:g}, δ = {delta:g} over all runs."
     return Outcome(data=made.show(), text=text)
+
+
+def _there(path: Path) -> LedgerError | None:
+    """Return what is said of a ledger that is there already; None where there is none that can be opened."""
+    from doublure.ledger import Ledger
+
+    try:
+        book = Ledger.open(path)
+    except (LedgerError, OSError):
+        return None
+    cap, left = book.cap, book.remaining
+    said = f"ε = {left.epsilon:g} of {cap.epsilon:g} and δ = {left.delta:g} of {cap.delta:g} are left"
+    remedy = "go on with it, or choose another path"
+    return LedgerError(f"is the ledger of {printable(book.dataset)} already: {said}", field=path, remedy=remedy)
 
 
 def show(ledger: LedgerPath, as_json: Json = False, config: Config = None) -> Outcome:

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from doublure.datasets.demo import demo_files as demo_files
 from doublure.datasets.downloading import Member, Progress, RemoteFile, matches, obtain
 from doublure.errors import DataError, SettingError
 

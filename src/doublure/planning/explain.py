@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from doublure.guarantee import beside, figure
 from doublure.methods import registry as table
+from doublure.methods.choice import is_reason
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def explain(made: PlanContents) -> str:
     settings = ", ".join(f"{key}={value}" for key, value in made.settings.shown().items() if value not in (None, ""))
     lines.append(f"Settings: {settings}")
     lines += [f"Public source: {source}" for source in made.settings.public_sources]
-    lines += [f"Warning: {warning}" for warning in made.warnings]
+    lines += [f"{'Note' if is_reason(warning) else 'Warning'}: {warning}" for warning in made.warnings]
     lines += _claims(made)
     return "\n".join(lines)
 
