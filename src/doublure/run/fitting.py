@@ -129,7 +129,7 @@ def fit(
             if (finished := _finished(folder, book)) is not None:
                 return _under_the_ceiling(finished, out)
         listener.stage("check the data's header")
-        source = open_data(data, plan.kind)
+        source = open_data(data, plan.kind, plan.schema.written)
         source.check(plan.schema)
         if resume:
             run = Run.resumed(folder, plan, book)

@@ -12,7 +12,7 @@ from doublure.schema.columns import TYPES
 _FORMS = {
     "bounds": "must be [lower, upper], {learn: epsilon} or undeclared",
     "missing": 'must be true, false, a list of texts such as ["?"], {learn: epsilon} or undeclared',
-    "values": "must be a list of texts, numbers, true or false, or {learn: epsilon} or undeclared",
+    "values": "must be a list of texts, numbers, true or false, {file: codes.csv}, {learn: epsilon} or undeclared",
     "shares": "must give every value its share, as in {a: 0.3, b: 0.7}, or be {learn: epsilon}",
     "roles": "must be a list of target and condition, such as [target]",
     "units": "must be a whole number of at least 1, {learn: epsilon, magnitude: number} or undeclared",
@@ -52,6 +52,11 @@ _FORMS = {
     "edges": "must be a list of numbers in ascending order, such as [0, 100, 1000]",
     "spikes": "must be a list of numbers, such as [0, 501]",
     "timezone": "must be an IANA name such as Europe/Paris",
+    "date_format": "must be a form of dates such as DD-MM-YYYY",
+    "decimal": "must be one mark, such as ','",
+    "thousands": "must be one mark, such as '.'",
+    "encoding": "must be the name of an encoding, such as latin-1",
+    "delimiter": "must be one character, such as ';'",
     "zero_inflated": "must be true or false",
 }
 _EXAMPLES = {
