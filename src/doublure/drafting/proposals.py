@@ -149,5 +149,5 @@ def rules_for(columns: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, str]
             yield rule, (twin, name)
     for kind in ("date", "datetime"):
         named = [name for name, type_ in columns.items() if type_ == kind]
-        for pair in pairwise(named):
-            yield f"- {{at_most: {yaml_text.inline(list(pair))}}}", pair
+        for both in pairwise(named):
+            yield f"- {{at_most: {yaml_text.inline(list(both))}}}", both

@@ -346,6 +346,16 @@ Column = Annotated[
     | IdColumn,
     Field(discriminator="type"),
 ]
+MODELS = (
+    IntegerColumn,
+    RealColumn,
+    CategoryColumn,
+    OrdinalColumn,
+    BooleanColumn,
+    DateColumn,
+    DatetimeColumn,
+    IdColumn,
+)
 TYPES = ("integer", "real", "category", "ordinal", "boolean", "date", "datetime", "id")
 NumberColumn: TypeAlias = IntegerColumn | RealColumn | DateColumn | DatetimeColumn
 DiscreteColumn: TypeAlias = CategoryColumn | OrdinalColumn | BooleanColumn

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pydantic import ValidationError
 
 from doublure.errors import SchemaError
-from doublure.schema.columns import TYPES
+from doublure.schema.columns import MODELS, TYPES
+from doublure.support.guessing import nearest
 
 _FORMS = {
     "bounds": "must be [lower, upper], {learn: epsilon} or undeclared",
@@ -68,6 +69,7 @@ _EXAMPLES = {
 _TYPES = {"columns": TYPES, "channels": ("integer", "real"), "attributes": ("category", "ordinal", "boolean")}
 _IN_TWO = (["unit"], ["constraints"], ["images"], ["label"], ["series"])
 _SEE = "see docs/schema.md"
+_KNOWN = ("misfit", "defaults", *_FORMS, *(key for model in MODELS for key in model.model_fields))
 
 
 def one_line(error: ValidationError) -> SchemaError:
@@ -88,7 +90,8 @@ def finding(error: ValidationError) -> tuple[tuple[str, ...], str, str]:
         return path, head, remedy or _SEE
     if kind == "extra_forbidden":
         place = path if path[-1:] == location[-1:] else (*path, str(location[-1]))
-        return place, "is not a key that is known here", f"remove it, or {_SEE}"
+        near = nearest(place[-1], _KNOWN)
+        return place, "is not a key that is known here", f"did you mean {near}?" if near else f"remove it, or {_SEE}"
     if kind == "invalid_key" or "[key]" in location:
         return path, "has a key that is no text", "put it in quotes"
     if kind.startswith("union_tag") and key in _TYPES:
