@@ -9,6 +9,7 @@ import typer
 
 from doublure.cli.options import Config, Json
 from doublure.cli.terminal import Outcome
+from doublure.cli.verb import Verbs
 from doublure.errors import GateFailed, LedgerError, printable
 
 _CAME_TO_NOTHING = ("no-noise-drawn",)
@@ -18,7 +19,7 @@ LedgerPath = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger f
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    group = typer.Typer(no_args_is_help=True, help="Keep the ledger of what has been spent.", rich_markup_mode=None)
+    group = Verbs(help="Keep the ledger of what has been spent.")
     group.command("init")(init)
     group.command("show")(show)
     group.command("verify")(verify)

@@ -9,11 +9,12 @@ import typer
 
 from doublure.cli.options import Config, Json
 from doublure.cli.terminal import Outcome, TerminalProgress
+from doublure.cli.verb import Verbs
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    group = typer.Typer(no_args_is_help=True, help="Public data sets to try things on.", rich_markup_mode=None)
+    group = Verbs(help="Public data sets to try things on.")
     group.command("list")(list_)
     group.command("fetch")(fetch)
     app.add_typer(group, name="datasets")

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from doublure.cli.options import Config, Json
+from doublure.cli.options import Config, Force, Json
 from doublure.cli.terminal import Outcome
+from doublure.cli.verb import Verbs
 from doublure.errors import GateFailed, SettingError, printable
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    group = typer.Typer(no_args_is_help=True, help="Describe what is public about the data.", rich_markup_mode=None)
+    group = Verbs(help="Describe what is public about the data.")
     group.command("draft")(draft)
     group.command("check")(check)
     app.add_typer(group, name="schema")
@@ -34,6 +35,7 @@ def draft(
     ] = None,
     encoding: Annotated[str | None, typer.Option(help="Of CSV files, such as latin-1; UTF-8 if left out.")] = None,
     delimiter: Annotated[str | None, typer.Option(help="Between fields; told by the header if left out.")] = None,
+    force: Force = False,
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
@@ -44,7 +46,7 @@ def draft(
     from doublure.drafting.draft import drafted
     from doublure.support.files import check_output, write_atomic
 
-    check_output(out, data, codebook)
+    check_output(out, data, codebook, forced=force)
     made = drafted(data, codebook, kind, encoding=encoding, delimiter=delimiter)
     text, left = made.to_yaml().encode(), made.schema.undeclared
     write_atomic(out, lambda file: file.write(text))

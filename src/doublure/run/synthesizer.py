@@ -19,6 +19,7 @@ from doublure.methods import registry as methods
 from doublure.methods.method import Estimation, unshared_conditions
 from doublure.planning import Plan
 from doublure.run import conditions as asking
+from doublure.run.bought import bought
 from doublure.run.drawing import Drawing, refuse_endless
 from doublure.schema import ResolvedSchema
 from doublure.schema.kinds import KINDS
@@ -101,6 +102,11 @@ class Synthesizer:
     def notes(self) -> tuple[str, ...]:
         """What whoever uses the records should know of how they are drawn, a line each."""
         return unshared_conditions(methods.method(self.plan.method), self.schema)
+
+    @property
+    def bought(self) -> tuple[str, ...]:
+        """What the fit learned of the facts that its schema asked for, a line each; it stands in the schema."""
+        return bought(self.plan.schema, self.schema)
 
     def sample(
         self, n: SupportsIndex, given: Mapping[str, object] | None = None, seed: SupportsIndex | None = None
