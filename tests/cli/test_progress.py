@@ -50,7 +50,7 @@ def test_yaml_that_is_broken_for_a_terminal_stays_yaml():
 
 def test_a_pipe_gets_lines_as_they_are(doublure):
     said = doublure("datasets", "list")
-    assert max(map(len, said.out.splitlines())) > 100
+    assert max(map(len, said.out.splitlines())) > 80
 
 
 def test_quiet_says_nothing_but_errors(doublure, tmp_path, monkeypatch):

@@ -26,10 +26,9 @@ def list_(as_json: Json = False, config: Config = None) -> Outcome:
     from doublure.schema.kinds import KINDS
 
     known = [datasets.info(name) for name in datasets.names()]
-    wide, titles = max(len(one.name) for one in known), max(len(one.title) for one in known)
+    wide = max(len(one.name) for one in known)
     lines = [
-        f"{one.name:<{wide}}  {one.kind:<6}  {one.rows:>7} {KINDS[one.kind].lines:<8}"
-        f"  {one.title:<{titles}}  {one.licence}"
+        f"{one.name:<{wide}}  {one.kind:<6}  {one.rows:>7} {KINDS[one.kind].lines:<8}  {one.licence}; {one.title}"
         for one in known
     ]
     rows = [{"name": one.name, "kind": one.kind, "rows": one.rows, "licence": one.licence} for one in known]

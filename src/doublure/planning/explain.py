@@ -28,7 +28,7 @@ def explain(made: PlanContents) -> str:
     if epsilon is not None:
         prices.append((together, _figures(epsilon, delta)))
     width = max((len(purpose) for purpose, _ in prices), default=0)
-    lines += [f"  {purpose:<{width}}   {price}" for purpose, price in prices]
+    lines += [f"  {purpose:<{width}}  {price}" for purpose, price in prices]
     if any(access.path is not None and access.epsilon is None for access in made.touches):
         lines.append("  (–: with the noise that the schema asks for, and in no total)")
     said = made.guarantee
@@ -74,7 +74,7 @@ def _price(access: Access) -> str:
 
 
 def _figures(epsilon: float, delta: float | None) -> str:
-    return f"ε = {figure(epsilon):<9} δ = {figure(delta)}" if delta else f"ε = {figure(epsilon)}"
+    return f"ε = {figure(epsilon):<7} δ = {figure(delta)}" if delta else f"ε = {figure(epsilon)}"
 
 
 def _noise(made: PlanContents) -> list[str]:
