@@ -138,7 +138,7 @@ def test_the_schema_shown_is_read_and_every_key_is_described():
 @exhaustive
 @pytest.mark.usefixtures("few_trees")
 def test_the_tutorial_runs_as_it_is_printed(tmp_path, monkeypatch):
-    """Its commands in their order, in an empty folder; and the edits that it shows make the schema that it goes on with."""
+    """Its commands, in their order; and the edits that it shows make the schema that it goes on with."""
     monkeypatch.chdir(tmp_path)
     text = (DOCS / "tutorial.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```sh\n(.*?)```", text, flags=re.DOTALL)

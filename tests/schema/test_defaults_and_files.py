@@ -75,3 +75,9 @@ def test_values_stand_in_a_file_and_are_part_of_the_schema(tmp_path: Path) -> No
         Schema.load(path)
     with pytest.raises(SchemaError, match=r"file: codes\.csv"):
         Schema.parse(path.read_text())  # text lies in no folder
+
+
+def test_values_outside_a_list_of_codes_may_go_to_one_of_them() -> None:
+    column = "{type: category, values: [1, 2, 4], other: 4, missing: false}"
+    schema = Schema.parse(f"{HEAD}columns: {{education: {column}}}")
+    assert schema.columns["education"].domain == (1, 2, 4)

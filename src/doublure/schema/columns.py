@@ -258,7 +258,7 @@ class _Listed(_Choice):
     facts: ClassVar[tuple[str, ...]] = ("values", "missing")
 
     values: Fact[tuple[Value, ...]] = UNDECLARED
-    other: StrictStr | None = Field(default=None, description="where values outside the list go")
+    other: Token | None = Field(default=None, description="where values outside the list go")
 
     @property
     def domain(self) -> tuple[Value, ...]:
