@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import Field, StrictBool, StrictFloat, StrictStr, model_validator
+from pydantic import Field, StrictBool, StrictFloat, model_validator
 
 from doublure.schema.fact_states import UNDECLARED, Fact, Frozen, Learn, OptionalFact
 from doublure.schema.scalars import EXACT, Bound, Day, Decimals, Moment, Positive, Token, Zone

@@ -46,7 +46,7 @@ _FORMS = {
     "from_time": "must be weekday, weekend, month or hour",
     "label.missing": "must be false, or left out: a label is part of the record",
     "label": "must be {values: [a, b], roles: [target, condition]}, with shares if they are known",
-    "other": "must be a text",
+    "other": "must be a text or a number",
     "precision": "must be a number of decimals from 0 to 12",
     "step": "must be a whole number of at least 1 (seconds, for moments); for reals, a number above 0",
     "scale": "must be linear, log or symlog",
