@@ -24,7 +24,7 @@ import yaml
 
 from doublure import datasets
 from doublure.datasets.downloading import Member, RemoteFile
-from doublure.errors import DataError, SettingError
+from doublure.errors import DataError, InputError, SettingError
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT / ".." / "shared" / "data"
@@ -677,3 +677,22 @@ def test_real_series_fit_their_schema(name: str) -> None:
     for channel, facts in schema.channels.items():
         values = found.channel(channel)
         assert ((values >= facts.bounds[0]) & (values <= facts.bounds[1])).mean() >= inside
+
+
+def test_the_demos_files_are_written_once_and_never_over_others(tmp_path):
+    from doublure.datasets.demo import FILES
+
+    assert [path.name for path in datasets.demo_files(tmp_path / "here")] == list(FILES)
+    before = {name: (tmp_path / "here" / name).read_bytes() for name in FILES}
+    assert datasets.demo_files(tmp_path / "here") == ()
+    train, kept = datasets.demo_split()
+    assert pd.read_csv(tmp_path / "here" / "adult.csv", na_filter=False).equals(train)
+    assert pd.read_csv(tmp_path / "here" / "kept.csv", na_filter=False).equals(kept)
+    (tmp_path / "here" / "kept.csv").unlink()
+    (tmp_path / "here" / "adult.schema.yaml").write_text("mine")
+    with pytest.raises(InputError, match="is there already and is not the demo's"):
+        datasets.demo_files(tmp_path / "here")
+    assert not (tmp_path / "here" / "kept.csv").exists()
+    (tmp_path / "here" / "adult.schema.yaml").write_bytes(before["adult.schema.yaml"])
+    assert [path.name for path in datasets.demo_files(tmp_path / "here")] == ["kept.csv"]
+    assert {name: (tmp_path / "here" / name).read_bytes() for name in FILES} == before

@@ -413,6 +413,26 @@ def test_a_usage_error_names_the_flag(doublure, words):
     assert "fly" not in error["remedy"]
 
 
+MEANT = {
+    "plan s.yaml --epsilom 1": "did you mean --epsilon? see doublure plan --help",
+    "plan s.yaml --epsilon 1,0 --delta 1e-6": "write one such as 0.5 or 1e-6, with a decimal point; see doublure plan",
+    "plan {schema} --method statistic --epsilon 1 --delta 1e-6": "did you mean statistics? use one of: auto, ",
+    "plan {schema} --method dpgan --epsilon 1 --delta 1e-4 --set stepz=3": "did you mean steps?",
+    "sample {made} -n 5 -o rows.csv --given jop=cook": "did you mean job?",
+    "datasets fetch mushrom": "did you mean mushroom? use one of: ",
+    "audit {made} --attack quik --real a --holdout b": "did you mean quick?",
+}
+
+
+@pytest.mark.parametrize("typed", MEANT)
+def test_a_slip_is_told_what_was_meant(doublure, world, small, tmp_path, monkeypatch, typed):
+    monkeypatch.chdir(tmp_path)
+    words = typed.format(schema=world.schema, made=small.run).split()
+    said = doublure(*words)
+    assert said.code == 2
+    assert MEANT[typed] in said.line
+
+
 def test_two_settings_after_one_flag_are_told_how_to_stand(doublure):
     error = doublure("plan", "s.yaml", "--set", "steps=10", "width=20", "--json").result["error"]
     assert "width=20" in error["message"]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterator
 
 import pytest
 import typer.main
 
+from doublure.cli.examples import EXAMPLES
 from doublure.cli.main import VERBS, app
 
 
@@ -32,3 +35,49 @@ def test_help(words, flag, doublure):
     assert (said.code, said.err) == (0, "")
     assert said.out.split()[: 2 + len(words)] == ["Usage:", "doublure", *words]
     assert flag in said.out
+
+
+def test_every_command_and_nothing_else_has_an_example():
+    assert set(EXAMPLES) == set(COMMANDS)
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words) or "doublure")
+def test_an_example_is_shown_and_parses(words, doublure, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = doublure(*words, "--help").out
+    for line in EXAMPLES[words].splitlines():
+        assert f"  {line}\n" in shown
+        assert len(line) < 80 - 2
+    assert "NO_COLOR=1" in shown
+    for typed in EXAMPLES[words].replace("\\\n", " ").splitlines():
+        name, *given = shlex.split(typed)
+        assert name == "doublure"
+        command, path = typer.main.get_command(app), []
+        while hasattr(command, "commands"):
+            path.append(given[0])
+            command = command.commands[given.pop(0)]
+        assert tuple(path)[: len(words)] == words
+        command.make_context(" ".join(path), given)  # which refuses a flag that is not there, or is missing
+
+
+def test_no_line_of_any_help_is_wider_than_a_terminal(doublure, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for words in COMMANDS:
+        for line in doublure(*words, "--help").out.splitlines():
+            assert len(line) <= 80, (words, line)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_words_are_completed(shell, doublure, monkeypatch):
+    import subprocess
+    import sys
+
+    monkeypatch.setenv("_DOUBLURE_COMPLETE", f"complete_{shell}")
+    monkeypatch.setenv("COMP_WORDS", "doublure plan --method sta")
+    monkeypatch.setenv("COMP_CWORD", "3")
+    monkeypatch.setenv("_TYPER_COMPLETE_ARGS", "doublure plan --method sta")
+    monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
+    code = "import sys; sys.argv = ['doublure']; from doublure.cli import run; run()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert re.findall(r"\bstatistics\b", done.stdout), done
+    assert "guided" not in done.stdout

@@ -85,4 +85,18 @@ def test_rows_and_drafts_are_written_once(doublure, house, monkeypatch):
     for verb, name in (("sample", "rows.csv"), ("schema draft", "draft.yaml")):
         assert doublure(*VERBS[verb], name).code == 0
         line = doublure(*VERBS[verb], name).line
-        assert line == f"doublure: {name}: already exists; choose another -o, or remove it"
+        assert line == f"doublure: {name}: already exists; choose another -o, or give --force"
+        assert doublure(*VERBS[verb], name, "--force").code == 0
+
+
+@pytest.mark.parametrize("target", PRECIOUS)
+@pytest.mark.parametrize("verb", ["sample", "schema draft with a codebook"])
+def test_force_spares_ledgers_runs_bundles_and_what_is_read(doublure, house, monkeypatch, verb, target):
+    if verb == "sample" and "/" not in target and target != "people.ledger":
+        pytest.skip("a file of its own that sampling does not read is what --force is for")
+    if target == "s.yaml":
+        pytest.skip("a draft may replace a schema by force")
+    monkeypatch.chdir(house)
+    before = contents(house)
+    assert doublure(*VERBS[verb], target, "--force").code == 2
+    assert contents(house) == before

@@ -6,7 +6,9 @@ import re
 
 import pytest
 
-from doublure.cli.terminal import TerminalProgress, clock
+from doublure.cli import terminal
+from doublure.cli.terminal import TerminalProgress, clock, folded
+from doublure.support import yaml12 as yaml_text
 
 
 def test_both_times_are_named_and_a_line_has_room_for_an_interrupt(monkeypatch, capsys):
@@ -25,3 +27,43 @@ def test_both_times_are_named_and_a_line_has_room_for_an_interrupt(monkeypatch, 
 )
 def test_clock(seconds, said):
     assert clock(seconds) == said
+
+
+def test_lines_are_broken_between_words_and_lose_none():
+    text = (
+        "Claim: (ε=1, δ=1e-06)-differentially private for one person, add/remove neighbours, full batch, 8 noisy steps"
+    )
+    shown = folded(f"short\n  {text}", 40)
+    assert all(len(line) <= 40 for line in shown.splitlines())
+    assert shown.split() == ["short", *text.split()]
+    assert [line[:4] for line in shown.splitlines()[1:3]] == ["  Cl", "    "]
+    path = "/a/" + "b" * 60
+    assert folded(f"Wrote {path} now", 40).splitlines()[1].strip() == path
+
+
+def test_yaml_that_is_broken_for_a_terminal_stays_yaml():
+    text = "columns:\n  job: {type: category, values: [cook, nurse, driver, clerk], missing: ['?', 'n/a', 'none']}\n"
+    assert yaml_text.parse(folded(text, 40), "s") == yaml_text.parse(text, "s")
+    comment = "# every record counts as another person; where one has several, name the column"
+    assert all(line.startswith("# ") for line in folded(comment, 40).splitlines())
+
+
+def test_a_pipe_gets_lines_as_they_are(doublure):
+    said = doublure("datasets", "list")
+    assert max(map(len, said.out.splitlines())) > 80
+
+
+def test_quiet_says_nothing_but_errors(doublure, tmp_path, monkeypatch):
+    words = ["budget", "init", tmp_path / "a.ledger", "--dataset", "a", "--epsilon", 1, "--delta", "1e-5"]
+    for flag in ("-q", "--quiet"):
+        said = doublure(*words, flag)
+        assert (said.code, said.out, said.err) == (0, "", "")
+        assert doublure(flag, *words).line.startswith("doublure: ")
+        (tmp_path / "a.ledger").unlink()
+    assert doublure(*words).out
+    monkeypatch.setattr(terminal, "_quiet", True)
+    with TerminalProgress() as progress:
+        progress.stage("fit", 10)
+        progress.at(5)
+    found = doublure("datasets", "list", "--json", "-q")
+    assert found.result["ok"]

@@ -80,7 +80,7 @@ def test_budget(doublure, tmp_path):
 
 
 def test_plan(doublure, schema, small, tmp_path):
-    out = tmp_path / "plan.json"
+    out = tmp_path / "new.json"
     words = ["plan", schema, "--method", "dpgan", "--epsilon", 2, "--delta", 1e-4, *TINY, "-o", out]
     found = doublure(*words, "--json").result
     assert found["command"] == "plan"
@@ -88,7 +88,9 @@ def test_plan(doublure, schema, small, tmp_path):
     assert db.Plan.load(out).settings == small.plan.settings
     said = doublure(*words)
     assert "train the critic" in said.out
-    assert f"Wrote {out}" in said.out
+    assert said.out.endswith(f"\n{out} holds this plan already\n")
+    out.unlink()
+    assert doublure(*words).out.endswith(f"\nWrote {out}\n")
 
 
 def test_fit_sample_release_verify(doublure, plan, small, tmp_path):

@@ -201,7 +201,7 @@ def test_files_tell_nothing(tmp_path):
 def test_a_reader_that_shows_a_row_is_caught(lab, tmp_path, mutant):
     from doublure.data.tables import csv_files
 
-    own = "raise _not_utf8(path) if 'UTF8' in str(error) else _ragged(path) from None"
+    own = "raise _misencoded(path, encoding) if 'UTF8' in str(error) else _ragged(path) from None"
     words = "raise DataError(str(error), field=path.name, remedy='mend it') from None"
     lab.plant(csv_files, "read_batches", (own, words if "words" in mutant else "raise"))
     with lab.caught():

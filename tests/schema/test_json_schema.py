@@ -128,3 +128,12 @@ def test_what_the_reader_refuses_does_not_fit(text: str, exported: dict[str, Any
     with pytest.raises(SchemaError):
         Schema.parse(text)
     assert not fits(yaml_text.parse(text, "s.yaml"), exported, exported)
+
+
+def test_what_only_files_say_fits_too(exported: dict[str, Any]) -> None:
+    text = (
+        "doublure: 1\nkind: table\ndefaults: {missing: false}\ndecimal: ','\nencoding: latin-1\n"
+        "columns: {a: {type: category, values: {file: codes.csv}}}"
+    )
+    assert fits(yaml_text.parse(text, "s.yaml"), exported, exported)
+    assert not fits(yaml_text.parse(text.replace("missing: false", "bounds: 3"), "s.yaml"), exported, exported)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from doublure.attack.attack_data import AttackData
 from doublure.attack.results import AttackResult
 from doublure.errors import SettingError
+from doublure.support.guessing import meant
 
 _MEMBERSHIP = {
     "critic": "membership.critic:attack",
@@ -71,7 +72,7 @@ def named(wanted: Sequence[str]) -> tuple[str, ...]:
     found: set[str] = set()
     for name in wanted:
         if name not in ATTACKS and name not in GROUPS and name not in _REGISTERED:
-            remedy = f"use one of: {', '.join([*GROUPS, *ATTACKS, *_REGISTERED])}"
+            remedy = meant(name, [*GROUPS, *ATTACKS, *_REGISTERED])
             raise SettingError(f"there is no attack {name!r}", field="--attack", remedy=remedy)
         found.update(GROUPS.get(name, (name,)))
     if not found:

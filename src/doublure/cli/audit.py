@@ -105,9 +105,10 @@ def _method(
     out: Path | None,
 ) -> Outcome:
     from doublure.auditing import audit_method
-    from doublure.report import check_places
+    from doublure.report import check_places, named_page
 
     if out is not None:
+        out = named_page(out)
         check_places(out, out.with_name(f"{out.stem}.json"), form="audit")
     with TerminalProgress() as progress:
         report = audit_method(
@@ -127,7 +128,7 @@ def _run(
 ) -> Outcome:
     from doublure.attack.registry import named
     from doublure.auditing import audit
-    from doublure.report import check_places
+    from doublure.report import check_places, named_page
     from doublure.run.folder import RunFolder
 
     if run is None:
@@ -136,7 +137,7 @@ def _run(
     if real is None:
         raise SettingError("is needed", field="--real", remedy="give the data that the run was fitted on")
     RunFolder.open(run)
-    page = out or run / "internal" / "audit.html"
+    page = named_page(out) if out is not None else run / "internal" / "audit.html"
     check_places(page, page.with_name(f"{page.stem}.json"), real, holdout, form="audit")
     with TerminalProgress() as progress:
         report = audit(run, wanted, real, holdout, shadows=shadows, seed=seed, progress=progress)

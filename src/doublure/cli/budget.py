@@ -9,6 +9,7 @@ import typer
 
 from doublure.cli.options import Config, Json
 from doublure.cli.terminal import Outcome
+from doublure.cli.verb import Verbs
 from doublure.errors import GateFailed, LedgerError, printable
 
 _CAME_TO_NOTHING = ("no-noise-drawn",)
@@ -18,7 +19,7 @@ LedgerPath = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger f
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    group = typer.Typer(no_args_is_help=True, help="Keep the ledger of what has been spent.", rich_markup_mode=None)
+    group = Verbs(help="Keep the ledger of what has been spent.")
     group.command("init")(init)
     group.command("show")(show)
     group.command("verify")(verify)
@@ -36,9 +37,26 @@ def init(
     """Create a ledger with its cap."""
     from doublure.ledger import Ledger
 
-    made = Ledger.create(ledger, dataset=dataset, epsilon=epsilon, delta=delta)
+    try:
+        made = Ledger.create(ledger, dataset=dataset, epsilon=epsilon, delta=delta)
+    except LedgerError as error:
+        raise _there(ledger) or error from None
     text = f"Wrote {ledger}: {dataset} may spend ε = {epsilon:g}, δ = {delta:g} over all runs."
     return Outcome(data=made.show(), text=text)
+
+
+def _there(path: Path) -> LedgerError | None:
+    """Return what is said of a ledger that is there already; None where there is none that can be opened."""
+    from doublure.ledger import Ledger
+
+    try:
+        book = Ledger.open(path)
+    except (LedgerError, OSError):
+        return None
+    cap, left = book.cap, book.remaining
+    said = f"ε = {left.epsilon:g} of {cap.epsilon:g} and δ = {left.delta:g} of {cap.delta:g} are left"
+    remedy = "go on with it, or choose another path"
+    return LedgerError(f"is the ledger of {printable(book.dataset)} already: {said}", field=path, remedy=remedy)
 
 
 def show(ledger: LedgerPath, as_json: Json = False, config: Config = None) -> Outcome:

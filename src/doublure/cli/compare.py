@@ -29,12 +29,13 @@ def compare(
 ) -> Outcome:
     """Put runs of our own side by side. Internal: computed on real data."""
     from doublure import evaluate as measures
-    from doublure.report import check_places
+    from doublure.report import check_places, named_page
     from doublure.run.loading import load
 
     names = [str(run) for run in runs]
     if len(set(names)) < len(names):
         raise SettingError("is named twice", field="runs", remedy="name each run folder once")
+    out = None if out is None else named_page(out)
     figures = out.with_name(f"{out.stem}.json") if out and out.name else out
     if out is not None:
         check_places(out, figures, real, holdout, form="comparison")

@@ -9,11 +9,12 @@ import typer
 
 from doublure.cli.options import Config, Json
 from doublure.cli.terminal import Outcome, TerminalProgress
+from doublure.cli.verb import Verbs
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    group = typer.Typer(no_args_is_help=True, help="Public data sets to try things on.", rich_markup_mode=None)
+    group = Verbs(help="Public data sets to try things on.")
     group.command("list")(list_)
     group.command("fetch")(fetch)
     app.add_typer(group, name="datasets")
@@ -25,10 +26,9 @@ def list_(as_json: Json = False, config: Config = None) -> Outcome:
     from doublure.schema.kinds import KINDS
 
     known = [datasets.info(name) for name in datasets.names()]
-    wide, titles = max(len(one.name) for one in known), max(len(one.title) for one in known)
+    wide = max(len(one.name) for one in known)
     lines = [
-        f"{one.name:<{wide}}  {one.kind:<6}  {one.rows:>7} {KINDS[one.kind].lines:<8}"
-        f"  {one.title:<{titles}}  {one.licence}"
+        f"{one.name:<{wide}}  {one.kind:<6}  {one.rows:>7} {KINDS[one.kind].lines:<8}  {one.licence}; {one.title}"
         for one in known
     ]
     rows = [{"name": one.name, "kind": one.kind, "rows": one.rows, "licence": one.licence} for one in known]

@@ -20,7 +20,15 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(
-    out: Annotated[Path, typer.Option("-o", "--out", help="A folder to make.")] = Path("doublure-demo"),
+    files: Annotated[
+        bool,
+        typer.Option(
+            "--files", help="Write the data, its codebook and its schema into this folder, or -o, and nothing else."
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="A folder to make; doublure-demo if left out.")
+    ] = None,
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
@@ -29,6 +37,25 @@ def demo(
     Schema, plan, ledger, fit, sample, report, release. Ends with exit code 4 if models trained on the synthetic
     rows predict no better than independent columns do.
     """
+    return _files(out or Path()) if files else _walk(out or Path("doublure-demo"))
+
+
+def _files(folder: Path) -> Outcome:
+    """Write what the README's commands read; files that are there already and are equal stay."""
+    from doublure import datasets
+    from doublure.datasets.demo import FILES
+
+    written = datasets.demo_files(folder)
+    names = ", ".join(FILES[:-1]) + f" and {FILES[-1]}"
+    where = "here" if folder == Path() else f"in {folder}"
+    text = f"{names} are {where} already, equal to the bundled ones."
+    if written:
+        text = f"Wrote {', '.join(str(path) for path in written)}: bundled census data, its codebook and its schema."
+    result = {"files": [str(folder / name) for name in FILES], "written": [str(path) for path in written]}
+    return Outcome(data=result, text=text)
+
+
+def _walk(out: Path) -> Outcome:
     import doublure as db
     from doublure.errors import GateFailed, InputError
     from doublure.releasing.bundle import verify

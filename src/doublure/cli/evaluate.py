@@ -41,7 +41,7 @@ def evaluate(
     from doublure import evaluate as measures
     from doublure.guarantee import figure
     from doublure.measures.images.feature_extractors import asked_for
-    from doublure.report import check_places
+    from doublure.report import check_places, named_page
     from doublure.run.folder import RunFolder
     from doublure.run.loading import load
     from doublure.run.published import refuse_inside
@@ -51,7 +51,7 @@ def evaluate(
     syn = load(run)
     if claim:
         syn.require_estimate()
-    page = out or run / "internal" / "report.html"
+    page = named_page(out) if out is not None else run / "internal" / "report.html"
     figures = page.with_name(f"{page.stem}.json") if page.name else page
     check_places(page, figures, real, holdout)
     extractor = None if features is None else asked_for(features, syn.schema)

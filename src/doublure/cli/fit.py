@@ -73,9 +73,13 @@ def fit(
             )
     left = book.remaining
     text = f"{syn.guarantee.sentence}\nWrote {out}. Left in {ledger}: ε = {left.epsilon:g}, δ = {left.delta:g}."
+    if syn.bought:
+        advice = f"Write them into your schema, and the next run need not buy them: {out / 'schema.yaml'} has them."
+        text = "\n".join([text, "Bought:", *(f"  {line}" for line in syn.bought), advice])
     text = "\n".join([text, *(f"Note: {note}." for note in syn.notes)])
     entry = {key: syn.run["ledger"][key] for key in ("dataset", "path", "reservation", "sequence")}
     result = {"run": str(out), "guarantee": syn.guarantee.to_json(), "ledger": entry, "notes": list(syn.notes)}
+    result["bought"] = list(syn.bought)
     return Outcome(data=result, text=text)
 
 

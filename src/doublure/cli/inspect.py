@@ -34,7 +34,7 @@ def inspect(
 ) -> Outcome:
     """Look for signs of a broken pipeline in synthetic records alone. No real record is read."""
     from doublure import evaluate as measures
-    from doublure.report import check_places
+    from doublure.report import check_places, named_page
     from doublure.run.loading import load
     from doublure.run.published import refuse_inside
     from doublure.support.devices import use_threads
@@ -44,7 +44,7 @@ def inspect(
         raise SettingError("names a run twice", field="against", remedy="name runs that are others, each once")
     refuse_inside(run, out)
     syn, right = load(run), [load(place) for place in against or []]
-    page = out or run / "internal" / "inspection.html"
+    page = named_page(out) if out is not None else run / "internal" / "inspection.html"
     figures = page.with_name(f"{page.stem}.json") if page.name else page
     check_places(page, figures, form="inspection")
     if threads is not None:

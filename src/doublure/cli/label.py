@@ -9,6 +9,7 @@ import typer
 
 from doublure.cli.options import Config, Json, Seed, Threads
 from doublure.cli.terminal import Outcome, TerminalProgress
+from doublure.cli.verb import Verbs
 
 _Task = Annotated[Path, typer.Argument(help="A task's folder, labels.csv filled in.")]
 _Classes = Annotated[
@@ -21,11 +22,7 @@ _Labelled = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    group = typer.Typer(
-        no_args_is_help=True,
-        help="Label synthetic images by hand or by a classifier.",
-        rich_markup_mode=None,
-    )
+    group = Verbs(help="Label synthetic images by hand or by a classifier.")
     group.command("out")(out)
     group.command("read")(read)
     group.command("curve")(curve)

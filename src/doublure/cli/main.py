@@ -16,15 +16,13 @@ from typing import Any
 import typer
 
 from doublure._version import __version__
+from doublure.cli.verb import Verbs
 from doublure.errors import Interrupted
 
-app = typer.Typer(
+app = Verbs(
     name="doublure",
     help="Train a synthesizer on private data and publish synthetic data, with a privacy guarantee.",
-    no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 

@@ -12,6 +12,14 @@ import typer
 
 from doublure.errors import SettingError
 
+
+def _methods(incomplete: str) -> list[str]:
+    """Complete the name of a method."""
+    from doublure.methods.registry import METHODS
+
+    return [name for name in ("auto", *METHODS) if name.startswith(incomplete)]
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 Config = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Read flags from a YAML file.")]
 Device = Annotated[str, typer.Option(help="Where to compute, such as cpu or cuda.")]
@@ -19,8 +27,9 @@ Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads.")]
 Method = Annotated[
     str | None,
     typer.Option(
+        autocompletion=_methods,
         help="Which method trains: statistics, guided, dpgan, latentgan, bayesgan, noisecritic, gan or auto, which "
-        "chooses by schema and ε; auto if left out. See docs/methods.md."
+        "chooses by schema and ε; auto if left out. See docs/methods.md.",
     ),
 ]
 Epsilon = Annotated[
@@ -53,6 +62,7 @@ Shares = Annotated[
         help="How many of the rows have which cells: sex=f:0.5,m:0.5 or age=18..64:0.8,65..:0.2; may be repeated.",
     ),
 ]
+Force = Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Makes the result repeatable; never seeds privacy noise.")]
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from doublure.cli.options import Config, Delta, Epsilon, Json, Method, Settings, settings
 from doublure.cli.terminal import Outcome
+from doublure.errors import InputError
+
+if TYPE_CHECKING:
+    from doublure.planning import Plan
 
 
 def register(app: typer.Typer) -> None:
@@ -34,6 +38,18 @@ def plan(
     if out is not None:
         check_output(out, schema, replaces="plan")
     made = make(schema, method=AUTO if method is None else method, epsilon=epsilon, delta=delta, **settings(set_))
-    if out is not None:
+    said = ""
+    if out is not None and _holds(out, made):
+        said = f"\n{out} holds this plan already"
+    elif out is not None:
         made.save(out)
-    return Outcome(data=made.to_json(), text=made.explain() + (f"\nWrote {out}" if out else ""))
+        said = f"\nWrote {out}"
+    return Outcome(data=made.to_json(), text=made.explain() + said)
+
+
+def _holds(out: Path, made: Plan) -> bool:
+    """Return whether a file has the plan already; one of an earlier version has not."""
+    try:
+        return out.is_file() and type(made).load(out).does_as(made)
+    except InputError:
+        return False

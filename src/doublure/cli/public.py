@@ -10,6 +10,7 @@ import typer
 
 from doublure.cli.options import Config, Device, Json, Seed, Settings, Threads, settings
 from doublure.cli.terminal import Outcome, TerminalProgress
+from doublure.cli.verb import Verbs
 
 if TYPE_CHECKING:
     from doublure.public import PublicFacts
@@ -21,7 +22,7 @@ _Out = Annotated[Path, typer.Option("-o", "--out", help="The folder to make.")]
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    group = typer.Typer(no_args_is_help=True, help="Generators of public data, for latentgan.", rich_markup_mode=None)
+    group = Verbs(help="Generators of public data, for latentgan.")
     group.command("fit")(fit)
     group.command("adopt")(adopt)
     group.command("show")(show)

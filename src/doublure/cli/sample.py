@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from doublure.cli.options import Config, Given, Json, Sampling, Seed, Shares, pairs, settings
+from doublure.cli.options import Config, Force, Given, Json, Sampling, Seed, Shares, pairs, settings
 from doublure.cli.options import shares as shares_of
 from doublure.cli.terminal import Outcome, TerminalProgress
 from doublure.errors import SettingError
@@ -38,6 +38,7 @@ def sample(
         int, typer.Option(min=1, help="How many draw the parts of a folder; the rows are the same.")
     ] = 1,
     spreadsheet_safe: Annotated[bool, typer.Option("--spreadsheet-safe", help="Defuse formulas in text.")] = False,
+    force: Force = False,
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
@@ -47,7 +48,7 @@ def sample(
     from doublure.schema.kinds import KINDS
     from doublure.support.files import check_output
 
-    check_output(out)
+    check_output(out, forced=force)
     own = settings(sampling)
     syn = load(run).sampling_with(**own)
     asked = _asked(given, shares)

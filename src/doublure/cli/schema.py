@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from doublure.cli.options import Config, Json
+from doublure.cli.options import Config, Force, Json
 from doublure.cli.terminal import Outcome
-from doublure.errors import GateFailed
+from doublure.cli.verb import Verbs
+from doublure.errors import GateFailed, SettingError, printable
 
 if TYPE_CHECKING:
     from doublure.drafting.check import Check
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    group = typer.Typer(no_args_is_help=True, help="Describe what is public about the data.", rich_markup_mode=None)
+    group = Verbs(help="Describe what is public about the data.")
     group.command("draft")(draft)
     group.command("check")(check)
     app.add_typer(group, name="schema")
@@ -32,6 +33,9 @@ def draft(
     kind: Annotated[
         str | None, typer.Option(help="table, images, series or relational; told by the form if not series.")
     ] = None,
+    encoding: Annotated[str | None, typer.Option(help="Of CSV files, such as latin-1; UTF-8 if left out.")] = None,
+    delimiter: Annotated[str | None, typer.Option(help="Between fields; told by the header if left out.")] = None,
+    force: Force = False,
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
@@ -42,12 +46,12 @@ def draft(
     from doublure.drafting.draft import drafted
     from doublure.support.files import check_output, write_atomic
 
-    check_output(out, data, codebook)
-    made = drafted(data, codebook, kind)
+    check_output(out, data, codebook, forced=force)
+    made = drafted(data, codebook, kind, encoding=encoding, delimiter=delimiter)
     text, left = made.to_yaml().encode(), made.schema.undeclared
     write_atomic(out, lambda file: file.write(text))
     done = f"Wrote {out}: {made.schema.summary}, {len(left)} facts still undeclared."
-    advice = f"\nNext: doublure schema check {out}" if left else ""
+    advice = f"\nNext: doublure schema check {out} --data {data}" if left else ""
     found = {"path": str(out), "columns": len(made.schema.columns), "undeclared": list(left)}
     return Outcome(data=found, text=done + advice)
 
@@ -55,6 +59,10 @@ def draft(
 def check(
     schema: Annotated[Path, typer.Argument(help="A schema file.")],
     data: Annotated[Path | None, typer.Option(help="Compare with this data's header.")] = None,
+    values: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write every cell of --data that does not fit into this file. Private."),
+    ] = None,
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
@@ -64,8 +72,31 @@ def check(
     """
     from doublure.drafting.check import check as compare
 
+    if values is not None and data is None:
+        raise SettingError("needs --data", field="--values", remedy="give the table whose cells are looked at")
     found = compare(schema, data)
-    return Outcome(data=found.to_plain(), text=found.to_yaml().rstrip("\n"), gate=_gate(found))
+    said = Outcome(data=found.to_plain(), text=found.to_yaml().rstrip("\n"), gate=_gate(found))
+    return said if values is None or data is None else _with_values(said, schema, data, values)
+
+
+def _with_values(said: Outcome, schema: Path, data: Path, out: Path) -> Outcome:
+    """Add what does not fit, by column and reason; the cells themselves go into the file."""
+    from doublure.drafting.misfits import BEYOND, list_misfits
+    from doublure.schema import Schema
+
+    described = Schema.load(schema)
+    counts = list_misfits(described, data, out)
+    lines = [f"# {printable(column)}: {count} × {why}" for (column, why), count in counts.items()]
+    lines.append(f"# Wrote {out}: {sum(counts.values())} cells that do not fit. Private: only you can read it.")
+    listed = [{"column": column, "why": why, "cells": count} for (column, why), count in counts.items()]
+    refused = [(column, count) for (column, why), count in counts.items() if why != BEYOND]
+    gate = said.gate
+    if gate is None and refused and described.misfit == "refuse":
+        remedy = f"see {out}; fix the data, declare what is public of any such table, or write misfit: coerce"
+        cells = sum(count for _, count in refused)
+        gate = GateFailed(f"has cells that do not fit ({cells} in all)", field=refused[0][0], remedy=remedy)
+    data_said = {**said.data, "values": {"path": str(out), "misfits": listed}}
+    return Outcome(data=data_said, text="\n".join([said.text, *lines]), gate=gate)
 
 
 def _gate(found: Check) -> GateFailed | None:

@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import sys
+import textwrap
 import threading
 import time
 import warnings
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from doublure.errors import DoublureError, GateFailed, InputError, Interrupted, PrivacyWarning, SettingError
 from doublure.support.extras import missing_torch
+from doublure.support.guessing import nearest
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,10 +47,61 @@ def console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
     class Screen(Console):
+        def print(self, *shown: Any, **how: Any) -> None:
+            if self.is_terminal:
+                shown = tuple(folded(each, self.width) if isinstance(each, str) else each for each in shown)
+            super().print(*shown, **how)
+
         def on_broken_pipe(self) -> None:
             raise  # rich would end the process here, with an exit code that means something else
 
     return Screen(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+def folded(text: str, width: int) -> str:
+    """Return a text whose lines are broken between words, where a terminal would break within them.
+
+    What follows stands two deeper than its line began; of a comment it is a comment again, so that YAML stays YAML. A
+    word that is longer than a line stays whole: it may be a path.
+
+    Example:
+        >>> print(folded("  one two three", 9))
+          one two
+            three
+    """
+    return "\n".join(line if len(line) <= width else _folded(line, width) for line in text.split("\n"))
+
+
+def _folded(line: str, width: int) -> str:
+    bare = line.lstrip(" ")
+    room = line[: len(line) - len(bare)]
+    mark = "# " if bare.startswith("# ") else ""
+    wrapped = textwrap.wrap(
+        bare.removeprefix(mark),
+        width=width,
+        initial_indent=room + mark,
+        subsequent_indent=f"{room}{mark}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+    )
+    return "\n".join(wrapped)
+
+
+_QUIET = ("-q", "--quiet")
+_quiet = False
+"""Whether the command that runs says nothing but errors."""
+
+
+@contextlib.contextmanager
+def _quietly(words: list[str]) -> Iterator[list[str]]:
+    """Yield the words without ``-q``, and keep to it until the command is done."""
+    global _quiet
+    before, _quiet = _quiet, any(word in _QUIET for word in words)
+    try:
+        yield [word for word in words if word not in _QUIET]
+    finally:
+        _quiet = before
 
 
 @contextlib.contextmanager
@@ -75,15 +128,15 @@ def run_guarded(app: Callable[..., Any], arguments: list[str] | None = None) -> 
         as_json, command = as_json or "--json" in words, " ".join(_words(words))
         if as_json and words and "--json" not in words:
             words.append("--json")
-        with _termination_interrupts(), _warnings_in_a_line():
+        with _quietly(words) as words, _termination_interrupts(), _warnings_in_a_line():
             outcome = app(args=words, prog_name="doublure", standalone_mode=False)
-        if outcome == Interrupted.exit_code:  # what newer typers make of a KeyboardInterrupt
-            return _report(_BY_USER, command, as_json)
-        if isinstance(outcome, int):  # --help and --version end with an exit code
-            return outcome
-        said = outcome if isinstance(outcome, Outcome) else Outcome()
-        if said.gate is None or not as_json:
-            _tell(said, command, as_json)
+            if outcome == Interrupted.exit_code:  # what newer typers make of a KeyboardInterrupt
+                return _report(_BY_USER, command, as_json)
+            if isinstance(outcome, int):  # --help and --version end with an exit code
+                return outcome
+            said = outcome if isinstance(outcome, Outcome) else Outcome()
+            if said.gate is None or not as_json:
+                _tell(said, command, as_json)
         return 0 if said.gate is None else _report(said.gate, command, as_json)
     except DoublureError as error:
         return _report(error, command, as_json)
@@ -178,7 +231,7 @@ def _words(given: list[str]) -> list[str]:
 def _tell(outcome: Outcome, command: str, as_json: bool) -> None:
     if as_json:
         _write_object({"ok": True, "command": command, "result": outcome.data})
-    elif outcome.text:
+    elif outcome.text and not _quiet:
         console().print(outcome.text)
 
 
@@ -251,9 +304,22 @@ def _usage(error: Any) -> SettingError:
         "MissingParameter": "is missing",
     }.get(kind) or said[:1].lower() + said[1:]
     remedy = f"see {getattr(context, 'command_path', 'doublure')} --help"
+    known = [name.lstrip("-") for name in getattr(error, "possibilities", None) or ()]
+    if near := nearest(str(field).lstrip("-"), known):
+        remedy = f"did you mean --{near}? {remedy}"
+    if kind == "BadParameter" and _wants_a_number(error):
+        message, remedy = "is not a number", f"write one such as 0.5 or 1e-6, with a decimal point; {remedy}"
     if said.startswith("Got unexpected extra argument") and "=" in said:
         remedy = f"a flag takes one KEY=VALUE: repeat it for each; {remedy}"
     return SettingError(message, field=field, remedy=remedy)
+
+
+def _wants_a_number(error: Any) -> bool:
+    """Whether a flag that takes a real number was given another word: older typers type it, newer ones ask pydantic."""
+    if getattr(getattr(error.param, "type", None), "name", None) == "float":
+        return True
+    found = getattr(error.__cause__, "errors", None)
+    return callable(found) and any(each["type"] == "float_parsing" for each in found())
 
 
 def _place(traceback: TracebackType | None) -> str:
@@ -292,7 +358,8 @@ class TerminalProgress:
         self._console = console(stderr=True)
         # Room for the ^C of a terminal: on a full line it would begin another, and the bars be drawn once too often.
         self._console.width = max(1, self._console.width - len("^C") - 1)
-        self._live = self._console.is_terminal
+        self._live = self._console.is_terminal and not _quiet
+        self._silent = _quiet
         self._bars = Progress(
             TextColumn("  {task.description:<24}"),
             BarColumn(bar_width=32),
@@ -326,7 +393,7 @@ class TerminalProgress:
         with on_stderr():
             if self._live and total:
                 self._task = self._bars.add_task(name, total=total)
-            else:
+            elif not self._silent:
                 self._console.print(f"  {name}", style="dim")
 
     def at(self, done: int) -> None:
@@ -334,11 +401,12 @@ class TerminalProgress:
         if self._task is not None:
             with on_stderr():
                 self._bars.update(self._task, completed=done)
-        elif self._total and time.monotonic() - self._said > 10:
+        elif self._total and not self._silent and time.monotonic() - self._said > 10:
             self._said = time.monotonic()
             left = (self._said - self._began) * (self._total - done) / max(1, done)
             with on_stderr():
-                self._console.print(f"  {self._name}: {done} of {self._total}, about {left:.0f} s left", style="dim")
+                times = f"elapsed {clock(self._said - self._began)}, left {clock(left)}"
+                self._console.print(f"  {self._name}: {done} of {self._total}, {times}", style="dim")
 
     def _finish(self) -> None:
         if self._task is not None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from doublure.schema import Schema
+    from doublure.schema.written import Written
 
 Given: TypeAlias = "str | os.PathLike[str] | pd.DataFrame | Images | Series | Mapping[str, Any]"
 
@@ -42,16 +43,21 @@ class Source(Protocol):
         """Read the records; raises DataError."""
 
 
-def open_data(source: Given, kind: str) -> Source:
+def open_data(source: Given, kind: str, written: Written | None = None) -> Source:
     """Look at the container of data of a kind; no record is read.
+
+    Args:
+        source: The data.
+        kind: Of what.
+        written: How its text is to be read, if its schema says so: ``schema.written``.
 
     Raises:
         DataError: The file is missing, empty, or of a form that is not read.
     """
-    return READERS[kind](source)
+    return READERS[kind](source) if written is None else READERS[kind](source, written)
 
 
-READERS: ByKind[Callable[[Any], Source]] = ByKind(
+READERS: ByKind[Callable[..., Source]] = ByKind(
     "reader", table=open_table, images=open_images, series=open_series, relational=open_related
 )
 

@@ -22,8 +22,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from doublure.datasets.demo import demo_files as demo_files
 from doublure.datasets.downloading import Member, Progress, RemoteFile, matches, obtain
 from doublure.errors import DataError, SettingError
+from doublure.support.guessing import meant
 
 if TYPE_CHECKING:
     import numpy as np
@@ -105,7 +107,7 @@ def info(name: str) -> DatasetInfo:
     try:
         return _registry()[name]
     except KeyError:
-        raise SettingError("is not a known data set", field=name, remedy=f"choose {', '.join(names())}") from None
+        raise SettingError("is not a known data set", field=name, remedy=meant(name, names())) from None
 
 
 def data_folder() -> Path:

@@ -18,6 +18,7 @@ from doublure.data.relational import open_related
 from doublure.data.series.opening import open_series
 from doublure.data.series.sources import series_schema
 from doublure.data.tables.opening import open_table
+from doublure.drafting.asks import asks_of
 from doublure.errors import DataError, printable
 from doublure.schema.columns import Column, IdColumn
 from doublure.schema.fact_states import Learn
@@ -63,14 +64,15 @@ class Finding:
 
     Attributes:
         kind: ``undeclared``: a fact is open. ``absent``: the data lacks a column. ``doubled``: the data has it twice.
-            ``ignored``: the data has a column that the schema does not name. ``note``: nothing to decide.
+            ``ignored``: the data has a column that the schema does not name. ``ask``: something that no plan needs and
+            much hangs on. ``note``: nothing to decide.
         path: The place in the schema, or the column of the data.
         message: One line.
         declare: The YAML that declares the fact, with words in capitals to replace; None if there is nothing to.
         learn: The YAML that buys it; None where it cannot be bought.
     """
 
-    kind: Literal["undeclared", "absent", "doubled", "ignored", "note"]
+    kind: Literal["undeclared", "absent", "doubled", "ignored", "ask", "note"]
     path: str
     message: str
     declare: str | None = None
@@ -111,6 +113,12 @@ class Check:
             lines += ["#   declare it (replace the words in CAPITALS by what is public knowledge),"]
             lines += ["#   buy it (uncomment the line; the price is out of the plan's epsilon and up to you),"]
             lines += ["#   or leave it undeclared: then a plan refuses, naming it"]
+        empty = [finding for finding in open_facts if finding.path.endswith(".missing")]
+        if len(empty) > 1:
+            lines.append(
+                f"# {len(empty)} columns do not say whether cells may be empty; where none may, one line does:"
+            )
+            lines.append("#   defaults: {missing: false}")
         lines += self._units(open_facts)
         by_part: dict[tuple[str, str], list[Finding]] = {}
         for finding in open_facts:
@@ -126,7 +134,9 @@ class Check:
             for name, its_facts in mine.items():
                 lines += self._lines(under, name, its_facts)
         rest = [finding for finding in self.findings if finding.kind != "undeclared"]
-        lines += [f"# {finding.kind}: {finding.path}: {finding.message}" for finding in rest]
+        for finding in rest:
+            lines.append(f"# {finding.kind}: {finding.path}: {finding.message}")
+            lines += [] if finding.declare is None else [f"#   {finding.declare}"]
         return "\n".join(lines) + "\n"
 
     def _units(self, open_facts: Sequence[Finding]) -> list[str]:
@@ -163,7 +173,7 @@ def check(schema: Schema | str | Path, data: str | Path | pd.DataFrame | None = 
     """
     schema = schema if isinstance(schema, Schema) else Schema.load(schema)
     seen = () if data is None else HEADERS[schema.kind](schema, data)
-    findings = [*_undeclared(schema), *seen, *_notes(schema)]
+    findings = [*_undeclared(schema), *seen, *_asks(schema), *_notes(schema)]
     plain = schema.to_plain()
     return Check(
         findings=tuple(findings),
@@ -231,7 +241,7 @@ def _part_of(path: str) -> tuple[str, str]:
 
 
 def _header(schema: Schema, data: str | Path | pd.DataFrame) -> Iterator[Finding]:
-    names = Counter(open_table(data).columns)
+    names = Counter(open_table(data, schema.written).columns)
     extra = [name for name in names if name not in schema.columns]
     guesses = 0
     for name in schema.columns:
@@ -311,6 +321,11 @@ def _related_header(schema: Schema, data: Any) -> Iterator[Finding]:
 HEADERS: ByKind[Callable[[Schema, Any], Iterator[Finding]]] = ByKind(
     "check of a header", table=_header, images=_container, series=_series_header, relational=_related_header
 )
+
+
+def _asks(schema: Schema) -> Iterator[Finding]:
+    for ask in asks_of(schema):
+        yield Finding(kind="ask", path=ask.path, message=ask.message, declare=ask.declare)
 
 
 def _notes(schema: Schema) -> Iterator[Finding]:

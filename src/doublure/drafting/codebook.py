@@ -5,6 +5,9 @@
     column,type,values,lower,upper,missing,description
     age,integer,,17,90,false,Age in years
     workclass,category,Private|Self-employed|Never-worked,,,?,Class of worker
+    BILL_AMT*,integer,,-1000000,1000000,false,Bill of one month
+
+A ``*`` stands for any text: one row describes columns of one kind.
 """
 
 from __future__ import annotations
@@ -108,6 +111,25 @@ def read_codebook(path: str | Path) -> dict[str, Entry]:
     except csv.Error:
         raise SchemaError("has an unclosed or misplaced quote", field=path.name, remedy="export it again") from None
     return entries
+
+
+def entry_for(name: str, entries: Mapping[str, Entry]) -> Entry | None:
+    """Return a column's row: its own, or else the first whose ``*`` stands for the rest of its name.
+
+    Example:
+        >>> bills = Entry(place="codes.csv row 2", facts={}, description="")
+        >>> entry_for("BILL_AMT3", {"BILL_AMT*": bills}) is bills
+        True
+    """
+    if name in entries:
+        return entries[name]
+    patterns = (pattern for pattern in entries if "*" in pattern)
+    return next((entries[each] for each in patterns if _fits(name, each)), None)
+
+
+def _fits(name: str, pattern: str) -> bool:
+    """Whether a name is what a pattern says; only ``*`` is special."""
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name) is not None
 
 
 def _text(path: Path) -> str:

@@ -21,19 +21,27 @@ from doublure.data.series.arrays import ArraySource
 from doublure.data.series.opening import open_series
 from doublure.data.series.rows import RowSource
 from doublure.data.tables.opening import open_table
-from doublure.drafting.codebook import Entry, read_codebook
+from doublure.drafting.codebook import Entry, entry_for, read_codebook
+from doublure.drafting.proposals import Proposal, proposal_for, rules_for
 from doublure.drafting.relations import proposed, row_of
-from doublure.drafting.storage_types import storage_types
+from doublure.drafting.storage_types import first_cells, storage_types
 from doublure.errors import SchemaError, printable
 from doublure.schema.fact_states import UNDECLARED
 from doublure.schema.kinds import KINDS, ByKind
 from doublure.schema.scalars import check_name
 from doublure.schema.schema import Schema
+from doublure.schema.written import KEYS
 from doublure.support import yaml12 as yaml_text
 
 _WIDTH = 116
 _MOST_UNKNOWN = 20
 _TYPES = {"text": "category"}
+_SKELETON: Mapping[str, Any] = {"doublure": 1, "kind": "table", "columns": {"any": {"type": "boolean"}}}
+_RULES = (
+    "- {at_most: [COLUMN, COLUMN]}",
+    "- {equal: [COLUMN, COLUMN]}",
+    "- {implies: {when: {COLUMN: VALUE}, then: {COLUMN: missing}}}",
+)
 _HEAD = """\
 # A draft. The columns' names and storage types are the data's; {codebook}.
 #
@@ -44,6 +52,21 @@ _HEAD = """\
 # Declare what a codebook, a law or common sense says of any such table, never what you saw in this one.
 # Text comes back as category; use id for what only identifies records, and ordinal where values have an order.
 # `doublure schema check` lists what is still missing, as YAML to paste. docs/schema.md describes every key.
+"""
+_DEFAULTS = """\
+# Whether cells may be empty: false where none may, true where some may, or the texts that mean missing, such as ["?"].
+# It holds for every column below that says nothing else.
+defaults: {missing: undeclared}
+"""
+_PROPOSED = """\
+# Lines behind "#" are proposals, made from the form of cells and from names: if one is right, put it in the place of
+# the line above it, and replace the words in CAPITALS by what is public. Codes that have an order are ordinal.
+"""
+_ASKED = """\
+# Which column is to be predicted? Add roles: [target] to it; reports then say how well models trained on the synthetic
+# rows predict it. roles: [condition] lets any method be told how frequent a column's values are.
+#
+# Which rules hold in every such table? They cost nothing and are kept in every synthetic row; docs/schema.md has all.
 """
 _UNIT = """\
 # Whom the guarantee protects. Where one has several records, name the column that identifies them (type: id) and how
@@ -110,6 +133,7 @@ class Draft:
         unknown: Columns of the codebook that the data does not have.
         codebook: The codebook's file name, if one was given.
         unit: What its file says of the unit.
+        proposals: Column -> what it may be beside what its storage says.
         head: What its file says first.
         body: A draft to what its file says behind the units.
     """
@@ -121,6 +145,7 @@ class Draft:
     unknown: tuple[str, ...] = ()
     codebook: str | None = None
     unit: str = _UNIT
+    proposals: Mapping[str, Proposal] = field(default_factory=dict)
 
     def to_yaml(self) -> str:
         """Return the schema file's text, with comments."""
@@ -148,13 +173,22 @@ class Draft:
         return [*(f"# {line}" for line in textwrap.wrap(text, _WIDTH, break_on_hyphens=False)), ""]
 
 
-def draft(data: Given, codebook: str | Path | None = None, kind: str | None = None) -> Schema:
+def draft(
+    data: Given,
+    codebook: str | Path | None = None,
+    kind: str | None = None,
+    *,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+) -> Schema:
     """Draft a schema from a table's column names and storage types.
 
     Args:
         data: A path to CSV or Parquet, or a DataFrame; for images, a path to NPZ, IDX, Parquet or a folder, or arrays.
         codebook: A CSV file with public facts; see :mod:`doublure.drafting.codebook`.
         kind: Of which kind the data is; told by its form if left out, which cannot tell series.
+        encoding: Of a table's CSV files, if not UTF-8.
+        delimiter: Between their fields, if not ``, ; tab |``.
 
     Returns:
         A schema in which most facts are undeclared.
@@ -163,45 +197,76 @@ def draft(data: Given, codebook: str | Path | None = None, kind: str | None = No
         DataError: The data cannot be read, or a name stands twice in its header.
         SchemaError: A column's name cannot be used, or a row of the codebook is malformed.
     """
-    return drafted(data, codebook, kind).schema
+    return drafted(data, codebook, kind, encoding=encoding, delimiter=delimiter).schema
 
 
-def drafted(data: Given, codebook: str | Path | None = None, kind: str | None = None) -> Draft:
+def drafted(
+    data: Given,
+    codebook: str | Path | None = None,
+    kind: str | None = None,
+    *,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+) -> Draft:
     """Draft a schema, with the comments that its file gets; see :func:`draft`."""
     kind = kind or kind_of(data)
     if kind not in KINDS:
         raise SchemaError("is not known", field="kind", remedy=f"use one of: {', '.join(KINDS)}")
     if codebook is not None and not KINDS[kind].schema.only_columns:
         raise SchemaError("describes columns of a table", field="codebook", remedy=f"leave it out for {kind}")
-    return DRAFTS[kind](data, codebook)
+    keys = {key: value for key, value in (("encoding", encoding), ("delimiter", delimiter)) if value is not None}
+    if not keys:
+        return DRAFTS[kind](data, codebook)
+    if kind != "table":
+        raise SchemaError("is for the files of one table", field=next(iter(keys)), remedy="leave it out")
+    return _drafted_table(data, codebook, keys)
 
 
-def _drafted_table(data: Any, codebook: str | Path | None) -> Draft:
+def _drafted_table(data: Any, codebook: str | Path | None, keys: Mapping[str, str] | None = None) -> Draft:
     entries = {} if codebook is None else read_codebook(codebook)
-    source = open_table(data)  # which refuses arrays itself
+    written = Schema.from_plain({**_SKELETON, **keys}).written if keys else None
+    source = open_table(data, written)  # which refuses arrays itself
     for name in source.columns:
         try:
             check_name(name)
         except ValueError as error:
             head, _, remedy = str(error).partition("; ")
             raise SchemaError(head, field=source.name, remedy=remedy) from None
-    columns = {name: _column(name, storage, entries.get(name)) for name, storage in storage_types(source).items()}
+    stored, first = storage_types(source), first_cells(source)
+    described = {name: entry_for(name, entries) for name in stored}
+    columns = {name: _column(name, storage, described[name]) for name, storage in stored.items()}
+    found = {
+        name: proposal_for(name, storage, first[name])
+        for name, storage in stored.items()
+        if (entry := described[name]) is None or not entry.facts
+    }
     return Draft(
-        schema=Schema.from_plain({"doublure": 1, "kind": "table", "columns": columns}, source.name),
+        schema=Schema.from_plain({**_SKELETON, **(keys or {}), "columns": columns}, source.name),
         head=_HEAD,
         body=_columns,
-        descriptions={name: entry.description for name, entry in entries.items() if entry.description},
-        unknown=tuple(name for name in entries if name not in columns),
+        descriptions={name: entry.description for name, entry in described.items() if entry and entry.description},
+        unknown=tuple(name for name, entry in entries.items() if entry not in described.values()),
+        proposals={name: proposal for name, proposal in found.items() if proposal is not None},
         codebook=None if codebook is None else Path(codebook).name,
     )
 
 
 def _columns(made: Draft) -> str:
-    text = "columns:\n"
-    for name, column in made.schema.to_plain()["columns"].items():
+    keys = {key: value for proposal in made.proposals.values() for key, value in proposal.keys.items()}
+    own = made.schema.to_plain()
+    text = "".join(f"{key}: {yaml_text.inline(own[key])}\n" for key in KEYS if key in own)
+    text += _DEFAULTS + "".join(f"# {key}: {yaml_text.inline(value)}\n" for key, value in keys.items()) + "\n"
+    text += (_PROPOSED if made.proposals else "") + "columns:\n"
+    columns = own["columns"]
+    for name, column in columns.items():
+        if column.get("missing") == UNDECLARED:
+            del column["missing"]
         text += "".join(f"  # {line}\n" for line in made.comment(name))
         text += f"  {yaml_text.inline(name)}: {yaml_text.inline(column)}\n"
-    return text
+        if (proposal := made.proposals.get(name)) is not None:
+            text += f"  # {yaml_text.inline(name)}: {yaml_text.inline(proposal.column)}  # if {proposal.why}\n"
+    rules = [rule for rule, _ in rules_for({name: column["type"] for name, column in columns.items()})]
+    return text + "\n" + _ASKED + "".join(f"# {line}\n" for line in ["constraints:", *(rules or _RULES)])
 
 
 def _drafted_images(data: Any, codebook: str | Path | None) -> Draft:

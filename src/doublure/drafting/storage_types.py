@@ -20,7 +20,7 @@ from doublure.errors import DataError
 Storage: TypeAlias = Literal["integer", "real", "boolean", "date", "datetime", "text"]
 
 _ROWS = 1_000
-_SHARE = 0.95
+SHARE = 0.95
 _BLANK = {"", "?", "-", ".", "na", "n/a", "nan", "<na>", "nat", "null", "none"}
 _INTEGER = re.compile(r"[+-]?(?:0|[1-9][0-9]{0,14})")  # 007 and long digits are codes, not numbers
 _REAL = re.compile(r"[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][+-]?[0-9]+)?")
@@ -36,10 +36,20 @@ def storage_types(source: TableSource) -> dict[str, Storage]:
     for name, count in Counter(source.columns).items():
         if count > 1:
             raise DataError("stands more than once in the header", field=name, remedy="rename one of the columns")
+    return {name: storage_of(cells) for name, cells in first_cells(source).items()}
+
+
+def first_cells(source: TableSource) -> dict[str, pd.Series[Any]]:
+    """Return the first thousand cells of each column. Private: only forms may be told of them."""
     first = next(iter(source.chunks(source.columns)), None)
     if first is None:
-        return dict.fromkeys(source.columns, "text")
-    return {name: storage_of(first[name].iloc[:_ROWS]) for name in source.columns}
+        return {name: pd.Series(dtype=object) for name in source.columns}
+    return {name: first[name].iloc[:_ROWS] for name in source.columns}
+
+
+def is_blank(cell: str) -> bool:
+    """Whether a text usually means missing."""
+    return cell.strip().lower() in _BLANK
 
 
 def storage_of(cells: pd.Series[Any]) -> Storage:
@@ -51,7 +61,7 @@ def storage_of(cells: pd.Series[Any]) -> Storage:
             return {"b": "boolean", "f": "real"}.get(kind, "integer")  # type: ignore[return-value]
         if kind == "M":
             days = plain.notna() & (plain == plain.dt.normalize())
-            return "date" if days.sum() >= _SHARE * max(1, plain.notna().sum()) else "datetime"
+            return "date" if days.sum() >= SHARE * max(1, plain.notna().sum()) else "datetime"
         codes, uniques = distinct(plain)
     except _UNREADABLE:
         return "text"
@@ -61,7 +71,7 @@ def storage_of(cells: pd.Series[Any]) -> Storage:
 
 def _majority(forms: list[str]) -> Storage:
     counts = {form: forms.count(form) for form in ("integer", "real", "boolean", "date", "datetime", "text")}
-    enough = _SHARE * sum(counts.values())
+    enough = SHARE * sum(counts.values())
     if not enough:
         return "text"
     if counts["boolean"] >= enough:
@@ -78,7 +88,7 @@ def _majority(forms: list[str]) -> Storage:
 def _form(cell: object) -> str:
     """Return the form of one cell; "blank" for what usually means missing."""
     text = str(cell).strip()
-    if text.lower() in _BLANK:
+    if is_blank(text):
         return "blank"
     if text.lower() in ("true", "false"):
         return "boolean"

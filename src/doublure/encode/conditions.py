@@ -12,6 +12,7 @@ from doublure.errors import SettingError
 from doublure.schema import Schema
 from doublure.schema.allowed import of_its_values
 from doublure.schema.columns import Column, label
+from doublure.support.guessing import meant
 from doublure.support.tensors import Array
 
 
@@ -25,14 +26,18 @@ def condition_codes(schema: Schema, given: Mapping[str, object]) -> dict[str, in
     for name, value in given.items():
         field = f"given {name}"
         if name not in schema.columns:
-            raise SettingError("is not a column of the schema", field=field, remedy="see schema.yaml")
+            raise SettingError(
+                "is not a column of the schema",
+                field=field,
+                remedy=meant(name, schema.columns, otherwise="see schema.yaml"),
+            )
         column = schema.columns[name]
         labels = [label(entry) for entry in getattr(column, "domain", ())]
         asked = (truth_of(label(value)) or "") if column.type == "boolean" else label(value)
         if not labels:
             raise SettingError("has no list of values", field=field, remedy="ask for a category, ordinal or boolean")
         if asked not in labels:
-            raise SettingError("has no such value", field=field, remedy=of_its_values(column))
+            raise SettingError("has no such value", field=field, remedy=of_its_values(column, value))
         codes[name] = labels.index(asked)
     return codes
 

@@ -128,8 +128,8 @@ def load_both(schema: ResolvedSchema, real: Given, holdout: Given | None) -> tup
     lenient = EVALUATIONS[schema.kind].lenient(schema)
     if holdout is not None and _same_file(real, holdout):
         raise _not_kept_aside()
-    train = open_data(real, schema.kind).load(lenient)
-    kept = None if holdout is None else open_data(holdout, schema.kind).load(lenient, at_least=1)
+    train = open_data(real, schema.kind, schema.written).load(lenient)
+    kept = None if holdout is None else open_data(holdout, schema.kind, schema.written).load(lenient, at_least=1)
     if kept is not None and _seen_before(_marks(train.content), _marks(kept.content)):
         raise _not_kept_aside()
     return train, kept

@@ -127,7 +127,7 @@ class Silo:
     # -- before and after ----------------------------------------------------------------------------------------
 
     def _source(self) -> TableSource:
-        source = open_data(self._data, self._plan.kind)
+        source = open_data(self._data, self._plan.kind, self._plan.schema.written)
         source.check(self._plan.schema)
         if not isinstance(source, TableSource):
             raise SettingError("is not asked of owners", field=self._plan.kind, remedy="plan for a table")

@@ -120,7 +120,7 @@ def _read(data: Given, schema: Schema, whose: str) -> tuple[Tensor, list[bytes]]
 
 
 def _seen(data: Given, schema: Schema) -> tuple[Tensor, list[bytes]]:
-    source = open_data(data, schema.kind)
+    source = open_data(data, schema.kind, schema.written)
     if isinstance(source, ImageSource):  # a folder a class has labels of any kind
         schema = schema.model_copy(update={"label": _ANY if source.labelled else None})
     resolved = schema.resolve({})

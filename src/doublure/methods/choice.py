@@ -9,6 +9,7 @@ from doublure.schema.kinds import ByKind
 
 AUTO = "auto"
 
+_CHOSEN = "method auto is "
 _WHEREVER = "at every ε measured"
 _FEW = 200
 """Of ε times the images of a label. Measured with ten labels: at 100 a labeller costs more than it gains, at 400 it
@@ -23,7 +24,12 @@ def method_for(schema: Schema, epsilon: float) -> str:
 def sentence(schema: Schema, epsilon: float) -> str:
     """Return what a plan says about the choice."""
     name, reason = _choice(schema, epsilon)
-    return f"method auto is {name} here: {reason}"
+    return f"{_CHOSEN}{name} here: {reason}"
+
+
+def is_reason(said: str) -> bool:
+    """Whether one of a plan's sentences says why ``auto`` chose, which warns of nothing."""
+    return said.startswith(_CHOSEN)
 
 
 def _choice(schema: Schema, epsilon: float) -> tuple[str, str]:

@@ -10,6 +10,7 @@ import importlib
 
 from doublure.errors import SettingError
 from doublure.methods.method import Method
+from doublure.support.guessing import meant
 
 METHODS: dict[str, str] = {
     "statistics": "a generator fitted to noisy statistics: counts of tables and series, mean features of images",
@@ -47,7 +48,7 @@ def method(name: str) -> Method:
         SettingError: There is none.
     """
     if name not in METHODS:
-        remedy = f"use one of: auto, {', '.join(METHODS)}"
+        remedy = meant(name, ["auto", *METHODS])
         raise SettingError(f"there is no method {name!r}", field="method", remedy=remedy)
     if name in _REGISTERED:
         return _REGISTERED[name]

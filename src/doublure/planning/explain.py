@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from doublure.guarantee import beside, figure
 from doublure.methods import registry as table
+from doublure.methods.choice import is_reason
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def explain(made: PlanContents) -> str:
     if epsilon is not None:
         prices.append((together, _figures(epsilon, delta)))
     width = max((len(purpose) for purpose, _ in prices), default=0)
-    lines += [f"  {purpose:<{width}}   {price}" for purpose, price in prices]
+    lines += [f"  {purpose:<{width}}  {price}" for purpose, price in prices]
     if any(access.path is not None and access.epsilon is None for access in made.touches):
         lines.append("  (–: with the noise that the schema asks for, and in no total)")
     said = made.guarantee
@@ -39,7 +40,7 @@ def explain(made: PlanContents) -> str:
     settings = ", ".join(f"{key}={value}" for key, value in made.settings.shown().items() if value not in (None, ""))
     lines.append(f"Settings: {settings}")
     lines += [f"Public source: {source}" for source in made.settings.public_sources]
-    lines += [f"Warning: {warning}" for warning in made.warnings]
+    lines += [f"{'Note' if is_reason(warning) else 'Warning'}: {warning}" for warning in made.warnings]
     lines += _claims(made)
     return "\n".join(lines)
 
@@ -74,7 +75,7 @@ def _price(access: Access) -> str:
 
 
 def _figures(epsilon: float, delta: float | None) -> str:
-    return f"ε = {figure(epsilon):<9} δ = {figure(delta)}" if delta else f"ε = {figure(epsilon)}"
+    return f"ε = {figure(epsilon):<7} δ = {figure(delta)}" if delta else f"ε = {figure(epsilon)}"
 
 
 def _noise(made: PlanContents) -> list[str]:

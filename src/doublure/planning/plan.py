@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,10 @@ class Plan(PlanContents):
         No figure of a Bayesian claim is decided afterwards: another ceiling is another plan, and another charge.
         """
         return methods.method(self.method).may_claim(guarantee, self.guarantee, self.settings)
+
+    def does_as(self, other: Plan) -> bool:
+        """Return whether another plan is the same but for how long this machine would take."""
+        return replace(self, seconds_estimate=other.seconds_estimate) == other
 
     def explain(self) -> str:
         """Return the plan in words and figures, for a terminal."""

@@ -75,7 +75,7 @@ def fit(
     check_device(device)
     if threads is not None:
         use_threads(threads)
-    source = open_data(data, resolved.kind)
+    source = open_data(data, resolved.kind, resolved.written)
     source.check(resolved)
     begun = (PublicFolder(out).reads_begun() if resume else None) or {}
     public_seed = seeding.chosen(begun.get("seed") if seed is None else seed)

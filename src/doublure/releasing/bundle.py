@@ -130,7 +130,8 @@ def refuse_taken(target: Path) -> None:
         InputError: It does.
     """
     if files.holds_anything(target):
-        raise InputError("is not empty", field=target, remedy="choose another -o")
+        what = "holds a bundle already" if (target / CARD).is_file() else "is not empty"
+        raise InputError(what, field=target, remedy="choose another -o")
 
 
 def _check_arguments(

@@ -6,7 +6,7 @@ images alone.
 """
 
 from doublure.report.build import page_of
-from doublure.report.files import Saved, check_places, write_page, write_private
+from doublure.report.files import Saved, check_places, named_page, write_page, write_private
 from doublure.report.page import render
 
-__all__ = ["Saved", "check_places", "page_of", "render", "write_page", "write_private"]
+__all__ = ["Saved", "check_places", "named_page", "page_of", "render", "write_page", "write_private"]

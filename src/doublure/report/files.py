@@ -37,6 +37,16 @@ def _form(page: Page) -> Form:
     return page if page == "audit" or page == "comparison" or page == "inspection" else "figures"
 
 
+def named_page(out: Path) -> Path:
+    """Return where a page is written that somebody names: ``.html`` is added to a name without an ending.
+
+    Example:
+        >>> named_page(Path("ev")).name, named_page(Path("ev.htm")).name
+        ('ev.html', 'ev.htm')
+    """
+    return out.with_name(f"{out.name}.html") if out.name and not out.suffix and not out.is_dir() else out
+
+
 class Saved:
     """What has a page saves it by itself; it names the page."""
 

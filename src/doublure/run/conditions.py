@@ -30,6 +30,7 @@ from doublure.errors import SettingError, printable
 from doublure.schema import ResolvedSchema
 from doublure.schema.allowed import Allowed, between, one_of
 from doublure.schema.columns import Column, label
+from doublure.schema.rule_checks import clash
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
@@ -132,7 +133,20 @@ def _one(given: Mapping[str, object], schema: ResolvedSchema, encoder: Encoder) 
         fixed[name] = _listed(cells)
         if name in held:
             checked[name] = cells
+    _refuse_clash({**by_rejection, **checked}, schema)
     return Given(schema=schema, fixed=fixed, by_rejection=by_rejection, checked=checked)
+
+
+def _refuse_clash(asked: Mapping[str, Allowed], schema: ResolvedSchema) -> None:
+    """Refuse what the declared rules let no row be, before any is drawn.
+
+    Raises:
+        SettingError: Naming the columns.
+    """
+    if schema.only_columns and (names := clash(schema.columns, schema.constraints, asked)):
+        field = f"given {', '.join(map(printable, names))}"
+        remedy = "ask for cells that the schema's constraints allow"
+        raise SettingError("is what no row can be by the declared rules", field=field, remedy=remedy)
 
 
 def _codes(name: str, value: object, column: Column | None, encoder: Encoder) -> tuple[int, ...]:

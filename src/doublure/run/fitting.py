@@ -148,7 +148,7 @@ def fit(
             if (finished := _finished(folder, book)) is not None:
                 return _under_the_ceiling(finished, out)
         listener.stage("check the data's header")
-        source = data if isinstance(data, Elsewhere) else open_data(data, plan.kind)
+        source = data if isinstance(data, Elsewhere) else open_data(data, plan.kind, plan.schema.written)
         source.check(plan.schema)
         if resume:
             run = Run.resumed(folder, plan, book, ranks)

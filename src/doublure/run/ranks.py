@@ -174,7 +174,7 @@ class OtherRank:
         check_device(device)
         if threads is not None:
             use_threads(threads)
-        given = open_data(data, plan.kind)
+        given = open_data(data, plan.kind, plan.schema.written)
         given.check(plan.schema)
         table = given.load(plan.schema, at_least=fewest_records(plan))
         self._follower.say(_LOADED)

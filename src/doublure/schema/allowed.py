@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import BeforeValidator, Field
 
-from doublure.errors import printable
 from doublure.schema.columns import Column, DateColumn, DatetimeColumn, RealColumn
 from doublure.schema.scalars import Value, label
+from doublure.support.guessing import meant
 
 MISSING = "missing"
 """How a rule writes an empty cell."""
 
+_TWO = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*(?:-|–|:|;|to|\.\.\.)\s*([+-]?\d+(?:\.\d+)?)", re.ASCII)
 _EPOCH = datetime.datetime(1970, 1, 1)
 _DAY = 86_400.0
-_NAMED = 12
 _TRUE, _FALSE = {"true", "t", "yes", "y", "1", "1.0"}, {"false", "f", "no", "n", "0", "0.0"}
 
 
@@ -147,16 +148,16 @@ def _number(column: Column, cell: object) -> float:
     if column.type == "boolean":
         text = "true" if text.lower() in _TRUE else "false" if text.lower() in _FALSE else ""
     if text not in labels:
-        raise ValueError(f"has no such value; {of_its_values(column)}")
+        raise ValueError(f"has no such value; {of_its_values(column, cell)}")
     return float(labels.index(text))
 
 
-def of_its_values(column: Column) -> str:
-    """Return the advice to give one of a discrete column's values, which are public, and named where they are few."""
-    labels = [printable(label(value)) for value in column.domain]  # type: ignore[union-attr]
+def of_its_values(column: Column, given: object) -> str:
+    """Return the advice to give one of a discrete column's values: they are public, and named where they are few."""
     if column.type == "boolean":
         return "give true or false"
-    return f"give one of: {', '.join(labels)}" if len(labels) <= _NAMED else "give a value that the schema lists"
+    labels = [label(value) for value in column.domain]  # type: ignore[union-attr]
+    return meant(label(given), labels, otherwise="give a value that the schema lists")
 
 
 def _ends(column: Column) -> tuple[float, float]:
@@ -179,8 +180,16 @@ def _real(cell: object) -> float:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise ValueError("is not a number; give one, such as 40")
+        raise ValueError(f"is not a number; {_hint(cell)}")
     return number
+
+
+def _hint(cell: object) -> str:
+    """Return what to write in place of what is no number: a range, where two numbers stand together."""
+    two = _TWO.fullmatch(str(cell).strip())
+    if two is not None:
+        return f"write {two[1]}..{two[2]} for a range, both ends included"
+    return "give one, such as 40, or a range, such as 30..40"
 
 
 def moment(cell: object) -> datetime.datetime:

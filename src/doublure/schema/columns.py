@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import Field, StrictBool, StrictFloat, StrictStr, model_validator
+from pydantic import Field, StrictBool, StrictFloat, model_validator
 
 from doublure.schema.fact_states import UNDECLARED, Fact, Frozen, Learn, OptionalFact
 from doublure.schema.scalars import EXACT, Bound, Day, Decimals, Moment, Positive, Token, Zone
@@ -258,7 +258,7 @@ class _Listed(_Choice):
     facts: ClassVar[tuple[str, ...]] = ("values", "missing")
 
     values: Fact[tuple[Value, ...]] = UNDECLARED
-    other: StrictStr | None = Field(default=None, description="where values outside the list go")
+    other: Token | None = Field(default=None, description="where values outside the list go")
 
     @property
     def domain(self) -> tuple[Value, ...]:
@@ -346,6 +346,16 @@ Column = Annotated[
     | IdColumn,
     Field(discriminator="type"),
 ]
+MODELS = (
+    IntegerColumn,
+    RealColumn,
+    CategoryColumn,
+    OrdinalColumn,
+    BooleanColumn,
+    DateColumn,
+    DatetimeColumn,
+    IdColumn,
+)
 TYPES = ("integer", "real", "category", "ordinal", "boolean", "date", "datetime", "id")
 NumberColumn: TypeAlias = IntegerColumn | RealColumn | DateColumn | DatetimeColumn
 DiscreteColumn: TypeAlias = CategoryColumn | OrdinalColumn | BooleanColumn

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from pydantic import ValidationError
 
 from doublure.errors import SchemaError
-from doublure.schema.columns import TYPES
+from doublure.schema.columns import MODELS, TYPES
+from doublure.support.guessing import nearest
 
 _FORMS = {
     "bounds": "must be [lower, upper], {learn: epsilon} or undeclared",
     "missing": 'must be true, false, a list of texts such as ["?"], {learn: epsilon} or undeclared',
-    "values": "must be a list of texts, numbers, true or false, or {learn: epsilon} or undeclared",
+    "values": "must be a list of texts, numbers, true or false, {file: codes.csv}, {learn: epsilon} or undeclared",
     "shares": "must give every value its share, as in {a: 0.3, b: 0.7}, or be {learn: epsilon}",
     "roles": "must be a list of target and condition, such as [target]",
     "units": "must be a whole number of at least 1, {learn: epsilon, magnitude: number} or undeclared",
@@ -47,13 +48,18 @@ _FORMS = {
     "from_time": "must be weekday, weekend, month or hour",
     "label.missing": "must be false, or left out: a label is part of the record",
     "label": "must be {values: [a, b], roles: [target, condition]}, with shares if they are known",
-    "other": "must be a text",
+    "other": "must be a text or a number",
     "precision": "must be a number of decimals from 0 to 12",
     "step": "must be a whole number of at least 1 (seconds, for moments); for reals, a number above 0",
     "scale": "must be linear, log or symlog",
     "edges": "must be a list of numbers in ascending order, such as [0, 100, 1000]",
     "spikes": "must be a list of numbers, such as [0, 501]",
     "timezone": "must be an IANA name such as Europe/Paris",
+    "date_format": "must be a form of dates such as DD-MM-YYYY",
+    "decimal": "must be one mark, such as ','",
+    "thousands": "must be one mark, such as '.'",
+    "encoding": "must be the name of an encoding, such as latin-1",
+    "delimiter": "must be one character, such as ';'",
     "zero_inflated": "must be true or false",
 }
 _EXAMPLES = {
@@ -65,6 +71,7 @@ _EXAMPLES = {
 _TYPES = {"columns": TYPES, "channels": ("integer", "real"), "attributes": ("category", "ordinal", "boolean")}
 _IN_TWO = (["unit"], ["constraints"], ["images"], ["label"], ["series"])
 _SEE = "see docs/schema.md"
+_KNOWN = ("misfit", "defaults", *_FORMS, *(key for model in MODELS for key in model.model_fields))
 
 
 def one_line(error: ValidationError) -> SchemaError:
@@ -85,7 +92,8 @@ def finding(error: ValidationError) -> tuple[tuple[str, ...], str, str]:
         return path, head, remedy or _SEE
     if kind == "extra_forbidden":
         place = path if path[-1:] == location[-1:] else (*path, str(location[-1]))
-        return place, "is not a key that is known here", f"remove it, or {_SEE}"
+        near = nearest(place[-1], _KNOWN)
+        return place, "is not a key that is known here", f"did you mean {near}?" if near else f"remove it, or {_SEE}"
     if kind == "invalid_key" or "[key]" in location:
         return path, "has a key that is no text", "put it in quotes"
     if kind.startswith("union_tag") and key in _TYPES:

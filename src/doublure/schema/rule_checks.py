@@ -31,6 +31,7 @@ from doublure.schema.constraints import (
 )
 from doublure.schema.fact_states import UNDECLARED, Learn
 from doublure.schema.rules import Adds, Follows, InOrder, OneOf, Rules, determined, kept_of, rules_of
+from doublure.support.guessing import meant
 
 _MOST_STEPS = 50_000
 _FEW_VALUES = 64
@@ -120,7 +121,9 @@ def _check(rule: Rule, columns: Mapping[str, Column]) -> None:
     word, names = word_of(rule), names_of(rule)
     for name in names:
         if name not in columns:
-            raise ValueError(f"{word} names {printable(name)}, which is not a column; fix the name")
+            raise ValueError(
+                f"{word} names {printable(name)}, which is not a column; {meant(name, columns) or 'fix the name'}"
+            )
         if columns[name].type == "id":
             raise ValueError(f"{word} names {printable(name)}, and an id is not modelled; leave it out")
     if len(set(names)) != len(names):
@@ -230,20 +233,51 @@ def _grid(column: Column) -> tuple[Any, ...]:
 # -- together --------------------------------------------------------------------------------------------------------
 
 
-def witness(component: frozenset[str], columns: Mapping[str, Column], rules: Rules) -> dict[str, float] | None:
+def witness(
+    component: frozenset[str], columns: Mapping[str, Column], rules: Rules, asked: Mapping[str, Allowed] | None = None
+) -> dict[str, float] | None:
     """Return cells of some columns that keep all rules between them, or None if none were found.
 
     Args:
         component: Columns that no rule joins with others.
         columns: All columns.
         rules: All rules.
+        asked: Column -> the cells that it may have; all if not given.
     """
-    return _Search(component, columns, rules).found()
+    return _Search(component, columns, rules, asked or {}).found()
+
+
+def clash(columns: Mapping[str, Column], constraints: Sequence[Rule], asked: Mapping[str, Allowed]) -> list[str]:
+    """Return the columns of which no row can have what is asked for, by the rules alone; none where one can.
+
+    All facts have to be known. A search that cannot be sure counts as one that found a row.
+
+    Args:
+        columns: All columns.
+        constraints: All rules.
+        asked: Column -> the cells that fit.
+    """
+    rules = rules_of(columns, constraints)
+    for component in rules.components:
+        own = {name: cells for name, cells in asked.items() if name in component}
+        if not own:
+            continue
+        search = _Search(component, columns, rules, own)
+        if search.found() is None and search.sure:
+            return sorted(own)
+    return []
 
 
 class _Search:
-    def __init__(self, component: frozenset[str], columns: Mapping[str, Column], rules: Rules) -> None:
+    def __init__(
+        self,
+        component: frozenset[str],
+        columns: Mapping[str, Column],
+        rules: Rules,
+        asked: Mapping[str, Allowed],
+    ) -> None:
         self._columns = columns
+        self._asked = asked
         self._derived = [each for each in rules.derived if each.name in component]
         self._rules = [rule for rule in rules.kept if set(rule.names) <= component]
         follows = {each.name for each in self._derived}
@@ -255,7 +289,18 @@ class _Search:
         self._named: dict[str, list[float]] = {name: [] for name in component}
         for rule in self._rules:
             self._note(rule)
+        for name, cells in asked.items():
+            self._named[name] += _points(columns[name], cells)
+        for rule in self._rules:
+            if asked and isinstance(rule, InOrder):  # an order can be kept, if at all, at ends that its columns share
+                shared = list(dict.fromkeys(value for name in rule.names for value in self._named[name]))
+                self._named |= dict.fromkeys(rule.names, shared)
         self._steps = 0
+
+    @property
+    def sure(self) -> bool:
+        """Whether finding no row means that there is none: sums have more rows than the ends and middles looked at."""
+        return self._steps <= _MOST_STEPS and not any(isinstance(rule, Adds) for rule in self._rules)
 
     def _note(self, rule: Follows | Adds | OneOf | InOrder) -> None:
         """Keep the values that a rule names: of an order and of a sum, the others' ends."""
@@ -307,7 +352,8 @@ class _Search:
             for low, high in rule.pairs
             if low in row and high in row
         )
-        return self._go(row, turn) if kept and ordered_so_far else None
+        wanted = all(cells.has(row[name]) for name, cells in self._asked.items() if name in row)
+        return self._go(row, turn) if kept and ordered_so_far and wanted else None
 
     def _candidates(self, name: str, row: Mapping[str, float]) -> Iterator[float]:
         column = self._columns[name]

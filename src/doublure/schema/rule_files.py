@@ -1,8 +1,13 @@
-"""Rules that stand in a file beside the schema: read once, and part of the schema (and of its hash) from then on."""
+"""What stands in a file beside the schema: rules, and lists of values.
+
+Each is read once, and is part of the schema (and of its hash) from then on.
+"""
 
 from __future__ import annotations
 
 import csv
+import io
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,22 +16,54 @@ from doublure.errors import SchemaError
 
 MOST_ROWS = 1_000_000
 _LARGEST_FILE = 50_000_000
+_WHOLE = re.compile(r"[+-]?(?:0|[1-9][0-9]*)")
 
 
 def with_files(data: object, folder: Path) -> object:
-    """Return a schema's plain data with ``map: FILE`` and ``combinations: FILE`` replaced by what the files hold.
+    """Return a schema's plain data with the names of files replaced by what the files hold.
+
+    ``map: FILE`` and ``combinations: FILE`` of a rule are CSV with a header; ``values: {file: FILE}`` of a column has a
+    value a line.
 
     Args:
         data: As YAML gives it.
         folder: Where the schema file lies.
 
     Raises:
-        SchemaError: A file is not there, or is no CSV of the columns that it is for.
+        SchemaError: A file is not there, is no CSV of the columns that it is for, or lists no values.
     """
-    rules = data.get("constraints") if isinstance(data, dict) else None
-    if not isinstance(data, dict) or not isinstance(rules, list):
+    if not isinstance(data, dict):
+        return data
+    data = _with_values(data, folder, "")
+    rules = data.get("constraints")
+    if not isinstance(rules, list):
         return data
     return data | {"constraints": [_inlined(rule, folder, number) for number, rule in enumerate(rules)]}
+
+
+def _with_values(data: dict[Any, Any], folder: Path, under: str) -> dict[Any, Any]:
+    found = dict(data)
+    for key in ("columns", "attributes"):
+        if isinstance(columns := data.get(key), dict):
+            found[key] = {name: _listed(each, folder, f"{under}{key}.{name}") for name, each in columns.items()}
+    if not under and isinstance(tables := data.get("tables"), dict):
+        found["tables"] = {
+            name: _with_values(table, folder, f"tables.{name}.") if isinstance(table, dict) else table
+            for name, table in tables.items()
+        }
+    return found
+
+
+def _listed(column: Any, folder: Path, field: str) -> Any:
+    values = column.get("values") if isinstance(column, dict) else None
+    if not (isinstance(values, dict) and set(values) == {"file"} and isinstance(values["file"], str)):
+        return column
+    texts = [line.strip() for line in _text(folder, values["file"], f"{field}.values").splitlines()]
+    texts = [text for text in texts if text]
+    if not texts:
+        remedy = "write a value a line"
+        raise SchemaError("names a file without values", field=f"{field}.values", remedy=remedy)
+    return column | {"values": [int(text) for text in texts] if all(map(_WHOLE.fullmatch, texts)) else texts}
 
 
 def _inlined(rule: Any, folder: Path, number: int) -> Any:
@@ -63,7 +100,7 @@ def _table(rows: list[list[str]]) -> Any:
     return {"columns": header, "rows": cells}
 
 
-def _read(folder: Path, name: str, field: str, reader: _Reader) -> Any:
+def _text(folder: Path, name: str, field: str) -> str:
     if Path(name).name != name:
         raise SchemaError("is not the name of a file beside the schema", field=field, remedy="put the file there")
     path = folder / name
@@ -71,10 +108,18 @@ def _read(folder: Path, name: str, field: str, reader: _Reader) -> Any:
         if path.stat().st_size > _LARGEST_FILE:
             raise SchemaError("names a file of more than 50 MB", field=field, remedy="group its values")
         with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = [[cell.strip() for cell in row] for row in csv.reader(file, strict=True) if row]
+            return file.read()
     except FileNotFoundError:
         raise SchemaError("names a file that is not there", field=field, remedy="put it beside the schema") from None
-    except (OSError, csv.Error, UnicodeError):
+    except (OSError, UnicodeError):
+        raise SchemaError("names a file that is no CSV in UTF-8", field=field, remedy="export it again") from None
+
+
+def _read(folder: Path, name: str, field: str, reader: _Reader) -> Any:
+    text = io.StringIO(_text(folder, name, field), newline="")
+    try:
+        rows = [[cell.strip() for cell in row] for row in csv.reader(text, strict=True) if row]
+    except csv.Error:
         raise SchemaError("names a file that is no CSV in UTF-8", field=field, remedy="export it again") from None
     if len(rows) < 2 or len(rows) > MOST_ROWS or any(len(row) != len(rows[0]) for row in rows):
         remedy = f"write a header and at most {MOST_ROWS:,} lines of as many cells, separated by commas"

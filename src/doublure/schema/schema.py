@@ -23,10 +23,12 @@ from doublure.errors import SchemaError, printable
 from doublure.schema import display
 from doublure.schema.columns import Column, Value, label
 from doublure.schema.constraints import Constraint, derived_by
+from doublure.schema.defaults import with_defaults
 from doublure.schema.fact_states import UNDECLARED, Fact, Frozen, Learn
 from doublure.schema.messages import one_line
 from doublure.schema.rule_files import with_files
 from doublure.schema.scalars import Misfit, Positive
+from doublure.schema.written import Written
 from doublure.support import yaml12 as yaml_text
 
 
@@ -156,7 +158,7 @@ class Schema(Frozen):
         model = cls._model(data.get("kind"))
         model._check_keys(data)
         try:
-            return model.model_validate(data)
+            return model.model_validate(with_defaults(data))
         except ValidationError as error:
             raise one_line(error) from None
 
@@ -188,6 +190,7 @@ class Schema(Frozen):
         """Return the JSON Schema of the file format, for editors that complete and check YAML."""
         models: Any = reduce(or_, (model for model, _ in MODELS.values()))
         found = TypeAdapter(Annotated[models, Field(discriminator="kind")]).json_schema()
+        _as_files_say(found["$defs"])
         return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_any_of(found)}
 
     def to_plain(self) -> dict[str, Any]:
@@ -253,6 +256,11 @@ class Schema(Frozen):
             for name, column in self.columns.items():
                 if fact in column.facts or fact == "shares":
                     yield f"{self.path_of(name)}.{fact}", fact, name, getattr(column, fact, None)
+
+    @property
+    def written(self) -> Written | None:
+        """How the text of its files is to be read; None where that needs no saying."""
+        return None
 
     @property
     def summary(self) -> str:
@@ -347,6 +355,18 @@ MODELS: dict[str, tuple[type[Schema], type[ResolvedSchema]]] = {}
 def domain_of(schema: Schema, name: str) -> tuple[Value, ...]:
     """Return the values of a discrete column, or an empty tuple."""
     return tuple(getattr(schema.columns[name], "domain", ()))
+
+
+def _as_files_say(definitions: dict[str, Any]) -> None:
+    """Add what a file may say and no model holds: defaults, and values that stand in a file beside it."""
+    missing = next(model["properties"]["missing"] for name, model in definitions.items() if name == "IntegerColumn")
+    for model in definitions.values():
+        own = model.get("properties", {})
+        if "kind" in own and {"columns", "channels", "tables"} & set(own):
+            own["defaults"] = {"type": "object", "properties": {"missing": missing}, "additionalProperties": False}
+        if "values" in own and "missing" in own:
+            file = {"type": "object", "properties": {"file": {"type": "string"}}, "required": ["file"]}
+            own["values"] = {"anyOf": [own["values"], {**file, "additionalProperties": False}]}
 
 
 def _any_of(schema: Any) -> Any:

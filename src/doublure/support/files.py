@@ -83,14 +83,14 @@ def write_atomic(path: Path, write: Callable[[BinaryIO], object], *, mode: int =
         raise
 
 
-def check_output(out: Path, *reads: Path | None, replaces: Form | None = None) -> None:
+def check_output(out: Path, *reads: Path | None, replaces: Form | None = None, forced: bool | None = None) -> None:
     """Refuse to write where something would be lost; the one rule for every ``-o``.
 
     ==============================================  ==================================================================
     what is there                                   what happens
     ==============================================  ==================================================================
     nothing                                         it may be written
-    a file of the form that is made again           it is replaced
+    a file of the form that is made again           it is replaced; with ``--force`` any file but those below
     what the command reads, a ledger, another file  refused
     a file in a run folder or a bundle              refused, whether or not it is there already
     a folder                                        left to whoever writes
@@ -100,6 +100,7 @@ def check_output(out: Path, *reads: Path | None, replaces: Form | None = None) -
         out: Where to write.
         reads: What the command reads: the data, or the schema that a plan is made from.
         replaces: The form of what is written, if a file of that form may be replaced; otherwise nothing may.
+        forced: Whether ``--force`` was given, where a command has it: then another file is replaced, too.
 
     Raises:
         InputError: Naming the file, and what it is.
@@ -117,8 +118,12 @@ def check_output(out: Path, *reads: Path | None, replaces: Form | None = None) -
     beginning = _beginning(out)
     if beginning.startswith(_LEDGER):
         raise InputError("is a ledger, and is never written over", field=out, remedy=_ANOTHER)
+    if forced:
+        return
     if replaces is None:
-        raise InputError("already exists", field=out, remedy=f"{_ANOTHER}, or remove it")
+        raise InputError(
+            "already exists", field=out, remedy=f"{_ANOTHER}, or {'remove it' if forced is None else 'give --force'}"
+        )
     if not _has_form(out, beginning, replaces):
         raise InputError(f"already exists and is {_NAMES[replaces]}", field=out, remedy=f"{_ANOTHER}, or remove it")
 

@@ -12,6 +12,7 @@ from doublure.encode.choice import EncodingChoice
 from doublure.errors import SettingError
 from doublure.models import Model
 from doublure.private.noise import SourceName
+from doublure.support.guessing import meant
 
 S = TypeVar("S", bound="MethodSettings")
 LearningRate: TypeAlias = Annotated[float, Field(gt=0, le=10)]
@@ -71,10 +72,8 @@ class MethodSettings(Model):
             first = error.errors(include_url=False, include_input=False)[0]
             name = ".".join(str(part) for part in first["loc"]) or "settings"
             if first["type"] == "extra_forbidden":
-                known = ", ".join(sorted(cls.model_fields))
-                raise SettingError(
-                    "is not a setting of this method", field=name, remedy=f"use one of: {known}"
-                ) from None
+                remedy = meant(name, sorted(cls.model_fields))
+                raise SettingError("is not a setting of this method", field=name, remedy=remedy) from None
             raise SettingError(_worded(first), field=name, remedy="see docs/methods.md") from None
 
     @property

@@ -242,12 +242,18 @@ def _read(raw: pd.Series[Any], column: Column, name: str, misfit: Misfit) -> pd.
     return _labels(raw, column, name, misfit)
 
 
+_PLAIN = (
+    "write plain numbers with a decimal point, list a text that means missing under missing, or declare decimal and "
+    "thousands"
+)
+
+
 def _no_such_type(column: Column, name: str) -> DataError:
     remedy = {
-        "date": "write ISO 8601, such as 2024-01-31",
-        "datetime": "write ISO 8601, such as 2024-01-31T12:00:00",
-        "integer": "write plain numbers with a decimal point, or list the text that means missing under missing",
-        "real": "write plain numbers with a decimal point, or list the text that means missing under missing",
+        "date": "write ISO 8601, such as 2024-01-31, or declare date_format: DD-MM-YYYY",
+        "datetime": "write ISO 8601, such as 2024-01-31T12:00:00, or declare date_format: DD-MM-YYYY hh:mm",
+        "integer": _PLAIN,
+        "real": _PLAIN,
         "boolean": "write true/false, yes/no or 1/0, or declare a category",
     }
     return DataError(
@@ -447,7 +453,11 @@ def _place_the_rest(
         elif misfits is not None:
             place[text] = place[misfits]
         else:
-            raise DataError("has values outside the schema's list", field=name, remedy="add them, or name an other")
+            raise DataError(
+                "has values outside the schema's list",
+                field=name,
+                remedy="name an other for them, such as other: Other, or list what is public",
+            )
 
 
 def _text(cell: object) -> str:

@@ -30,21 +30,21 @@ _QUOTE_OR_BREAK = re.compile(rb'"|\r\n|\n|\r')
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
-def read_header(path: Path) -> tuple[list[str], str, int]:
+def read_header(path: Path, encoding: str | None = None, delimiter: str | None = None) -> tuple[list[str], str, int]:
     """Return the column names, the delimiter, and how many lines the header takes.
 
-    The delimiter is the one of ``, ; tab |`` that stands most often in the header, outside quotes.
+    A delimiter that is not given is the one of ``, ; tab |`` that stands most often in the header, outside quotes.
 
     Raises:
         DataError: The file is no CSV, or its first line no header.
     """
-    header, lines = _first_record(path)
+    header, lines = _first_record(path, encoding)
     if "\0" in header:
         raise DataError("holds NUL bytes and is no CSV text", field=path.name, remedy="export it again as UTF-8 CSV")
     if not header.strip():
         raise DataError("has no header line", field=path.name, remedy="begin the file with the column names")
     bare = _QUOTED.sub("", header)
-    delimiter = max(_DELIMITERS, key=bare.count)
+    delimiter = delimiter or max(_DELIMITERS, key=bare.count)
     try:
         names = [name.strip() for name in next(csv.reader(io.StringIO(header, newline=""), delimiter=delimiter))]
     except csv.Error:
@@ -54,7 +54,7 @@ def read_header(path: Path) -> tuple[list[str], str, int]:
     return names, delimiter, lines
 
 
-def _first_record(path: Path) -> tuple[str, int]:
+def _first_record(path: Path, encoding: str | None) -> tuple[str, int]:
     """Return the first record as text, and its lines: more than one where a quoted name has line breaks."""
     try:
         with _opened(path) as file:
@@ -66,9 +66,9 @@ def _first_record(path: Path) -> tuple[str, int]:
         raise _unreadable(path) from None
     record, lines = (start, 1) if end is None else end
     try:
-        return record.decode("utf-8-sig"), lines
+        return record.decode(encoding or "utf-8-sig"), lines
     except UnicodeDecodeError:
-        raise _not_utf8(path) from None
+        raise _misencoded(path, encoding) from None
 
 
 def _end_of_record(start: bytes) -> tuple[bytes, int] | None:
@@ -93,6 +93,7 @@ def read_batches(
     header_lines: int,
     chunk_rows: int,
     plain: Collection[str] = (),
+    encoding: str | None = None,
 ) -> Iterator[dict[str, pa.Array]]:
     """Yield columns of text, at most ``chunk_rows`` of each: each distinct text once, or as it stands.
 
@@ -104,6 +105,7 @@ def read_batches(
         header_lines: How many lines the header takes.
         chunk_rows: The most records at once.
         plain: Of which columns text is not compared, such as numbers, of which few are equal.
+        encoding: Of the bytes; UTF-8 if left out.
 
     Raises:
         DataError: A line has another number of fields than the header, or the file is damaged.
@@ -122,7 +124,10 @@ def read_batches(
             arrow_csv.open_csv(
                 file,
                 read_options=arrow_csv.ReadOptions(
-                    column_names=numbers, skip_rows=header_lines, block_size=BLOCK_BYTES
+                    column_names=numbers,
+                    skip_rows=header_lines,
+                    block_size=BLOCK_BYTES,
+                    encoding=encoding or "utf8",
                 ),
                 parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
                 convert_options=arrow_csv.ConvertOptions(
@@ -136,7 +141,9 @@ def read_batches(
     except pa.ArrowInvalid as error:
         if "Empty CSV" in str(error) or "Could not skip" in str(error):  # nothing after the header
             return
-        raise (_not_utf8(path) if "UTF8" in str(error) else _ragged(path)) from None
+        raise (_misencoded(path, encoding) if "UTF8" in str(error) else _ragged(path)) from None
+    except UnicodeDecodeError:
+        raise _misencoded(path, encoding) from None
     except (pa.ArrowException, *_damage()):
         raise _unreadable(path) from None
 
@@ -194,8 +201,14 @@ def _unreadable(path: Path) -> DataError:
     return DataError("cannot be read as CSV", field=path.name, remedy="check that the file is whole and not encrypted")
 
 
-def _not_utf8(path: Path) -> DataError:
-    return DataError("is not UTF-8 text", field=path.name, remedy="export it again as UTF-8 CSV")
+def _misencoded(path: Path, encoding: str | None) -> DataError:
+    if encoding is not None:
+        return DataError(f"is not {encoding} text", field=path.name, remedy="correct the schema's encoding")
+    remedy = (
+        "write its encoding into the schema, such as encoding: latin-1 (draft it with --encoding latin-1), or export "
+        "it again as UTF-8 CSV"
+    )
+    return DataError("is not UTF-8 text", field=path.name, remedy=remedy)
 
 
 def _ragged(path: Path) -> DataError:

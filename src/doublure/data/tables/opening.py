@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ from doublure.data.tables import csv_files
 from doublure.data.tables.arrow_cells import Raw
 from doublure.data.tables.arrow_streams import PROTOCOL, StreamSource
 from doublure.data.tables.many_files import files_of, open_files
+from doublure.data.tables.rewriting import RewrittenSource
 from doublure.data.tables.source import Table as Table
 from doublure.data.tables.source import TableSource as TableSource
 from doublure.errors import DataError
+from doublure.schema.written import Written
 
 CHUNK_ROWS = 200_000
 _BUFFER = 1_000_000
@@ -74,27 +77,42 @@ class _ParquetSource(TableSource):
 
 
 class _CsvSource(TableSource):
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, written: Written | None) -> None:
         self._path = path
-        names, self._delimiter, self._header_lines = csv_files.read_header(path)
+        self._encoding = None if written is None else written.encoding
+        delimiter = None if written is None else written.delimiter
+        names, self._delimiter, self._header_lines = csv_files.read_header(path, self._encoding, delimiter)
         super().__init__(path.name, names)
 
     def raw(self, columns: Sequence[str], plain: Collection[str] = ()) -> Iterator[Mapping[str, Raw]]:
         return csv_files.read_batches(
-            self._path, self.columns, list(columns), self._delimiter, self._header_lines, CHUNK_ROWS, plain
+            self._path,
+            self.columns,
+            list(columns),
+            self._delimiter,
+            self._header_lines,
+            CHUNK_ROWS,
+            plain,
+            self._encoding,
         )
 
 
-def open_table(source: str | os.PathLike[str] | pd.DataFrame | Any) -> TableSource:
+def open_table(source: str | os.PathLike[str] | pd.DataFrame | Any, written: Written | None = None) -> TableSource:
     """Look at a table's container and header; no record is read.
 
     Args:
         source: A path to CSV (plain or compressed) or Parquet, a folder or a pattern of such files, a DataFrame, or
             any object with ``__arrow_c_stream__``.
+        written: How its text is to be read, if not as usual.
 
     Raises:
         DataError: The file is missing, empty, or of a kind that is not read.
     """
+    opened = _opened(source, written)
+    return RewrittenSource(opened, written) if written is not None and written.rewrites else opened
+
+
+def _opened(source: Any, written: Written | None) -> TableSource:
     if isinstance(source, pd.DataFrame):
         return _FrameSource(source)
     if hasattr(source, PROTOCOL):
@@ -104,11 +122,11 @@ def open_table(source: str | os.PathLike[str] | pd.DataFrame | Any) -> TableSour
         raise DataError("is neither a path nor a DataFrame", field="data", remedy=remedy)
     path = Path(source)
     if (files := files_of(path)) is not None:
-        return open_files(path, files, _open_file)
-    return _open_file(path)
+        return open_files(path, files, partial(_open_file, written=written))
+    return _open_file(path, written)
 
 
-def _open_file(path: Path) -> TableSource:
+def _open_file(path: Path, written: Written | None) -> TableSource:
     if not path.is_file():
         raise DataError("there is no such file", field=path, remedy="give the path of a CSV or Parquet file")
     if path.stat().st_size == 0:
@@ -118,7 +136,7 @@ def _open_file(path: Path) -> TableSource:
         return _ParquetSource(path)
     kept = [suffix for suffix in suffixes if suffix not in csv_files.COMPRESSIONS]
     if kept and kept[-1] in csv_files.SUFFIXES:
-        return _CsvSource(path)
+        return _CsvSource(path, written)
     raise DataError(
         "is neither CSV nor Parquet by its ending",
         field=path.name,

@@ -1,0 +1,49 @@
+"""What every command's ``--help`` has in common: an example, and the flags that all of them take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from doublure.cli.examples import EXAMPLES
+
+_EVERYWHERE = (
+    "Every command takes -q (says nothing but errors) and --json. NO_COLOR=1 in the",
+    "environment turns colours off; doublure --install-completion completes words.",
+)
+
+
+def _epilog(context: Any, formatter: Any) -> None:
+    words = tuple(context.command_path.split()[1:])
+    formatter.write("\nExample:\n" + "".join(f"  {line}\n" for line in EXAMPLES[words].splitlines()))
+    formatter.write("\n" + "".join(f"{line}\n" for line in _EVERYWHERE))
+
+
+class Verb(TyperCommand):
+    """A command whose help ends with an example."""
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the example."""
+        _epilog(ctx, formatter)
+
+
+class Group(TyperGroup):
+    """A group of commands whose help ends with an example."""
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the example."""
+        _epilog(ctx, formatter)
+
+
+class Verbs(typer.Typer):
+    """Commands of this kind, made as typer makes them."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(cls=Group, rich_markup_mode=None, no_args_is_help=True, **settings)
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
+        """Add a command."""
+        return super().command(name, cls=Verb, **settings)

@@ -1,0 +1,179 @@
+"""Every cell of a table that does not fit its schema, for the eyes of whoever owns the data.
+
+What is found is private, and goes into a file of mode 0600 alone; a terminal shows columns, rules and counts.
+Declare what is public of any such table, never what you see in the list.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from doublure.data.tables import cells
+from doublure.data.tables.arrow_cells import as_series
+from doublure.data.tables.numbers import read as numbers_of
+from doublure.data.tables.opening import open_table
+from doublure.data.tables.rules import TableRules
+from doublure.errors import DataError, SettingError, printable
+from doublure.schema.columns import Column
+from doublure.schema.constraints import names_of, word_of
+from doublure.schema.fact_states import UNDECLARED, Learn
+from doublure.schema.schema import Schema
+from doublure.schema.tables import TableSchema
+from doublure.support.files import check_output, write_atomic
+
+BEYOND = "lies beyond the bounds, and counts as the nearest"
+EMPTY = "is empty, and the schema says missing: false"
+_HEADER = ("row", "column", "cell", "why")
+_SPREADSHEET = ("=", "+", "-", "@", "\t", "\r")
+
+
+class Misfit(NamedTuple):
+    """A cell that does not fit. Private.
+
+    Attributes:
+        row: Its record, from 1.
+        column: Its column; of a rule, all that it is about.
+        cell: What stands there; empty for a rule.
+        why: It does not fit.
+        refused: Whether a fit is refused for it, as long as ``misfit`` says refuse.
+    """
+
+    row: int
+    column: str
+    cell: str
+    why: str
+    refused: bool
+
+
+def list_misfits(schema: Schema, data: str | Path | pd.DataFrame, out: str | Path) -> dict[tuple[str, str], int]:
+    """Write every cell that does not fit into a CSV file that only its owner can read.
+
+    Args:
+        schema: Of a table; what is undeclared is not asked for.
+        data: The table.
+        out: Where to write; a file that is there is not replaced.
+
+    Returns:
+        (column, why) -> how many cells: those that a fit is refused for first.
+
+    Raises:
+        SettingError: The schema is of another kind than a table.
+        DataError: The data cannot be read.
+        InputError: The file cannot be written there.
+    """
+    path = Path(out)
+    check_output(path, data if isinstance(data, Path) else Path(data) if isinstance(data, str) else None)
+    remedy = "leave it out; a fit lists what does not fit beside its run folder"
+    described = TableSchema.of(
+        schema, SettingError(f"is for tables, not {schema.kind}", field="--values", remedy=remedy)
+    )
+    text, counts = io.StringIO(newline=""), Counter[tuple[bool, str, str]]()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_HEADER)
+    for found in misfits(described, data):
+        counts[not found.refused, found.column, found.why] += 1
+        cell = f"'{found.cell}" if found.cell.startswith(_SPREADSHEET) and not _plain(found.cell) else found.cell
+        writer.writerow((found.row, found.column, cell, found.why))
+    write_atomic(path, lambda file: file.write(text.getvalue().encode("utf-8", "backslashreplace")), mode=0o600)
+    return {(column, why): counts[tolerated, column, why] for tolerated, column, why in sorted(counts)}
+
+
+def _plain(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def misfits(schema: TableSchema, data: str | Path | pd.DataFrame) -> Iterator[Misfit]:
+    """Yield every cell that does not fit, and every record that breaks a rule whose columns all fit. Private.
+
+    Raises:
+        DataError: The container cannot be read, or a column is not there.
+    """
+    source = open_table(data, schema.written)
+    source.check(schema)
+    wanted = {name: column for name, column in schema.columns.items() if column.type != "id"}
+    first = 1
+    for raw in source.raw(list(wanted)):
+        frame, faulty = {}, set()
+        rows = 0
+        for name, column in wanted.items():
+            series = cells.unwrapped(as_series(raw[name], name))
+            rows = len(series)
+            found, frame[name] = _of_column(series, column, name)
+            for misfit in found:
+                faulty.add(name)
+                yield misfit._replace(row=first + misfit.row)
+        for misfit in _of_rules(schema, pd.DataFrame(frame), faulty):
+            yield misfit._replace(row=first + misfit.row)
+        first += rows
+
+
+def _of_column(raw: pd.Series[Any], column: Column, name: str) -> tuple[list[Misfit], pd.Series[Any]]:
+    """Return what does not fit, rows counted from 0, and the column's canonical cells; empty where one is none."""
+    codes, uniques = cells.distinct(raw)
+    lenient = column.model_copy(update={"missing": True}) if column.missing is False else column
+    why = _reasons(uniques, lenient, name)
+    fitting = [cell if reason is None else None for cell, reason in zip(uniques, why, strict=True)]
+    read = cells.canonical(pd.Series([*fitting, None], dtype=object), lenient, name)
+    empty = read.isna().to_numpy()
+    for place, reason in enumerate(why):
+        if reason is not None:
+            continue
+        if empty[place] and column.missing is False:
+            why[place] = EMPTY
+        elif not empty[place] and _beyond(read.iloc[[place]], column):
+            why[place] = BEYOND
+    why.append(EMPTY if column.missing is False else None)  # the place of cells that are nothing at all: -1
+    wrong = np.array([reason is not None for reason in why], dtype=bool)[codes]
+    found = []
+    for row in np.flatnonzero(wrong):
+        reason = why[codes[row]]
+        cell = "" if codes[row] < 0 else str(uniques[codes[row]])
+        found.append(Misfit(int(row), name, cell, str(reason), reason != BEYOND))
+    return found, read.iloc[codes].reset_index(drop=True)
+
+
+def _reasons(uniques: Sequence[object], column: Column, name: str) -> list[str | None]:
+    """Return why each of some distinct cells cannot be read, found by halves; None where it can."""
+    try:
+        cells.canonical(pd.Series([*uniques], dtype=object), column, name)
+    except DataError as error:
+        if len(uniques) == 1:
+            return [error.message]
+        half = len(uniques) // 2
+        return [*_reasons(uniques[:half], column, name), *_reasons(uniques[half:], column, name)]
+    return [None] * len(uniques)
+
+
+def _beyond(cell: pd.Series[Any], column: Column) -> bool:
+    ends = getattr(column, "ends", None)
+    if ends is None:
+        return False
+    open_ended = column.model_copy(update={"bounds": UNDECLARED})
+    (number,) = numbers_of(cell, open_ended)
+    return not ends[0] <= number <= ends[1]
+
+
+def _of_rules(schema: TableSchema, frame: pd.DataFrame, faulty: set[str]) -> Iterator[Misfit]:
+    for rule in schema.constraints:
+        names = names_of(rule)
+        facts = [getattr(schema.columns[name], fact) for name in names for fact in schema.columns[name].facts]
+        if faulty & set(names) or any(isinstance(fact, Learn) or fact == UNDECLARED for fact in facts):
+            continue
+        alone = TableRules(schema, [rule])
+        numbers = {name: numbers_of(frame[name], schema.columns[name]) for name in alone.names}
+        refused = word_of(rule) not in ("equal", "at_most")
+        for row in np.flatnonzero(alone.broken(numbers)):
+            named = ", ".join(map(printable, names))
+            yield Misfit(int(row), named, "", f"the record breaks the rule {word_of(rule)}", refused)

@@ -1,0 +1,153 @@
+"""What a column may be beside what its storage says: proposals in comments, for a data steward to confirm.
+
+A proposal follows from a column's name, and from the form of its first thousand cells: a form counts only if 19 in 20
+cells share it, so that no single record decides. No value, bound, category or count leaves this module: where a fact
+has to be written, the proposal holds a word in capitals.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import pandas as pd
+
+from doublure.drafting.storage_types import SHARE, Storage, is_blank, storage_of
+from doublure.support import yaml12 as yaml_text
+
+_MOST_CODES = 20
+_FEWEST = 40
+"""Cells that a form is proposed from; of fewer, hardly any has a form."""
+_SOME = 1 - SHARE
+_KEY = re.compile(r"(?:^|[_ .-])(?:id|uuid|guid)$|[a-z]I[dD]$", re.IGNORECASE)
+_MAIL = re.compile(r"[^@\s]+@[^@\s]+\.[A-Za-z]{2,}")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_DAY_OR_MONTH = re.compile(r"(\d{1,2})([-./])(\d{1,2})\2(\d{4})(?:[T ]\d{1,2}:\d{2}(?::\d{2})?)?", re.ASCII)
+_YEAR = re.compile(r"\d{4}([-./])\d{1,2}\1\d{1,2}(?:[T ]\d{1,2}:\d{2}(?::\d{2})?)?", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)", re.ASCII)
+_COMMA = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?", re.ASCII)
+_TWIN = re.compile(r"[ _.-]?(num|number|nr|code|name|label|text|desc|description|cat|category|group|decile)$", re.I)
+_COARSER = {"cat", "category", "group", "decile"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proposal:
+    """What a column may be.
+
+    Attributes:
+        why: In a few words, after "if".
+        column: Its description then, with words in capitals to replace.
+        keys: Keys of the file that go with it, such as ``date_format``.
+    """
+
+    why: str
+    column: Mapping[str, Any]
+    keys: Mapping[str, str]
+
+
+def proposal_for(name: str, storage: Storage, cells: pd.Series[Any]) -> Proposal | None:
+    """Return what a column may be beside its storage type; None where nothing suggests itself.
+
+    Args:
+        name: Of the column.
+        storage: How it is stored.
+        cells: Its first cells. Private.
+    """
+    if _KEY.search(name) and storage in ("integer", "text"):
+        return Proposal(why="it only tells records apart, as its name says", column={"type": "id"}, keys={})
+    texts = [text for text in map(str, cells.dropna()) if not is_blank(text)]
+    if len(texts) < _FEWEST:
+        return None
+    if storage == "integer":
+        return _of_codes(texts)
+    return _of_texts([text.strip() for text in texts]) if storage == "text" else None
+
+
+def _of_codes(texts: Sequence[str]) -> Proposal | None:
+    common = sum(count for _, count in Counter(texts).most_common(_MOST_CODES))
+    if common < SHARE * len(texts):
+        return None
+    return Proposal(why="these are codes", column={"type": "category", "values": ["CODE", "CODE"]}, keys={})
+
+
+def _of_texts(texts: Sequence[str]) -> Proposal | None:
+    if _most(_MAIL, texts) or _most(_UUID, texts):
+        why = "it only tells records apart, as addresses and identifiers do"
+        return Proposal(why=why, column={"type": "id"}, keys={})
+    if (date_format := _date_format(texts)) is not None:
+        timed = sum(":" in text for text in texts) >= SHARE * len(texts)
+        kind = "datetime" if timed else "date"
+        why = f"it holds dates written {date_format}"
+        return Proposal(why=why, column={"type": kind, "bounds": "undeclared"}, keys={"date_format": date_format})
+    if _most(_COMMA, texts) and sum("," in text for text in texts) >= _SOME * len(texts):
+        keys = {"decimal": ","}
+        if sum("." in text for text in texts) >= _SOME * len(texts):
+            keys["thousands"] = "."
+        why = "it holds numbers with a decimal comma"
+        return Proposal(why=why, column={"type": "real", "bounds": "undeclared"}, keys=keys)
+    return _of_numbers_and_a_code(texts)
+
+
+def _of_numbers_and_a_code(texts: Sequence[str]) -> Proposal | None:
+    numbers = [text for text in texts if _NUMBER.fullmatch(text)]
+    others = Counter(text for text in texts if not _NUMBER.fullmatch(text))
+    code = max(others.values(), default=0)
+    if min(len(numbers), code) < _SOME * len(texts) or len(numbers) + code < SHARE * len(texts):
+        return None
+    kind = storage_of(pd.Series(numbers, dtype=object))
+    column = {"type": kind, "bounds": "undeclared", "missing": ["TEXT"]}
+    return Proposal(why="its numbers stand beside one text that means missing", column=column, keys={})
+
+
+def _date_format(texts: Sequence[str]) -> str | None:
+    """Return how dates are written, as a schema's ``date_format``; of 03-04-2024, whichever part passes 12 is the day.
+
+    Where none does in 19 of 20, nobody can tell, and the day comes first.
+    """
+    if found := _common([match for text in texts if (match := _YEAR.fullmatch(text))], 1, len(texts)):
+        return None if found == "-" else f"YYYY{found}MM{found}DD"  # with hyphens it is ISO 8601, or nearly
+    matches = [match for text in texts if (match := _DAY_OR_MONTH.fullmatch(text))]
+    if (mark := _common(matches, 2, len(texts))) is None:
+        return None
+    second = sum(int(match[3]) > 12 for match in matches) >= _SOME * len(texts)
+    first, then = ("MM", "DD") if second else ("DD", "MM")
+    return f"{first}{mark}{then}{mark}YYYY"
+
+
+def _common(matches: Sequence[re.Match[str]], group: int, of: int) -> str | None:
+    """Return the mark that enough dates are written with."""
+    marks = Counter(match[group] for match in matches)
+    mark, count = marks.most_common(1)[0] if marks else ("", 0)
+    return mark if count >= SHARE * of and count else None
+
+
+def _most(form: re.Pattern[str], texts: Sequence[str]) -> bool:
+    return sum(form.fullmatch(text) is not None for text in texts) >= SHARE * len(texts)
+
+
+# -- rules and roles, by names and types alone ---------------------------------------------------------------------
+
+
+def rules_for(columns: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield rules that may hold, as YAML to paste, and their columns: by the names and types of columns alone.
+
+    Args:
+        columns: Name -> type.
+    """
+    for name in columns:
+        ending = _TWIN.search(name)
+        bare = "" if ending is None else name[: ending.start()].lower()
+        twin = next((other for other in columns if other.lower() == bare), None)
+        if ending is not None and twin is not None:
+            pair = yaml_text.inline([twin, name])
+            coarser = ending[1].lower() in _COARSER
+            rule = f"- {{determines: {pair}, map: FILE}}" if coarser else f"- {{equal: {pair}}}"
+            yield rule, (twin, name)
+    for kind in ("date", "datetime"):
+        named = [name for name, type_ in columns.items() if type_ == kind]
+        for both in pairwise(named):
+            yield f"- {{at_most: {yaml_text.inline(list(both))}}}", both

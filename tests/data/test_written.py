@@ -1,0 +1,127 @@
+"""A table in its own spelling: dates, numbers, encodings and delimiters that the schema declares."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import doublure as db
+from doublure.data.opening import open_data
+from doublure.errors import DataError, SchemaError
+from doublure.schema import Schema
+
+HEAD = "doublure: 1\nkind: table\nunits: 9\n"
+COLUMNS = """
+columns:
+  when: {type: date, bounds: [2000-01-01, 2030-12-31], missing: ["-"]}
+  seen: {type: datetime, bounds: [2000-01-01, 2030-12-31], missing: true}
+  cost: {type: real, bounds: [0, 1e7], missing: ["9,9"]}
+  many: {type: integer, bounds: [-1e7, 1e7], missing: true}
+  town: {type: category, values: [Zürich, Genève], missing: false}
+"""
+SPELLED = 'date_format: DD.MM.YYYY\ndecimal: ","\nthousands: "."\nencoding: latin-1\ndelimiter: ^\n'
+LINES = (
+    "when^seen^cost^many^town",
+    "31.01.2024^1.2.2024 08:05^1.234,50^-1.234.567^Zürich",
+    "-^^9,9^^Genève",
+    "1.2.2024^01.02.2024^,5^12^Genève",
+)
+
+
+def loaded(data: object, text: str) -> pd.DataFrame:
+    schema = Schema.parse(text)
+    return open_data(data, "table", schema.written).load(schema).content  # type: ignore[arg-type]
+
+
+def file(folder: Path, lines: tuple[str, ...] = LINES, encoding: str = "latin-1") -> Path:
+    path = folder / "data.csv"
+    path.write_bytes("\n".join(lines).encode(encoding))
+    return path
+
+
+def test_a_file_in_its_own_spelling_is_what_its_plain_copy_is(tmp_path: Path) -> None:
+    found = loaded(file(tmp_path), HEAD + SPELLED + COLUMNS)
+    plain = (
+        "when,seen,cost,many,town",
+        "2024-01-31,2024-02-01T08:05:00,1234.5,-1234567,Zürich",
+        ",,,,Genève",
+        "2024-02-01,2024-02-01,0.5,12,Genève",
+    )
+    pd.testing.assert_frame_equal(found, loaded(file(tmp_path, plain, "utf-8"), HEAD + COLUMNS))
+
+
+def test_texts_of_a_frame_are_read_alike(tmp_path: Path) -> None:
+    cells = [line.split("^") for line in LINES]
+    frame = pd.DataFrame(cells[1:], columns=cells[0])
+    for text in (frame, frame.astype("string"), frame.astype("category")):
+        pd.testing.assert_frame_equal(
+            loaded(text, HEAD + SPELLED + COLUMNS), loaded(file(tmp_path), HEAD + SPELLED + COLUMNS)
+        )
+    numbers = frame.assign(cost=[1234.5, None, 0.5])
+    pd.testing.assert_frame_equal(loaded(numbers, HEAD + SPELLED + COLUMNS), loaded(frame, HEAD + SPELLED + COLUMNS))
+
+
+@pytest.mark.parametrize(
+    ("place", "cell"),
+    [(0, "2019-12-30"), (0, "31/01/2024"), (0, "31.02.2024"), (2, "1.5"), (2, "1,234.5"), (3, "1.23"), (3, "1.2345")],
+)
+def test_another_spelling_is_a_misfit_and_never_another_number(tmp_path: Path, place: int, cell: str) -> None:
+    cells = LINES[1].split("^")
+    cells[place] = cell
+    with pytest.raises(DataError, match=f"^{LINES[0].split('^')[place]}: has cells that are no") as caught:
+        loaded(file(tmp_path, (LINES[0], "^".join(cells), LINES[2])), HEAD + SPELLED + COLUMNS)
+    assert cell not in str(caught.value)
+
+
+def test_a_wrong_encoding_names_the_key_and_never_a_byte(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="not UTF-8 text; write its encoding into the schema"):
+        loaded(file(tmp_path), HEAD + SPELLED.replace("encoding: latin-1\n", "") + COLUMNS)
+    with pytest.raises(DataError, match="is not ascii text; correct the schema's encoding"):
+        loaded(file(tmp_path), HEAD + SPELLED.replace("latin-1", "ascii") + COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("date_format: DD-MM-YY", "date_format: is no form of dates"),
+        ("date_format: DD-MM", "date_format: needs a year, a month and a day"),
+        ("date_format: DD-MM-YYYY hh", "date_format: needs a year"),
+        ("date_format: 3", "date_format: must be a form of dates"),
+        ("decimal: '1'", "decimal: must be one character"),
+        ("decimal: ',,'", "decimal: must be one character"),
+        ("decimal: ','\nthousands: ','", "are the same"),
+        ("encoding: utf-16", "encoding: is not an encoding that extends ASCII"),
+        ("encoding: nonsense", "encoding: is not an encoding that extends ASCII"),
+        ("delimiter: ab", "delimiter: must be one character"),
+    ],
+)
+def test_a_key_that_is_wrong_is_one_line(line: str, words: str) -> None:
+    with pytest.raises(SchemaError, match=words):
+        Schema.parse(f"{HEAD}{line}\n{COLUMNS}")
+
+
+def test_the_keys_are_part_of_the_schema_and_its_absence_changes_no_hash() -> None:
+    schema = Schema.parse(HEAD + SPELLED + COLUMNS)
+    assert Schema.parse(schema.to_yaml()) == schema
+    plain = Schema.parse(HEAD + COLUMNS)
+    assert plain.written is None
+    assert schema.sha256 != plain.sha256
+    assert not {"decimal", "encoding"} & plain.to_plain().keys()
+
+
+def test_a_fit_and_its_evaluation_read_the_same_spelling(tmp_path: Path) -> None:
+    lines = ["when;cost"] + [f"{1 + n % 28}.3.2024;{n % 7},{n % 3}" for n in range(300)]
+    path = tmp_path / "data.csv"
+    path.write_text("\n".join(lines))
+    schema = Schema.parse(
+        "doublure: 1\nkind: table\nunits: 300\ndate_format: DD.MM.YYYY\ndecimal: ','\ncolumns:\n"
+        "  when: {type: date, bounds: [2024-01-01, 2024-12-31], missing: false}\n"
+        "  cost: {type: real, precision: 1, bounds: [0, 9], missing: false}\n"
+    )
+    ledger = db.Ledger.create(tmp_path / "a.ledger", dataset="a", epsilon=1, delta=1e-5)
+    syn = db.fit(path, db.plan(schema, epsilon=1, delta=1e-5), ledger=ledger, out=tmp_path / "run", seed=1)
+    assert db.load(tmp_path / "run").schema.written == syn.schema.written
+    assert syn.sample(5, seed=1)["when"].dt.year.eq(2024).all()
+    assert db.evaluate.report(syn, path).scores

@@ -1,0 +1,112 @@
+"""`schema check --values`: every cell that does not fit, at once, where only its owner reads it."""
+
+from __future__ import annotations
+
+import csv
+import stat
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from doublure.cli.main import app
+from doublure.cli.terminal import run_guarded
+from doublure.drafting.misfits import BEYOND, EMPTY, list_misfits
+from doublure.errors import InputError, SettingError
+from doublure.schema import Schema
+
+TEXT = """
+doublure: 1
+kind: table
+units: 9
+columns:
+  nr: {type: id}
+  age: {type: integer, bounds: [0, 120], missing: ["?"]}
+  job: {type: category, values: [cook, nurse], missing: false}
+  born: {type: date, bounds: [1900-01-01, 2024-12-31], missing: true}
+  open: {type: integer, bounds: undeclared, missing: undeclared}
+constraints:
+  - {implies: {when: {age: [0, 14]}, then: {job: nurse}}}
+"""
+FRAME = pd.DataFrame(
+    {
+        "nr": range(6),
+        "age": ["30", "2.5", "s3cr3t", "?", "300", "7"],
+        "job": ["cook", "spy", "nurse", "", "cook", "cook"],
+        "born": ["2000-01-31", "31.1.2000", "", "2000-01-31", "2000-01-31", "1800-01-31"],
+        "open": ["1", "x", "", "1", "1", "1"],
+    }
+)
+OUTSIDE = "has values outside the schema's list"
+WANTED = [
+    ("2", "age", "2.5", "has cells that are no whole number"),
+    ("3", "age", "s3cr3t", "has cells that are no integer"),
+    ("5", "age", "300", BEYOND),
+    ("2", "job", "spy", OUTSIDE),
+    ("4", "job", "", EMPTY),
+    ("2", "born", "31.1.2000", "has cells that are no date"),
+    ("6", "born", "1800-01-31", BEYOND),
+    ("2", "open", "x", "has cells that are no integer"),
+]
+
+
+def rows(path: Path) -> list[tuple[str, ...]]:
+    with path.open(newline="") as file:
+        return [tuple(row) for row in csv.reader(file)][1:]
+
+
+@pytest.mark.parametrize("form", ["frame", "csv", "parquet"])
+def test_every_cell_is_listed(tmp_path: Path, form: str) -> None:
+    data: object = FRAME
+    if form == "csv":
+        FRAME.to_csv(data := tmp_path / "d.csv", index=False)
+    elif form == "parquet":
+        FRAME.to_parquet(data := tmp_path / "d.parquet")
+    counts = list_misfits(Schema.parse(TEXT), data, tmp_path / "out.csv")  # type: ignore[arg-type]
+    assert rows(tmp_path / "out.csv") == WANTED
+    assert counts["job", OUTSIDE] == 1
+    assert sum(counts.values()) == len(WANTED)
+    assert stat.S_IMODE((tmp_path / "out.csv").stat().st_mode) == 0o600
+
+
+def test_rules_are_looked_at_where_cells_fit(tmp_path: Path) -> None:
+    fitting = FRAME.assign(age=["30", "3", "3", "?", "30", "7"], job=["cook", "nurse", "nurse", "cook", "cook", "cook"])
+    list_misfits(Schema.parse(TEXT), fitting, tmp_path / "out.csv")
+    assert [row for row in rows(tmp_path / "out.csv") if "rule" in row[3]] == [
+        ("6", "age, job", "", "the record breaks the rule implies")
+    ]
+
+
+def test_a_large_column_is_looked_through_quickly(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": [str(n) for n in range(30_000)]})
+    frame.loc[17_000, "a"] = "x"
+    schema = Schema.parse("doublure: 1\nkind: table\nunits: 9\ncolumns: {a: {type: integer, bounds: [0, 1e6]}}")
+    list_misfits(schema, frame, tmp_path / "out.csv")
+    assert rows(tmp_path / "out.csv") == [("17001", "a", "x", "has cells that are no integer")]
+
+
+def test_nothing_is_written_over_and_other_kinds_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "out.csv").write_text("mine")
+    with pytest.raises(InputError, match="already exists"):
+        list_misfits(Schema.parse(TEXT), FRAME, tmp_path / "out.csv")
+    with pytest.raises(SettingError, match="is for tables, not images"):
+        list_misfits(Schema.parse("doublure: 1\nkind: images\nimages: {}"), FRAME, tmp_path / "new.csv")
+
+
+def test_the_terminal_shows_columns_and_reasons_and_no_cell(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    FRAME.to_csv("d.csv", index=False)
+    Path("s.yaml").write_text(TEXT.replace("bounds: undeclared, missing: undeclared", "bounds: [0, 9], missing: true"))
+    assert run_guarded(app, ["schema", "check", "s.yaml", "--data", "d.csv", "--values", "out.csv"]) == 4
+    shown = capsys.readouterr()
+    assert f"# job: 1 × {OUTSIDE}" in shown.out
+    assert "# Wrote out.csv: 8 cells that do not fit. Private: only you can read it." in shown.out
+    assert shown.err.startswith(
+        "doublure: age: has cells that do not fit (6 in all); see out.csv; fix the data, declare"
+    )
+    assert not [word for word in ("s3cr3t", "spy", "31.1.2000") if word in shown.out + shown.err]
+    assert run_guarded(app, ["schema", "check", "s.yaml", "--values", "more.csv"]) == 2
+    Path("s.yaml").write_text(Path("s.yaml").read_text().replace("kind: table", "kind: table\nmisfit: coerce"))
+    assert run_guarded(app, ["schema", "check", "s.yaml", "--data", "d.csv", "--values", "coerced.csv"]) == 0

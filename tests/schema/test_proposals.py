@@ -1,0 +1,142 @@
+"""What a draft proposes follows from names and from forms that 19 in 20 cells share; a person decides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from doublure.drafting.check import check
+from doublure.drafting.draft import drafted
+from doublure.drafting.proposals import rules_for
+from doublure.errors import DataError, SchemaError
+from doublure.schema import Schema
+
+N = 200
+DRAW = np.random.default_rng(3)
+FRAME = pd.DataFrame(
+    {
+        "patient_id": np.arange(N),
+        "mail": [f"a{n}@example.org" for n in range(N)],
+        "code": np.arange(N) % 4,
+        "amount": DRAW.integers(0, 100_000, N),
+        "born": [f"{1 + n % 28}-{1 + n % 12}-19{10 + n % 90}" for n in range(N)],
+        "born-us": [f"{1 + n % 12}/{1 + n % 28}/19{10 + n % 90}" for n in range(N)],
+        "price": [f"{1 + n}.{n:03d},{n % 100:02d}" for n in range(N)],
+        "points": [str(n * 7919 % 5000) if n % 3 else "N" for n in range(N)],
+        "word": ["some", "other"] * (N // 2),
+    }
+)
+WANTED = {
+    "patient_id": "{type: id}",
+    "mail": "{type: id}",
+    "code": "{type: category, values: [CODE, CODE]}",
+    "born": "{type: date, bounds: undeclared}",
+    "born-us": "{type: date, bounds: undeclared}",
+    "price": "{type: real, bounds: undeclared}",
+    "points": "{type: integer, bounds: undeclared, missing: [TEXT]}",
+}
+
+
+def proposed(text: str) -> dict[str, str]:
+    """Return the lines behind ``#`` of a draft: column -> description."""
+    lines = [line.strip().removeprefix("# ") for line in text.splitlines() if "}  # if " in line]
+    return dict(line.split("}  # if ")[0].split(": ", 1) for line in lines)
+
+
+def test_types_are_proposed_beside_what_is_stored() -> None:
+    made = drafted(FRAME)
+    assert proposed(made.to_yaml()) == {name: wanted.removesuffix("}") for name, wanted in WANTED.items()}
+    assert Schema.parse(made.to_yaml()) == made.schema
+    assert made.schema.columns["patient_id"].type == "integer"  # nothing is decided
+    assert made.proposals["born"].keys == {"date_format": "DD-MM-YYYY"}
+    assert made.proposals["born-us"].keys == {"date_format": "MM/DD/YYYY"}
+    assert "# decimal: ','\n# thousands: .\n" in made.to_yaml()
+
+
+def test_no_cell_and_no_single_record_reaches_a_proposal() -> None:
+    text = drafted(FRAME).to_yaml()
+    for private in ("example.org", "[N]", "some,", "1910", "7919"):
+        assert private not in text
+    odd = pd.DataFrame([dict.fromkeys(FRAME.columns, "!")])
+    assert drafted(pd.concat([FRAME.astype(object), odd])).proposals == drafted(FRAME.astype(object)).proposals
+
+
+def test_a_word_in_capitals_that_is_left_in_is_refused_or_means_nothing() -> None:
+    with pytest.raises(SchemaError, match="names one value twice"):
+        Schema.parse("doublure: 1\nkind: table\ncolumns: {code: {type: category, values: [CODE, CODE]}}")
+
+
+def test_few_cells_and_declared_columns_get_no_proposal(tmp_path: Path) -> None:
+    assert set(drafted(FRAME.head(30)).proposals) == {"patient_id"}  # by its name alone
+    path = tmp_path / "codes.csv"
+    path.write_text("column,type,lower,upper\ncode,integer,0,9\n")
+    assert "code" not in drafted(FRAME, path).proposals
+
+
+def test_one_row_of_a_codebook_describes_columns_of_one_kind(tmp_path: Path) -> None:
+    path = tmp_path / "codes.csv"
+    path.write_text(
+        "column,type,values,lower,upper,missing,description\nBILL*,integer,,-10,10,false,A month's bill\n"
+        "BILL2,integer,,0,5,false,\nNONE*,integer,,0,5,false,\n"
+    )
+    made = drafted(pd.DataFrame({"BILL1": [1], "BILL2": [2], "MY_BILL": [3]}), path)
+    assert made.schema.columns["BILL1"].bounds == (-10, 10)
+    assert made.schema.columns["BILL2"].bounds == (0, 5)
+    assert made.schema.columns["MY_BILL"].bounds == "undeclared"
+    assert made.unknown == ("NONE*",)
+    assert made.descriptions == {"BILL1": "A month's bill"}
+
+
+def test_rules_are_proposed_by_names_and_types() -> None:
+    columns = {"education": "ordinal", "education-num": "integer", "INDP": "category", "INDP_CAT": "category"}
+    columns |= {"start": "date", "end": "date", "seen": "datetime", "num": "integer"}
+    assert [rule for rule, _ in rules_for(columns)] == [
+        "- {equal: [education, education-num]}",
+        "- {determines: [INDP, INDP_CAT], map: FILE}",
+        "- {at_most: [start, end]}",
+    ]
+
+
+def test_check_asks_for_a_target_and_rules_and_nothing_stands_in_the_way() -> None:
+    text = (
+        "doublure: 1\nkind: table\nunits: 9\ndefaults: {missing: false}\ncolumns:\n"
+        "  a: {type: date, bounds: [2000-01-01, 2001-01-01]}\n  b: {type: date, bounds: [2000-01-01, 2001-01-01]}\n"
+        "  c: {type: boolean}\n"
+    )
+    found = check(Schema.parse(text))
+    assert found.ok
+    assert [(each.path, each.declare) for each in found.findings if each.kind == "ask"] == [
+        ("roles", "roles: [target]"),
+        ("constraints", "- {at_most: [a, b]}"),
+    ]
+    assert "such as c" in found.to_yaml()
+    said = text.replace("boolean", "boolean, roles: [target]") + "constraints:\n  - {at_most: [a, b]}\n"
+    assert not [each for each in check(Schema.parse(said)).findings if each.kind == "ask"]
+    none = "doublure: 1\nkind: table\nunits: 9\ncolumns: {c: {type: boolean, missing: false, roles: [target]}}"
+    (ask,) = [each for each in check(Schema.parse(none)).findings if each.kind == "ask"]
+    assert "no rule is declared" in ask.message
+
+
+def test_many_columns_are_told_of_defaults() -> None:
+    text = "doublure: 1\nkind: table\nunits: 9\ncolumns: {a: {type: boolean}, b: {type: boolean}}"
+    assert "#   defaults: {missing: false}" in check(Schema.parse(text)).to_yaml()
+    assert "defaults" not in check(Schema.parse(text.replace(", b: {type: boolean}", ""))).to_yaml()
+
+
+def test_a_file_in_another_encoding_is_drafted_and_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_bytes("gr\xf6\xdfe^wort\n1^a\n2^b\n".encode("latin-1"))
+    with pytest.raises(DataError, match="draft it with --encoding latin-1"):
+        drafted(path)
+    made = drafted(path, encoding="latin-1", delimiter="^")
+    assert list(made.schema.columns) == ["gr\xf6\xdfe", "wort"]
+    again = Schema.parse(made.to_yaml())
+    assert again == made.schema
+    assert [each.path for each in check(again, path).findings if each.kind == "absent"] == []
+    with pytest.raises(SchemaError, match="encoding: is not an encoding"):
+        drafted(path, encoding="nonsense")
+    with pytest.raises(SchemaError, match="is for the files of one table"):
+        drafted(path, kind="series", encoding="latin-1")
